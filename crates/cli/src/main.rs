@@ -1,0 +1,3 @@
+//! The dray command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Virtual time in integer picoseconds, and the event queue.

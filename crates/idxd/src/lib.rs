@@ -1,0 +1,1 @@
+//! What the Linux driver decides: accel-config profiles and their validation.

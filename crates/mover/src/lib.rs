@@ -1,0 +1,1 @@
+//! Offload memory operations to a data mover, and say who executed them.

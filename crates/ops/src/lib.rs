@@ -1,0 +1,1 @@
+//! What each data mover operation does to bytes.

@@ -1,0 +1,1 @@
+//! Cores, memory and links in modelled time.

@@ -1,0 +1,1 @@
+//! Charts as SVG, tables, and the HTML report.

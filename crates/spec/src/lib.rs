@@ -1,0 +1,1 @@
+//! Intel DSA formats: descriptors, completion records, capabilities. Bytes and names only.
