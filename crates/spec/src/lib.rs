@@ -1,1 +1,29 @@
 //! Intel DSA formats: descriptors, completion records, capabilities. Bytes and names only.
+//!
+//! "Spec" in this crate is the Intel Data Streaming Accelerator Architecture Specification, order
+//! number 341204-006US, revision 3.0. Section and table numbers are its own. What exists in
+//! architecture version 1 is cross-checked in the tests with the kernel's `linux/idxd.h`.
+
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod capability;
+pub mod completion;
+pub mod descriptor;
+pub mod flags;
+pub mod opcode;
+pub mod rules;
+pub mod status;
+
+pub use capability::{EngineCap, GenCap, GroupCap, OpCap, ParseOpCapError, WqCap};
+pub use completion::CompletionRecord;
+pub use descriptor::Descriptor;
+pub use flags::Flags;
+pub use opcode::{Opcode, UnknownOpcode, UnknownOpcodeName};
+pub use rules::{RequiredFlags, allowed_flags, invalid_flags, required_flags, reserved_bytes};
+pub use status::Status;
+
+// The formats are little-endian and the structs are read in place.
+const _: () = assert!(cfg!(target_endian = "little"));
