@@ -47,7 +47,9 @@ impl<E: Copy> EventQueue<E> {
 
     /// Time of the first event.
     pub fn next_time(&self) -> Option<Time> {
-        self.heap.first().map(|entry| Time((entry.key >> 64) as u64))
+        self.heap
+            .first()
+            .map(|entry| Time((entry.key >> 64) as u64))
     }
 
     /// Takes the first event.

@@ -1,0 +1,326 @@
+//! What one descriptor costs an engine: a closed form, once its data has moved.
+//!
+//! An engine requests the data of one descriptor at a time, but many wait for their last lines to
+//! come and go. So a descriptor costs the engine the time of its lines at the shared ports, and
+//! takes longer than that by the latency of its slowest read and its slowest write.
+
+use dray_clock::{Duration, Time};
+
+use crate::spread::Spread;
+use crate::{
+    Cache, Demand, Distance, LINE_BYTES, PAGE_BYTES, Parameters, Place, Resource, Topology,
+};
+
+/// Resources of one device: read port, write port, read buffers.
+const DEVICE_RESOURCES: u16 = 3;
+
+/// One operand of a descriptor: a run of bytes that is read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Where they lie.
+    pub place: Place,
+}
+
+impl Stream {
+    fn lines(&self) -> u64 {
+        match self.bytes {
+            0 => 0,
+            n => (self.address + n - 1) / LINE_BYTES - self.address / LINE_BYTES + 1,
+        }
+    }
+}
+
+/// What a descriptor reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Up to two sources.
+    pub reads: [Option<Stream>; 2],
+    /// Up to two destinations.
+    pub writes: [Option<Stream>; 2],
+    /// Writes go to the cache: partial lines are merged there and hold nobody up.
+    pub cache_control: bool,
+}
+
+/// What one descriptor costs, apart from what others at the ports make it wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Service {
+    /// Use of the shared resources per line.
+    pub demand: Demand,
+    /// Lines of the longer direction, at least one.
+    pub lines: u64,
+    /// From the last line's turn to the acknowledged write of the slowest line.
+    latency: Duration,
+    /// Hold-up of the read stream by the first partial write.
+    stall: Duration,
+    /// The whole payload at the rate of buffered data.
+    body: Duration,
+    /// Hold-up of the write stream by the first and by the last line.
+    edges: [Duration; 2],
+}
+
+/// The moments of one descriptor in an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issue {
+    /// When the engine can start the next descriptor, if a slot is free.
+    pub next_start: Time,
+    /// When the last write is acknowledged and the descriptor's slot is free again.
+    pub data_done: Time,
+    /// When the completion record is in the cache.
+    pub record_written: Time,
+}
+
+/// Timing state of one engine.
+#[derive(Debug, Clone, Default)]
+pub struct EnginePipe {
+    write_free: Time,
+    slots: Vec<Time>,
+    pages: [u64; 5],
+}
+
+/// Parameters with what follows from them, ready for use per descriptor.
+#[derive(Debug, Clone)]
+pub(crate) struct EngineTiming {
+    read_dram: Spread,
+    read_llc: Spread,
+    write: Spread,
+}
+
+impl EngineTiming {
+    pub(crate) fn new(p: &Parameters) -> EngineTiming {
+        EngineTiming {
+            read_dram: Spread::new(p.read_spread, p.port_read),
+            read_llc: Spread::new(p.read_spread_llc, p.port_read),
+            write: Spread::new(p.write_spread, p.port_write),
+        }
+    }
+
+    /// Cost of `transfer` on `device`. `buffers` is what the engine's group may hold of the read
+    /// buffers, `translated` whether all its pages are in the engine's translation cache, `alone`
+    /// whether no other device is in use: then memory that is faster than the ports can be left
+    /// out, since it never decides.
+    pub(crate) fn service(
+        &self,
+        p: &Parameters,
+        topology: &Topology,
+        device: u16,
+        transfer: &Transfer,
+        buffers: u64,
+        translated: bool,
+        alone: bool,
+    ) -> Service {
+        let socket = topology.socket_of_device(device);
+        let sum = |streams: &[Option<Stream>; 2]| -> u64 {
+            streams.iter().flatten().map(Stream::lines).sum()
+        };
+        let (read_lines, write_lines) = (sum(&transfer.reads), sum(&transfer.writes));
+        let lines = read_lines.max(write_lines).max(1);
+        let per_line = |fs: u64| fs / lines;
+
+        let turnaround = p.port_turnaround.0 * 1000 * read_lines.min(write_lines);
+        // The descriptor itself comes through the read port, the record leaves by the write port.
+        let read_port = per_line((read_lines + 1) * p.port_read + turnaround);
+        let write_port =
+            per_line(write_lines * p.port_write + p.port_completion.0 * 1000 + turnaround);
+        let mut demand = Demand::default();
+        demand.add(Resource(DEVICE_RESOURCES * device), read_port);
+        demand.add(Resource(DEVICE_RESOURCES * device + 1), write_port);
+        let port = read_port.max(write_port);
+        let mut shared = |resource: Resource, fs: u64| {
+            if !alone || fs > port {
+                demand.add(resource, fs);
+            }
+        };
+
+        let window = |buffers: u64| (buffers * p.read_buffer_bytes / LINE_BYTES).max(1);
+        let mut read_latency = Duration::ZERO;
+        let mut occupancy_fs = 0;
+        for stream in transfer.reads.iter().flatten() {
+            let place = stream.place;
+            let one = p.read_latency(topology.distance(socket, place.node), place.cache);
+            let spread = match place.cache {
+                Cache::Memory => &self.read_dram,
+                Cache::Llc => &self.read_llc,
+            };
+            read_latency = read_latency.max(one + spread.slowest_of(read_lines));
+            occupancy_fs += one.0 * 1000 * stream.lines();
+            let fs = p.node_read(topology, place) * stream.lines();
+            shared(node_resource(topology, place, 0), per_line(fs));
+            if topology.distance(socket, place.node) == Distance::Remote {
+                let link = link_resource(topology, place.node.0, socket);
+                shared(link, per_line(p.socket_link * stream.lines()));
+            }
+        }
+        let mut write_latency = Duration::ZERO;
+        for stream in transfer.writes.iter().flatten() {
+            let place = stream.place;
+            let distance = topology.distance(socket, place.node);
+            let one = p.write_ack + p.distance_extra(distance);
+            write_latency = write_latency.max(one + self.write.slowest_of(write_lines));
+            let fs = p.node_write(topology, place) * stream.lines();
+            shared(node_resource(topology, place, 1), per_line(fs));
+            if distance == Distance::Remote {
+                let link = link_resource(topology, socket, place.node.0);
+                shared(link, per_line(p.socket_link * stream.lines()));
+            }
+        }
+        // Little's law: a line holds its part of the read buffers for as long as its read takes.
+        let buffers_fs = per_line(occupancy_fs / window(p.read_buffers));
+        shared(Resource(DEVICE_RESOURCES * device + 2), buffers_fs);
+        demand.limit(per_line(occupancy_fs / window(buffers.min(p.read_buffers))));
+
+        let edges = match transfer.cache_control {
+            true => [Duration::ZERO; 2],
+            false => transfer.writes[0].map_or([Duration::ZERO; 2], |s| p.edges(&s)),
+        };
+        // While a partial first line holds the writes up, reads go on until their buffers are full.
+        let buffered = Duration(window(buffers) * p.port_read / 1000);
+        let stall = match edges[0] > Duration::ZERO && read_lines > window(buffers) {
+            true => edges[0] + read_latency_of_one(p, topology, socket, transfer) - buffered,
+            false => Duration::ZERO,
+        };
+        let miss = match translated {
+            true => Duration::ZERO,
+            false => p.translation_miss,
+        };
+        Service {
+            demand,
+            lines,
+            latency: read_latency + write_latency + miss,
+            stall,
+            body: Duration(write_lines * p.write_burst / 1000),
+            edges,
+        }
+    }
+}
+
+/// Latency of a single line of the first source.
+fn read_latency_of_one(
+    p: &Parameters,
+    topology: &Topology,
+    socket: u16,
+    transfer: &Transfer,
+) -> Duration {
+    transfer.reads[0].map_or(Duration::ZERO, |s| {
+        p.read_latency(topology.distance(socket, s.place.node), s.place.cache)
+    })
+}
+
+/// Resources that a machine of this topology has.
+pub(crate) fn resource_count(topology: &Topology) -> usize {
+    let sockets = usize::from(topology.sockets);
+    usize::from(DEVICE_RESOURCES * topology.devices())
+        + 2 * usize::from(topology.nodes())
+        + sockets * sockets
+}
+
+fn node_resource(topology: &Topology, place: Place, direction: u16) -> Resource {
+    Resource(DEVICE_RESOURCES * topology.devices() + 2 * place.node.0 + direction)
+}
+
+fn link_resource(topology: &Topology, from: u16, to: u16) -> Resource {
+    let links = DEVICE_RESOURCES * topology.devices() + 2 * topology.nodes();
+    Resource(links + from * topology.sockets + to)
+}
+
+impl Parameters {
+    fn distance_extra(&self, distance: Distance) -> Duration {
+        match distance {
+            Distance::Local => Duration::ZERO,
+            Distance::Remote => self.remote_extra,
+            Distance::Cxl => self.cxl_extra,
+        }
+    }
+
+    /// Mean latency of one line read by an engine.
+    pub fn read_latency(&self, distance: Distance, cache: Cache) -> Duration {
+        let here = match cache {
+            Cache::Memory => self.read_dram,
+            Cache::Llc => self.read_llc,
+        };
+        here + self.distance_extra(distance)
+    }
+
+    fn node_read(&self, topology: &Topology, place: Place) -> u64 {
+        match place.node.0 >= topology.sockets {
+            true => self.cxl_read,
+            false => self.node_read,
+        }
+    }
+
+    fn node_write(&self, topology: &Topology, place: Place) -> u64 {
+        match place.node.0 >= topology.sockets {
+            true => self.cxl_write,
+            false => self.node_write,
+        }
+    }
+
+    /// Hold-ups by the first and the last line of a destination.
+    fn edges(&self, stream: &Stream) -> [Duration; 2] {
+        let cost = |boundary: u64| match boundary % LINE_BYTES {
+            0 => Duration::ZERO,
+            32 => self.partial_line,
+            _ => self.partial_sector,
+        };
+        let (start, end) = (stream.address, stream.address + stream.bytes);
+        match start / LINE_BYTES == (end - 1) / LINE_BYTES {
+            // One line, written once: the worse of its two ends decides.
+            true => [Duration::ZERO, cost(start).max(cost(end))],
+            false => [cost(start), cost(end)],
+        }
+    }
+}
+
+impl EnginePipe {
+    /// Whether all pages of `transfer` and the completion record's are those that the engine
+    /// translated last: one live translation for each operand and one for the completion address.
+    /// The new ones take their place.
+    pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
+        let streams = transfer.reads.iter().chain(&transfer.writes);
+        let mut hit = true;
+        for (cached, stream) in self.pages.iter_mut().zip(streams) {
+            if let Some(s) = stream {
+                hit &= *cached == s.address / PAGE_BYTES + 1;
+                *cached = (s.address + s.bytes.max(1) - 1) / PAGE_BYTES + 1;
+            }
+        }
+        hit &= self.pages[4] == record / PAGE_BYTES + 1;
+        self.pages[4] = record / PAGE_BYTES + 1;
+        hit
+    }
+
+    /// When a slot for another descriptor is free, not before `now`.
+    pub fn slot_free(&mut self, now: Time, p: &Parameters) -> Time {
+        self.slots.retain(|end| *end > now);
+        match (self.slots.len() as u64) < p.engine_in_flight {
+            true => now,
+            false => self.slots.iter().copied().min().unwrap_or(now),
+        }
+    }
+
+    /// The descriptor that started at `start` has had its last line's turn at `moved`.
+    pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
+        let moved = moved + s.stall;
+        let [head, tail] = s.edges;
+        let mut written = moved;
+        if head > Duration::ZERO {
+            let after_head = start.max(self.write_free) + head;
+            self.write_free = after_head;
+            written = written.max(after_head + s.body);
+        }
+        if tail > Duration::ZERO {
+            written = written.max(self.write_free);
+            self.write_free = written + tail;
+        }
+        let data_done = written + s.latency;
+        self.slots.push(data_done);
+        Issue {
+            next_start: (start + p.engine_issue).max(moved + p.engine_gap),
+            data_done,
+            record_written: data_done + p.completion_write,
+        }
+    }
+}

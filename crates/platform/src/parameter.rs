@@ -1,0 +1,244 @@
+//! The physical parameters: name, unit, what it means; and their values as integers.
+
+use dray_clock::Duration;
+
+/// Unit of a parameter in the platform file, and what integer it becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds; kept as picoseconds.
+    Ns,
+    /// 1e9 bytes a second; kept as femtoseconds per 64-byte line.
+    GigabytesPerSecond,
+    /// A plain number of things.
+    Count,
+    /// A ratio without unit; kept in thousandths.
+    Ratio,
+}
+
+impl Unit {
+    /// The unit as platform files spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::GigabytesPerSecond => "GB/s",
+            Unit::Count => "count",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    /// The integer that the model calculates with. `value` is finite and not negative; one
+    /// multiplication or division, exactly rounded by IEEE 754, so the same on every machine.
+    fn integer(self, value: f64) -> u64 {
+        match self {
+            Unit::Ns | Unit::Ratio => (value * 1000.0).round() as u64,
+            Unit::GigabytesPerSecond => (64_000_000.0 / value).round() as u64,
+            Unit::Count => value.round() as u64,
+        }
+    }
+}
+
+/// One parameter as the platform file states it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// Name, as in the file.
+    pub name: String,
+    /// Value in `unit`.
+    pub value: f64,
+    /// Unit of value and range.
+    pub unit: Unit,
+    /// Values that are physically possible.
+    pub range: [f64; 2],
+    /// Where the number comes from.
+    pub source: String,
+    /// No published number stands behind the value.
+    pub guess: bool,
+}
+
+/// Integer type that a unit becomes.
+macro_rules! kept {
+    (Ns) => {
+        Duration
+    };
+    ($other:ident) => {
+        u64
+    };
+}
+
+macro_rules! keep {
+    (Ns, $value:expr) => {
+        Duration($value)
+    };
+    ($other:ident, $value:expr) => {
+        $value
+    };
+}
+
+macro_rules! parameters {
+    ($($(#[doc = $doc:literal])+ $name:ident: $unit:ident,)+) => {
+        /// All parameters, as the integers that the model calculates with: durations in
+        /// picoseconds, bandwidths in femtoseconds per 64-byte line, ratios in thousandths.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Parameters {
+            $($(#[doc = $doc])+ pub $name: kept!($unit),)+
+        }
+
+        /// Name, unit and meaning of every parameter, in the order of the report.
+        pub(crate) const SCHEMA: &[(&str, Unit, &str)] = &[
+            $((stringify!($name), Unit::$unit, concat!($($doc),+)),)+
+        ];
+
+        impl Parameters {
+            /// From values in the order of the schema.
+            pub(crate) fn from_values(values: &[f64]) -> Parameters {
+                let mut kept = values.iter().zip(SCHEMA).map(|(v, (_, unit, _))| unit.integer(*v));
+                Parameters {
+                    $($name: keep!($unit, kept.next().unwrap_or_default()),)+
+                }
+            }
+        }
+    };
+}
+
+parameters! {
+    /// Core time to write one descriptor into its cache.
+    prepare: Ns,
+    /// Core time of a MOVDIR64B while the store queue has room.
+    movdir64b_issue: Ns,
+    /// Time that one MOVDIR64B to a portal line takes to be accepted; one at a time per core.
+    movdir64b_drain: Ns,
+    /// Stores that a core holds before it stalls, MOVDIR64B and ordinary ones alike.
+    core_store_queue: Count,
+    /// MOVDIR64B accepted at once when the portal offset changes with each of them.
+    portal_lines_in_flight: Count,
+    /// Time that a core is blocked by one ENQCMD.
+    enqcmd_period: Ns,
+    /// Shortest time between two ENQCMD that one device answers.
+    enqcmd_accept: Ns,
+    /// Extra time of a descriptor to reach a shared queue instead of a dedicated one.
+    enqcmd_admission: Ns,
+    /// Extra time of an ENQCMD that finds the device's inbound path busy with read data.
+    enqcmd_behind_reads: Ns,
+    /// Extra one-way time of a submission to a device of another socket.
+    submit_remote: Ns,
+    /// Time from the start of a submission to the work queue.
+    submit_to_wq: Ns,
+    /// Time from the work queue to the start in an engine, decoding included.
+    dispatch: Ns,
+    /// Time from the last data write to the completion record in the cache.
+    completion_write: Ns,
+    /// First read of a completion line that the device has just written.
+    completion_read: Ns,
+    /// Core time of one look at a completion record.
+    poll: Ns,
+    /// Time between two looks with PAUSE between them.
+    pause: Ns,
+    /// Time from the write to a monitored line until UMWAIT returns, over a plain look.
+    umwait_wake: Ns,
+    /// Descriptors that an engine fetches ahead of the one whose data it requests.
+    engine_fetch_ahead: Count,
+    /// Descriptors whose accesses are in flight in one engine.
+    engine_in_flight: Count,
+    /// Shortest time between the starts of two descriptors in one engine.
+    engine_issue: Ns,
+    /// Time that an engine needs between the data of two descriptors.
+    engine_gap: Ns,
+    /// Device-internal rate at which data is read from memory, all engines together.
+    port_read: GigabytesPerSecond,
+    /// Rate at which data is written to memory, all engines together.
+    port_write: GigabytesPerSecond,
+    /// Time lost per line when a descriptor reads and writes at once.
+    port_turnaround: Ns,
+    /// Time of the write port for one completion record, which is half a line.
+    port_completion: Ns,
+    /// Bytes that one read buffer covers.
+    read_buffer_bytes: Count,
+    /// Read buffers of the device.
+    read_buffers: Count,
+    /// Mean latency of a line read that hits the last-level cache.
+    read_llc: Ns,
+    /// Mean latency of a line read from local DRAM.
+    read_dram: Ns,
+    /// Extra latency of memory on another socket.
+    remote_extra: Ns,
+    /// Extra latency of CXL memory.
+    cxl_extra: Ns,
+    /// Mean excess of a DRAM read over the fastest one, exponentially distributed.
+    read_spread: Ns,
+    /// The same for reads that hit the last-level cache.
+    read_spread_llc: Ns,
+    /// Mean latency of a line write, posted to acknowledged.
+    write_ack: Ns,
+    /// Mean excess of a line write over the fastest one, exponentially distributed.
+    write_spread: Ns,
+    /// Latency of a translation that misses the engine's translation cache.
+    translation_miss: Ns,
+    /// Time that a write of part of a 32-byte sector holds up an engine's write stream.
+    partial_sector: Ns,
+    /// The same for a write of half a line on its 32-byte boundary.
+    partial_line: Ns,
+    /// Rate at which buffered data leaves the engine after such a hold-up.
+    write_burst: GigabytesPerSecond,
+    /// Engine time from a batch descriptor to the first member, besides reading the list.
+    batch_dispatch: Ns,
+    /// Page fault that the device resolves by a page request, engine blocked.
+    fault_block: Ns,
+    /// Time that a faulting translation takes until the engine knows.
+    fault_detect: Ns,
+    /// Core time to make a page present by writing to it, resubmission excluded.
+    fault_touch_write: Ns,
+    /// Core time to make a page present by reading from it, resubmission excluded.
+    fault_touch_read: Ns,
+    /// Read bandwidth of a DRAM node for data movers.
+    node_read: GigabytesPerSecond,
+    /// Write bandwidth of a DRAM node for data movers.
+    node_write: GigabytesPerSecond,
+    /// Bandwidth between two sockets, each direction.
+    socket_link: GigabytesPerSecond,
+    /// Read bandwidth of a CXL node.
+    cxl_read: GigabytesPerSecond,
+    /// Write bandwidth of a CXL node.
+    cxl_write: GigabytesPerSecond,
+    /// Core time to call a software routine.
+    cpu_call: Ns,
+    /// Core time per line of memcpy from and to local DRAM.
+    cpu_copy_line: Ns,
+    /// Core time per line of memset to local DRAM.
+    cpu_fill_line: Ns,
+    /// Core time per line of a memset with non-temporal stores.
+    cpu_nt_fill_line: Ns,
+    /// Core time per line of memcmp, both sources in local DRAM.
+    cpu_compare_line: Ns,
+    /// Core time per line of a comparison with a pattern.
+    cpu_pattern_line: Ns,
+    /// Core time per line of CRC32C.
+    cpu_crc_line: Ns,
+    /// Core time per line of a copy to two destinations.
+    cpu_dualcast_line: Ns,
+    /// Extra core time of the first line at a random address.
+    cpu_random_access: Ns,
+    /// Line cost with data in the core's own caches, relative to local DRAM.
+    cpu_scale_l1: Ratio,
+    /// Line cost with data in the last-level cache, relative to local DRAM.
+    cpu_scale_llc: Ratio,
+    /// Line cost with data on another socket, relative to local DRAM.
+    cpu_scale_remote: Ratio,
+    /// Line cost with data in CXL memory, relative to local DRAM.
+    cpu_scale_cxl: Ratio,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_become_integers_in_the_schemas_order() {
+        let values: Vec<f64> = (0..SCHEMA.len()).map(|i| 1.0 + i as f64).collect();
+        let parameters = Parameters::from_values(&values);
+        assert_eq!(parameters.prepare, Duration(1000));
+        assert_eq!(parameters.core_store_queue, 4);
+        let position = |name| SCHEMA.iter().position(|s| s.0 == name).unwrap() as u64;
+        let fs_per_line = 64_000_000.0 / (1 + position("port_read")) as f64;
+        assert_eq!(parameters.port_read, fs_per_line.round() as u64);
+        assert_eq!(parameters.cpu_scale_cxl, 1000 * SCHEMA.len() as u64);
+    }
+}
