@@ -1,1 +1,33 @@
-//! Experiments as data: sweeps, results, resume.
+//! Experiments as data: files, sweeps, points, results, resume, and reference tables.
+//!
+//! An [`Experiment`] is read from a TOML file and checked against a [`Vocabulary`] that the caller
+//! names. It expands to [`Point`]s; the caller runs each and keeps an [`Outcome`]. A [`Store`]
+//! remembers what is done while a run goes on; [`write_csv`] and [`write_json`] say what came out, and a
+//! [`ReferenceTable`] holds published numbers to set beside it.
+//!
+//! Nothing here knows what a parameter means.
+
+mod fields;
+mod file;
+mod near;
+mod panel;
+mod point;
+mod reference;
+mod result;
+mod store;
+mod sweep;
+mod value;
+mod vocabulary;
+mod write;
+
+pub use fields::FileError;
+pub use file::{Experiment, MAX_POINTS};
+pub use panel::{Filter, Overlay, Panel, PanelKind};
+pub use point::Point;
+pub use reference::{ReferencePoint, ReferenceTable, Target};
+pub use result::{Header, Outcome, ResultError, SCHEMA, read_json, write_csv, write_json};
+pub use store::{Store, StoreError};
+pub use sweep::{MAX_VALUES, Sweep, SweepError};
+pub use value::{SizeError, Value, format_bytes, parse_bytes};
+pub use vocabulary::{BACKEND, Kind, Parameter, Vocabulary, VocabularyError};
+pub use write::{WriteError, write_atomic};

@@ -1,0 +1,449 @@
+//! Reading a TOML table key by key, with errors that name the file, the key and the fix.
+
+use std::io;
+use std::path::Path;
+
+use toml::{Table, Value as Toml};
+
+use crate::near::suggest;
+use crate::sweep::{Sweep, SweepError, first_repeat};
+use crate::value::{Value, clip};
+use crate::vocabulary::{Vocabulary, VocabularyError};
+
+/// Why an experiment file or a reference table was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file cannot be read.
+    #[error("{origin}: cannot be read; check the path and its permissions")]
+    Read {
+        /// The file.
+        origin: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not TOML.
+    #[error("{origin}: {message}")]
+    Syntax {
+        /// The file.
+        origin: String,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// A key that means nothing here.
+    #[error("{origin}: unknown key `{key}`; {hint}")]
+    UnknownKey {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// The nearest key, or all of them.
+        hint: String,
+    },
+    /// A key that must be there.
+    #[error("{origin}: `{key}` is missing; add {fix}")]
+    Missing {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// What to write.
+        fix: String,
+    },
+    /// A value of the wrong type.
+    #[error("{origin}: `{key}` is {found}; write {expected}")]
+    Kind {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// What stands there.
+        found: String,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// A sweep that cannot be expanded.
+    #[error("{origin}: `{key}`: {reason}")]
+    Sweep {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// What is wrong with it.
+        reason: Box<SweepError>,
+    },
+    /// A name or a value that the program does not know.
+    #[error("{origin}: `{key}`: {reason}")]
+    Parameter {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// What is wrong with it.
+        reason: Box<VocabularyError>,
+    },
+    /// A value that breaks a rule.
+    #[error("{origin}: `{key}` = {value} {problem}; {fix}")]
+    Invalid {
+        /// The file.
+        origin: String,
+        /// The key, with the tables around it.
+        key: String,
+        /// The value.
+        value: String,
+        /// The rule that it breaks.
+        problem: String,
+        /// What to do.
+        fix: String,
+    },
+}
+
+pub(crate) type Result<T> = std::result::Result<T, FileError>;
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) origin: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl Place<'_> {
+    pub(crate) fn invalid(
+        self,
+        value: impl ToString,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> FileError {
+        FileError::Invalid {
+            origin: self.origin.to_owned(),
+            key: self.key.to_owned(),
+            value: clip(&value.to_string()),
+            problem: problem.into(),
+            fix: fix.into(),
+        }
+    }
+
+    pub(crate) fn kind(self, found: &Toml, expected: &'static str) -> FileError {
+        let found = clip(&match found {
+            Toml::String(text) => format!("the text \"{text}\""),
+            Toml::Integer(number) => format!("the number {number}"),
+            Toml::Float(number) => format!("the number {number:?}"),
+            Toml::Boolean(flag) => format!("{flag}"),
+            Toml::Datetime(date) => format!("the date {date}"),
+            Toml::Array(_) => "a list".to_owned(),
+            Toml::Table(_) => "a table".to_owned(),
+        });
+        FileError::Kind {
+            origin: self.origin.to_owned(),
+            key: self.key.to_owned(),
+            found,
+            expected,
+        }
+    }
+
+    pub(crate) fn parameter(self, reason: VocabularyError) -> FileError {
+        FileError::Parameter {
+            origin: self.origin.to_owned(),
+            key: self.key.to_owned(),
+            reason: Box::new(reason),
+        }
+    }
+
+    /// One value as it stands; a flag becomes the word `true` or `false`.
+    pub(crate) fn value(self, found: &Toml) -> Result<Value> {
+        const EXPECTED: &str = "a whole number of 0 or more, a text, true or false";
+        match found {
+            Toml::Integer(number) => {
+                let number = u64::try_from(*number).map_err(|_| self.kind(found, EXPECTED))?;
+                Ok(Value::Integer(number))
+            }
+            Toml::String(text) => Ok(Value::Text(text.clone())),
+            Toml::Boolean(flag) => Ok(Value::Text(flag.to_string())),
+            _ => Err(self.kind(found, EXPECTED)),
+        }
+    }
+
+    /// One or more values: a number, a sweep, or a list of both.
+    fn expanded(self, found: &Toml) -> Result<Vec<Value>> {
+        match found {
+            Toml::String(text) => Sweep::parse(text).map_err(|reason| FileError::Sweep {
+                origin: self.origin.to_owned(),
+                key: self.key.to_owned(),
+                reason: Box::new(reason),
+            }),
+            Toml::Array(items) => {
+                let mut values = Vec::new();
+                for item in items {
+                    match item {
+                        Toml::Array(_) => {
+                            return Err(self.kind(item, "one list without lists in it"));
+                        }
+                        _ => values.extend(self.expanded(item)?),
+                    }
+                }
+                Ok(values)
+            }
+            _ => Ok(vec![self.value(found)?]),
+        }
+    }
+
+    /// The values of the parameter `name`, normalised, each once, at least one.
+    pub(crate) fn values(
+        self,
+        name: &str,
+        found: &Toml,
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Value>> {
+        // An unknown name is the first thing to hear about, before its values.
+        vocabulary
+            .check_name(name)
+            .map_err(|reason| self.parameter(reason))?;
+        self.checked(name, &self.expanded(found)?, vocabulary)
+    }
+
+    /// The same, for values that were read before.
+    pub(crate) fn checked(
+        self,
+        name: &str,
+        values: &[Value],
+        vocabulary: &Vocabulary,
+    ) -> Result<Vec<Value>> {
+        if values.is_empty() {
+            let fix = "write at least one value, as in 1,4,16 or 256..1M*4";
+            return Err(self.invalid("[]", "expands to nothing", fix));
+        }
+        let checked = values.iter().map(|value| vocabulary.check(name, value));
+        let checked: Vec<Value> = checked
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|reason| self.parameter(reason))?;
+        match first_repeat(&checked) {
+            Some(value) => Err(self.invalid(value, "is there twice", "name each value once")),
+            None => Ok(checked),
+        }
+    }
+}
+
+/// A table of a file.
+pub(crate) struct Fields<'a> {
+    origin: &'a str,
+    path: String,
+    table: Table,
+}
+
+impl<'a> Fields<'a> {
+    /// The table of a whole file, which may have the keys `known`.
+    pub(crate) fn parse(text: &str, origin: &'a str, known: &[&str]) -> Result<Self> {
+        let table = text.parse::<Table>().map_err(|error| FileError::Syntax {
+            origin: origin.to_owned(),
+            message: error.to_string().trim_end().to_owned(),
+        })?;
+        Self::closed(origin, String::new(), table, known)
+    }
+
+    /// A table that has no other keys than `known`.
+    fn closed(origin: &'a str, path: String, table: Table, known: &[&str]) -> Result<Self> {
+        let fields = Self {
+            origin,
+            path,
+            table,
+        };
+        for name in fields.table.keys() {
+            if !known.contains(&name.as_str()) {
+                let hint = suggest(name, known.iter().copied());
+                let key = clip(&fields.key(name));
+                return Err(FileError::UnknownKey {
+                    origin: origin.to_owned(),
+                    key,
+                    hint,
+                });
+            }
+        }
+        Ok(fields)
+    }
+
+    pub(crate) fn origin(&self) -> &'a str {
+        self.origin
+    }
+
+    /// A key with the tables around it, as in `panel[0].where.mode`.
+    pub(crate) fn key(&self, name: &str) -> String {
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.table.contains_key(name)
+    }
+
+    /// An error about the value of a key.
+    pub(crate) fn invalid(
+        &self,
+        name: &str,
+        value: impl ToString,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> FileError {
+        Place {
+            origin: self.origin,
+            key: &self.key(name),
+        }
+        .invalid(value, problem, fix)
+    }
+
+    pub(crate) fn missing(&self, name: &str, fix: impl Into<String>) -> FileError {
+        let (origin, key) = (self.origin.to_owned(), self.key(name));
+        FileError::Missing {
+            origin,
+            key,
+            fix: fix.into(),
+        }
+    }
+
+    fn kind(&self, name: &str, found: &Toml, expected: &'static str) -> FileError {
+        Place {
+            origin: self.origin,
+            key: &self.key(name),
+        }
+        .kind(found, expected)
+    }
+
+    /// A text that must be there and not be empty.
+    pub(crate) fn text(&self, name: &str) -> Result<String> {
+        self.optional_text(name)?
+            .ok_or_else(|| self.missing(name, format!("{name} = \"...\"")))
+    }
+
+    /// A text that, if there, is not empty.
+    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<String>> {
+        match self.table.get(name) {
+            None => Ok(None),
+            Some(Toml::String(text)) if !text.trim().is_empty() => Ok(Some(text.clone())),
+            Some(Toml::String(_)) => Err(self.invalid(
+                name,
+                "\"\"",
+                "is empty",
+                "write a text or leave the key out",
+            )),
+            Some(other) => Err(self.kind(name, other, "a text in quotes")),
+        }
+    }
+
+    /// A list of texts, or one text; empty if it is not there.
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>> {
+        const EXPECTED: &str = "a list of texts, as [\"one\", \"two\"]";
+        match self.table.get(name) {
+            None => Ok(Vec::new()),
+            Some(Toml::String(text)) => Ok(vec![text.clone()]),
+            Some(Toml::Array(items)) => {
+                let texts = items.iter().map(|item| match item {
+                    Toml::String(text) => Ok(text.clone()),
+                    other => Err(self.kind(name, other, EXPECTED)),
+                });
+                texts.collect()
+            }
+            Some(other) => Err(self.kind(name, other, EXPECTED)),
+        }
+    }
+
+    /// A flag, with its value if it is not there.
+    pub(crate) fn flag(&self, name: &str, default: bool) -> Result<bool> {
+        match self.table.get(name) {
+            None => Ok(default),
+            Some(Toml::Boolean(flag)) => Ok(*flag),
+            Some(other) => Err(self.kind(name, other, "true or false")),
+        }
+    }
+
+    /// A finite number of 0 or more.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>> {
+        let number = match self.table.get(name) {
+            None => return Ok(None),
+            Some(Toml::Float(number)) => *number,
+            // Published numbers have far less than the 53 bits that this keeps.
+            Some(Toml::Integer(number)) => *number as f64,
+            Some(other) => return Err(self.kind(name, other, "a number")),
+        };
+        if number.is_finite() && number >= 0.0 {
+            return Ok(Some(number));
+        }
+        let problem = if number < 0.0 {
+            "is below the limit of 0"
+        } else {
+            "is not a finite number"
+        };
+        Err(self.invalid(name, number, problem, "write a finite number of 0 or more"))
+    }
+
+    /// The pairs of a table in the order written; empty if it is not there.
+    pub(crate) fn pairs(&self, name: &str) -> Result<Vec<(String, Toml)>> {
+        match self.table.get(name) {
+            None => Ok(Vec::new()),
+            Some(Toml::Table(table)) => Ok(table
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect()),
+            Some(other) => Err(self.kind(name, other, "a table, as [table] or { key = value }")),
+        }
+    }
+
+    /// The pairs of this table whose keys are not among `known`, in the order written.
+    pub(crate) fn pairs_beside(&self, known: &[&str]) -> impl Iterator<Item = (&str, &Toml)> {
+        let beside = self
+            .table
+            .iter()
+            .filter(move |(name, _)| !known.contains(&name.as_str()));
+        beside.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// The tables of `[[name]]`; with `known`, they have no other keys.
+    pub(crate) fn tables(&self, name: &str, known: Option<&[&str]>) -> Result<Vec<Fields<'a>>> {
+        const EXPECTED: &str = "tables, each under its own [[...]]";
+        let items = match self.table.get(name) {
+            None => return Ok(Vec::new()),
+            Some(Toml::Array(items)) => items,
+            Some(other) => return Err(self.kind(name, other, EXPECTED)),
+        };
+        let mut tables = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let path = format!("{}[{index}]", self.key(name));
+            let Toml::Table(table) = item else {
+                return Err(self.kind(name, item, EXPECTED));
+            };
+            tables.push(match known {
+                Some(known) => Self::closed(self.origin, path, table.clone(), known)?,
+                None => Self {
+                    origin: self.origin,
+                    path,
+                    table: table.clone(),
+                },
+            });
+        }
+        Ok(tables)
+    }
+
+    /// An id, which becomes the name of a file.
+    pub(crate) fn id(&self, name: &str) -> Result<String> {
+        let id = self.text(name)?;
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if id.len() <= 64 && !id.starts_with('.') && id.bytes().all(letters) {
+            return Ok(id);
+        }
+        let fix = "write up to 64 letters, digits, `-`, `_` and `.`, as in fig6a";
+        Err(self.invalid(
+            name,
+            format!("\"{id}\""),
+            "cannot be the name of a file",
+            fix,
+        ))
+    }
+}
+
+/// The text of a file.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|source| FileError::Read {
+        origin: path.display().to_string(),
+        source,
+    })
+}

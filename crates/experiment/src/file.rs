@@ -1,0 +1,245 @@
+//! An experiment as a file.
+
+use std::path::Path;
+
+use crate::fields::{Fields, Place, Result, read};
+use crate::panel::{Context, Panel};
+use crate::point::Point;
+use crate::value::Value;
+use crate::vocabulary::{BACKEND, Vocabulary};
+
+/// Points that one experiment may have.
+pub const MAX_POINTS: usize = 1_000_000;
+
+/// An experiment: what is run, and what is drawn of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its name on the command line and of its files.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What it reproduces.
+    pub published: String,
+    /// The backends that it applies to, in the order in which they are run.
+    pub backends: Vec<String>,
+    /// Paragraphs for the report.
+    pub intro: Vec<String>,
+    /// What in it is a guess, if anything is.
+    pub guess: Option<String>,
+    /// The ids of the reference tables shown beside it.
+    pub reference: Vec<String>,
+    /// Parameters with one value, in the order of the file.
+    pub fixed: Vec<(String, Value)>,
+    /// Parameters with several values, the outermost loop first.
+    pub sweep: Vec<(String, Vec<Value>)>,
+    /// The charts.
+    pub panels: Vec<Panel>,
+    vocabulary: Vocabulary,
+}
+
+const KEYS: &[&str] = &[
+    "id",
+    "title",
+    "published",
+    "backends",
+    "intro",
+    "guess",
+    "reference",
+    "fixed",
+    "sweep",
+    "panel",
+];
+
+impl Experiment {
+    /// Reads an experiment from the text of a file; `origin` names the file in errors.
+    ///
+    /// Errors: not TOML, a key that is unknown or missing, a name, value or backend outside of the
+    /// vocabulary, a sweep that expands to nothing, a panel that speaks of what is not there, more
+    /// than [`MAX_POINTS`] points.
+    pub fn parse(text: &str, origin: &str, vocabulary: &Vocabulary) -> Result<Self> {
+        let file = Fields::parse(text, origin, KEYS)?;
+        let mut experiment = Self {
+            id: file.id("id")?,
+            title: file.text("title")?,
+            published: file.text("published")?,
+            backends: backends(&file, vocabulary)?,
+            intro: file.texts("intro")?,
+            guess: file.optional_text("guess")?,
+            reference: file.texts("reference")?,
+            fixed: Vec::new(),
+            sweep: Vec::new(),
+            panels: Vec::new(),
+            vocabulary: *vocabulary,
+        };
+        experiment.read_fixed(&file)?;
+        experiment.read_sweep(&file)?;
+        experiment.refuse_too_many(Place {
+            origin,
+            key: "sweep",
+        })?;
+
+        let parameters = experiment.parameters();
+        let context = Context {
+            id: &experiment.id,
+            title: &experiment.title,
+            parameters: &parameters,
+            vocabulary,
+        };
+        experiment.panels = context.panels(&file)?;
+        Ok(experiment)
+    }
+
+    /// Reads an experiment from a file.
+    ///
+    /// Errors: those of [`Experiment::parse`], and a file that cannot be read.
+    pub fn load(path: &Path, vocabulary: &Vocabulary) -> Result<Self> {
+        Self::parse(&read(path)?, &path.display().to_string(), vocabulary)
+    }
+
+    /// The points, without backend: the fixed parameters, then the swept ones, the last of which
+    /// changes fastest.
+    pub fn points(&self) -> Vec<Point> {
+        let mut points = vec![Point::new(self.fixed.iter().cloned())];
+        for (name, values) in &self.sweep {
+            let longer = points.iter().flat_map(|point| {
+                values
+                    .iter()
+                    .map(move |value| point.with(name, value.clone()))
+            });
+            points = longer.collect();
+        }
+        points
+    }
+
+    /// Gives a parameter other values, as `--set wq_size=1..128*2` does.
+    ///
+    /// A swept parameter keeps its place in the order of the loops; a fixed one that gets several
+    /// values becomes the outermost loop, and so does one that the experiment did not name.
+    /// Backends are set by the field.
+    ///
+    /// Errors: an unknown name, no value, a value outside of the vocabulary or given twice, more
+    /// than [`MAX_POINTS`] points. The experiment is then as it was.
+    pub fn set(&mut self, name: &str, values: &[Value]) -> Result<()> {
+        let place = Place {
+            origin: "--set",
+            key: name,
+        };
+        refuse_backend(place, name)?;
+        self.vocabulary
+            .check_name(name)
+            .map_err(|reason| place.parameter(reason))?;
+        let values = place.checked(name, values, &self.vocabulary)?;
+
+        let mut changed = self.clone();
+        if let Some((_, known)) = changed.sweep.iter_mut().find(|(known, _)| known == name) {
+            *known = values;
+        } else if let [value] = values.as_slice() {
+            match changed.fixed.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known = value.clone(),
+                None => changed.fixed.push((name.to_owned(), value.clone())),
+            }
+        } else {
+            changed.fixed.retain(|(known, _)| known != name);
+            changed.sweep.insert(0, (name.to_owned(), values));
+        }
+        changed.refuse_too_many(place)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Whether points of this experiment have the parameter, the backend aside.
+    pub fn has(&self, name: &str) -> bool {
+        let mut names = self.fixed.iter().map(|(known, _)| known);
+        names.any(|known| known == name) || self.sweep.iter().any(|(known, _)| known == name)
+    }
+
+    /// All parameters with all their values, the backend last.
+    fn parameters(&self) -> Vec<(String, Vec<Value>)> {
+        let fixed = self
+            .fixed
+            .iter()
+            .map(|(name, value)| (name.clone(), vec![value.clone()]));
+        let backends = self
+            .backends
+            .iter()
+            .map(|backend| backend.as_str().into())
+            .collect();
+        let backend = (BACKEND.to_owned(), backends);
+        fixed
+            .chain(self.sweep.iter().cloned())
+            .chain([backend])
+            .collect()
+    }
+
+    fn read_fixed(&mut self, file: &Fields<'_>) -> Result<()> {
+        for (name, found) in file.pairs("fixed")? {
+            let key = format!("fixed.{name}");
+            let place = Place {
+                origin: file.origin(),
+                key: &key,
+            };
+            refuse_backend(place, &name)?;
+            let value = place.value(&found)?;
+            let value = self
+                .vocabulary
+                .check(&name, &value)
+                .map_err(|reason| place.parameter(reason))?;
+            self.fixed.push((name, value));
+        }
+        Ok(())
+    }
+
+    fn read_sweep(&mut self, file: &Fields<'_>) -> Result<()> {
+        for (name, found) in file.pairs("sweep")? {
+            let key = format!("sweep.{name}");
+            let place = Place {
+                origin: file.origin(),
+                key: &key,
+            };
+            refuse_backend(place, &name)?;
+            let values = place.values(&name, &found, &self.vocabulary)?;
+            if self.has(&name) {
+                let fix = "take it out of one of the two";
+                return Err(place.invalid(found, "is under [fixed] already", fix));
+            }
+            self.sweep.push((name, values));
+        }
+        Ok(())
+    }
+
+    fn refuse_too_many(&self, place: Place<'_>) -> Result<()> {
+        let lengths = self.sweep.iter().map(|(_, values)| values.len());
+        let points = lengths.fold(1usize, usize::saturating_mul);
+        if points <= MAX_POINTS {
+            return Ok(());
+        }
+        let problem = format!("is above the limit of {MAX_POINTS} points");
+        Err(place.invalid(format!("{points} points"), problem, "take larger steps"))
+    }
+}
+
+fn backends(file: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>> {
+    let backends = file.texts("backends")?;
+    if backends.is_empty() {
+        let known = vocabulary.backends().first().copied().unwrap_or("model");
+        return Err(file.missing("backends", format!("those it applies to, as [\"{known}\"]")));
+    }
+    let place = Place {
+        origin: file.origin(),
+        key: "backends",
+    };
+    let values: Vec<Value> = backends
+        .iter()
+        .map(|backend| backend.as_str().into())
+        .collect();
+    place.checked(BACKEND, &values, vocabulary)?;
+    Ok(backends)
+}
+
+fn refuse_backend(place: Place<'_>, name: &str) -> Result<()> {
+    if name != BACKEND {
+        return Ok(());
+    }
+    let problem = "is chosen for each run and is no parameter to set";
+    Err(place.invalid(name, problem, "name the backends under `backends`"))
+}

@@ -1,0 +1,302 @@
+//! What of an experiment is drawn, and how.
+
+use crate::fields::{Fields, Place, Result};
+use crate::near::suggest;
+use crate::point::Point;
+use crate::value::Value;
+use crate::vocabulary::{BACKEND, Vocabulary};
+
+/// How a panel draws its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanelKind {
+    /// A group of bars for each x, a bar for each series.
+    Bars,
+    /// A line for each series.
+    Lines,
+    /// A bar for each x, with several metrics on each other.
+    Stacked,
+}
+
+/// Which points are drawn: those that have one of the values for each name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter(Vec<(String, Vec<Value>)>);
+
+impl Filter {
+    /// Whether the point is drawn; a point that lacks a name is not.
+    pub fn matches(&self, point: &Point) -> bool {
+        self.0
+            .iter()
+            .all(|(name, values)| point.get(name).is_some_and(|v| values.contains(v)))
+    }
+
+    /// The names and the values that pass.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[Value])> {
+        self.0
+            .iter()
+            .map(|(name, values)| (name.as_str(), values.as_slice()))
+    }
+}
+
+/// Lines on the right axis of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlay {
+    /// The metric.
+    pub y: String,
+    /// What is written beside the axis, with its unit.
+    pub y_label: String,
+    /// The parameters that make the series.
+    pub series: Vec<String>,
+    /// Which points are drawn (`where`).
+    pub filter: Filter,
+}
+
+/// One chart of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// The name of its SVG; that of the first panel is the experiment's id.
+    pub id: String,
+    /// What stands above it.
+    pub title: String,
+    /// How it draws.
+    pub kind: PanelKind,
+    /// The parameter along the x axis.
+    pub x: String,
+    /// The parameters that make the series.
+    pub series: Vec<String>,
+    /// Which points are drawn (`where`).
+    pub filter: Filter,
+    /// The metric; of a stacked panel one or more, from the bottom up.
+    pub y: Vec<String>,
+    /// What is written beside the left axis, with its unit.
+    pub y_label: String,
+    /// Whether the left axis is logarithmic.
+    pub log_y: bool,
+    /// If not empty, y is divided by that of the point which differs in these parameters alone.
+    pub improvement_over: Vec<(String, Value)>,
+    /// Whether two such panels stand in a row.
+    pub half: bool,
+    /// Lines on the right axis.
+    pub overlays: Vec<Overlay>,
+}
+
+impl Panel {
+    /// The point that this panel divides by, for the point that it draws.
+    ///
+    /// None if the panel does not divide.
+    pub fn baseline(&self, point: &Point) -> Option<Point> {
+        let mut pairs = self.improvement_over.iter();
+        let (name, value) = pairs.next()?;
+        let first = point.with(name, value.clone());
+        Some(pairs.fold(first, |point, (name, value)| {
+            point.with(name, value.clone())
+        }))
+    }
+}
+
+const PANEL_KEYS: &[&str] = &[
+    "id",
+    "title",
+    "kind",
+    "x",
+    "series",
+    "where",
+    "y",
+    "y_label",
+    "log_y",
+    "improvement_over",
+    "half",
+    "overlay",
+];
+const OVERLAY_KEYS: &[&str] = &["y", "y_label", "series", "where"];
+const KINDS: [(&str, PanelKind); 3] = [
+    ("bars", PanelKind::Bars),
+    ("lines", PanelKind::Lines),
+    ("stacked", PanelKind::Stacked),
+];
+
+/// What panels may speak of.
+pub(crate) struct Context<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) title: &'a str,
+    /// The parameters of every point with all their values, the backend included.
+    pub(crate) parameters: &'a [(String, Vec<Value>)],
+    pub(crate) vocabulary: &'a Vocabulary,
+}
+
+impl Context<'_> {
+    pub(crate) fn panels(&self, file: &Fields<'_>) -> Result<Vec<Panel>> {
+        let mut panels: Vec<Panel> = Vec::new();
+        for (index, fields) in file.tables("panel", Some(PANEL_KEYS))?.iter().enumerate() {
+            let panel = self.panel(fields, index == 0)?;
+            if panels.iter().any(|known| known.id == panel.id) {
+                let problem = "is the id of another panel";
+                return Err(fields.invalid("id", &panel.id, problem, "give each panel its own"));
+            }
+            panels.push(panel);
+        }
+        Ok(panels)
+    }
+
+    fn panel(&self, fields: &Fields<'_>, first: bool) -> Result<Panel> {
+        let id = match fields.has("id") {
+            false if first => self.id.to_owned(),
+            _ => fields.id("id")?,
+        };
+        if first && id != self.id {
+            let fix = format!("write \"{}\" or leave the key out", self.id);
+            return Err(fields.invalid("id", id, "is not the experiment's id", fix));
+        }
+        let word = fields.text("kind")?;
+        let kind = KINDS.iter().find(|(name, _)| *name == word);
+        let Some((_, kind)) = kind.copied() else {
+            let hint = suggest(&word, KINDS.iter().map(|(name, _)| *name));
+            return Err(fields.invalid("kind", word, "is no kind of panel", hint));
+        };
+        let x = fields.text("x")?;
+        self.known(fields, "x", &x)?;
+        let series = self.series(fields)?;
+        if series.contains(&x) {
+            let fix = "take it out of one of the two";
+            return Err(fields.invalid("series", x, "is the x axis already", fix));
+        }
+        let log_y = fields.flag("log_y", false)?;
+        if log_y && kind == PanelKind::Stacked {
+            let fix = "remove log_y, or draw lines";
+            return Err(fields.invalid("log_y", true, "says nothing of stacked bars", fix));
+        }
+        let overlays = fields.tables("overlay", Some(OVERLAY_KEYS))?;
+        Ok(Panel {
+            id,
+            title: fields
+                .optional_text("title")?
+                .unwrap_or_else(|| self.title.to_owned()),
+            kind,
+            x,
+            series,
+            filter: self.filter(fields)?,
+            y: self.metrics(fields, kind == PanelKind::Stacked)?,
+            y_label: fields.text("y_label")?,
+            log_y,
+            improvement_over: self.improvement_over(fields)?,
+            half: fields.flag("half", false)?,
+            overlays: overlays
+                .iter()
+                .map(|overlay| self.overlay(overlay))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    fn overlay(&self, fields: &Fields<'_>) -> Result<Overlay> {
+        let y = self.metrics(fields, false)?.swap_remove(0);
+        let (y_label, series) = (fields.text("y_label")?, self.series(fields)?);
+        Ok(Overlay {
+            y,
+            y_label,
+            series,
+            filter: self.filter(fields)?,
+        })
+    }
+
+    /// One metric, or with `several` one or more.
+    fn metrics(&self, fields: &Fields<'_>, several: bool) -> Result<Vec<String>> {
+        let metrics = fields.texts("y")?;
+        match metrics.len() {
+            0 => return Err(fields.missing("y", "the metric to draw, as y = \"throughput_gbps\"")),
+            2.. if !several => {
+                let fix = "name one, or set kind = \"stacked\"";
+                return Err(fields.invalid("y", metrics.join(", "), "names several metrics", fix));
+            }
+            _ => {}
+        }
+        for (index, metric) in metrics.iter().enumerate() {
+            if metrics[..index].contains(metric) {
+                return Err(fields.invalid("y", metric, "is there twice", "name each metric once"));
+            }
+            let key = fields.key("y");
+            let place = Place {
+                origin: fields.origin(),
+                key: &key,
+            };
+            self.vocabulary
+                .check_metric("y", metric)
+                .map_err(|reason| place.parameter(reason))?;
+        }
+        Ok(metrics)
+    }
+
+    fn series(&self, fields: &Fields<'_>) -> Result<Vec<String>> {
+        let series = fields.texts("series")?;
+        for (index, name) in series.iter().enumerate() {
+            self.known(fields, "series", name)?;
+            if series[..index].contains(name) {
+                return Err(fields.invalid("series", name, "is there twice", "name it once"));
+            }
+        }
+        Ok(series)
+    }
+
+    fn filter(&self, fields: &Fields<'_>) -> Result<Filter> {
+        let mut filter = Vec::new();
+        for (name, found) in fields.pairs("where")? {
+            let had = self.known(fields, "where", &name)?;
+            let key = fields.key(&format!("where.{name}"));
+            let place = Place {
+                origin: fields.origin(),
+                key: &key,
+            };
+            let values = place.values(&name, &found, self.vocabulary)?;
+            refuse_absent(place, &values, had)?;
+            filter.push((name, values));
+        }
+        Ok(Filter(filter))
+    }
+
+    fn improvement_over(&self, fields: &Fields<'_>) -> Result<Vec<(String, Value)>> {
+        let mut over = Vec::new();
+        for (name, found) in fields.pairs("improvement_over")? {
+            let had = self.known(fields, "improvement_over", &name)?;
+            let key = fields.key(&format!("improvement_over.{name}"));
+            let place = Place {
+                origin: fields.origin(),
+                key: &key,
+            };
+            let values = place.values(&name, &found, self.vocabulary)?;
+            refuse_absent(place, &values, had)?;
+            match <[Value; 1]>::try_from(values) {
+                Ok([value]) => over.push((name, value)),
+                Err(values) => {
+                    let problem = format!("has {} values", values.len());
+                    return Err(place.invalid(found, problem, "name the one to divide by"));
+                }
+            }
+        }
+        if over.is_empty() && fields.has("improvement_over") {
+            let fix = format!("write {{ {BACKEND} = \"cpu\" }} or leave the key out");
+            return Err(fields.invalid("improvement_over", "{}", "names no parameter", fix));
+        }
+        Ok(over)
+    }
+
+    /// The values of a parameter that the experiment has.
+    fn known(&self, fields: &Fields<'_>, key: &str, name: &str) -> Result<&[Value]> {
+        if let Some((_, values)) = self.parameters.iter().find(|(known, _)| known == name) {
+            return Ok(values);
+        }
+        let hint = suggest(
+            name,
+            self.parameters.iter().map(|(known, _)| known.as_str()),
+        );
+        let fix = format!("{hint} (or add it to [fixed] or [sweep])");
+        Err(fields.invalid(key, name, "is no parameter of this experiment", fix))
+    }
+}
+
+/// Refuses values that no point has: the panel would be empty, or divide by nothing.
+fn refuse_absent(place: Place<'_>, values: &[Value], had: &[Value]) -> Result<()> {
+    let Some(absent) = values.iter().find(|value| !had.contains(value)) else {
+        return Ok(());
+    };
+    let had: Vec<String> = had.iter().map(ToString::to_string).collect();
+    let fix = format!("write one of: {}", had.join(", "));
+    Err(place.invalid(absent, "is a value that no point has", fix))
+}

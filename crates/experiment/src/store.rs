@@ -1,0 +1,220 @@
+//! The outcomes of a run that is not finished, so that it can go on where it stopped.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::point::Point;
+use crate::result::Outcome;
+
+/// Where the outcomes lie below the output directory.
+const DIRECTORY: &str = ".partial";
+const FILE: &str = "results.jsonl";
+
+/// An output directory that cannot be used, or an outcome that cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The output directory is a file.
+    #[error("{} is not a directory; name another output directory, or move the file away", path.display())]
+    NotADirectory {
+        /// What was to be the output directory.
+        path: PathBuf,
+    },
+    /// The output directory cannot be made or written.
+    #[error("cannot write below {}; name an output directory that you may write to", path.display())]
+    NotWritable {
+        /// The output directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file of outcomes cannot be read.
+    #[error("cannot read {}; remove it to start afresh", path.display())]
+    NotReadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A metric that is not a finite number.
+    #[error("{experiment}: {metric} = {value} at {point}; a metric must be a finite number")]
+    NotFinite {
+        /// The experiment's id.
+        experiment: String,
+        /// The point.
+        point: String,
+        /// The metric.
+        metric: String,
+        /// Its value.
+        value: f64,
+    },
+}
+
+/// One line of the file. The fingerprint stands in each, so that a line is never taken for one of
+/// another configuration, whoever else writes to the file.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    fingerprint: String,
+    experiment: String,
+    outcome: Outcome,
+}
+
+struct State {
+    file: File,
+    outcomes: HashMap<(String, String), Outcome>,
+}
+
+/// The outcomes of an unfinished run, by experiment and point; many threads may use it.
+pub struct Store {
+    directory: PathBuf,
+    fingerprint: String,
+    resumed: usize,
+    state: Mutex<State>,
+}
+
+impl Store {
+    /// Opens or makes the store below the output directory `dir`.
+    ///
+    /// The fingerprint says what the outcomes depend on besides their points (platform, profile,
+    /// version, protocol): what was stored under another is dropped. So are lines that cannot be
+    /// read, such as one that was being written when the program was killed.
+    ///
+    /// Errors: `dir` is a file, or cannot be made, read or written.
+    pub fn open(dir: &Path, fingerprint: &str) -> Result<Self, StoreError> {
+        if fs::metadata(dir).is_ok_and(|found| !found.is_dir()) {
+            return Err(StoreError::NotADirectory {
+                path: dir.to_owned(),
+            });
+        }
+        let not_writable = |source| StoreError::NotWritable {
+            path: dir.to_owned(),
+            source,
+        };
+        let directory = dir.join(DIRECTORY);
+        fs::create_dir_all(&directory).map_err(not_writable)?;
+        let path = directory.join(FILE);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(not_writable)?;
+
+        let mut bytes = Vec::new();
+        let read = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.read_to_end(&mut bytes));
+        read.map_err(|source| StoreError::NotReadable { path, source })?;
+        let outcomes = outcomes(&bytes, fingerprint);
+        let keep = if outcomes.is_empty() {
+            0
+        } else {
+            whole_lines(&bytes)
+        };
+        if keep < bytes.len() {
+            // A new record must not be glued to half of an old one.
+            file.set_len(keep as u64).map_err(not_writable)?;
+        }
+        Ok(Self {
+            directory: dir.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            resumed: outcomes.len(),
+            state: Mutex::new(State { file, outcomes }),
+        })
+    }
+
+    /// How many outcomes were there when the store was opened.
+    pub fn resumed(&self) -> usize {
+        self.resumed
+    }
+
+    /// The outcome of a point, if it is known.
+    pub fn get(&self, experiment: &str, point: &Point) -> Option<Outcome> {
+        let key = (experiment.to_owned(), point.key());
+        self.state().outcomes.get(&key).cloned()
+    }
+
+    /// Keeps an outcome; it survives the end of the program from here on.
+    ///
+    /// Errors: a metric that is not a finite number; a full disk.
+    pub fn put(&self, experiment: &str, outcome: &Outcome) -> Result<(), StoreError> {
+        if let Some((metric, value)) = outcome.not_finite() {
+            return Err(StoreError::NotFinite {
+                experiment: experiment.to_owned(),
+                point: outcome.point.to_string(),
+                metric: metric.clone(),
+                value: *value,
+            });
+        }
+        let record = Record {
+            fingerprint: self.fingerprint.clone(),
+            experiment: experiment.to_owned(),
+            outcome: outcome.clone(),
+        };
+        let not_writable = |source| StoreError::NotWritable {
+            path: self.directory.clone(),
+            source,
+        };
+        let mut line = serde_json::to_vec(&record).map_err(|error| not_writable(error.into()))?;
+        line.push(b'\n');
+        let mut state = self.state();
+        // One write for the whole line, and no buffer of ours between it and the system.
+        state.file.write_all(&line).map_err(not_writable)?;
+        state.outcomes.insert(
+            (record.experiment, record.outcome.point.key()),
+            record.outcome,
+        );
+        Ok(())
+    }
+
+    /// Removes what was stored: the run is complete and its results are written.
+    ///
+    /// Errors: the file cannot be removed.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let directory = self.directory.join(DIRECTORY);
+        match fs::remove_file(directory.join(FILE)) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::NotWritable {
+                    path: self.directory,
+                    source,
+                });
+            }
+            _ => {}
+        }
+        // Stays where someone else keeps a file in it.
+        let _ = fs::remove_dir(directory);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked inside left whole lines and whole entries.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The outcomes of the lines that can be read and bear the fingerprint.
+fn outcomes(bytes: &[u8], fingerprint: &str) -> HashMap<(String, String), Outcome> {
+    let lines = bytes[..whole_lines(bytes)].split(|byte| *byte == b'\n');
+    let records = lines.filter_map(|line| serde_json::from_slice::<Record>(line).ok());
+    let ours = records.filter(|record| record.fingerprint == fingerprint);
+    ours.map(|record| {
+        (
+            (record.experiment, record.outcome.point.key()),
+            record.outcome,
+        )
+    })
+    .collect()
+}
+
+/// The length up to the last end of a line.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |last| last + 1)
+}
