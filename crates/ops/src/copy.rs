@@ -1,0 +1,122 @@
+//! Copies: to one destination, to two, with a CRC.
+//!
+//! Source and destination are slices, so they cannot overlap; a move within one buffer is
+//! `copy_within` of the standard library.
+
+use std::fmt;
+
+use crate::crc::{Crc32c, CrcOptions};
+
+/// How much is read before it is used again: half of the smallest first-level cache there is.
+const BLOCK: usize = 16 * 1024;
+
+/// Copies `src` to `dst` (spec 8.3.4).
+///
+/// # Errors
+///
+/// [`LengthMismatch`] if the lengths differ; nothing is written then.
+pub fn copy(src: &[u8], dst: &mut [u8]) -> Result<(), LengthMismatch> {
+    LengthMismatch::check(src, dst)?;
+    dst.copy_from_slice(src);
+    Ok(())
+}
+
+/// Copies `src` to `first` and to `second` (spec 8.3.10).
+///
+/// # Errors
+///
+/// [`LengthMismatch`] if the lengths differ; nothing is written then.
+pub fn dualcast(src: &[u8], first: &mut [u8], second: &mut [u8]) -> Result<(), LengthMismatch> {
+    LengthMismatch::check(src, first)?;
+    LengthMismatch::check(src, second)?;
+    let destinations = first.chunks_mut(BLOCK).zip(second.chunks_mut(BLOCK));
+    for (src, (first, second)) in src.chunks(BLOCK).zip(destinations) {
+        first.copy_from_slice(src);
+        second.copy_from_slice(src);
+    }
+    Ok(())
+}
+
+/// Copies `src` to `dst` and returns the CRC of the data; see [`crc32c`](crate::crc32c).
+///
+/// # Errors
+///
+/// [`LengthMismatch`] if the lengths differ; nothing is written then.
+pub fn copy_crc(
+    seed: u32,
+    src: &[u8],
+    dst: &mut [u8],
+    options: CrcOptions,
+) -> Result<u32, LengthMismatch> {
+    LengthMismatch::check(src, dst)?;
+    let mut crc = Crc32c::new(seed, options);
+    for (src, dst) in src.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
+        crc.update(src);
+        dst.copy_from_slice(src);
+    }
+    Ok(crc.finish())
+}
+
+/// Source and destination have different lengths.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct LengthMismatch {
+    /// Length of the source in bytes.
+    pub src_bytes: usize,
+    /// Length of the destination in bytes.
+    pub dst_bytes: usize,
+}
+
+impl LengthMismatch {
+    pub(crate) fn check(src: &[u8], dst: &[u8]) -> Result<(), Self> {
+        let (src_bytes, dst_bytes) = (src.len(), dst.len());
+        if src_bytes == dst_bytes {
+            Ok(())
+        } else {
+            Err(Self {
+                src_bytes,
+                dst_bytes,
+            })
+        }
+    }
+}
+
+impl fmt::Display for LengthMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            src_bytes,
+            dst_bytes,
+        } = self;
+        write!(
+            f,
+            "source has {src_bytes} bytes but destination has {dst_bytes}"
+        )
+    }
+}
+
+impl std::error::Error for LengthMismatch {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mismatch_writes_nothing() {
+        let (mut four, mut five) = ([0; 4], [0; 5]);
+        let error = LengthMismatch {
+            src_bytes: 4,
+            dst_bytes: 5,
+        };
+        assert_eq!(copy(b"abcd", &mut five), Err(error));
+        assert_eq!(dualcast(b"abcd", &mut four, &mut five), Err(error));
+        assert_eq!(dualcast(b"abcd", &mut five, &mut four), Err(error));
+        assert_eq!(
+            copy_crc(0, b"abcd", &mut five, CrcOptions::default()),
+            Err(error)
+        );
+        assert_eq!((four, five), ([0; 4], [0; 5]));
+        assert_eq!(
+            error.to_string(),
+            "source has 4 bytes but destination has 5"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Fill: a pattern over and over.
+
+/// What a fill writes (spec 8.3.5).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Eight bytes, the only size in version 1.
+    Eight([u8; 8]),
+    /// Sixteen bytes, from version 2.
+    Sixteen([u8; 16]),
+}
+
+impl Pattern {
+    /// The bytes of the pattern, once.
+    pub const fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Eight(bytes) => bytes,
+            Self::Sixteen(bytes) => bytes,
+        }
+    }
+}
+
+/// One cache line, which both sizes of pattern divide.
+pub(crate) const LINE: usize = 64;
+
+/// A line of the pattern.
+pub(crate) fn repeat(pattern: &[u8]) -> [u8; LINE] {
+    let mut line = [0; LINE];
+    for (byte, value) in line.iter_mut().zip(pattern.iter().cycle()) {
+        *byte = *value;
+    }
+    line
+}
+
+/// Fills `dst`; the pattern starts at its first byte and is cut off at its end.
+pub fn fill(dst: &mut [u8], pattern: Pattern) {
+    let bytes = pattern.bytes();
+    if bytes.iter().all(|byte| *byte == bytes[0]) {
+        // The usual case, and memset beats any loop.
+        dst.fill(bytes[0]);
+        return;
+    }
+    let line = repeat(bytes);
+    let (lines, rest) = dst.as_chunks_mut::<LINE>();
+    lines.fill(line);
+    rest.copy_from_slice(&line[..rest.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIXTEEN: Pattern = Pattern::Sixteen(*b"0123456789abcdef");
+
+    #[test]
+    fn the_pattern_starts_at_the_first_byte_and_is_cut_off() {
+        let mut dst = [b'.'; 20];
+        fill(&mut dst[1..19], SIXTEEN);
+        assert_eq!(&dst, b".0123456789abcdef01.");
+        fill(&mut dst[1..19], Pattern::Eight(*b"ABCDEFGH"));
+        assert_eq!(&dst, b".ABCDEFGHABCDEFGHAB.");
+        fill(&mut dst[1..4], Pattern::Eight([b'x'; 8]));
+        assert_eq!(&dst, b".xxxDEFGHABCDEFGHAB.");
+    }
+
+    #[test]
+    fn nothing_is_filled_with_nothing() {
+        fill(&mut [], SIXTEEN);
+    }
+}
