@@ -1,0 +1,417 @@
+//! Where everything in a chart stands.
+
+use crate::legend::Legend;
+use crate::number;
+use crate::scale::Scale;
+use crate::text::{self, Face, Line};
+use crate::{Axis, Chart, ChartSize, Provenance, SeriesKind};
+
+/// Room at the edges.
+const EDGE: f64 = 8.0;
+/// Gap between a tick label and the axis.
+const TICK: f64 = 6.0;
+/// Cosine and sine of the 40 degrees by which crowded labels are turned.
+const TURN: (f64, f64) = (0.766, 0.643);
+/// Widest turned label; longer ones are shortened.
+const TURNED_ROOM: f64 = 130.0;
+
+/// Sizes in pixels.
+#[derive(Debug)]
+pub(crate) struct Style {
+    pub(crate) width: f64,
+    pub(crate) plot_height: f64,
+    pub(crate) title: f64,
+    pub(crate) label: f64,
+    pub(crate) small: f64,
+    pub(crate) foot: f64,
+    pub(crate) marker: f64,
+    /// Steps on a linear axis.
+    pub(crate) steps: u32,
+}
+
+impl Style {
+    pub(crate) fn of(size: ChartSize) -> Self {
+        match size {
+            ChartSize::Full => Self {
+                width: 860.0,
+                plot_height: 300.0,
+                title: 15.0,
+                label: 12.0,
+                small: 11.5,
+                foot: 10.0,
+                marker: 4.4,
+                steps: 7,
+            },
+            ChartSize::Half => Self {
+                width: 420.0,
+                plot_height: 190.0,
+                title: 13.0,
+                label: 11.0,
+                small: 10.5,
+                foot: 9.0,
+                marker: 3.8,
+                steps: 5,
+            },
+        }
+    }
+}
+
+/// The rectangle in which values are drawn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+}
+
+impl Frame {
+    /// Height of a value of a scale.
+    pub(crate) fn y(&self, scale: &Scale, value: f64) -> f64 {
+        self.bottom - scale.place(value) * (self.bottom - self.top)
+    }
+}
+
+/// Labels of the categories.
+#[derive(Debug)]
+pub(crate) enum CategoryLabels {
+    /// Upright, each in lines that fit its slot.
+    Upright(Vec<Vec<Line>>),
+    /// Turned, shortened, and only every so many.
+    Turned { labels: Vec<String>, every: usize },
+}
+
+/// A run of categories under one group label.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    pub(crate) label: String,
+}
+
+/// A line of text and its baseline.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) y: f64,
+    pub(crate) size: f64,
+    pub(crate) line: Line,
+}
+
+/// Where everything in a chart stands.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) style: Style,
+    pub(crate) frame: Frame,
+    pub(crate) left: Scale,
+    pub(crate) right: Option<Scale>,
+    pub(crate) head: Vec<Placed>,
+    pub(crate) badge: Option<&'static str>,
+    pub(crate) y_title: Vec<Line>,
+    pub(crate) y2_title: Vec<Line>,
+    pub(crate) y2_title_x: f64,
+    pub(crate) labels: CategoryLabels,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) groups_y: f64,
+    pub(crate) x_title_y: f64,
+    pub(crate) legend: Legend,
+    pub(crate) legend_at: (f64, f64),
+    pub(crate) rule_y: f64,
+    pub(crate) foot: Vec<Placed>,
+    pub(crate) height: f64,
+}
+
+impl Layout {
+    pub(crate) const EDGE: f64 = EDGE;
+
+    pub(crate) fn new(chart: &Chart) -> Self {
+        let style = Style::of(chart.size);
+        let line = style.label * 1.25;
+        let whole = style.width - 2.0 * EDGE;
+        let left = left_scale(chart, &style);
+        let right = chart
+            .series
+            .iter()
+            .any(|s| s.axis == Axis::Right)
+            .then(|| Scale::linear(extremes(chart, Axis::Right), style.steps));
+
+        // Head.
+        let badge = badge(chart);
+        let badge_width = badge.map_or(0.0, |b| badge_width(b, &style) + 12.0);
+        let title = text::wrap_plain(&chart.title, style.title, whole - badge_width, Face::Bold);
+        let mut y = EDGE;
+        let head = place(&mut y, title, style.title);
+
+        // The plot, from its four margins.
+        let top = (y + 14.0).round();
+        let bottom = top + style.plot_height;
+        let room = style.plot_height;
+        let y_title = text::wrap_plain(&chart.y_label, style.label, room, Face::Plain);
+        let y2_label = match &right {
+            Some(_) => chart.y2_label.as_deref().unwrap_or_default(),
+            None => "",
+        };
+        let y2_title = text::wrap_plain(y2_label, style.label, room, Face::Plain);
+        let legend = Legend::new(chart, &style, whole, style.plot_height + 4.0 * line);
+        let legend_room = if legend.beside {
+            legend.width() + 20.0
+        } else {
+            0.0
+        };
+        let before =
+            EDGE + y_title.len() as f64 * line + 4.0 + tick_width(&left, style.small) + TICK;
+        let after = match &right {
+            Some(scale) => {
+                TICK + tick_width(scale, style.small) + 6.0 + y2_title.len() as f64 * line
+            }
+            None => 4.0,
+        };
+        let mut frame = Frame {
+            left: before.round(),
+            right: (style.width - EDGE - legend_room - after).round(),
+            top,
+            bottom,
+        };
+        let labels = category_labels(chart, &style, &mut frame);
+        let y2_title_x = frame.right + after - y2_title.len() as f64 * line;
+
+        // Below the plot.
+        let mut y = bottom + TICK + labels.height(&style);
+        let groups = groups(chart);
+        let groups_y = y + 4.0;
+        if !groups.is_empty() {
+            y = groups_y + 6.0 + line;
+        }
+        let x_title_y = y + line;
+        if !chart.x_label.is_empty() {
+            y = x_title_y;
+        }
+        let legend_at = if legend.beside {
+            y = y.max(top + legend.height());
+            (style.width - EDGE - legend.width(), top - 3.0)
+        } else {
+            let at = (EDGE, y + 14.0);
+            y = at.1 + legend.height();
+            at
+        };
+        let mut foot = Vec::new();
+        if !chart.notes.is_empty() {
+            y += 8.0;
+        }
+        for note in &chart.notes {
+            let lines = text::wrap_plain(note, style.small, whole, Face::Plain);
+            y += 2.0;
+            foot.extend(place(&mut y, lines, style.small));
+        }
+        let rule_y = (y + 8.0).round();
+        y = rule_y + 4.0;
+        let lines = text::wrap_plain(&foot_text(chart), style.foot, whole, Face::Quiet);
+        foot.extend(place(&mut y, lines, style.foot));
+        Self {
+            height: (y + EDGE).ceil(),
+            style,
+            frame,
+            left,
+            right,
+            head,
+            badge,
+            y_title,
+            y2_title,
+            y2_title_x,
+            labels,
+            groups,
+            groups_y,
+            x_title_y,
+            legend,
+            legend_at,
+            rule_y,
+            foot,
+        }
+    }
+
+    /// The scale of an axis.
+    pub(crate) fn scale(&self, axis: Axis) -> &Scale {
+        match axis {
+            Axis::Left => &self.left,
+            Axis::Right => self.right.as_ref().unwrap_or(&self.left),
+        }
+    }
+
+    /// Left edge and width of the slot of a category.
+    pub(crate) fn slot(&self, category: usize, of: usize) -> (f64, f64) {
+        let width = (self.frame.right - self.frame.left) / of.max(1) as f64;
+        (self.frame.left + category as f64 * width, width)
+    }
+
+    /// Width of the badge with its border.
+    pub(crate) fn badge_width(&self, badge: &str) -> f64 {
+        badge_width(badge, &self.style)
+    }
+}
+
+impl CategoryLabels {
+    fn height(&self, style: &Style) -> f64 {
+        match self {
+            Self::Upright(labels) => {
+                let lines = labels.iter().map(Vec::len).max().unwrap_or(0);
+                lines as f64 * style.small * 1.2
+            }
+            Self::Turned { labels, .. } => {
+                let widest = widest(labels, style.small);
+                widest * TURN.1 + style.small * TURN.0
+            }
+        }
+    }
+}
+
+/// Sets lines below `y` and moves it on.
+fn place(y: &mut f64, lines: Vec<Line>, size: f64) -> Vec<Placed> {
+    lines
+        .into_iter()
+        .map(|line| {
+            *y += size * 1.28;
+            Placed {
+                y: *y - size * 0.22,
+                size,
+                line,
+            }
+        })
+        .collect()
+}
+
+fn left_scale(chart: &Chart, style: &Style) -> Scale {
+    let reference = chart.reference_line.iter().map(|(value, _)| *value);
+    let values = extremes(chart, Axis::Left).into_iter().chain(reference);
+    if chart.log_y {
+        Scale::logarithmic(values)
+    } else {
+        Scale::linear(values, style.steps)
+    }
+}
+
+/// The values that an axis must hold: single ones, and the sums of stacks.
+fn extremes(chart: &Chart, axis: Axis) -> Vec<f64> {
+    let of_axis = || chart.series.iter().filter(|s| s.axis == axis);
+    let single = of_axis()
+        .filter(|s| s.drawn_as() != SeriesKind::Stacked)
+        .flat_map(|s| s.values.iter().flatten().copied());
+    let sums = (0..chart.categories.len()).map(|category| {
+        of_axis()
+            .filter(|s| s.drawn_as() == SeriesKind::Stacked)
+            .filter_map(|s| s.values.get(category).copied().flatten())
+            .sum::<f64>()
+    });
+    // A sum of 0 is no value: a logarithmic axis has no place for it.
+    single.chain(sums.filter(|sum| *sum != 0.0)).collect()
+}
+
+fn tick_width(scale: &Scale, size: f64) -> f64 {
+    scale
+        .ticks()
+        .iter()
+        .filter_map(|t| t.label.as_deref())
+        .map(|label| text::width(label, size, Face::Plain))
+        .fold(0.0, f64::max)
+}
+
+/// Labels stand upright in up to three lines where the words fit their slots, else turned; then the
+/// first one may need more room on the left.
+fn category_labels(chart: &Chart, style: &Style, frame: &mut Frame) -> CategoryLabels {
+    let size = style.small;
+    let slot = (frame.right - frame.left) / chart.categories.len() as f64;
+    let fits = |label: &String| {
+        label
+            .split_whitespace()
+            .all(|word| text::width(word, size, Face::Plain) <= slot - 4.0)
+    };
+    if chart.categories.iter().all(fits) {
+        let lines: Vec<Vec<Line>> = chart
+            .categories
+            .iter()
+            .map(|label| text::wrap_plain(label, size, slot - 4.0, Face::Plain))
+            .collect();
+        if lines.iter().all(|l| l.len() <= 3) {
+            return CategoryLabels::Upright(lines);
+        }
+    }
+    let labels: Vec<String> = chart
+        .categories
+        .iter()
+        .map(|label| text::shortened(label, size, TURNED_ROOM))
+        .collect();
+    let reach = text::width(&labels[0], size, Face::Plain) * TURN.0;
+    let lacking = reach + EDGE - (frame.left + slot / 2.0);
+    if lacking > 0.0 {
+        frame.left = (frame.left + lacking).round();
+    }
+    let slot = (frame.right - frame.left) / chart.categories.len() as f64;
+    let every = (size * 1.15 / slot).ceil().max(1.0) as usize;
+    CategoryLabels::Turned { labels, every }
+}
+
+fn widest(labels: &[String], size: f64) -> f64 {
+    labels
+        .iter()
+        .map(|l| text::width(l, size, Face::Plain))
+        .fold(0.0, f64::max)
+}
+
+/// Equal neighbours make one group.
+fn groups(chart: &Chart) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (index, label) in chart.group_labels.iter().flatten().enumerate() {
+        match groups.last_mut() {
+            Some(group) if group.label == *label => group.count += 1,
+            _ => groups.push(Group {
+                first: index,
+                count: 1,
+                label: label.clone(),
+            }),
+        }
+    }
+    groups
+}
+
+fn badge(chart: &Chart) -> Option<&'static str> {
+    let computed = || {
+        chart
+            .series
+            .iter()
+            .filter(|s| s.provenance != Provenance::Published)
+    };
+    if !chart.has_guess() {
+        None
+    } else if computed().all(|s| s.guess) {
+        Some("guess")
+    } else {
+        Some("guess in part")
+    }
+}
+
+fn badge_width(badge: &str, style: &Style) -> f64 {
+    text::width(badge, style.small, Face::Alert) + 12.0
+}
+
+/// The line at the foot: what the caller says, and which kinds of data are shown.
+fn foot_text(chart: &Chart) -> String {
+    let kinds: Vec<&str> = chart.kinds_shown().iter().map(|k| k.label()).collect();
+    let mut text = String::new();
+    if !chart.footer.is_empty() {
+        text.push_str(&chart.footer);
+        text.push_str(" · ");
+    }
+    text.push_str("data: ");
+    text.push_str(&kinds.join(", "));
+    if chart.has_guess() {
+        text.push_str(" · rests on a guess");
+    }
+    text
+}
+
+/// The transformation that turns a label around its end.
+pub(crate) fn turned(x: f64, y: f64) -> String {
+    format!(
+        "rotate(-40 {} {})",
+        number::coordinate(x),
+        number::coordinate(y)
+    )
+}

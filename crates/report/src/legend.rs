@@ -1,0 +1,223 @@
+//! The legend: a sample, the name and the word for the provenance of each series.
+
+use crate::layout::Style;
+use crate::paint::Paint;
+use crate::svg::{INK, Svg};
+use crate::text::{self, Face, Line, Span};
+use crate::{Axis, Chart, ChartSize, Series, SeriesKind};
+
+/// Room for a sample and the gap after it.
+const SAMPLE: f64 = 30.0;
+/// Widest text of an entry when the legend stands beside the plot.
+const BESIDE: f64 = 172.0;
+/// Gap between columns.
+const GAP: f64 = 18.0;
+
+/// What an entry explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Series(usize),
+    Reference,
+}
+
+#[derive(Debug)]
+struct Entry {
+    subject: Subject,
+    lines: Vec<Line>,
+}
+
+/// The legend of a chart, in one or more columns.
+#[derive(Debug)]
+pub(crate) struct Legend {
+    columns: Vec<Vec<Entry>>,
+    column_width: f64,
+    size: f64,
+    /// Whether it stands on the right of the plot, not below it.
+    pub(crate) beside: bool,
+}
+
+impl Legend {
+    /// The legend of a chart: beside the plot where it fits `height`, else below it in columns that
+    /// fit `width`.
+    pub(crate) fn new(chart: &Chart, style: &Style, width: f64, height: f64) -> Self {
+        if chart.size == ChartSize::Full {
+            let mut entries = entries(chart, style, BESIDE);
+            stacks_downwards(&mut entries, chart);
+            let legend = Self::of(vec![entries], style, true);
+            if legend.height() <= height {
+                return legend;
+            }
+        }
+        let entries = entries(chart, style, width - SAMPLE);
+        let widest = widest(&entries, style.small) + SAMPLE;
+        let fitting = ((width + GAP) / (widest + GAP)).floor() as usize;
+        let rows = entries.len().div_ceil(fitting.max(1));
+        let mut columns: Vec<Vec<Entry>> = Vec::new();
+        for entry in entries {
+            match columns.last_mut() {
+                Some(column) if column.len() < rows => column.push(entry),
+                _ => columns.push(vec![entry]),
+            }
+        }
+        Self::of(columns, style, false)
+    }
+
+    fn of(columns: Vec<Vec<Entry>>, style: &Style, beside: bool) -> Self {
+        let column_width = columns
+            .iter()
+            .map(|c| widest(c, style.small))
+            .fold(0.0, f64::max)
+            + SAMPLE;
+        Self {
+            columns,
+            column_width,
+            size: style.small,
+            beside,
+        }
+    }
+
+    pub(crate) fn width(&self) -> f64 {
+        let columns = self.columns.len() as f64;
+        columns * self.column_width + (columns - 1.0) * GAP
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        self.columns
+            .iter()
+            .map(|c| c.iter().map(|e| self.entry_height(e)).sum())
+            .fold(0.0, f64::max)
+    }
+
+    fn entry_height(&self, entry: &Entry) -> f64 {
+        entry.lines.len() as f64 * self.line_height() + 4.0
+    }
+
+    fn line_height(&self) -> f64 {
+        self.size * 1.25
+    }
+
+    /// Draws it with its upper left corner at `x`, `y`.
+    pub(crate) fn draw(&self, svg: &mut Svg, chart: &Chart, paints: &[Paint], x: f64, y: f64) {
+        for (index, column) in self.columns.iter().enumerate() {
+            let left = x + index as f64 * (self.column_width + GAP);
+            let mut top = y;
+            for entry in column {
+                let middle = top + self.line_height() / 2.0;
+                match entry.subject {
+                    Subject::Series(index) => {
+                        sample(svg, &chart.series[index], &paints[index], left, middle);
+                    }
+                    Subject::Reference => reference_line(svg, left, left + 22.0, middle),
+                }
+                for (row, line) in entry.lines.iter().enumerate() {
+                    let base = middle + row as f64 * self.line_height() + self.size * 0.36;
+                    svg.line_of_text(left + SAMPLE, base, self.size, line);
+                }
+                top += self.entry_height(entry);
+            }
+        }
+    }
+}
+
+/// A line across the plot, or its sample.
+pub(crate) fn reference_line(svg: &mut Svg, from: f64, to: f64, y: f64) {
+    svg.tag("line")
+        .number("x1", from)
+        .number("x2", to)
+        .number("y1", y)
+        .number("y2", y)
+        .word("stroke", INK)
+        .number("stroke-width", 1.2)
+        .empty();
+}
+
+/// A sample of a series, 22 wide around the height `y`.
+pub(crate) fn sample(svg: &mut Svg, series: &Series, paint: &Paint, x: f64, y: f64) {
+    match series.drawn_as() {
+        SeriesKind::Bars | SeriesKind::Stacked => {
+            let tag = svg
+                .tag("rect")
+                .number("x", x + 0.5)
+                .number("y", y - 5.5)
+                .number("width", 21.0)
+                .number("height", 11.0)
+                .word("fill", &paint.fill);
+            match &paint.edge {
+                Some(edge) => tag.word("stroke", edge).empty(),
+                None => tag.empty(),
+            }
+        }
+        SeriesKind::Line => {
+            let tag = svg
+                .tag("line")
+                .number("x1", x)
+                .number("x2", x + 22.0)
+                .number("y1", y)
+                .number("y2", y)
+                .word("stroke", &paint.colour)
+                .number("stroke-width", 2.0);
+            if paint.dashed {
+                tag.word("stroke-dasharray", "5 3").empty();
+            } else {
+                tag.empty();
+            }
+            paint.marker(svg, x + 11.0, y, 3.8, &series.name);
+        }
+        SeriesKind::Points => paint.marker(svg, x + 11.0, y, 4.2, &series.name),
+    }
+}
+
+fn entries(chart: &Chart, style: &Style, room: f64) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = chart
+        .series
+        .iter()
+        .enumerate()
+        .map(|(index, series)| Entry {
+            subject: Subject::Series(index),
+            lines: text::wrap(&words(series), style.small, room),
+        })
+        .collect();
+    if let Some((_, label)) = &chart.reference_line {
+        let lines = text::wrap_plain(label, style.small, room, Face::Plain);
+        entries.push(Entry {
+            subject: Subject::Reference,
+            lines,
+        });
+    }
+    entries
+}
+
+/// The name, then what the picture must say of the series even without the text around it.
+fn words(series: &Series) -> Vec<Span> {
+    let axis = match series.axis {
+        Axis::Left => "",
+        Axis::Right => ", right axis",
+    };
+    let mut words = vec![
+        Span::new(series.name.as_str(), Face::Plain),
+        Span::new(format!("{}{axis}", series.provenance.label()), Face::Quiet),
+    ];
+    if series.guess {
+        words.push(Span::new("guess", Face::Alert));
+    }
+    words
+}
+
+fn widest(entries: &[Entry], size: f64) -> f64 {
+    entries
+        .iter()
+        .flat_map(|e| &e.lines)
+        .map(|line| text::line_width(line, size))
+        .fold(0.0, f64::max)
+}
+
+/// In a list from top to bottom the parts of a stack stand as they do in the bar.
+fn stacks_downwards(entries: &mut [Entry], chart: &Chart) {
+    let stacked = |entry: &Entry| match entry.subject {
+        Subject::Series(index) => chart.series[index].drawn_as() == SeriesKind::Stacked,
+        Subject::Reference => false,
+    };
+    for run in entries.chunk_by_mut(|a, b| stacked(a) && stacked(b)) {
+        run.reverse();
+    }
+}

@@ -1,0 +1,291 @@
+//! Colours, fills and markers: how each series looks.
+
+use crate::svg::{INK, Svg};
+use crate::{Chart, Provenance, SeriesKind};
+
+/// Hues that colour-blind readers can tell apart (Okabe and Ito, 2008), without its yellow, which
+/// is too light for lines on white, and with a grey.
+const HUES: [[u8; 3]; 7] = [
+    [0, 114, 178],
+    [213, 94, 0],
+    [0, 158, 115],
+    [204, 121, 167],
+    [230, 159, 0],
+    [86, 180, 233],
+    [110, 110, 110],
+];
+
+/// Form of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Circle,
+    Square,
+    Diamond,
+    Up,
+    Down,
+}
+
+const SHAPES: [Shape; 5] = [
+    Shape::Circle,
+    Shape::Square,
+    Shape::Diamond,
+    Shape::Up,
+    Shape::Down,
+];
+
+/// How a series looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Paint {
+    /// Its colour, as `#rrggbb`.
+    pub(crate) colour: String,
+    /// What its bars and markers are filled with: the colour, a hatch in it, or white.
+    pub(crate) fill: String,
+    /// The edge of its bars and markers.
+    pub(crate) edge: Option<String>,
+    /// Whether its line is dashed.
+    pub(crate) dashed: bool,
+    /// Its markers.
+    pub(crate) shape: Shape,
+}
+
+impl Paint {
+    /// One for each series of a chart.
+    pub(crate) fn all(chart: &Chart) -> Vec<Self> {
+        let mut shapes_used = [0; 2];
+        colours(chart)
+            .into_iter()
+            .zip(&chart.series)
+            .enumerate()
+            .map(|(index, (colour, series))| {
+                let counter =
+                    &mut shapes_used[usize::from(series.provenance == Provenance::Published)];
+                let shape = SHAPES[*counter % SHAPES.len()];
+                if matches!(series.drawn_as(), SeriesKind::Line | SeriesKind::Points) {
+                    *counter += 1;
+                }
+                let (fill, edge) = match series.provenance {
+                    Provenance::Modelled => (colour.clone(), None),
+                    Provenance::Measured => (
+                        format!("url(#{})", hatch_id(&chart.id, index)),
+                        Some(colour.clone()),
+                    ),
+                    Provenance::Published => ("#ffffff".to_owned(), Some("#000000".to_owned())),
+                };
+                Self {
+                    colour,
+                    fill,
+                    edge,
+                    dashed: series.provenance == Provenance::Measured,
+                    shape,
+                }
+            })
+            .collect()
+    }
+
+    /// Draws its marker around a point.
+    pub(crate) fn marker(&self, svg: &mut Svg, x: f64, y: f64, radius: f64, tooltip: &str) {
+        let d = outline(self.shape, x, y, radius);
+        let tag = svg.tag("path").word("d", &d).word("fill", &self.fill);
+        match &self.edge {
+            Some(edge) => tag.word("stroke", edge).number("stroke-width", 1.3),
+            // A white edge keeps a marker apart from bars and lines of its own colour.
+            None => tag.word("stroke", "#ffffff").number("stroke-width", 0.8),
+        }
+        .tooltip(tooltip);
+    }
+}
+
+/// Writes the hatches that the series of a chart are filled with.
+pub(crate) fn hatches(svg: &mut Svg, chart: &Chart, paints: &[Paint]) {
+    let hatched: Vec<(usize, &Paint)> = paints
+        .iter()
+        .enumerate()
+        .filter(|(_, paint)| paint.dashed)
+        .collect();
+    if hatched.is_empty() {
+        return;
+    }
+    svg.tag("defs").open();
+    for (index, paint) in hatched {
+        svg.tag("pattern")
+            .word("id", &hatch_id(&chart.id, index))
+            .number("width", 4.0)
+            .number("height", 4.0)
+            .word("patternUnits", "userSpaceOnUse")
+            .word("patternTransform", "rotate(45)")
+            .open();
+        svg.tag("rect")
+            .number("width", 4.0)
+            .number("height", 4.0)
+            .word("fill", "#ffffff")
+            .empty();
+        svg.tag("rect")
+            .number("width", 1.6)
+            .number("height", 4.0)
+            .word("fill", &paint.colour)
+            .empty();
+        svg.end("pattern");
+    }
+    svg.end("defs");
+}
+
+/// Ids carry the chart's, because many charts are put into one page.
+fn hatch_id(chart: &str, series: usize) -> String {
+    format!("{chart}--hatch-{series}")
+}
+
+/// One colour per series: families share a hue, the others take what hues are left.
+fn colours(chart: &Chart) -> Vec<String> {
+    let families: Vec<usize> = chart
+        .series
+        .iter()
+        .filter_map(|s| s.family)
+        .map(|family| usize::from(family) % HUES.len())
+        .collect();
+    let mut free = (0..HUES.len()).filter(|hue| !families.contains(hue));
+    let mut overflow = 0;
+    let mut seen: Vec<(u8, Provenance)> = Vec::new();
+    chart
+        .series
+        .iter()
+        .map(|series| {
+            if series.provenance == Provenance::Published {
+                return INK.to_owned();
+            }
+            match series.family {
+                Some(family) => {
+                    let key = (family, series.provenance);
+                    let rank = seen.iter().filter(|k| **k == key).count();
+                    seen.push(key);
+                    let members = chart
+                        .series
+                        .iter()
+                        .filter(|s| (s.family, s.provenance) == (Some(family), key.1))
+                        .count();
+                    shade(HUES[usize::from(family) % HUES.len()], rank, members)
+                }
+                None => match free.next() {
+                    Some(hue) => shade(HUES[hue], 0, 1),
+                    None => {
+                        overflow += 1;
+                        shade(HUES[(overflow - 1) % HUES.len()], 1, 2)
+                    }
+                },
+            }
+        })
+        .collect()
+}
+
+/// The shade of a hue for one of several members: alone the hue itself, else from light to dark.
+fn shade(hue: [u8; 3], rank: usize, members: usize) -> String {
+    // In thousandths of the way from light to dark; the hue itself is in the middle.
+    let place = (2 * rank + 1) * 500 / members.max(1);
+    let mix = |channel: u8| {
+        let channel = usize::from(channel);
+        if place <= 500 {
+            let white = (500 - place) * 160 / 100;
+            (channel * (1000 - white) + 255 * white) / 1000
+        } else {
+            let black = (place - 500) * 130 / 100;
+            channel * (1000 - black) / 1000
+        }
+    };
+    let [red, green, blue] = hue.map(mix);
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+fn outline(shape: Shape, x: f64, y: f64, r: f64) -> String {
+    let c = crate::number::coordinate;
+    let corners = |points: &[(f64, f64)]| {
+        let mut d = String::new();
+        for (index, (dx, dy)) in points.iter().enumerate() {
+            d.push(if index == 0 { 'M' } else { 'L' });
+            d.push_str(&format!("{} {}", c(x + dx * r), c(y + dy * r)));
+        }
+        d.push('Z');
+        d
+    };
+    match shape {
+        Shape::Circle => format!(
+            "M{} {}a{r} {r} 0 1 0 {w} 0a{r} {r} 0 1 0 -{w} 0Z",
+            c(x - r),
+            c(y),
+            r = c(r),
+            w = c(2.0 * r),
+        ),
+        Shape::Square => corners(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+        Shape::Diamond => corners(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)]),
+        Shape::Up => corners(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)]),
+        Shape::Down => corners(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Series;
+
+    fn chart(series: Vec<Series>) -> Chart {
+        Chart {
+            id: "c".into(),
+            series,
+            ..Chart::default()
+        }
+    }
+
+    fn series(provenance: Provenance) -> Series {
+        Series::new("s", provenance, SeriesKind::Bars, vec![Some(1.0)])
+    }
+
+    #[test]
+    fn series_without_family_take_the_hues_that_are_left() {
+        let chart = chart(vec![
+            series(Provenance::Modelled),
+            series(Provenance::Modelled).family(0),
+        ]);
+        assert_eq!(colours(&chart), ["#d55e00", "#0072b2"]);
+    }
+
+    #[test]
+    fn a_family_goes_from_light_to_dark() {
+        let chart = chart(
+            (0..4)
+                .map(|_| series(Provenance::Modelled).family(0))
+                .collect(),
+        );
+        let colours = colours(&chart);
+        let blue = |c: &String| u8::from_str_radix(&c[5..], 16).unwrap();
+        assert!(
+            colours.windows(2).all(|w| blue(&w[0]) > blue(&w[1])),
+            "{colours:?}"
+        );
+    }
+
+    #[test]
+    fn a_modelled_and_a_measured_member_of_a_rank_share_the_colour() {
+        let chart = chart(vec![
+            series(Provenance::Modelled).family(2),
+            series(Provenance::Measured).family(2),
+        ]);
+        let paints = Paint::all(&chart);
+        assert_eq!(paints[0].colour, paints[1].colour);
+        assert_eq!(paints[1].fill, "url(#c--hatch-1)");
+        assert!(paints[1].dashed && !paints[0].dashed);
+    }
+
+    #[test]
+    fn ten_series_have_ten_colours() {
+        let chart = chart((0..10).map(|_| series(Provenance::Modelled)).collect());
+        let mut colours = colours(&chart);
+        colours.sort();
+        colours.dedup();
+        assert_eq!(colours.len(), 10);
+    }
+
+    #[test]
+    fn published_is_open_with_a_black_edge() {
+        let paints = Paint::all(&chart(vec![series(Provenance::Published)]));
+        assert_eq!(paints[0].fill, "#ffffff");
+        assert_eq!(paints[0].edge.as_deref(), Some("#000000"));
+    }
+}

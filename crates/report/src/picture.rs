@@ -1,0 +1,116 @@
+//! A checked chart as an SVG document.
+
+use crate::bars::{self, Cluster};
+use crate::layout::{Layout, Placed};
+use crate::paint::{self, Paint};
+use crate::svg::{GRID, Svg};
+use crate::{Axis, Chart, Series, axes, legend, lines, number};
+
+/// Fonts of about the same width; none of them is needed.
+const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'Nimbus Sans', 'DejaVu Sans', sans-serif";
+
+/// Draws a chart that was checked.
+pub(crate) fn draw(chart: &Chart) -> String {
+    let layout = Layout::new(chart);
+    let paints = Paint::all(chart);
+    let cluster = Cluster::new(chart, &layout);
+    let mut svg = Svg::default();
+    open(&mut svg, &chart.id, layout.style.width, layout.height);
+    describe(&mut svg, chart);
+    paint::hatches(&mut svg, chart, &paints);
+    svg.tag("rect")
+        .number("width", layout.style.width)
+        .number("height", layout.height)
+        .word("fill", "#ffffff")
+        .empty();
+    write(&mut svg, &layout.head);
+    axes::grid(&mut svg, &layout);
+    bars::draw(&mut svg, chart, &layout, &cluster, &paints);
+    if let Some((value, _)) = &chart.reference_line {
+        let y = axes::crisp(layout.frame.y(&layout.left, *value));
+        legend::reference_line(&mut svg, layout.frame.left, layout.frame.right, y);
+    }
+    axes::draw(&mut svg, chart, &layout);
+    lines::draw(&mut svg, chart, &layout, &cluster, &paints);
+    let (x, y) = layout.legend_at;
+    layout.legend.draw(&mut svg, chart, &paints, x, y);
+    svg.tag("line")
+        .number("x1", Layout::EDGE)
+        .number("x2", layout.style.width - Layout::EDGE)
+        .number("y1", layout.rule_y + 0.5)
+        .number("y2", layout.rule_y + 0.5)
+        .word("stroke", GRID)
+        .empty();
+    write(&mut svg, &layout.foot);
+    svg.end("svg");
+    svg.into_string()
+}
+
+/// Opens a document; `id` is the prefix of the ids inside it.
+pub(crate) fn open(svg: &mut Svg, id: &str, width: f64, height: f64) {
+    let size = format!(
+        "0 0 {} {}",
+        number::coordinate(width),
+        number::coordinate(height)
+    );
+    svg.tag("svg")
+        .word("xmlns", "http://www.w3.org/2000/svg")
+        .word("role", "img")
+        .word("aria-labelledby", &format!("{id}--title {id}--desc"))
+        .word("viewBox", &size)
+        .number("width", width)
+        .number("height", height)
+        .word("font-family", FONTS)
+        .open();
+}
+
+/// Writes what a screen reader reads.
+fn describe(svg: &mut Svg, chart: &Chart) {
+    svg.tag("title")
+        .word("id", &format!("{}--title", chart.id))
+        .text(&chart.title);
+    let mut text = format!("{} by {}.", chart.y_label, chart.x_label);
+    if let Some(label) = &chart.y2_label {
+        text.push_str(&format!(" Right axis: {label}."));
+    }
+    text.push_str(" Series:");
+    for (index, series) in chart.series.iter().enumerate() {
+        let guess = if series.guess { ", guess" } else { "" };
+        let end = if index + 1 == chart.series.len() {
+            '.'
+        } else {
+            ';'
+        };
+        let provenance = series.provenance.label();
+        text.push_str(&format!(" {} ({provenance}{guess}){end}", series.name));
+    }
+    svg.tag("desc")
+        .word("id", &format!("{}--desc", chart.id))
+        .text(&text);
+}
+
+fn write(svg: &mut Svg, lines: &[Placed]) {
+    for placed in lines {
+        svg.line_of_text(Layout::EDGE, placed.y, placed.size, &placed.line);
+    }
+}
+
+/// What a pointer resting on a value shows.
+pub(crate) fn tooltip(chart: &Chart, series: &Series, category: usize, value: f64) -> String {
+    let axis = match series.axis {
+        Axis::Left => &chart.y_label,
+        Axis::Right => chart.y2_label.as_ref().unwrap_or(&chart.y_label),
+    };
+    let group = match &chart.group_labels {
+        Some(labels) => format!("{}, ", labels[category]),
+        None => String::new(),
+    };
+    let guess = if series.guess { ", guess" } else { "" };
+    format!(
+        "{}, {group}{}: {} · {axis} · {}{guess}",
+        series.name,
+        chart.categories[category],
+        number::significant(value),
+        series.provenance.label(),
+    )
+}
