@@ -1,7 +1,5 @@
 //! Compare: where two buffers, or a buffer and a pattern, differ first.
 
-use crate::fill::{LINE, repeat};
-
 /// How much is compared at once: large enough that the library's `memcmp` runs at full speed,
 /// small enough that finding the byte afterwards costs nothing.
 const BLOCK: usize = 1024;
@@ -20,16 +18,35 @@ pub fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
     (a.len() != b.len()).then_some(common)
 }
 
+/// Words of a pattern that are compared without a branch, so that the compiler uses vectors.
+const WORDS: usize = 16;
+
 /// Offset of the first byte that differs from a pattern of 8 bytes, or `None` (spec 8.3.7).
 ///
 /// Hardware may report any offset up to this one; this is the exact one.
 pub fn compare_pattern(src: &[u8], pattern: [u8; 8]) -> Option<usize> {
-    let line = repeat(&pattern);
-    let (lines, rest) = src.as_chunks::<LINE>();
-    match lines.iter().position(|bytes| *bytes != line) {
-        Some(index) => first_difference(&lines[index], &line).map(|at| index * LINE + at),
-        None => first_difference(rest, &line).map(|at| lines.len() * LINE + at),
+    let (words, rest) = src.as_chunks::<8>();
+    let wanted = u64::from_le_bytes(pattern);
+    let difference = |word: &[u8; 8]| u64::from_le_bytes(*word) ^ wanted;
+    let (groups, _) = words.as_chunks::<WORDS>();
+    let differs = |group: &[[u8; 8]; WORDS]| {
+        let any = group.iter().fold(0, |any, word| any | difference(word));
+        any != 0
+    };
+    // What is left after the groups, or the group that differs, is searched word by word.
+    let equal = WORDS * groups.iter().position(differs).unwrap_or(groups.len());
+    for (index, word) in words.iter().enumerate().skip(equal) {
+        if difference(word) != 0 {
+            return Some(first_byte(index, difference(word)));
+        }
     }
+    let at = rest.iter().zip(pattern).position(|(a, b)| *a != b)?;
+    Some(words.len() * 8 + at)
+}
+
+/// Offset of the byte where word `index` differs.
+fn first_byte(index: usize, difference: u64) -> usize {
+    index * 8 + difference.trailing_zeros() as usize / 8
 }
 
 /// Offset of the first byte that differs within the common length.
@@ -40,7 +57,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     for (index, (a, b)) in a_words.iter().zip(b_words).enumerate() {
         let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
         if difference != 0 {
-            return Some(index * 8 + difference.trailing_zeros() as usize / 8);
+            return Some(first_byte(index, difference));
         }
     }
     let at = a_rest.iter().zip(b_rest).position(|(a, b)| a != b)?;

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use crate::crc::{Crc32c, CrcOptions};
+use crate::crc::{Crc32c, CrcOptions, crc32c};
 
-/// How much is read before it is used again: half of the smallest first-level cache there is.
+/// How much is read before it is used again: half of a first-level cache of 32 KiB.
 const BLOCK: usize = 16 * 1024;
 
 /// Copies `src` to `dst` (spec 8.3.4).
@@ -49,6 +49,10 @@ pub fn copy_crc(
     options: CrcOptions,
 ) -> Result<u32, LengthMismatch> {
     LengthMismatch::check(src, dst)?;
+    if src.len() <= BLOCK {
+        dst.copy_from_slice(src);
+        return Ok(crc32c(seed, src, options));
+    }
     let mut crc = Crc32c::new(seed, options);
     for (src, dst) in src.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
         crc.update(src);

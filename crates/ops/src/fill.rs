@@ -17,19 +17,23 @@ impl Pattern {
             Self::Sixteen(bytes) => bytes,
         }
     }
+
+    /// The bytes of the pattern, over and over.
+    fn line(&self) -> [u8; LINE] {
+        let sixteen = match self {
+            Self::Eight(bytes) => u128::from(u64::from_le_bytes(*bytes)) * (1 << 64 | 1),
+            Self::Sixteen(bytes) => u128::from_le_bytes(*bytes),
+        };
+        let mut line = [0; LINE];
+        for part in line.as_chunks_mut::<16>().0 {
+            *part = sixteen.to_le_bytes();
+        }
+        line
+    }
 }
 
 /// One cache line, which both sizes of pattern divide.
-pub(crate) const LINE: usize = 64;
-
-/// A line of the pattern.
-pub(crate) fn repeat(pattern: &[u8]) -> [u8; LINE] {
-    let mut line = [0; LINE];
-    for (byte, value) in line.iter_mut().zip(pattern.iter().cycle()) {
-        *byte = *value;
-    }
-    line
-}
+const LINE: usize = 64;
 
 /// Fills `dst`; the pattern starts at its first byte and is cut off at its end.
 pub fn fill(dst: &mut [u8], pattern: Pattern) {
@@ -39,7 +43,7 @@ pub fn fill(dst: &mut [u8], pattern: Pattern) {
         dst.fill(bytes[0]);
         return;
     }
-    let line = repeat(bytes);
+    let line = pattern.line();
     let (lines, rest) = dst.as_chunks_mut::<LINE>();
     lines.fill(line);
     rest.copy_from_slice(&line[..rest.len()]);
