@@ -1,226 +1,13 @@
 //! Reading a TOML table key by key, with errors that name the file, the key and the fix.
 
-use std::io;
 use std::path::Path;
 
 use toml::{Table, Value as Toml};
 
+use crate::error::{FileError, Result};
 use crate::near::suggest;
-use crate::sweep::{Sweep, SweepError, first_repeat};
-use crate::value::{Value, clip};
-use crate::vocabulary::{Vocabulary, VocabularyError};
-
-/// Why an experiment file or a reference table was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The file cannot be read.
-    #[error("{origin}: cannot be read; check the path and its permissions")]
-    Read {
-        /// The file.
-        origin: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Not TOML.
-    #[error("{origin}: {message}")]
-    Syntax {
-        /// The file.
-        origin: String,
-        /// What is wrong, with line and column.
-        message: String,
-    },
-    /// A key that means nothing here.
-    #[error("{origin}: unknown key `{key}`; {hint}")]
-    UnknownKey {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// The nearest key, or all of them.
-        hint: String,
-    },
-    /// A key that must be there.
-    #[error("{origin}: `{key}` is missing; add {fix}")]
-    Missing {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// What to write.
-        fix: String,
-    },
-    /// A value of the wrong type.
-    #[error("{origin}: `{key}` is {found}; write {expected}")]
-    Kind {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// What stands there.
-        found: String,
-        /// What should stand there.
-        expected: &'static str,
-    },
-    /// A sweep that cannot be expanded.
-    #[error("{origin}: `{key}`: {reason}")]
-    Sweep {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// What is wrong with it.
-        reason: Box<SweepError>,
-    },
-    /// A name or a value that the program does not know.
-    #[error("{origin}: `{key}`: {reason}")]
-    Parameter {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// What is wrong with it.
-        reason: Box<VocabularyError>,
-    },
-    /// A value that breaks a rule.
-    #[error("{origin}: `{key}` = {value} {problem}; {fix}")]
-    Invalid {
-        /// The file.
-        origin: String,
-        /// The key, with the tables around it.
-        key: String,
-        /// The value.
-        value: String,
-        /// The rule that it breaks.
-        problem: String,
-        /// What to do.
-        fix: String,
-    },
-}
-
-pub(crate) type Result<T> = std::result::Result<T, FileError>;
-
-/// Where a value stands.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) origin: &'a str,
-    pub(crate) key: &'a str,
-}
-
-impl Place<'_> {
-    pub(crate) fn invalid(
-        self,
-        value: impl ToString,
-        problem: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> FileError {
-        FileError::Invalid {
-            origin: self.origin.to_owned(),
-            key: self.key.to_owned(),
-            value: clip(&value.to_string()),
-            problem: problem.into(),
-            fix: fix.into(),
-        }
-    }
-
-    pub(crate) fn kind(self, found: &Toml, expected: &'static str) -> FileError {
-        let found = clip(&match found {
-            Toml::String(text) => format!("the text \"{text}\""),
-            Toml::Integer(number) => format!("the number {number}"),
-            Toml::Float(number) => format!("the number {number:?}"),
-            Toml::Boolean(flag) => format!("{flag}"),
-            Toml::Datetime(date) => format!("the date {date}"),
-            Toml::Array(_) => "a list".to_owned(),
-            Toml::Table(_) => "a table".to_owned(),
-        });
-        FileError::Kind {
-            origin: self.origin.to_owned(),
-            key: self.key.to_owned(),
-            found,
-            expected,
-        }
-    }
-
-    pub(crate) fn parameter(self, reason: VocabularyError) -> FileError {
-        FileError::Parameter {
-            origin: self.origin.to_owned(),
-            key: self.key.to_owned(),
-            reason: Box::new(reason),
-        }
-    }
-
-    /// One value as it stands; a flag becomes the word `true` or `false`.
-    pub(crate) fn value(self, found: &Toml) -> Result<Value> {
-        const EXPECTED: &str = "a whole number of 0 or more, a text, true or false";
-        match found {
-            Toml::Integer(number) => {
-                let number = u64::try_from(*number).map_err(|_| self.kind(found, EXPECTED))?;
-                Ok(Value::Integer(number))
-            }
-            Toml::String(text) => Ok(Value::Text(text.clone())),
-            Toml::Boolean(flag) => Ok(Value::Text(flag.to_string())),
-            _ => Err(self.kind(found, EXPECTED)),
-        }
-    }
-
-    /// One or more values: a number, a sweep, or a list of both.
-    fn expanded(self, found: &Toml) -> Result<Vec<Value>> {
-        match found {
-            Toml::String(text) => Sweep::parse(text).map_err(|reason| FileError::Sweep {
-                origin: self.origin.to_owned(),
-                key: self.key.to_owned(),
-                reason: Box::new(reason),
-            }),
-            Toml::Array(items) => {
-                let mut values = Vec::new();
-                for item in items {
-                    match item {
-                        Toml::Array(_) => {
-                            return Err(self.kind(item, "one list without lists in it"));
-                        }
-                        _ => values.extend(self.expanded(item)?),
-                    }
-                }
-                Ok(values)
-            }
-            _ => Ok(vec![self.value(found)?]),
-        }
-    }
-
-    /// The values of the parameter `name`, normalised, each once, at least one.
-    pub(crate) fn values(
-        self,
-        name: &str,
-        found: &Toml,
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Value>> {
-        // An unknown name is the first thing to hear about, before its values.
-        vocabulary
-            .check_name(name)
-            .map_err(|reason| self.parameter(reason))?;
-        self.checked(name, &self.expanded(found)?, vocabulary)
-    }
-
-    /// The same, for values that were read before.
-    pub(crate) fn checked(
-        self,
-        name: &str,
-        values: &[Value],
-        vocabulary: &Vocabulary,
-    ) -> Result<Vec<Value>> {
-        if values.is_empty() {
-            let fix = "write at least one value, as in 1,4,16 or 256..1M*4";
-            return Err(self.invalid("[]", "expands to nothing", fix));
-        }
-        let checked = values.iter().map(|value| vocabulary.check(name, value));
-        let checked: Vec<Value> = checked
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|reason| self.parameter(reason))?;
-        match first_repeat(&checked) {
-            Some(value) => Err(self.invalid(value, "is there twice", "name each value once")),
-            None => Ok(checked),
-        }
-    }
-}
+use crate::place::Place;
+use crate::value::clip;
 
 /// A table of a file.
 pub(crate) struct Fields<'a> {
@@ -262,6 +49,14 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn origin(&self) -> &'a str {
         self.origin
+    }
+
+    /// Where the table itself stands, as `panel[0]`.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            origin: self.origin,
+            key: &self.path,
+        }
     }
 
     /// A key with the tables around it, as in `panel[0].where.mode`.

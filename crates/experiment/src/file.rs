@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use crate::fields::{Fields, Place, Result, read};
+use crate::error::Result;
+use crate::fields::{Fields, read};
 use crate::panel::{Context, Panel};
+use crate::place::Place;
 use crate::point::Point;
 use crate::value::Value;
 use crate::vocabulary::{BACKEND, Vocabulary};
@@ -147,10 +149,13 @@ impl Experiment {
         Ok(())
     }
 
-    /// Whether points of this experiment have the parameter, the backend aside.
-    pub fn has(&self, name: &str) -> bool {
-        let mut names = self.fixed.iter().map(|(known, _)| known);
-        names.any(|known| known == name) || self.sweep.iter().any(|(known, _)| known == name)
+    /// All values of a parameter (or of the backend) in their order; empty if it has none.
+    pub fn values(&self, name: &str) -> Vec<Value> {
+        let mut parameters = self.parameters().into_iter();
+        parameters
+            .find(|(known, _)| known == name)
+            .map(|(_, values)| values)
+            .unwrap_or_default()
     }
 
     /// All parameters with all their values, the backend last.
@@ -198,7 +203,7 @@ impl Experiment {
             };
             refuse_backend(place, &name)?;
             let values = place.values(&name, &found, &self.vocabulary)?;
-            if self.has(&name) {
+            if self.fixed.iter().any(|(known, _)| *known == name) {
                 let fix = "take it out of one of the two";
                 return Err(place.invalid(found, "is under [fixed] already", fix));
             }

@@ -6,11 +6,37 @@
 //! [`ReferenceTable`] holds published numbers to set beside it.
 //!
 //! Nothing here knows what a parameter means.
+//!
+//! ```
+//! use dray_experiment::{Experiment, Kind, Parameter, Vocabulary};
+//!
+//! const VOCABULARY: Vocabulary = Vocabulary::new(&[Parameter {
+//!     name: "size",
+//!     kind: Kind::Bytes { min: 1, max: 1 << 31 },
+//!     help: "bytes of one operation",
+//! }])
+//! .with_backends(&["model", "cpu"]);
+//!
+//! let text = r#"
+//!     id = "sizes"
+//!     title = "Throughput by size"
+//!     published = "nothing"
+//!     backends = ["model"]
+//!     [sweep]
+//!     size = "256..1M*4"
+//! "#;
+//! let experiment = Experiment::parse(text, "sizes.toml", &VOCABULARY)?;
+//! assert_eq!(experiment.points().len(), 7);
+//! assert_eq!(experiment.points()[1].integer("size"), Some(1024));
+//! # Ok::<(), dray_experiment::FileError>(())
+//! ```
 
+mod error;
 mod fields;
 mod file;
 mod near;
 mod panel;
+mod place;
 mod point;
 mod reference;
 mod result;
@@ -20,7 +46,7 @@ mod value;
 mod vocabulary;
 mod write;
 
-pub use fields::FileError;
+pub use error::FileError;
 pub use file::{Experiment, MAX_POINTS};
 pub use panel::{Filter, Overlay, Panel, PanelKind};
 pub use point::Point;

@@ -1,7 +1,9 @@
 //! What of an experiment is drawn, and how.
 
-use crate::fields::{Fields, Place, Result};
+use crate::error::Result;
+use crate::fields::Fields;
 use crate::near::suggest;
+use crate::place::Place;
 use crate::point::Point;
 use crate::value::Value;
 use crate::vocabulary::{BACKEND, Vocabulary};

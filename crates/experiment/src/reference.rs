@@ -1,11 +1,13 @@
 //! Published numbers as data.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use toml::Value as Toml;
 
-use crate::fields::{Fields, Place, Result, read};
+use crate::error::Result;
+use crate::fields::{Fields, read};
+use crate::place::Place;
 use crate::value::Value;
 
 /// How far a model may be from a table.
@@ -168,23 +170,19 @@ fn overrides(file: &Fields<'_>) -> Result<BTreeMap<String, Toml>> {
 }
 
 fn points(file: &Fields<'_>, workload: &BTreeMap<String, Value>) -> Result<Vec<ReferencePoint>> {
-    let mut seen = HashSet::new();
+    let mut seen = HashMap::new();
     let mut points = Vec::new();
-    for fields in file.tables("point", None)? {
-        let point = point(&fields, workload)?;
-        if !seen.insert(point.parameters.clone()) {
-            let own: Vec<String> = point
+    for (index, fields) in file.tables("point", None)?.iter().enumerate() {
+        let point = point(fields, workload)?;
+        if let Some(before) = seen.insert(point.parameters.clone(), index) {
+            let own = point
                 .own
                 .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
-            let problem = "has the parameters of a point before it";
-            return Err(fields.invalid(
-                "value",
-                point.value,
-                problem,
-                format!("keep one of the two ({})", own.join(", ")),
-            ));
+                .map(|(name, value)| format!("{name}={value}"));
+            let own = format!("({})", own.collect::<Vec<_>>().join(", "));
+            let problem = format!("has the parameters of point[{before}]");
+            let fix = "keep one of the two, or add the key that tells them apart";
+            return Err(fields.place().invalid(own, problem, fix));
         }
         points.push(point);
     }
@@ -252,4 +250,192 @@ fn point(fields: &Fields<'_>, workload: &BTreeMap<String, Value>) -> Result<Refe
         checked,
         why,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = r#"
+id = "sync-latency"
+title = "Synchronous latency"
+source = "somebody's logs"
+configuration = "1 engine"
+metric = "latency"
+unit = "us"
+target_percent = 10.0
+platform = "spr-2s"
+[workload]
+op = "memmove"
+engines = 1
+cache_control = false
+[overrides]
+governor = "performance"
+memory_ns = 120
+[[point]]
+size = 64
+op = "fill"
+value = 0.75
+low = 0.7
+high = 0.8
+note = "a note"
+[[point]]
+size = 128
+value = 1
+checked = false
+why = "printed twice"
+"#;
+
+    fn parse(text: &str) -> Result<ReferenceTable> {
+        ReferenceTable::parse(text, "table.toml")
+    }
+
+    #[test]
+    fn a_file_becomes_a_table() {
+        let table = parse(TEXT).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(table.target, Some(Target::Percent(10.0)));
+        assert_eq!(table.platform, "spr-2s");
+        assert_eq!(table.workload["cache_control"], "false".into());
+        assert_eq!(table.overrides["memory_ns"], Toml::Integer(120));
+        let [first, second] = table.points.as_slice() else {
+            panic!("two points")
+        };
+        assert_eq!(
+            first.own,
+            [("size".into(), 64.into()), ("op".into(), "fill".into())]
+        );
+        assert_eq!(first.parameters["op"], "fill".into());
+        assert_eq!(first.parameters["engines"], 1.into());
+        assert_eq!(
+            (first.value, first.low, first.high),
+            (0.75, Some(0.7), Some(0.8))
+        );
+        assert!(first.checked && !second.checked);
+        assert_eq!(second.parameters["op"], "memmove".into());
+        assert_eq!(
+            (second.value, second.why.as_deref()),
+            (1.0, Some("printed twice"))
+        );
+    }
+
+    #[test]
+    fn targets_can_be_absolute_or_absent() {
+        let with = |target| parse(&TEXT.replacen("target_percent = 10.0", target, 1));
+        assert_eq!(
+            with("target_absolute = 3").unwrap().target,
+            Some(Target::Absolute(3.0))
+        );
+        assert_eq!(with("").unwrap().target, None);
+        let both = with("target_percent = 10\ntarget_absolute = 3")
+            .unwrap_err()
+            .to_string();
+        assert!(both.contains("keep one of the two"), "{both}");
+    }
+
+    #[test]
+    fn each_error_names_file_key_and_fix() {
+        let cases = [
+            (
+                "source =",
+                "sources =",
+                "unknown key `sources`; did you mean `source`?",
+            ),
+            ("unit = \"us\"\n", "", "`unit` is missing"),
+            (
+                "value = 0.75",
+                "value = -1",
+                "`point[0].value` = -1 is below the limit of 0",
+            ),
+            (
+                "value = 0.75",
+                "value = nan",
+                "`point[0].value` = NaN is not a finite number",
+            ),
+            (
+                "value = 0.75",
+                "value = inf",
+                "`point[0].value` = inf is not a finite number",
+            ),
+            (
+                "value = 0.75",
+                "value = \"1\"",
+                "`point[0].value` is the text \"1\"; write a number",
+            ),
+            ("value = 0.75", "", "`point[0].value` is missing"),
+            ("low = 0.7", "low = 0.76", "is below its own `low`"),
+            ("high = 0.8", "high = 0.7", "is above its own `high`"),
+            (
+                "size = 64\nop = \"fill\"",
+                "size = 128",
+                "`point[1]` = (size=128) has the parameters of point[0]; keep one",
+            ),
+            (
+                "size = 64",
+                "size = 6.4",
+                "`point[0].size` is the number 6.4",
+            ),
+            (
+                "engines = 1",
+                "engines = -1",
+                "`workload.engines` is the number -1",
+            ),
+            (
+                "memory_ns = 120",
+                "memory_ns = inf",
+                "`overrides.memory_ns` is the number inf",
+            ),
+            (
+                "memory_ns = 120",
+                "memory_ns = true",
+                "`overrides.memory_ns` is true",
+            ),
+            ("why = \"printed twice\"", "", "`point[1].why` is missing"),
+            (
+                "checked = false",
+                "",
+                "add checked = false, or call it note",
+            ),
+        ];
+        for (old, new, expected) in cases {
+            assert!(TEXT.contains(old), "{old}");
+            let message = parse(&TEXT.replacen(old, new, 1)).unwrap_err().to_string();
+            assert!(
+                message.starts_with("table.toml: ") && message.contains(expected),
+                "{message}"
+            );
+        }
+        let empty = &TEXT[..TEXT.find("[[point]]").unwrap()];
+        let message = parse(empty).unwrap_err().to_string();
+        assert!(message.contains("`point` is missing"), "{message}");
+    }
+
+    #[test]
+    fn the_file_bears_the_id() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("other.toml");
+        std::fs::write(&path, TEXT).unwrap();
+        let message = ReferenceTable::load(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("`id` = sync-latency is not the name of its file"),
+            "{message}"
+        );
+        let named = directory.path().join("sync-latency.toml");
+        std::fs::rename(&path, &named).unwrap();
+        assert_eq!(ReferenceTable::load(&named).unwrap(), parse(TEXT).unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn mutated_text_is_read_or_refused(
+            at in any::<prop::sample::Index>(), removed in 0usize..12, added in "[\\PC\n]{0,6}"
+        ) {
+            let mut letters: Vec<char> = TEXT.chars().collect();
+            let start = at.index(letters.len());
+            let end = (start + removed).min(letters.len());
+            letters.splice(start..end, added.chars());
+            let _ = parse(&letters.into_iter().collect::<String>());
+        }
+    }
 }

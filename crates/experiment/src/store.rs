@@ -65,6 +65,8 @@ struct Record {
 
 struct State {
     file: File,
+    /// Whether the file ends in half a line, since a write failed.
+    torn: bool,
     outcomes: HashMap<(String, String), Outcome>,
 }
 
@@ -124,7 +126,11 @@ impl Store {
             directory: dir.to_owned(),
             fingerprint: fingerprint.to_owned(),
             resumed: outcomes.len(),
-            state: Mutex::new(State { file, outcomes }),
+            state: Mutex::new(State {
+                file,
+                torn: false,
+                outcomes,
+            }),
         })
     }
 
@@ -163,8 +169,14 @@ impl Store {
         let mut line = serde_json::to_vec(&record).map_err(|error| not_writable(error.into()))?;
         line.push(b'\n');
         let mut state = self.state();
+        if state.torn {
+            // Ends what the disk had no room for, so that only that line is lost.
+            line.insert(0, b'\n');
+        }
         // One write for the whole line, and no buffer of ours between it and the system.
-        state.file.write_all(&line).map_err(not_writable)?;
+        let written = state.file.write_all(&line);
+        state.torn = written.is_err();
+        written.map_err(not_writable)?;
         state.outcomes.insert(
             (record.experiment, record.outcome.point.key()),
             record.outcome,
@@ -217,4 +229,181 @@ fn whole_lines(bytes: &[u8]) -> usize {
         .iter()
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(size: u64) -> Outcome {
+        Outcome {
+            point: Point::default().with("mode", "sync").with("size", size),
+            metrics: vec![("latency_ns".into(), 0.1 * size as f64)],
+            provenance: "modelled".into(),
+            executor: "model".into(),
+        }
+    }
+
+    fn file(directory: &Path) -> PathBuf {
+        directory.join(DIRECTORY).join(FILE)
+    }
+
+    #[test]
+    fn a_run_goes_on_where_it_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().join("new/dray-report");
+        let store = Store::open(&output, "spr-2s").unwrap();
+        assert_eq!(store.resumed(), 0);
+        store.put("fig3", &outcome(256)).unwrap();
+        store.put("fig4", &outcome(4096)).unwrap();
+        drop(store);
+
+        let store = Store::open(&output, "spr-2s").unwrap();
+        assert_eq!(store.resumed(), 2);
+        assert_eq!(store.get("fig3", &outcome(256).point), Some(outcome(256)));
+        assert_eq!(store.get("fig3", &outcome(4096).point), None);
+        let other_order = Point::default().with("size", 4096).with("mode", "sync");
+        assert_eq!(store.get("fig4", &other_order), Some(outcome(4096)));
+
+        store.finish().unwrap();
+        assert_eq!(fs::read_dir(&output).unwrap().count(), 0);
+        assert_eq!(Store::open(&output, "spr-2s").unwrap().resumed(), 0);
+    }
+
+    #[test]
+    fn another_fingerprint_starts_afresh() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Store::open(directory.path(), "spr-2s").unwrap();
+        first.put("fig3", &outcome(256)).unwrap();
+        let second = Store::open(directory.path(), "emr-2s").unwrap();
+        assert_eq!(second.get("fig3", &outcome(256).point), None);
+        assert_eq!(fs::metadata(file(directory.path())).unwrap().len(), 0);
+
+        // Both programs go on, and neither takes what the other wrote.
+        first.put("fig3", &outcome(1024)).unwrap();
+        second.put("fig3", &outcome(4096)).unwrap();
+        let again = Store::open(directory.path(), "emr-2s").unwrap();
+        assert_eq!(again.resumed(), 1);
+        assert_eq!(again.get("fig3", &outcome(4096).point), Some(outcome(4096)));
+    }
+
+    #[test]
+    fn survives_truncation_at_every_byte() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [outcome(256), outcome(1024), outcome(4096)];
+        let store = Store::open(directory.path(), "spr-2s").unwrap();
+        all.iter()
+            .for_each(|outcome| store.put("fig3", outcome).unwrap());
+        drop(store);
+        let path = file(directory.path());
+        let whole = fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let store = Store::open(directory.path(), "spr-2s").unwrap();
+            let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(store.resumed(), lines, "cut at {cut}");
+            for (index, outcome) in all.iter().enumerate() {
+                let known = store.get("fig3", &outcome.point);
+                assert_eq!(
+                    known.as_ref(),
+                    (index < lines).then_some(outcome),
+                    "cut at {cut}"
+                );
+                if known.is_none() {
+                    store.put("fig3", outcome).unwrap();
+                }
+            }
+            drop(store);
+            assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_costs_that_line_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), "spr-2s").unwrap();
+        store.put("fig3", &outcome(256)).unwrap();
+        store.put("fig3", &outcome(1024)).unwrap();
+        drop(store);
+        let path = file(directory.path());
+        let whole = fs::read(&path).unwrap();
+        let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+        for at in 0..first {
+            let mut damaged = whole.clone();
+            damaged[at] = 0;
+            fs::write(&path, &damaged).unwrap();
+            let store = Store::open(directory.path(), "spr-2s").unwrap();
+            assert_eq!(store.get("fig3", &outcome(256).point), None, "byte {at}");
+            assert_eq!(
+                store.get("fig3", &outcome(1024).point),
+                Some(outcome(1024)),
+                "byte {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_failed_write_does_not_spoil_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), "spr-2s").unwrap();
+        {
+            let mut state = store.state();
+            state.file.write_all(b"{\"fingerprint\":\"spr").unwrap();
+            state.torn = true;
+        }
+        store.put("fig3", &outcome(256)).unwrap();
+        store.put("fig3", &outcome(1024)).unwrap();
+        assert_eq!(
+            Store::open(directory.path(), "spr-2s").unwrap().resumed(),
+            2
+        );
+    }
+
+    #[test]
+    fn many_threads_may_put() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), "spr-2s").unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let store = &store;
+                scope.spawn(move || {
+                    (0..50).for_each(|n| store.put("fig3", &outcome(thread * 50 + n)).unwrap());
+                });
+            }
+        });
+        assert_eq!(
+            Store::open(directory.path(), "spr-2s").unwrap().resumed(),
+            200
+        );
+    }
+
+    #[test]
+    fn unusable_directories_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let taken = directory.path().join("taken");
+        fs::write(&taken, "").unwrap();
+        let error = Store::open(&taken, "").err().unwrap();
+        assert!(matches!(error, StoreError::NotADirectory { .. }), "{error}");
+        assert!(
+            error.to_string().contains("taken is not a directory"),
+            "{error}"
+        );
+        let error = Store::open(&taken.join("below"), "").err().unwrap();
+        assert!(matches!(error, StoreError::NotWritable { .. }), "{error}");
+        assert!(error.to_string().contains("taken/below"), "{error}");
+    }
+
+    #[test]
+    fn numbers_that_no_file_can_hold_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), "").unwrap();
+        let mut outcome = outcome(256);
+        outcome.metrics[0].1 = f64::NAN;
+        let error = store.put("fig3", &outcome).unwrap_err().to_string();
+        assert!(
+            error.contains("fig3: latency_ns = NaN at mode=sync, size=256"),
+            "{error}"
+        );
+        assert_eq!(store.get("fig3", &outcome.point), None);
+    }
 }

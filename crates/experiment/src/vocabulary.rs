@@ -158,6 +158,14 @@ impl Vocabulary {
         }
     }
 
+    /// The value as people write it: 4096 as `4K` where sizes are meant.
+    pub fn label(&self, name: &str, value: &Value) -> String {
+        match (self.kind(name), value) {
+            (Ok(Some(Kind::Bytes { .. })), Value::Integer(bytes)) => format_bytes(*bytes),
+            _ => value.to_string(),
+        }
+    }
+
     /// Refuses a name that is no parameter.
     pub fn check_name(&self, name: &str) -> Result<(), VocabularyError> {
         self.kind(name).map(|_| ())
@@ -235,11 +243,10 @@ fn within(
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
-    /// A vocabulary for the tests of this crate.
-    pub(crate) const VOCABULARY: Vocabulary = Vocabulary::new(&[
+    const VOCABULARY: Vocabulary = Vocabulary::new(&[
         Parameter {
             name: "op",
             kind: Kind::Choice(&["memmove", "fill", "compare"]),
@@ -286,6 +293,8 @@ pub(crate) mod tests {
         assert_eq!(VOCABULARY.check("mode", &"sync".into()), Ok("sync".into()));
         assert_eq!(VOCABULARY.check("batch", &1024.into()), Ok(1024.into()));
         assert_eq!(VOCABULARY.check("backend", &"cpu".into()), Ok("cpu".into()));
+        assert_eq!(VOCABULARY.label("size", &4096.into()), "4K");
+        assert_eq!(VOCABULARY.label("batch", &1024.into()), "1024");
     }
 
     #[test]
