@@ -1,5 +1,41 @@
 //! How a device is configured: what it can do, its work queues, its groups.
 
+use thiserror::Error;
+
+/// What the device refuses to be enabled with. Whoever reads profiles checks them with better
+/// words; this is the hardware's own guard.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A number of things that the device does not have.
+    #[error("{what} {id}: the device has {limit}")]
+    Beyond {
+        /// Kind of thing.
+        what: &'static str,
+        /// Index asked for.
+        id: u16,
+        /// Number that there are.
+        limit: u16,
+    },
+    /// Queues ask for more entries than there are (enable error 0x14).
+    #[error("work queues ask for {asked} entries: the device has {limit}")]
+    Entries {
+        /// Sum of the sizes.
+        asked: u32,
+        /// Entries of the device.
+        limit: u16,
+    },
+    /// A queue, group or engine that cannot work as configured.
+    #[error("{what} {id}: {why}")]
+    Unusable {
+        /// Kind of thing.
+        what: &'static str,
+        /// Index.
+        id: u16,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
 /// What a device can do, as its capability registers say (spec 9.2.2 to 9.2.7).
 ///
 /// Nothing of this is hard-coded to one part: it comes from the profile.
@@ -86,4 +122,51 @@ pub struct DeviceConfig {
     pub work_queues: Vec<WorkQueueConfig>,
     /// Groups that have engines.
     pub groups: Vec<GroupConfig>,
+}
+
+impl DeviceConfig {
+    /// The checks of the Enable Device and Enable WQ commands (spec 5.1, 5.2).
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let cap = &self.capabilities;
+        let beyond = |what, id, limit| match id >= limit {
+            true => Err(ConfigError::Beyond { what, id, limit }),
+            false => Ok(()),
+        };
+        let unusable = |bad, what, id, why| match bad {
+            true => Err(ConfigError::Unusable { what, id, why }),
+            false => Ok(()),
+        };
+        let mut engines = vec![false; cap.max_engines.into()];
+        let mut groups = vec![false; cap.max_groups.into()];
+        for group in &self.groups {
+            beyond("group", group.id, cap.max_groups)?;
+            let twice = std::mem::replace(&mut groups[usize::from(group.id)], true);
+            unusable(twice, "group", group.id, "configured twice")?;
+            for engine in &group.engines {
+                beyond("engine", *engine, cap.max_engines)?;
+                let twice = std::mem::replace(&mut engines[usize::from(*engine)], true);
+                unusable(twice, "engine", *engine, "in two groups")?;
+            }
+        }
+        let mut queues = vec![false; cap.max_work_queues.into()];
+        for wq in &self.work_queues {
+            beyond("work queue", wq.id, cap.max_work_queues)?;
+            let twice = std::mem::replace(&mut queues[usize::from(wq.id)], true);
+            unusable(twice, "work queue", wq.id, "configured twice")?;
+            let served = |g: &GroupConfig| g.id == wq.group && !g.engines.is_empty();
+            let served = self.groups.iter().any(served);
+            unusable(!served, "work queue", wq.id, "in a group without engines")?;
+            unusable(wq.size == 0, "work queue", wq.id, "has no entries")?;
+            let priority = (1..=15).contains(&wq.priority);
+            unusable(!priority, "work queue", wq.id, "priority is not 1 to 15")?;
+        }
+        let asked: u32 = self.work_queues.iter().map(|wq| u32::from(wq.size)).sum();
+        match asked > u32::from(cap.work_queue_size) {
+            true => Err(ConfigError::Entries {
+                asked,
+                limit: cap.work_queue_size,
+            }),
+            false => Ok(()),
+        }
+    }
 }

@@ -1,5 +1,26 @@
 //! The virtual DSA: a state machine without I/O, threads or clock.
+//!
+//! Whoever runs it hands descriptors in at a portal ([`Device::write_posted`],
+//! [`Device::enqueue`]), lets each engine [`take`](Device::take) work, and says what became of it
+//! ([`Device::done`]). The device answers with effects: completion records to write, interrupts to
+//! send. How long anything takes, and who moves the bytes, is the runner's business: in modelled
+//! time an event queue and [`execute`], in real time threads.
 
+mod arbiter;
+mod batch;
+mod check;
 mod config;
+mod device;
+mod effect;
+mod execute;
+mod memory;
+mod queue;
 
-pub use config::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+pub use check::Rejection;
+pub use config::{
+    Capabilities, ConfigError, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode,
+};
+pub use device::{Device, Member, Portal, Submission, Work, WorkId, WorkKind};
+pub use effect::{Effect, Outcome};
+pub use execute::{Payload, execute};
+pub use memory::{Access, Memory, SliceMemory};

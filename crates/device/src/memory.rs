@@ -1,0 +1,60 @@
+//! The memory that a device accesses, as seen through its translation.
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The device reads.
+    Read,
+    /// The device writes.
+    Write,
+}
+
+/// Memory by virtual address. The device asks before it touches.
+pub trait Memory {
+    /// Bytes from `addr` on, at most `len`, that can be accessed before the first page fault.
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64;
+
+    /// Copies bytes out. The caller has asked [`accessible`](Memory::accessible) first.
+    fn read(&self, addr: u64, into: &mut [u8]);
+
+    /// Copies bytes in. The caller has asked [`accessible`](Memory::accessible) first.
+    fn write(&mut self, addr: u64, from: &[u8]);
+}
+
+/// One run of bytes at an address of its own; everything around it faults.
+#[derive(Debug, Clone)]
+pub struct SliceMemory {
+    base: u64,
+    bytes: Vec<u8>,
+}
+
+impl SliceMemory {
+    /// `bytes` at address `base`.
+    pub fn new(base: u64, bytes: Vec<u8>) -> SliceMemory {
+        SliceMemory { base, bytes }
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Memory for SliceMemory {
+    fn accessible(&self, addr: u64, len: u64, _: Access) -> u64 {
+        match addr.checked_sub(self.base) {
+            Some(offset) => len.min((self.bytes.len() as u64).saturating_sub(offset)),
+            None => 0,
+        }
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        let start = (addr - self.base) as usize;
+        into.copy_from_slice(&self.bytes[start..start + into.len()]);
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        let start = (addr - self.base) as usize;
+        self.bytes[start..start + from.len()].copy_from_slice(from);
+    }
+}
