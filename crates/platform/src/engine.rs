@@ -45,11 +45,27 @@ pub struct Transfer {
     pub cache_control: bool,
 }
 
+/// Who asks for a service, and in which company.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requester {
+    /// Device of the engine.
+    pub device: u16,
+    /// Read buffers that the engine's group may hold.
+    pub buffers: u64,
+    /// Whether all pages are in the engine's translation cache.
+    pub translated: bool,
+    /// Whether no other device of the machine is in use: then memory that is faster than the
+    /// ports can be left out, since it never decides.
+    pub alone: bool,
+}
+
 /// What one descriptor costs, apart from what others at the ports make it wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
     /// Use of the shared resources per line.
     pub demand: Demand,
+    /// Time that the read port delivers data to the device.
+    pub inbound: Duration,
     /// Lines of the longer direction, at least one.
     pub lines: u64,
     /// From the last line's turn to the acknowledged write of the slowest line.
@@ -98,20 +114,20 @@ impl EngineTiming {
         }
     }
 
-    /// Cost of `transfer` on `device`. `buffers` is what the engine's group may hold of the read
-    /// buffers, `translated` whether all its pages are in the engine's translation cache, `alone`
-    /// whether no other device is in use: then memory that is faster than the ports can be left
-    /// out, since it never decides.
+    /// Cost of `transfer` for `requester`.
     pub(crate) fn service(
         &self,
         p: &Parameters,
         topology: &Topology,
-        device: u16,
+        requester: Requester,
         transfer: &Transfer,
-        buffers: u64,
-        translated: bool,
-        alone: bool,
     ) -> Service {
+        let Requester {
+            device,
+            buffers,
+            translated,
+            alone,
+        } = requester;
         let socket = topology.socket_of_device(device);
         let sum = |streams: &[Option<Stream>; 2]| -> u64 {
             streams.iter().flatten().map(Stream::lines).sum()
@@ -188,6 +204,7 @@ impl EngineTiming {
         };
         Service {
             demand,
+            inbound: Duration(read_lines * p.port_read / 1000),
             lines,
             latency: read_latency + write_latency + miss,
             stall,

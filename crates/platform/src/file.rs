@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::engine::{self, EngineTiming};
 use crate::parameter::SCHEMA;
-use crate::{Fabric, Parameter, Parameters, PlatformError, Service, Topology, Transfer};
+use crate::{Fabric, Parameter, Parameters, PlatformError, Requester, Service, Topology, Transfer};
 
 const BUILT_IN: &[(&str, &str)] = &[
     ("spr-2s", include_str!("../../../platforms/spr-2s.toml")),
@@ -196,26 +196,10 @@ impl PlatformFile {
         Fabric::new(engine::resource_count(&self.topology), engines)
     }
 
-    /// What `transfer` costs an engine of `device`; see [`Service`]. `buffers`: read buffers that
-    /// the engine's group may hold. `translated`: all pages are in its translation cache.
-    /// `alone`: no other device of the machine is in use.
-    pub fn service(
-        &self,
-        device: u16,
-        transfer: &Transfer,
-        buffers: u64,
-        translated: bool,
-        alone: bool,
-    ) -> Service {
-        self.timing.service(
-            &self.parameters,
-            &self.topology,
-            device,
-            transfer,
-            buffers,
-            translated,
-            alone,
-        )
+    /// What `transfer` costs an engine; see [`Service`].
+    pub fn service(&self, requester: Requester, transfer: &Transfer) -> Service {
+        self.timing
+            .service(&self.parameters, &self.topology, requester, transfer)
     }
 }
 

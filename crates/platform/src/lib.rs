@@ -16,7 +16,7 @@ mod spread;
 mod topology;
 
 pub use crate::core::{Core, PostedWrite, WaitMode};
-pub use engine::{EnginePipe, Issue, Service, Stream, Transfer};
+pub use engine::{EnginePipe, Issue, Requester, Service, Stream, Transfer};
 pub use error::PlatformError;
 pub use fabric::{Demand, Fabric, FlowId, Resource};
 pub use file::{PlatformFile, builtin, builtin_names};
