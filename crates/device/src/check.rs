@@ -78,7 +78,8 @@ impl Checker {
     /// The operation of a descriptor that may run, or why it may not.
     pub(crate) fn check(&self, d: &Descriptor, member: bool) -> Result<Opcode, Rejection> {
         let flags = d.flags();
-        if flags.contains(Flags::COMPLETION_ADDRESS_VALID) && d.completion_addr % 32 != 0 {
+        if flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !d.completion_addr.is_multiple_of(32)
+        {
             return Err(Status::COMPLETION_ADDRESS_ALIGNMENT.into());
         }
         let opcode = d.opcode().map_err(|_| Status::BAD_OPCODE)?;
@@ -146,7 +147,7 @@ impl Checker {
             if d.size < least || d.size > self.max_batch {
                 return Err(Status::DESCRIPTOR_COUNT.into());
             }
-            if d.address1 % 64 != 0 {
+            if !d.address1.is_multiple_of(64) {
                 return Err(Status::DESCRIPTOR_LIST_ALIGNMENT.into());
             }
             return Ok(());

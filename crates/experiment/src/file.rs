@@ -117,7 +117,8 @@ impl Experiment {
     ///
     /// A swept parameter keeps its place in the order of the loops; a fixed one that gets several
     /// values becomes the outermost loop, and so does one that the experiment did not name.
-    /// Backends are set by the field.
+    /// Panels that did not tell its values apart get them as series; a panel whose `where` no longer
+    /// finds its value has no points. Backends are set by the field.
     ///
     /// Errors: an unknown name, no value, a value outside of the vocabulary or given twice, more
     /// than [`MAX_POINTS`] points. The experiment is then as it was.
@@ -143,6 +144,12 @@ impl Experiment {
         } else {
             changed.fixed.retain(|(known, _)| known != name);
             changed.sweep.insert(0, (name.to_owned(), values));
+        }
+        if changed.values(name).len() > 1 {
+            changed
+                .panels
+                .iter_mut()
+                .for_each(|panel| panel.tell_apart(name));
         }
         changed.refuse_too_many(place)?;
         *self = changed;

@@ -31,6 +31,12 @@ impl Filter {
             .all(|(name, values)| point.get(name).is_some_and(|v| values.contains(v)))
     }
 
+    /// Whether the points drawn have one and the same value for the name.
+    fn pins(&self, name: &str) -> bool {
+        self.iter()
+            .any(|(known, values)| known == name && values.len() == 1)
+    }
+
     /// The names and the values that pass.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[Value])> {
         self.0
@@ -92,6 +98,20 @@ impl Panel {
         Some(pairs.fold(first, |point, (name, value)| {
             point.with(name, value.clone())
         }))
+    }
+
+    /// Makes series of a parameter that got several values, where nothing else tells them apart.
+    pub(crate) fn tell_apart(&mut self, name: &str) {
+        if self.x == name {
+            return;
+        }
+        let overlays = self.overlays.iter_mut();
+        let overlays = overlays.map(|overlay| (&mut overlay.series, &overlay.filter));
+        for (series, filter) in overlays.chain([(&mut self.series, &self.filter)]) {
+            if !series.iter().any(|known| known == name) && !filter.pins(name) {
+                series.push(name.to_owned());
+            }
+        }
     }
 }
 
@@ -166,7 +186,11 @@ impl Context<'_> {
             let fix = "remove log_y, or draw lines";
             return Err(fields.invalid("log_y", true, "says nothing of stacked bars", fix));
         }
+        let filter = self.filter(fields)?;
+        self.refuse_alike(fields, &x, &series, &filter)?;
         let overlays = fields.tables("overlay", Some(OVERLAY_KEYS))?;
+        let overlays = overlays.iter().map(|overlay| self.overlay(overlay, &x));
+        let overlays = overlays.collect::<Result<_>>()?;
         Ok(Panel {
             id,
             title: fields
@@ -175,28 +199,47 @@ impl Context<'_> {
             kind,
             x,
             series,
-            filter: self.filter(fields)?,
+            filter,
             y: self.metrics(fields, kind == PanelKind::Stacked)?,
             y_label: fields.text("y_label")?,
             log_y,
             improvement_over: self.improvement_over(fields)?,
             half: fields.flag("half", false)?,
-            overlays: overlays
-                .iter()
-                .map(|overlay| self.overlay(overlay))
-                .collect::<Result<_>>()?,
+            overlays,
         })
     }
 
-    fn overlay(&self, fields: &Fields<'_>) -> Result<Overlay> {
+    fn overlay(&self, fields: &Fields<'_>, x: &str) -> Result<Overlay> {
         let y = self.metrics(fields, false)?.swap_remove(0);
         let (y_label, series) = (fields.text("y_label")?, self.series(fields)?);
+        let filter = self.filter(fields)?;
+        self.refuse_alike(fields, x, &series, &filter)?;
         Ok(Overlay {
             y,
             y_label,
             series,
-            filter: self.filter(fields)?,
+            filter,
         })
+    }
+
+    /// Refuses a panel in which several points fall on one place. Backends always have their own.
+    fn refuse_alike(
+        &self,
+        fields: &Fields<'_>,
+        x: &str,
+        series: &[String],
+        filter: &Filter,
+    ) -> Result<()> {
+        let told = |name: &str| {
+            name == BACKEND || name == x || series.iter().any(|s| s == name) || filter.pins(name)
+        };
+        let mut parameters = self.parameters.iter();
+        let Some((name, values)) = parameters.find(|(n, v)| v.len() > 1 && !told(n)) else {
+            return Ok(());
+        };
+        let problem = format!("does not tell the {} values of {name} apart", values.len());
+        let fix = format!("add \"{name}\", or choose one with where = {{ {name} = ... }}");
+        Err(fields.invalid("series", format!("{series:?}"), problem, fix))
     }
 
     /// One metric, or with `several` one or more.

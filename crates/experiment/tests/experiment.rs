@@ -145,6 +145,19 @@ fn set_changes_what_is_swept() {
 }
 
 #[test]
+fn what_set_sweeps_is_told_apart() {
+    let mut experiment = experiment();
+    experiment.set("wq_size", &[16.into(), 32.into()]).unwrap();
+    experiment.set("batch", &[1.into(), 2.into()]).unwrap();
+    let [first, second] = experiment.panels.as_slice() else {
+        panic!("two panels")
+    };
+    assert_eq!(first.series, ["mode", "batch", "wq_size"]);
+    assert_eq!(first.overlays[0].series, ["batch", "wq_size"]);
+    assert_eq!(second.series, ["wq_size"]);
+}
+
+#[test]
 fn set_refuses_and_changes_nothing() {
     let many: Vec<Value> = (1..=1024).map(Value::Integer).collect();
     let sizes: Vec<Value> = (1..=1000).map(Value::Integer).collect();
@@ -177,6 +190,16 @@ fn set_refuses_and_changes_nothing() {
 #[test]
 fn each_error_names_file_key_and_fix() {
     let cases = [
+        (
+            "series = [\"mode\", \"batch\"]",
+            "",
+            "`panel[0].series` = [] does not tell the 2 values of mode apart; add \"mode\", or",
+        ),
+        (
+            "series = [\"batch\"]",
+            "",
+            "`panel[0].overlay[0].series` = [] does not tell the 2 values of batch apart",
+        ),
         ("id = \"fig3\"\n", "", "`id` is missing; add id = \"...\""),
         (
             "id = \"fig3\"",

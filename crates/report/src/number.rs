@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn digits_are_fixed_and_thousands_grouped() {
-        assert_eq!(fixed(3.14159, 2), "3.14");
+        assert_eq!(fixed(2.6789, 2), "2.68");
         assert_eq!(fixed(9999.0, 0), "9999");
         assert_eq!(fixed(119_294.0, 0), "119,294");
         assert_eq!(fixed(-1_234_567.5, 1), "-1,234,567.5");
