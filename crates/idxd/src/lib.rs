@@ -2,7 +2,7 @@
 //!
 //! A [`Profile`] is what `accel-config load-config` reads and `accel-config list` prints. It is
 //! read as it stands, checked against the rules of the driver and of the hardware, and turned
-//! into the [`DeviceConfig`](dray_device::config::DeviceConfig) of each device.
+//! into the [`DeviceConfig`](dray_device::DeviceConfig) of each device.
 //!
 //! ```
 //! use dray_idxd::Profile;

@@ -1,0 +1,287 @@
+//! What a device can do: what the profile says, and what a known device has where it says nothing.
+
+use dray_device::Capabilities;
+use dray_spec::{GenCap, OpCap, Opcode};
+
+use crate::DeviceProfile;
+use crate::finding::{Finding, Findings};
+
+/// DSA 1.0 of Sapphire Rapids, as a published `accel-config list` prints it.
+pub(crate) fn version_1() -> Capabilities {
+    Capabilities {
+        version: 0x100,
+        gen_cap: 0x40_915f_0107,
+        op_cap: [0x1_003f_03ff, 0, 0, 0],
+        max_groups: 4,
+        max_work_queues: 8,
+        max_engines: 4,
+        work_queue_size: 128,
+        max_read_buffers: 96,
+        max_batch_size: 1024,
+        max_transfer_size: 1 << 31,
+    }
+}
+
+/// DSA 2.0: a preset, not a dump of a device.
+///
+/// Entries are published (256); GENCAP and OPCAP are those of version 1 with what revision 2.0
+/// adds (spec appendix F), without the inter-domain operations and the event log; the other
+/// counts are those of version 1.
+pub(crate) fn version_2() -> Capabilities {
+    let one = version_1();
+    let gen_cap = GenCap::from_bits(one.gen_cap)
+        .with_command_capability(true)
+        .with_drain_readback(true)
+        .with_fill_pattern_16(true)
+        .with_crc64(true)
+        .with_fault_info(true)
+        .with_batch_continuation(true);
+    let op_cap = OpCap(one.op_cap)
+        .with(Opcode::TranslationFetch)
+        .with(Opcode::DixGenerate);
+    Capabilities {
+        version: 0x200,
+        gen_cap: gen_cap.into_bits(),
+        op_cap: op_cap.0,
+        work_queue_size: 256,
+        ..one
+    }
+}
+
+/// The largest version whose rules are known; 3.0 has other fields in GRPCFG and WQCFG.
+const KNOWN_VERSIONS: std::ops::RangeInclusive<u64> = 0x100..=0x2ff;
+
+/// What the device can do. A field that cannot be is reported, and the known device's used.
+pub(crate) fn resolve(device: &DeviceProfile, list: &mut Vec<Finding>) -> Capabilities {
+    let mut findings = Findings::at(&device.dev, list);
+    let version = device.version.unwrap_or(0x100);
+    let base = match version {
+        0x200.. => version_2(),
+        _ => version_1(),
+    };
+    if !KNOWN_VERSIONS.contains(&version) {
+        findings.add(
+            "version",
+            format!("{version:#x}"),
+            "the rules of versions 1 and 2 are known, 0x100 to 0x2ff",
+            "\"version\":\"0x100\" or \"version\":\"0x200\"",
+        );
+    }
+    let max_groups = in_range(
+        &mut findings,
+        "max_groups",
+        device.max_groups,
+        base.max_groups,
+        255,
+    );
+    let max_work_queues = in_range(
+        &mut findings,
+        "max_work_queues",
+        device.max_work_queues,
+        base.max_work_queues,
+        255,
+    );
+    let max_engines = in_range(
+        &mut findings,
+        "max_engines",
+        device.max_engines,
+        base.max_engines,
+        255,
+    );
+    let work_queue_size = in_range(
+        &mut findings,
+        "work_queue_size",
+        device.work_queue_size,
+        base.work_queue_size,
+        u16::MAX,
+    );
+    let max_read_buffers = in_range(
+        &mut findings,
+        "max_read_buffers",
+        device.max_read_buffers,
+        base.max_read_buffers,
+        255,
+    );
+    let said = GenCap::from_bits(device.gen_cap.unwrap_or(base.gen_cap));
+    let given = device.gen_cap.is_some();
+    let batch = Shift {
+        field: "max_batch_size",
+        value: device.max_batch_size,
+        gen_cap: said.max_batch_shift(),
+        bits: "24:21",
+        most: 15,
+        given,
+    }
+    .resolve(&mut findings);
+    let transfer = Shift {
+        field: "max_transfer_size",
+        value: device.max_transfer_size,
+        gen_cap: said.max_transfer_shift(),
+        bits: "20:16",
+        most: 31,
+        given,
+    }
+    .resolve(&mut findings);
+    Capabilities {
+        version: u32::try_from(version).unwrap_or(base.version),
+        gen_cap: said
+            .with_max_batch_shift(batch)
+            .with_max_transfer_shift(transfer)
+            .into_bits(),
+        op_cap: device.op_cap.map_or(base.op_cap, |bits| bits.0),
+        max_groups,
+        max_work_queues,
+        max_engines,
+        work_queue_size,
+        max_read_buffers,
+        max_batch_size: 1 << batch,
+        max_transfer_size: 1 << transfer,
+    }
+}
+
+fn in_range(
+    findings: &mut Findings<'_>,
+    field: &str,
+    value: Option<i64>,
+    known: u16,
+    most: u16,
+) -> u16 {
+    let Some(value) = value else {
+        return known;
+    };
+    match u16::try_from(value) {
+        Ok(value) if (1..=most).contains(&value) => value,
+        _ => {
+            findings.add(
+                field,
+                value,
+                format!("the capability register holds 1 to {most}"),
+                format!("\"{field}\":{known}, or leave it out"),
+            );
+            known
+        }
+    }
+}
+
+/// A limit that GENCAP holds as a logarithm (spec 9.2.2).
+struct Shift {
+    field: &'static str,
+    value: Option<i64>,
+    gen_cap: u8,
+    bits: &'static str,
+    most: u8,
+    given: bool,
+}
+
+impl Shift {
+    fn resolve(&self, findings: &mut Findings<'_>) -> u8 {
+        let Some(value) = self.value else {
+            return self.gen_cap;
+        };
+        let field = self.field;
+        let said = 1_u64 << self.gen_cap;
+        let shift = u64::try_from(value)
+            .ok()
+            .filter(|value| value.is_power_of_two() && value.ilog2() <= u32::from(self.most))
+            .map(|value| value.trailing_zeros() as u8);
+        let Some(shift) = shift else {
+            findings.add(
+                field,
+                value,
+                format!(
+                    "a device's limit is a power of two, 1 to {}",
+                    1_u64 << self.most
+                ),
+                format!("\"{field}\":{said}"),
+            );
+            return self.gen_cap;
+        };
+        if self.given && shift != self.gen_cap {
+            findings.add(
+                field,
+                value,
+                format!("gen_cap says {said} in its bits {}", self.bits),
+                format!("\"{field}\":{said}, or leave gen_cap out"),
+            );
+            return self.gen_cap;
+        }
+        shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings_of(device: &DeviceProfile) -> Vec<String> {
+        let mut list = Vec::new();
+        resolve(device, &mut list);
+        list.into_iter().map(|finding| finding.field).collect()
+    }
+
+    #[test]
+    fn nothing_said_is_version_1() {
+        let mut list = Vec::new();
+        let resolved = resolve(&DeviceProfile::default(), &mut list);
+        assert_eq!(resolved, version_1());
+        assert_eq!(list, []);
+    }
+
+    #[test]
+    fn version_2_has_twice_the_entries() {
+        let device = DeviceProfile {
+            version: Some(0x200),
+            ..DeviceProfile::default()
+        };
+        let resolved = resolve(&device, &mut Vec::new());
+        assert_eq!(resolved.work_queue_size, 256);
+        assert!(GenCap::from_bits(resolved.gen_cap).crc64());
+        assert!(OpCap(resolved.op_cap).supports(0x0a));
+    }
+
+    #[test]
+    fn a_limit_without_gen_cap_changes_gen_cap() {
+        let device = DeviceProfile {
+            max_batch_size: Some(64),
+            ..DeviceProfile::default()
+        };
+        let resolved = resolve(&device, &mut Vec::new());
+        assert_eq!(resolved.max_batch_size, 64);
+        assert_eq!(GenCap::from_bits(resolved.gen_cap).max_batch(), 64);
+    }
+
+    #[test]
+    fn limits_must_agree_with_gen_cap() {
+        let mut device = DeviceProfile {
+            gen_cap: Some(0x40_915f_0107),
+            max_batch_size: Some(1024),
+            max_transfer_size: Some(1 << 31),
+            ..DeviceProfile::default()
+        };
+        assert_eq!(findings_of(&device), [""; 0]);
+        device.max_batch_size = Some(512);
+        device.max_transfer_size = Some(3);
+        assert_eq!(
+            findings_of(&device),
+            ["max_batch_size", "max_transfer_size"]
+        );
+    }
+
+    #[test]
+    fn counts_fit_the_registers() {
+        for (value, expected) in [(0, 1), (1, 0), (255, 0), (256, 1), (-1, 1), (i64::MAX, 1)] {
+            let device = DeviceProfile {
+                max_groups: Some(value),
+                ..DeviceProfile::default()
+            };
+            assert_eq!(findings_of(&device).len(), expected, "{value}");
+        }
+        for (version, expected) in [(0xff, 1), (0x100, 0), (0x201, 0), (0x300, 1), (u64::MAX, 1)] {
+            let device = DeviceProfile {
+                version: Some(version),
+                ..DeviceProfile::default()
+            };
+            assert_eq!(findings_of(&device).len(), expected, "{version:#x}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! From a profile without findings to the configuration of a device.
+
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+use crate::parts::numbers;
+use crate::validate::read_buffers;
+use crate::{DeviceProfile, GroupProfile, WorkQueueProfile, capabilities};
+
+/// WQ limits of the driver where nothing is written (`WQ_DEFAULT_MAX_BATCH`, `WQ_DEFAULT_MAX_XFER`).
+pub(crate) const DEFAULT_MAX_BATCH: i64 = 32;
+pub(crate) const DEFAULT_MAX_TRANSFER_BYTES: i64 = 2 << 20;
+
+/// The device as it is when it is enabled. Validation has seen that every number fits.
+pub(crate) fn device(profile: &DeviceProfile) -> DeviceConfig {
+    let capabilities = capabilities::resolve(profile, &mut Vec::new());
+    let mut groups: Vec<GroupConfig> = profile
+        .groups
+        .iter()
+        .filter(|group| !group.grouped_engines.is_empty())
+        .map(|entry| group(entry, profile, &capabilities))
+        .collect();
+    groups.sort_by_key(|group| group.id);
+    let mut work_queues: Vec<WorkQueueConfig> = profile
+        .groups
+        .iter()
+        .flat_map(|group| {
+            let id = index(&group.dev, "group");
+            let queues = group.grouped_workqueues.iter();
+            queues.map(move |queue| (id, queue))
+        })
+        .map(|(group, queue)| work_queue(queue, group, &capabilities))
+        .collect();
+    work_queues.sort_by_key(|queue| queue.id);
+    DeviceConfig {
+        read_buffer_limit: narrow(profile.read_buffer_limit.unwrap_or(0)),
+        capabilities,
+        work_queues,
+        groups,
+    }
+}
+
+fn group(
+    profile: &GroupProfile,
+    device: &DeviceProfile,
+    capabilities: &Capabilities,
+) -> GroupConfig {
+    let mut engines: Vec<u16> = profile
+        .grouped_engines
+        .iter()
+        .map(|engine| index(&engine.dev, "engine"))
+        .collect();
+    engines.sort_unstable();
+    let buffers = read_buffers::of(profile, device, capabilities);
+    GroupConfig {
+        id: index(&profile.dev, "group"),
+        engines,
+        read_buffers_reserved: narrow(buffers.reserved),
+        read_buffers_allowed: narrow(buffers.allowed),
+        use_read_buffer_limit: profile.use_read_buffer_limit == Some(1),
+    }
+}
+
+fn work_queue(
+    profile: &WorkQueueProfile,
+    group: u16,
+    capabilities: &Capabilities,
+) -> WorkQueueConfig {
+    let max_batch = max_batch(profile, capabilities);
+    let max_transfer = max_transfer_bytes(profile, capabilities);
+    WorkQueueConfig {
+        id: index(&profile.dev, "wq"),
+        group,
+        mode: match profile.mode.as_deref() {
+            Some("dedicated") => WorkQueueMode::Dedicated,
+            _ => WorkQueueMode::Shared,
+        },
+        size: narrow(profile.size.unwrap_or(0)),
+        threshold: narrow(profile.threshold.unwrap_or(0)),
+        priority: u8::try_from(profile.priority.unwrap_or(0)).unwrap_or(u8::MAX),
+        block_on_fault: profile.block_on_fault == Some(1),
+        max_batch_size: u32::try_from(max_batch).map_or(u32::MAX, u32::next_power_of_two),
+        max_transfer_size: u64::try_from(max_transfer).map_or(0, u64::next_power_of_two),
+    }
+}
+
+/// Largest batch that the queue asks for; the driver's default never exceeds the device.
+pub(crate) fn max_batch(queue: &WorkQueueProfile, capabilities: &Capabilities) -> i64 {
+    let most = i64::from(capabilities.max_batch_size);
+    queue.max_batch_size.unwrap_or(DEFAULT_MAX_BATCH.min(most))
+}
+
+/// Largest transfer that the queue asks for, in bytes.
+pub(crate) fn max_transfer_bytes(queue: &WorkQueueProfile, capabilities: &Capabilities) -> i64 {
+    let most = i64::try_from(capabilities.max_transfer_size).unwrap_or(i64::MAX);
+    let default = DEFAULT_MAX_TRANSFER_BYTES.min(most);
+    queue.max_transfer_size.unwrap_or(default)
+}
+
+fn index(dev: &str, prefix: &str) -> u16 {
+    let index = numbers(dev, prefix).map_or(0, |(_, index)| index);
+    u16::try_from(index).unwrap_or(u16::MAX)
+}
+
+fn narrow(value: i64) -> u16 {
+    u16::try_from(value.max(0)).unwrap_or(u16::MAX)
+}

@@ -1,0 +1,223 @@
+//! Profiles by name.
+
+use crate::finding::Finding;
+use crate::parts::{DeviceProfile, EngineProfile, GroupProfile, WorkQueueProfile};
+use crate::{Profile, ProfileError, capabilities};
+
+/// How a name is built: E engines, W work queues, dedicated or shared; then, in any order,
+/// entries of each work queue, largest batch, threshold, priority, and `-v2` for a version 2
+/// device. `dsa<N>-` before it, as the setup script writes it, names the device.
+pub const GRAMMAR: &str =
+    "[dsa<N>-]<E>e<W>w-<d|s>[-wqsz<N>][-bs<N>][-thr<N>][-prio<N>][-v2], such as 4e1w-s-wqsz16";
+
+/// Priority of every work queue, as the setup script writes it.
+pub(crate) const PRIORITY: i64 = 10;
+/// Largest transfer of every work queue: the driver's default of 2 MiB.
+pub(crate) const MAX_TRANSFER_BYTES: i64 = 2 << 20;
+
+/// What a name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) device: u32,
+    pub(crate) engines: u32,
+    pub(crate) work_queues: u32,
+    pub(crate) shared: bool,
+    pub(crate) size: Option<u32>,
+    pub(crate) batch: Option<u32>,
+    pub(crate) threshold: Option<u32>,
+    pub(crate) priority: Option<u32>,
+    pub(crate) version_2: bool,
+}
+
+pub(crate) fn build(text: &str) -> Result<Profile, ProfileError> {
+    let name = parse(text).map_err(|reason| ProfileError::UnknownName {
+        name: text.chars().take(80).collect(),
+        reason,
+        near: near(text),
+    })?;
+    let profile = profile(&name).map_err(|findings| ProfileError::Invalid {
+        title: text.to_owned(),
+        findings,
+    })?;
+    profile.devices()?;
+    Ok(profile)
+}
+
+fn parse(text: &str) -> Result<Name, String> {
+    let mut parts = text.split('-').peekable();
+    let mut device = 0;
+    if let Some(number) = parts.peek().and_then(|part| part.strip_prefix("dsa")) {
+        device = parse_number(number, "the number after dsa")?;
+        parts.next();
+    }
+    let shape = parts.next().unwrap_or_default();
+    let (engines, rest) = shape
+        .split_once('e')
+        .ok_or_else(|| format!("{shape:?} is not <E>e<W>w, such as 1e1w"))?;
+    let work_queues = rest
+        .strip_suffix('w')
+        .ok_or_else(|| format!("{shape:?} does not end in w, as in 1e1w"))?;
+    let mut name = Name {
+        device,
+        engines: parse_number(engines, "the number of engines")?,
+        work_queues: parse_number(work_queues, "the number of work queues")?,
+        shared: match parts.next() {
+            Some("d") => false,
+            Some("s") => true,
+            Some(other) => {
+                return Err(format!("{other:?} is neither d (dedicated) nor s (shared)"));
+            }
+            None => return Err("-d (dedicated) or -s (shared) is missing".to_owned()),
+        },
+        size: None,
+        batch: None,
+        threshold: None,
+        priority: None,
+        version_2: false,
+    };
+    for part in parts {
+        option(&mut name, part)?;
+    }
+    Ok(name)
+}
+
+fn option(name: &mut Name, part: &str) -> Result<(), String> {
+    if part == "v2" {
+        name.version_2 = true;
+        return Ok(());
+    }
+    for (key, place) in [
+        ("wqsz", &mut name.size),
+        ("bs", &mut name.batch),
+        ("thr", &mut name.threshold),
+        ("prio", &mut name.priority),
+    ] {
+        let Some(digits) = part.strip_prefix(key) else {
+            continue;
+        };
+        let value = parse_number(digits, &format!("the number after {key}"))?;
+        return match place.replace(value) {
+            None => Ok(()),
+            Some(_) => Err(format!("{key} is given twice")),
+        };
+    }
+    Err(format!(
+        "{part:?} is none of wqsz<N>, bs<N>, thr<N>, prio<N>, v2"
+    ))
+}
+
+fn parse_number(digits: &str, what: &str) -> Result<u32, String> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("{what} is {digits:?}"));
+    }
+    digits.parse().map_err(|_| format!("{what} is too large"))
+}
+
+/// The profile as `accel-config list` would print it after the setup script.
+pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
+    let base = match name.version_2 {
+        true => capabilities::version_2(),
+        false => capabilities::version_1(),
+    };
+    let mut findings = Vec::new();
+    for (field, letter, value, most) in [
+        ("engines", 'e', name.engines, base.max_engines),
+        ("work queues", 'w', name.work_queues, base.max_work_queues),
+    ] {
+        if !(1..=u32::from(most)).contains(&value) {
+            findings.push(Finding {
+                path: "name".to_owned(),
+                field: field.to_owned(),
+                value: value.to_string(),
+                limit: format!("the device has 1 to {most}"),
+                fix: format!("a number from 1 to {most} before {letter}, as in 1e1w-d"),
+            });
+        }
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let equal_share = u32::from(base.work_queue_size) / name.work_queues;
+    let size = name.size.unwrap_or(equal_share);
+    let threshold = match name.shared {
+        true => name.threshold.unwrap_or(size),
+        // A threshold on a dedicated queue is kept, so that validation says what is wrong.
+        false => name.threshold.unwrap_or(0),
+    };
+    let number = name.device;
+    let queue = |index| WorkQueueProfile {
+        dev: format!("wq{number}.{index}"),
+        mode: Some(if name.shared { "shared" } else { "dedicated" }.to_owned()),
+        size: Some(size.into()),
+        group_id: Some(0),
+        priority: Some(name.priority.map_or(PRIORITY, i64::from)),
+        block_on_fault: Some(0),
+        max_batch_size: Some(name.batch.unwrap_or(base.max_batch_size).into()),
+        max_transfer_size: Some(MAX_TRANSFER_BYTES),
+        kind: Some("user".to_owned()),
+        name: Some(format!("app{index}")),
+        threshold: Some(threshold.into()),
+        ..WorkQueueProfile::default()
+    };
+    let engine = |index, group_id| EngineProfile {
+        dev: format!("engine{number}.{index}"),
+        group_id,
+    };
+    let mut groups: Vec<GroupProfile> = (0..base.max_groups)
+        .map(|index| GroupProfile {
+            dev: format!("group{number}.{index}"),
+            read_buffers_reserved: Some(0),
+            use_read_buffer_limit: Some(0),
+            read_buffers_allowed: Some(base.max_read_buffers.into()),
+            ..GroupProfile::default()
+        })
+        .collect();
+    groups[0].grouped_workqueues = (0..name.work_queues).map(queue).collect();
+    groups[0].grouped_engines = (0..name.engines)
+        .map(|index| engine(index, Some(0)))
+        .collect();
+    let rest = name.engines..base.max_engines.into();
+    let device = DeviceProfile {
+        dev: format!("dsa{number}"),
+        read_buffer_limit: Some(0),
+        max_groups: Some(base.max_groups.into()),
+        max_work_queues: Some(base.max_work_queues.into()),
+        max_engines: Some(base.max_engines.into()),
+        work_queue_size: Some(base.work_queue_size.into()),
+        numa_node: Some(0),
+        op_cap: Some(dray_spec::OpCap(base.op_cap)),
+        gen_cap: Some(base.gen_cap),
+        version: Some(base.version.into()),
+        state: Some("enabled".to_owned()),
+        max_read_buffers: Some(base.max_read_buffers.into()),
+        max_batch_size: Some(base.max_batch_size.into()),
+        max_transfer_size: i64::try_from(base.max_transfer_size).ok(),
+        configurable: Some(1),
+        pasid_enabled: Some(1),
+        clients: Some(0),
+        groups,
+        ungrouped_engines: rest.map(|index| engine(index, None)).collect(),
+        ..DeviceProfile::default()
+    };
+    Ok(Profile {
+        origin: None,
+        devices: vec![device],
+    })
+}
+
+/// Plain names that are spelled like the text, nearest first.
+fn near(text: &str) -> Vec<String> {
+    let text: String = text.chars().take(32).collect();
+    let mut names: Vec<(usize, String)> = Vec::new();
+    for engines in 1..=4 {
+        for queues in 1..=8 {
+            for mode in ['d', 's'] {
+                let name = format!("{engines}e{queues}w-{mode}");
+                names.push((strsim::damerau_levenshtein(&text, &name), name));
+            }
+        }
+    }
+    names.sort();
+    let alike = names.into_iter().filter(|(distance, _)| *distance <= 3);
+    alike.map(|(_, name)| name).take(3).collect()
+}
