@@ -1,0 +1,169 @@
+//! The mover that is the calling core itself.
+
+use std::collections::VecDeque;
+use std::slice;
+use std::time::Instant;
+
+use dray_clock::Time;
+use dray_ops::{CrcOptions, Pattern};
+use dray_spec::{CompletionRecord, Flags, Opcode, Status};
+
+use crate::{Completion, Executor, Full, Mover, Operation, Progress, Ticket};
+
+/// Executes operations on the calling core, at submission, on this process's memory.
+#[derive(Debug)]
+pub struct CpuMover {
+    slots: usize,
+    next_ticket: u32,
+    queued: VecDeque<(Ticket, Operation)>,
+    ended: VecDeque<Completion>,
+    start: Instant,
+}
+
+impl CpuMover {
+    /// With room for `slots` operations.
+    pub fn new(slots: usize) -> CpuMover {
+        CpuMover {
+            slots,
+            next_ticket: 0,
+            queued: VecDeque::with_capacity(slots),
+            ended: VecDeque::with_capacity(slots),
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Mover for CpuMover {
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        if self.queued.len() + self.ended.len() >= self.slots {
+            return Err(Full { slots: self.slots });
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        self.queued.push_back((ticket, *operation));
+        Ok(ticket)
+    }
+
+    fn submit(&mut self) -> Progress {
+        while let Some((ticket, operation)) = self.queued.pop_front() {
+            // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
+            let record = unsafe { execute(&operation) };
+            self.ended.push_back(Completion {
+                ticket,
+                record,
+                executor: Executor::Cpu,
+            });
+        }
+        Progress::Done
+    }
+
+    fn poll(&mut self, into: &mut [Completion]) -> usize {
+        let count = into.len().min(self.ended.len());
+        for (place, completion) in into.iter_mut().zip(self.ended.drain(..count)) {
+            *place = completion;
+        }
+        count
+    }
+
+    fn now(&self) -> Time {
+        Time(self.start.elapsed().as_nanos() as u64 * 1000)
+    }
+
+    unsafe fn touch(&mut self, addr: u64, write: bool) {
+        let byte = addr as *mut u8;
+        // SAFETY: the caller promises that the byte is mapped.
+        let value = unsafe { byte.read_volatile() };
+        if write {
+            // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
+            unsafe { byte.write_volatile(value) };
+        }
+    }
+}
+
+/// # Safety
+/// The operation's addresses must be valid for what it does.
+unsafe fn execute(operation: &Operation) -> CompletionRecord {
+    let d = operation.descriptor();
+    let len = d.size as usize;
+    let mut record = CompletionRecord::with_status(Status::SUCCESS);
+    if len == 0 && operation.opcode() != Opcode::Noop {
+        return CompletionRecord::with_status(Status::TRANSFER_SIZE);
+    }
+    let crc_options = CrcOptions {
+        bypass_inversion_reflection: d.flags().contains(Flags::CRC_BYPASS_INVERSION),
+        bypass_data_reflection: d.flags().contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+    };
+    match operation.opcode() {
+        Opcode::Noop => {}
+        Opcode::Memmove => {
+            // SAFETY: both runs are valid, and `copy` allows them to overlap.
+            unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
+        }
+        Opcode::Fill => {
+            // SAFETY: the destination is writable and nobody else accesses it.
+            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            dray_ops::fill(dst, Pattern::Eight(d.address1.to_le_bytes()));
+        }
+        Opcode::Compare => {
+            // SAFETY: the first source is readable and not written.
+            let a = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            // SAFETY: the second source is readable and not written.
+            let b = unsafe { slice::from_raw_parts(d.address2 as *const u8, len) };
+            set_difference(&mut record, dray_ops::compare(a, b));
+        }
+        Opcode::ComparePattern => {
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            let found = dray_ops::compare_pattern(src, d.address2.to_le_bytes());
+            set_difference(&mut record, found);
+        }
+        Opcode::CrcGenerate => {
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            record.set_crc32(dray_ops::crc32c(d.crc_seed(), src, crc_options));
+        }
+        Opcode::CopyCrc | Opcode::Dualcast => {
+            if overlaps(d.address1, d.address2, len) {
+                return CompletionRecord::with_status(Status::OVERLAP);
+            }
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            // SAFETY: the destination is writable, and it does not overlap the source.
+            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            if operation.opcode() == Opcode::CopyCrc {
+                dst.copy_from_slice(src);
+                record.set_crc32(dray_ops::crc32c(d.crc_seed(), dst, crc_options));
+            } else {
+                let second = d.destination2();
+                if overlaps(d.address1, second, len) || overlaps(d.address2, second, len) {
+                    return CompletionRecord::with_status(Status::OVERLAP);
+                }
+                dst.copy_from_slice(src);
+                // SAFETY: the second destination is writable and overlaps neither of the others.
+                let dst2 = unsafe { slice::from_raw_parts_mut(second as *mut u8, len) };
+                dst2.copy_from_slice(src);
+            }
+        }
+        _ => return CompletionRecord::with_status(Status::BAD_OPCODE),
+    }
+    let unexpected = record.result != d.expected_result() & 1;
+    if d.flags().contains(Flags::CHECK_RESULT) && unexpected {
+        record.status = Status::SUCCESS_PREDICATE.0;
+    }
+    record
+}
+
+fn overlaps(a: u64, b: u64, len: usize) -> bool {
+    a.abs_diff(b) < len as u64
+}
+
+fn set_difference(record: &mut CompletionRecord, found: Option<usize>) {
+    if let Some(offset) = found {
+        record.result = 1;
+        record.bytes_completed = offset as u32;
+    }
+}

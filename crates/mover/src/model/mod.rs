@@ -1,0 +1,17 @@
+//! The device and the core beside it, in modelled time.
+//!
+//! A [`World`] holds the machine: cores, devices, memory, and the event queue that moves time. Each
+//! [`Channel`] is a core with a work queue (or with software) behind the [`Mover`](crate::Mover)
+//! interface. The same calls give the same times on every machine, to the last bit.
+
+mod channel;
+mod engine;
+mod memory;
+mod model_mover;
+mod software;
+mod transfer;
+mod world;
+
+pub use channel::{Channel, ChannelId, ChannelOptions, Counters};
+pub use model_mover::ModelMover;
+pub use world::{Stalled, World, WorldOptions};
