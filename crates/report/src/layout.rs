@@ -44,7 +44,7 @@ impl Style {
             },
             ChartSize::Half => Self {
                 width: 420.0,
-                plot_height: 190.0,
+                plot_height: 180.0,
                 title: 13.0,
                 label: 11.0,
                 small: 10.5,
@@ -140,17 +140,20 @@ impl Layout {
         let title = text::wrap_plain(&chart.title, style.title, whole - badge_width, Face::Bold);
         let mut y = EDGE;
         let head = place(&mut y, title, style.title);
+        if badge.is_some() {
+            y = y.max(EDGE + style.small * 1.5);
+        }
 
         // The plot, from its four margins.
         let top = (y + 14.0).round();
         let bottom = top + style.plot_height;
         let room = style.plot_height;
-        let y_title = text::wrap_plain(&chart.y_label, style.label, room, Face::Plain);
+        let y_title = axis_title(&chart.y_label, style.label, room);
         let y2_label = match &right {
             Some(_) => chart.y2_label.as_deref().unwrap_or_default(),
             None => "",
         };
-        let y2_title = text::wrap_plain(y2_label, style.label, room, Face::Plain);
+        let y2_title = axis_title(y2_label, style.label, room);
         let legend = Legend::new(chart, &style, whole, style.plot_height + 4.0 * line);
         let legend_room = if legend.beside {
             legend.width() + 20.0
@@ -202,7 +205,7 @@ impl Layout {
             y += 2.0;
             foot.extend(place(&mut y, lines, style.small));
         }
-        let rule_y = (y + 8.0).round();
+        let rule_y = (y + 12.0).round();
         y = rule_y + 4.0;
         let lines = text::wrap_plain(&foot_text(chart), style.foot, whole, Face::Quiet);
         foot.extend(place(&mut y, lines, style.foot));
@@ -276,6 +279,18 @@ fn place(y: &mut f64, lines: Vec<Line>, size: f64) -> Vec<Placed> {
             }
         })
         .collect()
+}
+
+/// An axis title in at most two lines.
+fn axis_title(label: &str, size: f64, room: f64) -> Vec<Line> {
+    let mut lines = text::wrap_plain(label, size, room, Face::Plain);
+    if lines.len() > 2 {
+        lines.truncate(2);
+        if let Some(span) = lines[1].last_mut() {
+            span.text.push('…');
+        }
+    }
+    lines
 }
 
 fn left_scale(chart: &Chart, style: &Style) -> Scale {
@@ -414,4 +429,128 @@ pub(crate) fn turned(x: f64, y: f64) -> String {
         number::coordinate(x),
         number::coordinate(y)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Series;
+    use proptest::prelude::*;
+
+    fn chart(series: usize, categories: Vec<String>) -> Chart {
+        let values = vec![Some(1.0); categories.len()];
+        Chart {
+            id: "c".into(),
+            title: "Title".into(),
+            x_label: "x".into(),
+            y_label: "y (GB/s)".into(),
+            categories,
+            series: (0..series)
+                .map(|n| {
+                    let name = format!("series {n}");
+                    Series::new(name, Provenance::Modelled, SeriesKind::Bars, values.clone())
+                })
+                .collect(),
+            ..Chart::default()
+        }
+    }
+
+    fn sizes() -> Vec<String> {
+        ["256", "1K", "4K", "16K", "64K", "256K", "1M"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    #[test]
+    fn a_legend_stands_beside_a_full_chart_and_below_a_half_one() {
+        let mut chart = chart(8, sizes());
+        let layout = Layout::new(&chart);
+        assert!(layout.legend.beside && layout.legend_at.0 > layout.frame.right);
+        chart.size = ChartSize::Half;
+        let layout = Layout::new(&chart);
+        assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
+    }
+
+    #[test]
+    fn a_legend_that_is_too_long_goes_below() {
+        let layout = Layout::new(&chart(40, sizes()));
+        assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
+        assert!(layout.height > layout.legend_at.1 + layout.legend.height());
+    }
+
+    #[test]
+    fn labels_turn_when_they_do_not_fit() {
+        let layout = Layout::new(&chart(1, sizes()));
+        assert!(matches!(layout.labels, CategoryLabels::Upright(_)));
+        let long = vec!["incomprehensibilities".to_owned(); 12];
+        let layout = Layout::new(&chart(1, long));
+        assert!(matches!(
+            layout.labels,
+            CategoryLabels::Turned { every: 1, .. }
+        ));
+        let many: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
+        let layout = Layout::new(&chart(1, many));
+        assert!(matches!(
+            layout.labels,
+            CategoryLabels::Turned { every: 2.., .. }
+        ));
+    }
+
+    #[test]
+    fn equal_neighbours_make_a_group() {
+        let mut chart = chart(1, vec!["x".into(); 4]);
+        chart.group_labels = Some(["a", "a", "b", "a"].map(str::to_owned).to_vec());
+        let groups: Vec<(usize, usize)> =
+            groups(&chart).iter().map(|g| (g.first, g.count)).collect();
+        assert_eq!(groups, [(0, 2), (2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn the_axis_holds_the_sum_of_a_stack() {
+        let mut chart = chart(3, sizes());
+        for series in &mut chart.series {
+            series.kind = SeriesKind::Stacked;
+        }
+        let layout = Layout::new(&chart);
+        let top = layout.left.ticks().last().map(|t| t.value);
+        assert_eq!(top, Some(3.0));
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_room_for_the_plot(
+            title in "\\PC{0,200}",
+            label in "\\PC{0,200}",
+            names in prop::collection::vec("\\PC{0,80}", 1..30),
+            categories in prop::collection::vec("\\PC{0,60}", 1..60),
+            scale in -290i32..290,
+            half: bool,
+            right: bool,
+        ) {
+            let value = number::scaled(3, scale);
+            let mut chart = chart(0, categories);
+            chart.title = title;
+            chart.y_label = label.clone();
+            chart.y2_label = Some(label);
+            chart.size = if half { ChartSize::Half } else { ChartSize::Full };
+            chart.series = names
+                .into_iter()
+                .map(|name| {
+                    let values = vec![Some(value); chart.categories.len()];
+                    Series::new(name, Provenance::Measured, SeriesKind::Line, values)
+                })
+                .collect();
+            if right {
+                chart.series[0].axis = Axis::Right;
+            }
+            let layout = Layout::new(&chart);
+            let frame = layout.frame;
+            prop_assert!(frame.right - frame.left >= layout.style.width * 0.35, "{frame:?}");
+            prop_assert!(frame.right <= layout.style.width - EDGE);
+            prop_assert!(layout.height >= layout.rule_y);
+            for placed in layout.head.iter().chain(&layout.foot) {
+                prop_assert!(placed.y < layout.height);
+            }
+        }
+    }
 }

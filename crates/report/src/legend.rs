@@ -7,9 +7,11 @@ use crate::text::{self, Face, Line, Span};
 use crate::{Axis, Chart, ChartSize, Series, SeriesKind};
 
 /// Room for a sample and the gap after it.
-const SAMPLE: f64 = 30.0;
+const SAMPLE: f64 = 36.0;
+/// Length of the sample of a line, with room for two dashes beside the marker.
+const LINE: f64 = 28.0;
 /// Widest text of an entry when the legend stands beside the plot.
-const BESIDE: f64 = 172.0;
+const BESIDE: f64 = 202.0;
 /// Gap between columns.
 const GAP: f64 = 18.0;
 
@@ -51,11 +53,15 @@ impl Legend {
         let entries = entries(chart, style, width - SAMPLE);
         let widest = widest(&entries, style.small) + SAMPLE;
         let fitting = ((width + GAP) / (widest + GAP)).floor() as usize;
-        let rows = entries.len().div_ceil(fitting.max(1));
+        let rows = chart.series.len().div_ceil(fitting.max(1));
         let mut columns: Vec<Vec<Entry>> = Vec::new();
         for entry in entries {
+            // The reference line stands apart from the series, lest it parts a family.
+            let reference = entry.subject == Subject::Reference;
+            let full = columns.len() >= fitting.max(1);
             match columns.last_mut() {
-                Some(column) if column.len() < rows => column.push(entry),
+                Some(_) if reference && full => columns[0].push(entry),
+                Some(column) if !reference && column.len() < rows => column.push(entry),
                 _ => columns.push(vec![entry]),
             }
         }
@@ -107,7 +113,7 @@ impl Legend {
                     Subject::Series(index) => {
                         sample(svg, &chart.series[index], &paints[index], left, middle);
                     }
-                    Subject::Reference => reference_line(svg, left, left + 22.0, middle),
+                    Subject::Reference => reference_line(svg, left, left + LINE, middle),
                 }
                 for (row, line) in entry.lines.iter().enumerate() {
                     let base = middle + row as f64 * self.line_height() + self.size * 0.36;
@@ -119,27 +125,30 @@ impl Legend {
     }
 }
 
-/// A line across the plot, or its sample.
+/// A line across the plot, or its sample; a white casing keeps it legible on dark bars.
 pub(crate) fn reference_line(svg: &mut Svg, from: f64, to: f64, y: f64) {
-    svg.tag("line")
-        .number("x1", from)
-        .number("x2", to)
-        .number("y1", y)
-        .number("y2", y)
-        .word("stroke", INK)
-        .number("stroke-width", 1.2)
-        .empty();
+    for (colour, width, opacity) in [("#ffffff", 3.0, 0.55), (INK, 1.2, 1.0)] {
+        svg.tag("line")
+            .number("x1", from)
+            .number("x2", to)
+            .number("y1", y)
+            .number("y2", y)
+            .word("stroke", colour)
+            .number("stroke-width", width)
+            .number("stroke-opacity", opacity)
+            .empty();
+    }
 }
 
-/// A sample of a series, 22 wide around the height `y`.
+/// A sample of a series, as long as a line around the height `y`.
 pub(crate) fn sample(svg: &mut Svg, series: &Series, paint: &Paint, x: f64, y: f64) {
     match series.drawn_as() {
         SeriesKind::Bars | SeriesKind::Stacked => {
             let tag = svg
                 .tag("rect")
-                .number("x", x + 0.5)
+                .number("x", x + 2.5)
                 .number("y", y - 5.5)
-                .number("width", 21.0)
+                .number("width", 23.0)
                 .number("height", 11.0)
                 .word("fill", &paint.fill);
             match &paint.edge {
@@ -151,19 +160,19 @@ pub(crate) fn sample(svg: &mut Svg, series: &Series, paint: &Paint, x: f64, y: f
             let tag = svg
                 .tag("line")
                 .number("x1", x)
-                .number("x2", x + 22.0)
+                .number("x2", x + LINE)
                 .number("y1", y)
                 .number("y2", y)
                 .word("stroke", &paint.colour)
                 .number("stroke-width", 2.0);
             if paint.dashed {
-                tag.word("stroke-dasharray", "5 3").empty();
+                tag.word("stroke-dasharray", "4 3").empty();
             } else {
                 tag.empty();
             }
-            paint.marker(svg, x + 11.0, y, 3.8, &series.name);
+            paint.marker(svg, x + LINE / 2.0, y, 3.6, &series.name);
         }
-        SeriesKind::Points => paint.marker(svg, x + 11.0, y, 4.2, &series.name),
+        SeriesKind::Points => paint.marker(svg, x + LINE / 2.0, y, 4.8, &series.name),
     }
 }
 

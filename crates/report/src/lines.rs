@@ -6,9 +6,12 @@ use crate::number::coordinate;
 use crate::paint::Paint;
 use crate::picture::tooltip;
 use crate::svg::Svg;
-use crate::{Chart, SeriesKind};
+use crate::{Chart, Provenance, SeriesKind};
 
-/// Draws all lines of a chart, then all markers, so that no line crosses one.
+/// Draws all lines and markers of a chart.
+///
+/// Published markers lie below the lines and are larger than the markers on them, so that a
+/// computed value that meets its published one shows as a dot in a ring.
 pub(crate) fn draw(
     svg: &mut Svg,
     chart: &Chart,
@@ -16,27 +19,47 @@ pub(crate) fn draw(
     cluster: &Cluster,
     paints: &[Paint],
 ) {
-    for (index, series) in chart.series.iter().enumerate() {
-        if series.drawn_as() != SeriesKind::Line {
-            continue;
-        }
-        let d = path(&points(chart, layout, cluster, index));
-        if d.is_empty() {
-            continue;
-        }
-        // A white casing keeps a line legible on the bars that it crosses.
-        stroke(svg, &d, "#ffffff", 4.0, false);
-        stroke(svg, &d, &paints[index].colour, 2.0, paints[index].dashed);
+    let lines: Vec<(String, &Paint)> = chart
+        .series
+        .iter()
+        .zip(paints)
+        .enumerate()
+        .filter(|(_, (series, _))| series.drawn_as() == SeriesKind::Line)
+        .map(|(index, (_, paint))| (path(&points(chart, layout, cluster, index)), paint))
+        .filter(|(d, _)| !d.is_empty())
+        .collect();
+    // A white casing keeps a line legible on the bars that it crosses; all casings come first,
+    // lest one hides a neighbouring line.
+    for (d, _) in &lines {
+        stroke(svg, d, "#ffffff", 4.0, false);
     }
+    markers(svg, chart, layout, cluster, paints, true);
+    for (d, paint) in &lines {
+        stroke(svg, d, &paint.colour, 2.0, paint.dashed);
+    }
+    markers(svg, chart, layout, cluster, paints, false);
+}
+
+/// Draws the markers of the published series, or of the others.
+fn markers(
+    svg: &mut Svg,
+    chart: &Chart,
+    layout: &Layout,
+    cluster: &Cluster,
+    paints: &[Paint],
+    published: bool,
+) {
+    let radius = layout.style.marker * if published { 1.3 } else { 0.9 };
     for (index, series) in chart.series.iter().enumerate() {
-        if !matches!(series.drawn_as(), SeriesKind::Line | SeriesKind::Points) {
+        let has_markers = matches!(series.drawn_as(), SeriesKind::Line | SeriesKind::Points);
+        if !has_markers || (series.provenance == Provenance::Published) != published {
             continue;
         }
         let places = points(chart, layout, cluster, index);
         for (category, (place, value)) in places.iter().zip(&series.values).enumerate() {
             if let (Some((x, y)), Some(value)) = (place, value) {
                 let text = tooltip(chart, series, category, *value);
-                paints[index].marker(svg, *x, *y, layout.style.marker, &text);
+                paints[index].marker(svg, *x, *y, radius, &text);
             }
         }
     }

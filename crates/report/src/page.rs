@@ -197,7 +197,7 @@ fn kind(provenance: Provenance) -> Kind {
     };
     let paints = Paint::all(&chart);
     let mut svg = Svg::default();
-    picture::open(&mut svg, &id, 64.0, 18.0);
+    picture::open(&mut svg, &id, 72.0, 18.0);
     svg.tag("title")
         .word("id", &format!("{id}--title"))
         .text(provenance.label());
@@ -206,7 +206,7 @@ fn kind(provenance: Provenance) -> Kind {
         .text(meaning);
     paint::hatches(&mut svg, &chart, &paints);
     for (index, (series, paint)) in chart.series.iter().zip(&paints).enumerate() {
-        sample(&mut svg, series, paint, 4.0 + 34.0 * index as f64, 9.0);
+        sample(&mut svg, series, paint, 2.0 + 38.0 * index as f64, 9.0);
     }
     svg.end("svg");
     Kind {

@@ -1,7 +1,7 @@
 //! Colours, fills and markers: how each series looks.
 
 use crate::svg::{INK, Svg};
-use crate::{Chart, Provenance, SeriesKind};
+use crate::{Chart, Provenance, Series, SeriesKind};
 
 /// Hues that colour-blind readers can tell apart (Okabe and Ito, 2008), without its yellow, which
 /// is too light for lines on white, and with a grey.
@@ -51,18 +51,12 @@ pub(crate) struct Paint {
 impl Paint {
     /// One for each series of a chart.
     pub(crate) fn all(chart: &Chart) -> Vec<Self> {
-        let mut shapes_used = [0; 2];
+        let shapes = shapes(chart);
         colours(chart)
             .into_iter()
             .zip(&chart.series)
             .enumerate()
             .map(|(index, (colour, series))| {
-                let counter =
-                    &mut shapes_used[usize::from(series.provenance == Provenance::Published)];
-                let shape = SHAPES[*counter % SHAPES.len()];
-                if matches!(series.drawn_as(), SeriesKind::Line | SeriesKind::Points) {
-                    *counter += 1;
-                }
                 let (fill, edge) = match series.provenance {
                     Provenance::Modelled => (colour.clone(), None),
                     Provenance::Measured => (
@@ -76,7 +70,7 @@ impl Paint {
                     fill,
                     edge,
                     dashed: series.provenance == Provenance::Measured,
-                    shape,
+                    shape: shapes[index],
                 }
             })
             .collect()
@@ -176,6 +170,34 @@ fn colours(chart: &Chart) -> Vec<String> {
         .collect()
 }
 
+/// One shape per series; published points have the shape of the line that they belong to.
+fn shapes(chart: &Chart) -> Vec<Shape> {
+    let marked = |s: &Series| matches!(s.drawn_as(), SeriesKind::Line | SeriesKind::Points);
+    let published = |s: &Series| s.provenance == Provenance::Published;
+    let mut used = [0; 2];
+    let own: Vec<Shape> = chart
+        .series
+        .iter()
+        .map(|series| {
+            let counter = &mut used[usize::from(published(series))];
+            let shape = SHAPES[*counter % SHAPES.len()];
+            *counter += usize::from(marked(series));
+            shape
+        })
+        .collect();
+    chart
+        .series
+        .iter()
+        .enumerate()
+        .map(|(index, series)| {
+            let partner = chart.series.iter().position(|other| {
+                published(series) && marked(other) && !published(other) && other.name == series.name
+            });
+            own[partner.unwrap_or(index)]
+        })
+        .collect()
+}
+
 /// The shade of a hue for one of several members: alone the hue itself, else from light to dark.
 fn shade(hue: [u8; 3], rank: usize, members: usize) -> String {
     // In thousandths of the way from light to dark; the hue itself is in the middle.
@@ -223,7 +245,6 @@ fn outline(shape: Shape, x: f64, y: f64, r: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Series;
 
     fn chart(series: Vec<Series>) -> Chart {
         Chart {

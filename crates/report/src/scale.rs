@@ -71,8 +71,14 @@ impl Scale {
         if last == first {
             last += 1;
         }
-        // A bar at the lower end would have no height.
-        let first = if stop(first) >= low { first - 1 } else { first };
+        // The bar of the lowest value must have a height.
+        let height = log2(low) - log2(stop(first));
+        let length = log2(stop(last)) - log2(stop(first));
+        let first = if height < length / 20.0 {
+            first - 1
+        } else {
+            first
+        };
         let (low, high) = (stop(first), stop(last));
         Self {
             low,
@@ -234,7 +240,7 @@ mod tests {
         let scale = Scale::linear([31.4], 6);
         assert_eq!(scale.place(0.0), 0.0);
         assert_eq!(scale.place(20.0), 0.5);
-        let scale = Scale::logarithmic([0.15, 900.0]);
+        let scale = Scale::logarithmic([0.2, 900.0]);
         assert!((scale.place(10.0) - 0.5).abs() < 1e-12);
         assert_eq!(scale.place(scale.low), 0.0);
     }

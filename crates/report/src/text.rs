@@ -43,10 +43,10 @@ const ADVANCE: [u16; 95] = [
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// Room left for a reader's font that is wider than Helvetica, in thousandths.
-const MARGIN: u32 = 1060;
+/// Room for a reader's font that is wider than Helvetica, as DejaVu Sans is, in thousandths.
+const MARGIN: u32 = 1150;
 /// The same for bold text.
-const BOLD_MARGIN: u32 = 1140;
+const BOLD_MARGIN: u32 = 1260;
 /// Width of a character that the table does not have, unless it is an ideograph.
 const OTHER: u32 = 600;
 
