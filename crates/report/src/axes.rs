@@ -1,7 +1,8 @@
 //! Grid, axis lines, tick labels and axis titles.
 
 use crate::Chart;
-use crate::layout::{CategoryLabels, Layout, turned};
+use crate::labels::{CategoryLabels, turned};
+use crate::layout::Layout;
 use crate::number;
 use crate::scale::Scale;
 use crate::svg::{FAINT, GRID, INK, Svg};

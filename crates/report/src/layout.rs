@@ -1,61 +1,16 @@
 //! Where everything in a chart stands.
 
+use crate::labels::{CategoryLabels, Group, category_labels, groups};
 use crate::legend::Legend;
-use crate::number;
 use crate::scale::Scale;
+use crate::style::Style;
 use crate::text::{self, Face, Line};
-use crate::{Axis, Chart, ChartSize, Provenance, SeriesKind};
+use crate::{Axis, Chart, Provenance, SeriesKind};
 
 /// Room at the edges.
-const EDGE: f64 = 8.0;
+pub(crate) const EDGE: f64 = 8.0;
 /// Gap between a tick label and the axis.
-const TICK: f64 = 6.0;
-/// Cosine and sine of the 40 degrees by which crowded labels are turned.
-const TURN: (f64, f64) = (0.766, 0.643);
-/// Widest turned label; longer ones are shortened.
-const TURNED_ROOM: f64 = 130.0;
-
-/// Sizes in pixels.
-#[derive(Debug)]
-pub(crate) struct Style {
-    pub(crate) width: f64,
-    pub(crate) plot_height: f64,
-    pub(crate) title: f64,
-    pub(crate) label: f64,
-    pub(crate) small: f64,
-    pub(crate) foot: f64,
-    pub(crate) marker: f64,
-    /// Steps on a linear axis.
-    pub(crate) steps: u32,
-}
-
-impl Style {
-    pub(crate) fn of(size: ChartSize) -> Self {
-        match size {
-            ChartSize::Full => Self {
-                width: 860.0,
-                plot_height: 300.0,
-                title: 15.0,
-                label: 12.0,
-                small: 11.5,
-                foot: 10.0,
-                marker: 4.4,
-                steps: 7,
-            },
-            ChartSize::Half => Self {
-                width: 420.0,
-                plot_height: 180.0,
-                title: 13.0,
-                label: 11.0,
-                small: 10.5,
-                foot: 9.0,
-                marker: 3.8,
-                steps: 5,
-            },
-        }
-    }
-}
-
+pub(crate) const TICK: f64 = 6.0;
 /// The rectangle in which values are drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
@@ -70,23 +25,6 @@ impl Frame {
     pub(crate) fn y(&self, scale: &Scale, value: f64) -> f64 {
         self.bottom - scale.place(value) * (self.bottom - self.top)
     }
-}
-
-/// Labels of the categories.
-#[derive(Debug)]
-pub(crate) enum CategoryLabels {
-    /// Upright, each in lines that fit its slot.
-    Upright(Vec<Vec<Line>>),
-    /// Turned, shortened, and only every so many.
-    Turned { labels: Vec<String>, every: usize },
-}
-
-/// A run of categories under one group label.
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub(crate) first: usize,
-    pub(crate) count: usize,
-    pub(crate) label: String,
 }
 
 /// A line of text and its baseline.
@@ -251,21 +189,6 @@ impl Layout {
     }
 }
 
-impl CategoryLabels {
-    fn height(&self, style: &Style) -> f64 {
-        match self {
-            Self::Upright(labels) => {
-                let lines = labels.iter().map(Vec::len).max().unwrap_or(0);
-                lines as f64 * style.small * 1.2
-            }
-            Self::Turned { labels, .. } => {
-                let widest = widest(labels, style.small);
-                widest * TURN.1 + style.small * TURN.0
-            }
-        }
-    }
-}
-
 /// Sets lines below `y` and moves it on.
 fn place(y: &mut f64, lines: Vec<Line>, size: f64) -> Vec<Placed> {
     lines
@@ -328,64 +251,6 @@ fn tick_width(scale: &Scale, size: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Labels stand upright in up to three lines where the words fit their slots, else turned; then the
-/// first one may need more room on the left.
-fn category_labels(chart: &Chart, style: &Style, frame: &mut Frame) -> CategoryLabels {
-    let size = style.small;
-    let slot = (frame.right - frame.left) / chart.categories.len() as f64;
-    let fits = |label: &String| {
-        label
-            .split_whitespace()
-            .all(|word| text::width(word, size, Face::Plain) <= slot - 4.0)
-    };
-    if chart.categories.iter().all(fits) {
-        let lines: Vec<Vec<Line>> = chart
-            .categories
-            .iter()
-            .map(|label| text::wrap_plain(label, size, slot - 4.0, Face::Plain))
-            .collect();
-        if lines.iter().all(|l| l.len() <= 3) {
-            return CategoryLabels::Upright(lines);
-        }
-    }
-    let labels: Vec<String> = chart
-        .categories
-        .iter()
-        .map(|label| text::shortened(label, size, TURNED_ROOM))
-        .collect();
-    let reach = text::width(&labels[0], size, Face::Plain) * TURN.0;
-    let lacking = reach + EDGE - (frame.left + slot / 2.0);
-    if lacking > 0.0 {
-        frame.left = (frame.left + lacking).round();
-    }
-    let slot = (frame.right - frame.left) / chart.categories.len() as f64;
-    let every = (size * 1.15 / slot).ceil().max(1.0) as usize;
-    CategoryLabels::Turned { labels, every }
-}
-
-fn widest(labels: &[String], size: f64) -> f64 {
-    labels
-        .iter()
-        .map(|l| text::width(l, size, Face::Plain))
-        .fold(0.0, f64::max)
-}
-
-/// Equal neighbours make one group.
-fn groups(chart: &Chart) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (index, label) in chart.group_labels.iter().flatten().enumerate() {
-        match groups.last_mut() {
-            Some(group) if group.label == *label => group.count += 1,
-            _ => groups.push(Group {
-                first: index,
-                count: 1,
-                label: label.clone(),
-            }),
-        }
-    }
-    groups
-}
-
 fn badge(chart: &Chart) -> Option<&'static str> {
     let computed = || {
         chart
@@ -422,19 +287,10 @@ fn foot_text(chart: &Chart) -> String {
     text
 }
 
-/// The transformation that turns a label around its end.
-pub(crate) fn turned(x: f64, y: f64) -> String {
-    format!(
-        "rotate(-40 {} {})",
-        number::coordinate(x),
-        number::coordinate(y)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Series;
+    use crate::{ChartSize, Series, number};
     use proptest::prelude::*;
 
     fn chart(series: usize, categories: Vec<String>) -> Chart {
@@ -476,33 +332,6 @@ mod tests {
         let layout = Layout::new(&chart(40, sizes()));
         assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
         assert!(layout.height > layout.legend_at.1 + layout.legend.height());
-    }
-
-    #[test]
-    fn labels_turn_when_they_do_not_fit() {
-        let layout = Layout::new(&chart(1, sizes()));
-        assert!(matches!(layout.labels, CategoryLabels::Upright(_)));
-        let long = vec!["incomprehensibilities".to_owned(); 12];
-        let layout = Layout::new(&chart(1, long));
-        assert!(matches!(
-            layout.labels,
-            CategoryLabels::Turned { every: 1, .. }
-        ));
-        let many: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
-        let layout = Layout::new(&chart(1, many));
-        assert!(matches!(
-            layout.labels,
-            CategoryLabels::Turned { every: 2.., .. }
-        ));
-    }
-
-    #[test]
-    fn equal_neighbours_make_a_group() {
-        let mut chart = chart(1, vec!["x".into(); 4]);
-        chart.group_labels = Some(["a", "a", "b", "a"].map(str::to_owned).to_vec());
-        let groups: Vec<(usize, usize)> =
-            groups(&chart).iter().map(|g| (g.first, g.count)).collect();
-        assert_eq!(groups, [(0, 2), (2, 1), (3, 1)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The legend: a sample, the name and the word for the provenance of each series.
 
-use crate::layout::Style;
 use crate::paint::Paint;
+use crate::style::Style;
 use crate::svg::{INK, Svg};
 use crate::text::{self, Face, Line, Span};
 use crate::{Axis, Chart, ChartSize, Series, SeriesKind};
@@ -50,19 +50,27 @@ impl Legend {
                 return legend;
             }
         }
-        let entries = entries(chart, style, width - SAMPLE);
-        let widest = widest(&entries, style.small) + SAMPLE;
-        let fitting = ((width + GAP) / (widest + GAP)).floor() as usize;
-        let rows = chart.series.len().div_ceil(fitting.max(1));
+        let mut entries = entries(chart, style, width - SAMPLE);
+        // The reference line stands apart from the series, lest it parts a family.
+        let reference = entries.pop_if(|e| e.subject == Subject::Reference);
+        let column_width = widest(&entries, style.small) + SAMPLE;
+        let fitting = ((width + GAP) / (column_width + GAP)).floor().max(1.0) as usize;
+        let rows = entries.len().div_ceil(fitting);
         let mut columns: Vec<Vec<Entry>> = Vec::new();
         for entry in entries {
-            // The reference line stands apart from the series, lest it parts a family.
-            let reference = entry.subject == Subject::Reference;
-            let full = columns.len() >= fitting.max(1);
             match columns.last_mut() {
-                Some(_) if reference && full => columns[0].push(entry),
-                Some(column) if !reference && column.len() < rows => column.push(entry),
+                Some(column) if column.len() < rows => column.push(entry),
                 _ => columns.push(vec![entry]),
+            }
+        }
+        if let Some(entry) = reference {
+            let fits = widest(std::slice::from_ref(&entry), style.small) + SAMPLE <= column_width;
+            let free = columns.len() < fitting;
+            match columns.last_mut() {
+                Some(column) if fits && column.len() < rows => column.push(entry),
+                _ if fits && free => columns.push(vec![entry]),
+                // A row of its own below the columns, as wide as it likes.
+                _ => columns[0].push(entry),
             }
         }
         Self::of(columns, style, false)
@@ -71,7 +79,9 @@ impl Legend {
     fn of(columns: Vec<Vec<Entry>>, style: &Style, beside: bool) -> Self {
         let column_width = columns
             .iter()
-            .map(|c| widest(c, style.small))
+            .flatten()
+            .filter(|e| beside || e.subject != Subject::Reference)
+            .map(|e| widest(std::slice::from_ref(e), style.small))
             .fold(0.0, f64::max)
             + SAMPLE;
         Self {
