@@ -53,21 +53,21 @@ pub(super) fn check(
 
 /// CMDSTATUS 15: a group has work queues and no engine, or engines and no work queue (spec 5.1).
 fn check_both(findings: &mut Findings<'_>, group: &GroupProfile) {
-    let queues = group.grouped_workqueues.len();
-    let engines = group.grouped_engines.len();
+    let queues = !group.grouped_workqueues.is_empty();
+    let engines = !group.grouped_engines.is_empty();
     let limit = "a group in use has at least one of each";
-    if queues > 0 && engines == 0 {
+    if queues && !engines {
         findings.add(
             "grouped_engines",
-            format!("empty, with {queues} work queues"),
+            "empty, but work queues are there",
             limit,
             "list an engine in the group, or move its work queues to a group that has one",
         );
     }
-    if engines > 0 && queues == 0 {
+    if engines && !queues {
         findings.add(
             "grouped_workqueues",
-            format!("empty, with {engines} engines"),
+            "empty, but engines are there",
             limit,
             "list a work queue in the group, or move its engines to ungrouped_engines",
         );
