@@ -25,21 +25,32 @@ impl Arbiter {
             let queue = self.queues[0].0;
             return pending(queue).then_some(queue);
         }
-        // At most two rounds: one with the credit there is, one after all credit is renewed.
-        for _ in 0..2 {
-            for offset in 0..count {
-                let i = (self.next + offset) % count;
-                if self.credit[i] > 0 && pending(self.queues[i].0) {
-                    self.credit[i] -= 1;
-                    self.next = (i + 1) % count;
-                    return Some(self.queues[i].0);
+        // The first pending queue with credit; failing that, the first pending one, for which all
+        // credit is renewed. Where nothing is pending, credit stays as it is: how often an idle
+        // engine asks must not matter.
+        let mut without_credit = None;
+        let mut i = self.next;
+        for _ in 0..count {
+            let credit = self.credit[i] > 0;
+            if (credit || without_credit.is_none()) && pending(self.queues[i].0) {
+                if credit {
+                    return Some(self.serve(i));
                 }
+                without_credit = Some(i);
             }
-            for (credit, queue) in self.credit.iter_mut().zip(&self.queues) {
-                *credit = queue.1.max(1);
-            }
+            i = if i + 1 == count { 0 } else { i + 1 };
         }
-        None
+        let first = without_credit?;
+        for (credit, queue) in self.credit.iter_mut().zip(&self.queues) {
+            *credit = queue.1.max(1);
+        }
+        Some(self.serve(first))
+    }
+
+    fn serve(&mut self, i: usize) -> usize {
+        self.credit[i] -= 1;
+        self.next = if i + 1 == self.queues.len() { 0 } else { i + 1 };
+        self.queues[i].0
     }
 }
 
@@ -63,5 +74,21 @@ mod tests {
         let picks: Vec<_> = (0..4).map(|_| arbiter.pick(|q| q != 0).unwrap()).collect();
         assert_eq!(picks, [1, 2, 1, 2]);
         assert_eq!(arbiter.pick(|_| false), None);
+    }
+
+    #[test]
+    fn asking_in_vain_renews_nothing() {
+        let mut arbiter = Arbiter::new(vec![(0, 1), (1, 3)]);
+        let mut served = [0; 2];
+        for _ in 0..400 {
+            served[arbiter.pick(|_| true).unwrap()] += 1;
+            assert_eq!(arbiter.pick(|_| false), None);
+        }
+        assert_eq!(served, [100, 300]);
+    }
+
+    #[test]
+    fn a_group_without_queues_has_nothing_to_serve() {
+        assert_eq!(Arbiter::new(Vec::new()).pick(|_| true), None);
     }
 }

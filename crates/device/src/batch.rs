@@ -1,6 +1,8 @@
-//! A batch in progress: its members, their order, its fences (spec 3.8, 3.9).
+//! Batches in progress: their members, the order of these, their fences (spec 3.8, 3.9).
 
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+
+use crate::effect::{Operand, fault_info};
 
 /// What can be said about the next member.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,19 +23,24 @@ pub(crate) struct Batch {
     processed: u32,
     failed: bool,
     fetched: bool,
+    /// Where the list could not be read further.
+    fault: Option<u64>,
 }
 
 impl Batch {
-    /// The list is there. `failed`: an earlier part of the batch had failed already.
-    pub(crate) fn begin(&mut self, list: &[Descriptor], failed: bool) {
+    /// The list is there, or what of it can be read before `fault`. `failed`: an earlier part of
+    /// the batch had failed already.
+    pub(crate) fn begin(&mut self, list: &[Descriptor], fault: Option<u64>, failed: bool) {
         self.members.clear();
         self.members.extend_from_slice(list);
-        self.next = 0;
-        self.outstanding = 0;
-        self.processed = 0;
         self.failed = failed;
+        self.fault = fault;
         self.fetched = true;
         self.abandon_behind_failed_fence();
+    }
+
+    pub(crate) fn is_fetched(&self) -> bool {
+        self.fetched
     }
 
     pub(crate) fn next(&mut self) -> NextMember {
@@ -63,22 +70,61 @@ impl Batch {
         self.fetched && self.outstanding == 0 && self.next == self.members.len()
     }
 
-    /// The record of the batch descriptor itself.
-    pub(crate) fn record(&self) -> CompletionRecord {
-        let mut record = CompletionRecord::with_status(match self.failed {
-            true => Status::BATCH_FAIL,
-            false => Status::SUCCESS,
+    /// The record of the batch descriptor itself. With `continuation` (GENCAP bit 15) it says also
+    /// beside a page fault whether a member failed (spec 8.3.2).
+    pub(crate) fn record(&self, continuation: bool) -> CompletionRecord {
+        let mut record = CompletionRecord::with_status(match (self.fault, self.failed) {
+            (Some(_), _) => Status::BATCH_PAGE_FAULT,
+            (None, true) => Status::BATCH_FAIL,
+            (None, false) => Status::SUCCESS,
         });
+        if let Some(address) = self.fault {
+            record.fault_address = address;
+            record.fault_info = fault_info(Operand::First);
+        }
+        record.result = u8::from(continuation && self.failed);
         record.bytes_completed = self.processed;
         record
     }
 
     /// A fenced member behind a failure never runs, nor does anything after it: no record, no
-    /// interrupt (spec 3.9).
+    /// interrupt (spec 3.9). What could not be read of the list does not matter then.
     fn abandon_behind_failed_fence(&mut self) {
         let fenced = |d: &Descriptor| d.flags().contains(Flags::FENCE);
         if self.outstanding == 0 && self.failed && self.members.get(self.next).is_some_and(fenced) {
             self.members.truncate(self.next);
+            self.fault = None;
         }
+    }
+}
+
+/// All batches in progress. Places, and the room for their lists, are used again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Batches {
+    slots: Vec<Batch>,
+    free: Vec<u32>,
+}
+
+impl Batches {
+    pub(crate) fn insert(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Batch::default());
+            self.slots.len() as u32 - 1
+        })
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Batch {
+        &mut self.slots[slot as usize]
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let batch = self.get_mut(slot);
+        let mut members = std::mem::take(&mut batch.members);
+        members.clear();
+        *batch = Batch {
+            members,
+            ..Batch::default()
+        };
+        self.free.push(slot);
     }
 }

@@ -1,90 +1,22 @@
 //! The device: queues, groups and engines, and the way of a descriptor through them.
 
-use dray_spec::{Descriptor, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Opcode, Status};
 
 use crate::arbiter::Arbiter;
-use crate::batch::{Batch, NextMember};
+use crate::batch::{Batches, NextMember};
 use crate::check::Checker;
 use crate::config::ConfigError;
-use crate::effect::emit;
+use crate::effect::{Notice, emit};
+use crate::job::{Job, Jobs};
 use crate::queue::WorkQueue;
-use crate::{DeviceConfig, Effect, Outcome, Rejection, WorkQueueMode};
+use crate::{
+    DeviceConfig, Effect, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
+    WorkQueueMode,
+};
 
-/// A page of BAR2 (spec 9.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Portal {
-    /// Work queue.
-    pub wq: u16,
-    /// The page that stops at a shared queue's threshold.
-    pub limited: bool,
-}
-
-/// What a portal answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Submission {
-    /// The descriptor has an entry.
-    Accepted,
-    /// ENQCMD found no room, or a queue that takes none: zero flag set.
-    Retry,
-    /// MOVDIR64B found a dedicated queue full: dropped, with a software error.
-    Lost,
-    /// A posted write where none is taken: nothing happens.
-    Ignored,
-}
-
-/// Handle of a descriptor on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WorkId(u32);
-
-/// Something for an engine to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Work {
-    /// To say what became of it.
-    pub id: WorkId,
-    /// The descriptor.
-    pub descriptor: Descriptor,
-    /// What to do with it.
-    pub kind: WorkKind,
-}
-
-/// What an engine does with a descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkKind {
-    /// Carry it out, then [`Device::done`].
-    Execute(Opcode),
-    /// Read `count` descriptors at `address`, then [`Device::list_fetched`].
-    FetchList {
-        /// 64-byte aligned address of the list.
-        address: u64,
-        /// Number of descriptors.
-        count: u32,
-    },
-    /// Touch nothing; [`Device::done`] with the rejection's outcome.
-    Reject(Rejection),
-}
-
-/// The next member of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Member {
-    /// May start.
-    Work(Work),
-    /// A fence waits for members that have started: ask again after one of them is done.
-    Fenced,
-    /// All have started.
-    None,
-}
-
-/// A descriptor on its way.
-#[derive(Debug, Clone, Copy)]
-struct Job {
-    descriptor: Descriptor,
-    wq: u16,
-    epoch: u32,
-    /// Batch that it is a member of.
-    parent: Option<WorkId>,
-    /// Slot of its own batch state, for a batch descriptor.
-    batch: u32,
-}
+/// Software errors that are kept for [`Device::take_errors`]. Hardware keeps one and a bit that says
+/// that there were more (spec 9.2.15); a writer that floods a full queue must not fill the memory.
+const MOST_ERRORS: usize = 4096;
 
 /// One virtual device, enabled.
 #[derive(Debug, Clone)]
@@ -97,12 +29,13 @@ pub struct Device {
     arbiters: Vec<Arbiter>,
     /// Arbiter (and group) index by engine id.
     group_of_engine: Vec<Option<usize>>,
-    jobs: Vec<Job>,
-    free_jobs: Vec<WorkId>,
-    batches: Vec<Batch>,
-    free_batches: Vec<u32>,
+    jobs: Jobs,
+    batches: Batches,
     drained: Vec<WorkId>,
     errors: Vec<Effect>,
+    /// GENCAP bits 12 and 15, which decide what records say.
+    fault_info: bool,
+    batch_continuation: bool,
 }
 
 impl Device {
@@ -142,16 +75,17 @@ impl Device {
                     .collect(),
             ));
         }
+        let gen_cap = GenCap::from(capabilities.gen_cap);
         Ok(Device {
+            fault_info: gen_cap.fault_info(),
+            batch_continuation: gen_cap.batch_continuation(),
             queues,
             checkers,
             by_id,
             arbiters,
             group_of_engine,
-            jobs: Vec::new(),
-            free_jobs: Vec::new(),
-            batches: Vec::new(),
-            free_batches: Vec::new(),
+            jobs: Jobs::default(),
+            batches: Batches::default(),
             drained: Vec::new(),
             errors: Vec::new(),
             config,
@@ -186,11 +120,13 @@ impl Device {
                     self.accept(i, descriptor);
                     Submission::Accepted
                 } else {
-                    self.errors.push(Effect::SoftwareError {
-                        status: Status::WQ_OVERFLOW,
-                        wq: portal.wq,
-                        address: 0,
-                    });
+                    if self.errors.len() < MOST_ERRORS {
+                        self.errors.push(Effect::SoftwareError {
+                            status: Status::WQ_OVERFLOW,
+                            wq: portal.wq,
+                            address: 0,
+                        });
+                    }
                     Submission::Lost
                 }
             }
@@ -212,7 +148,7 @@ impl Device {
         }
     }
 
-    /// Software errors since the last call, in order.
+    /// Software errors of submission since the last call, in order; the first 4096 of them.
     pub fn take_errors(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.errors)
     }
@@ -226,18 +162,17 @@ impl Device {
             let queues = &self.queues;
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
             let id = self.queues[index].pop()?;
-            let descriptor = self.job(id).descriptor;
+            let job = self.jobs.get_mut(id)?;
+            let descriptor = job.descriptor;
             let checked = self.checkers[index].check(&descriptor, false);
             if checked == Ok(Opcode::Drain) && !self.queues[index].begin_drain(id) {
                 continue;
             }
-            let epoch = self.queues[index].begin();
-            self.job_mut(id).epoch = epoch;
+            job.epoch = self.queues[index].begin();
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
                 Ok(Opcode::Batch) => {
-                    let batch = self.new_batch();
-                    self.job_mut(id).batch = batch;
+                    job.batch = Some(self.batches.insert());
                     WorkKind::FetchList {
                         address: descriptor.address1,
                         count: descriptor.size,
@@ -255,43 +190,51 @@ impl Device {
 
     /// The descriptor list of batch `id` has been read. An empty list ends the batch at once.
     pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
-        let job = *self.job(id);
-        let failed = job.descriptor.flags().contains(Flags::BATCH_ERROR);
-        let batch = &mut self.batches[job.batch as usize];
-        batch.begin(list, failed);
-        if batch.ended() {
-            self.end_batch(id, effects);
-        }
+        self.begin_batch(id, list, None, effects);
     }
 
     /// The descriptor list of batch `id` cannot be read: no member runs (spec 3.13).
     pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
-        let batch = self.job(id).batch;
-        self.free_batches.push(batch);
-        let mut outcome = Outcome::status(Status::BATCH_PAGE_FAULT);
-        outcome.record.fault_address = address;
-        self.done(id, &outcome, effects);
+        self.begin_batch(id, &[], Some(address), effects);
+    }
+
+    /// The descriptor list of batch `id` cannot be read beyond `list`, for a fault at `address`: the
+    /// members that are there run, and the record counts them (spec 8.3.2).
+    pub fn list_fetched_until(
+        &mut self,
+        id: WorkId,
+        list: &[Descriptor],
+        address: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.begin_batch(id, list, Some(address), effects);
     }
 
     /// Next member of batch `id` that may start.
     pub fn next_member(&mut self, id: WorkId) -> Member {
-        let job = *self.job(id);
-        let descriptor = match self.batches[job.batch as usize].next() {
+        let Some(&Job {
+            queue,
+            batch: Some(batch),
+            ..
+        }) = self.jobs.get(id)
+        else {
+            return Member::None;
+        };
+        let descriptor = match self.batches.get_mut(batch).next() {
             NextMember::Start(descriptor) => descriptor,
             NextMember::Fenced => return Member::Fenced,
             NextMember::None => return Member::None,
         };
-        let index = self.queue_index(job.wq).unwrap_or_default();
-        let kind = match self.checkers[index].check(&descriptor, true) {
+        let kind = match self.checkers[usize::from(queue)].check(&descriptor, true) {
             Ok(opcode) => WorkKind::Execute(opcode),
             Err(rejection) => WorkKind::Reject(rejection),
         };
-        let id = self.new_job(Job {
+        let id = self.jobs.insert(Job {
             descriptor,
-            wq: job.wq,
+            queue,
             epoch: 0,
             parent: Some(id),
-            batch: 0,
+            batch: None,
         });
         Member::Work(Work {
             id,
@@ -301,89 +244,107 @@ impl Device {
     }
 
     /// Work `id` has ended. Effects are appended in the order in which they must become visible.
+    /// A handle whose work has ended before changes nothing.
     pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
-        let job = *self.job(id);
-        self.free_jobs.push(id);
-        let d = &job.descriptor;
-        let (flags, address, handle) = (d.flags(), d.completion_addr, d.interrupt_handle);
-        emit(effects, job.wq, flags, address, handle, &outcome.record);
-        match job.parent {
+        let Some((queue, epoch, parent, batch)) = self.tell(id, &outcome.record, effects) else {
+            return;
+        };
+        if let Some(batch) = batch {
+            self.batches.remove(batch);
+        }
+        match parent {
             Some(parent) => {
-                let batch = self.job(parent).batch;
-                if self.batches[batch as usize].member_done(outcome.record.status()) {
-                    self.end_batch(parent, effects);
+                let Some(batch) = self.jobs.get(parent).and_then(|job| job.batch) else {
+                    return;
+                };
+                let status = outcome.record.status();
+                if self.batches.get_mut(batch).member_done(status) {
+                    self.end_batch(parent, batch, effects);
                 }
             }
-            None => self.leave(&job, effects),
+            None => self.leave(queue, epoch, effects),
+        }
+    }
+
+    fn begin_batch(
+        &mut self,
+        id: WorkId,
+        list: &[Descriptor],
+        fault: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some((flags, slot)) = self
+            .jobs
+            .get(id)
+            .and_then(|job| Some((job.descriptor.flags(), job.batch?)))
+        else {
+            return;
+        };
+        let batch = self.batches.get_mut(slot);
+        if batch.is_fetched() {
+            return;
+        }
+        batch.begin(list, fault, flags.contains(Flags::BATCH_ERROR));
+        if batch.ended() {
+            self.end_batch(id, slot, effects);
         }
     }
 
     /// A batch descriptor ends after its last member.
-    fn end_batch(&mut self, id: WorkId, effects: &mut Vec<Effect>) {
-        let batch = self.job(id).batch;
-        let record = self.batches[batch as usize].record();
-        self.free_batches.push(batch);
+    fn end_batch(&mut self, id: WorkId, batch: u32, effects: &mut Vec<Effect>) {
+        let record = self.batches.get_mut(batch).record(self.batch_continuation);
         self.done(id, &Outcome { record }, effects);
     }
 
     /// A descriptor that came through a queue has ended: drains may end with it.
-    fn leave(&mut self, job: &Job, effects: &mut Vec<Effect>) {
-        let Some(index) = self.queue_index(job.wq) else {
-            return;
-        };
+    fn leave(&mut self, queue: u16, epoch: u32, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
-        self.queues[index].end(job.epoch, &mut drained);
+        self.queues[usize::from(queue)].end(epoch, &mut drained);
         for id in drained.drain(..) {
-            let d = self.job(id).descriptor;
-            let record = Outcome::status(Status::SUCCESS).record;
-            let (flags, address, handle) = (d.flags(), d.completion_addr, d.interrupt_handle);
-            emit(effects, job.wq, flags, address, handle, &record);
-            self.free_jobs.push(id);
+            let record = CompletionRecord::with_status(Status::SUCCESS);
+            self.tell(id, &record, effects);
         }
         self.drained = drained;
     }
 
+    /// Ends a job and appends what its submitter is told. Its queue, epoch, parent and batch.
+    fn tell(
+        &mut self,
+        id: WorkId,
+        record: &CompletionRecord,
+        effects: &mut Vec<Effect>,
+    ) -> Option<(u16, u32, Option<WorkId>, Option<u32>)> {
+        let job = self.jobs.remove(id)?;
+        let notice = Notice {
+            wq: self.queues[usize::from(job.queue)].config.id,
+            flags: job.descriptor.flags(),
+            completion_addr: job.descriptor.completion_addr,
+            interrupt_handle: job.descriptor.interrupt_handle,
+        };
+        if record.fault_info == 0 || self.fault_info {
+            emit(effects, &notice, record);
+        } else {
+            let record = CompletionRecord {
+                fault_info: 0,
+                ..*record
+            };
+            emit(effects, &notice, &record);
+        }
+        Some((job.queue, job.epoch, job.parent, job.batch))
+    }
+
     fn accept(&mut self, index: usize, descriptor: &Descriptor) {
-        let wq = self.queues[index].config.id;
-        let id = self.new_job(Job {
+        let id = self.jobs.insert(Job {
             descriptor: *descriptor,
-            wq,
+            queue: index as u16,
             epoch: 0,
             parent: None,
-            batch: 0,
+            batch: None,
         });
         self.queues[index].push(id);
     }
 
     fn queue_index(&self, wq: u16) -> Option<usize> {
         *self.by_id.get(usize::from(wq))?
-    }
-
-    fn job(&self, id: WorkId) -> &Job {
-        &self.jobs[id.0 as usize]
-    }
-
-    fn job_mut(&mut self, id: WorkId) -> &mut Job {
-        &mut self.jobs[id.0 as usize]
-    }
-
-    fn new_job(&mut self, job: Job) -> WorkId {
-        match self.free_jobs.pop() {
-            Some(id) => {
-                self.jobs[id.0 as usize] = job;
-                id
-            }
-            None => {
-                self.jobs.push(job);
-                WorkId(self.jobs.len() as u32 - 1)
-            }
-        }
-    }
-
-    fn new_batch(&mut self) -> u32 {
-        self.free_batches.pop().unwrap_or_else(|| {
-            self.batches.push(Batch::default());
-            self.batches.len() as u32 - 1
-        })
     }
 }

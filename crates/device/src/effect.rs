@@ -56,15 +56,35 @@ pub enum Effect {
     },
 }
 
+/// Operand identifiers of the fault info field (spec Table 8-13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// Source, source 1, descriptor list.
+    First = 1,
+    /// Source 2, seed of a CRC.
+    Second = 2,
+    /// Destination, destination 1.
+    Destination = 3,
+    /// Destination 2.
+    Destination2 = 4,
+}
+
+/// The fault info field: operand in bits 3:1; bit 0 is clear, the fault address is not masked.
+pub(crate) fn fault_info(operand: Operand) -> u8 {
+    (operand as u8) << 1
+}
+
+/// Of a descriptor, what decides how its end is told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Notice {
+    pub(crate) wq: u16,
+    pub(crate) flags: Flags,
+    pub(crate) completion_addr: u64,
+    pub(crate) interrupt_handle: u16,
+}
+
 /// Appends what the end of one descriptor causes: record and interrupt, or a software error.
-pub(crate) fn emit(
-    effects: &mut Vec<Effect>,
-    wq: u16,
-    flags: Flags,
-    completion_addr: u64,
-    interrupt_handle: u16,
-    record: &CompletionRecord,
-) {
+pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &CompletionRecord) {
     let status = record.status();
     // Asked for, or an error that must be told (spec 8.1.3, request completion record).
     let ordinary = matches!(
@@ -72,26 +92,33 @@ pub(crate) fn emit(
         Status::SUCCESS | Status::SUCCESS_PREDICATE | Status::BATCH_FAIL
     );
     let unusable = matches!(
-        status,
-        Status::COMPLETION_ADDRESS_FAULT | Status::COMPLETION_ADDRESS_ALIGNMENT | Status::PRIVILEGE
+        status.code(),
+        0x1a | 0x1b | 0x1d // Completion address fault, alignment; privilege (spec 5.8.1).
     );
-    if flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable {
-        if flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary {
+    if notice.flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable {
+        if notice.flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary {
             effects.push(Effect::Record {
-                address: completion_addr,
+                address: notice.completion_addr,
                 record: *record,
             });
         }
     } else if !ordinary {
         effects.push(Effect::SoftwareError {
             status,
-            wq,
-            address: completion_addr,
+            wq: notice.wq,
+            address: match status.code() {
+                0x1a | 0x1b => notice.completion_addr,
+                // Page faults (spec 8.2.5).
+                0x03 | 0x04 | 0x06 | 0x1f => record.fault_address,
+                _ => 0,
+            },
         });
     }
-    if flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) && !unusable {
+    // Sent also after a failed check, unless that was about the interrupt itself (spec 5.4).
+    let told = !unusable && status != Status::INTERRUPT_HANDLE;
+    if notice.flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) && told {
         effects.push(Effect::Interrupt {
-            handle: interrupt_handle,
+            handle: notice.interrupt_handle,
         });
     }
 }

@@ -3,7 +3,8 @@
 use dray_ops::{CrcOptions, Pattern};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
-use crate::{Access, Memory, Outcome};
+use crate::extent::{Buffer, Extent, destination, destination2, source, source2};
+use crate::{Memory, Outcome};
 
 /// Bytes moved through the device at a time.
 const CHUNK: usize = 4096;
@@ -22,22 +23,30 @@ pub enum Payload {
 /// Executes a descriptor that passed the device's checks; how it ends is the outcome.
 ///
 /// A page fault ends it after the bytes before the fault: status, address and bytes completed as
-/// in spec 8.2 and 8.3; the partial result can be resumed from there.
+/// in spec 8.2 and 8.3; the partial result can be resumed from there. A descriptor that blocks on
+/// faults, on memory that still cannot be accessed, ends as if the page request had been refused.
 pub fn execute(
     opcode: Opcode,
     d: &Descriptor,
     memory: &mut impl Memory,
     payload: Payload,
 ) -> Outcome {
-    let mut run = Run { d, memory, payload };
+    let mut run = Run {
+        d,
+        memory,
+        moved: payload == Payload::Moved,
+    };
     match opcode {
         Opcode::Memmove => run.memmove(),
         Opcode::Fill => run.fill(),
         Opcode::Compare => run.compare(),
         Opcode::ComparePattern => run.compare_pattern(),
         Opcode::Dualcast => run.dualcast(),
-        Opcode::CrcGenerate => run.crc(false),
-        Opcode::CopyCrc => run.crc(true),
+        Opcode::CrcGenerate => run.crc(&[source(d.address1)], None),
+        Opcode::CopyCrc => {
+            let dst = d.address2;
+            run.crc(&[source(d.address1), destination(dst)], Some(dst))
+        }
         _ => Outcome::status(Status::SUCCESS),
     }
 }
@@ -45,117 +54,60 @@ pub fn execute(
 struct Run<'a, M> {
     d: &'a Descriptor,
     memory: &'a mut M,
-    payload: Payload,
-}
-
-/// The first operand to fault, and where.
-struct Extent {
-    bytes: u64,
-    fault: Option<(u64, Access)>,
-}
-
-impl Extent {
-    fn outcome(&self, mut record: CompletionRecord) -> Outcome {
-        match self.fault {
-            None => Outcome { record },
-            Some((address, access)) => {
-                let write = access == Access::Write;
-                let fault = Outcome::page_fault(address, self.bytes as u32, write);
-                record.status = fault.record.status;
-                record.fault_address = address;
-                record.bytes_completed = self.bytes as u32;
-                Outcome { record }
-            }
-        }
-    }
+    moved: bool,
 }
 
 impl<M: Memory> Run<'_, M> {
-    /// How far all `operands` can be accessed.
-    fn extent(&self, operands: &[(u64, Access)]) -> Extent {
-        let size = u64::from(self.d.size);
-        let mut extent = Extent {
-            bytes: size,
-            fault: None,
-        };
-        for (address, access) in operands {
-            let bytes = self.memory.accessible(*address, size, *access);
-            if bytes < extent.bytes {
-                extent = Extent {
-                    bytes,
-                    fault: Some((address.wrapping_add(bytes), *access)),
-                };
-            }
-        }
-        extent
+    fn extent(&self, buffers: &[Buffer]) -> Extent {
+        Extent::of(self.memory, buffers, u64::from(self.d.size))
+    }
+
+    fn end(&self, extent: &Extent, record: CompletionRecord) -> Outcome {
+        extent.outcome(record, self.d.flags().contains(Flags::BLOCK_ON_FAULT))
     }
 
     fn memmove(&mut self) -> Outcome {
-        let (src, dst) = (self.d.address1, self.d.address2);
-        let mut success = CompletionRecord::with_status(Status::SUCCESS);
+        let (src, dst, size) = (self.d.address1, self.d.address2, u64::from(self.d.size));
+        let buffers = [source(src), destination(dst)];
         // A destination that starts inside the source must be filled from its end.
-        let backward = dst.wrapping_sub(src) < u64::from(self.d.size) && dst != src;
+        let backward = dst > src && dst - src < size;
         let extent = match backward {
-            false => self.extent(&[(src, Access::Read), (dst, Access::Write)]),
-            true => self.extent_from_end(src, dst),
+            false => self.extent(&buffers),
+            true => Extent::from_end(self.memory, &buffers, size),
         };
-        if extent.fault.is_some() {
-            success.result = u8::from(backward);
-        }
-        if self.payload == Payload::Moved {
-            let start = match backward {
-                true => u64::from(self.d.size) - extent.bytes,
-                false => 0,
-            };
+        if self.moved && backward {
+            self.move_end(extent.bytes);
+        } else if self.moved {
             let mut buffer = [0; CHUNK];
-            let mut done = 0;
-            while done < extent.bytes {
-                let n = (extent.bytes - done).min(CHUNK as u64);
-                let offset = match backward {
-                    true => start + extent.bytes - done - n,
-                    false => done,
-                };
-                let chunk = &mut buffer[..n as usize];
-                self.memory.read(src + offset, chunk);
-                self.memory.write(dst + offset, chunk);
-                done += n;
-            }
+            self.each_chunk(extent.bytes, |memory, offset, n| {
+                memory.read(src + offset, &mut buffer[..n]);
+                memory.write(dst + offset, &buffer[..n]);
+            });
         }
-        extent.outcome(success)
+        let mut record = success();
+        record.result = u8::from(backward && extent.is_faulted());
+        self.end(&extent, record)
     }
 
-    /// How far both operands of an overlapping move can be accessed from their ends, page by page.
-    fn extent_from_end(&self, src: u64, dst: u64) -> Extent {
-        const PAGE: u64 = 4096;
-        let size = u64::from(self.d.size);
-        let mut done = 0;
-        while done < size {
-            let end = size - done;
-            // The largest step that stays within one page of each operand.
-            let within = |base: u64| (base.wrapping_add(end - 1) % PAGE) + 1;
-            let step = within(src).min(within(dst)).min(end);
-            let offset = end - step;
-            for (base, access) in [(src, Access::Read), (dst, Access::Write)] {
-                let address = base.wrapping_add(offset);
-                if self.memory.accessible(address, step, access) < step {
-                    return Extent {
-                        bytes: done,
-                        fault: Some((address, access)),
-                    };
-                }
-            }
-            done += step;
-        }
-        Extent {
-            bytes: size,
-            fault: None,
+    /// Moves the last `bytes` bytes, last ones first.
+    fn move_end(&mut self, bytes: u64) {
+        let (src, dst) = (self.d.address1, self.d.address2);
+        let mut buffer = [0; CHUNK];
+        let mut end = u64::from(self.d.size);
+        let start = end - bytes;
+        while end > start {
+            let n = (end - start).min(CHUNK as u64);
+            end -= n;
+            let chunk = &mut buffer[..n as usize];
+            self.memory.read(src + end, chunk);
+            self.memory.write(dst + end, chunk);
         }
     }
 
     fn fill(&mut self) -> Outcome {
         let dst = self.d.address2;
-        let extent = self.extent(&[(dst, Access::Write)]);
-        if self.payload == Payload::Moved {
+        let extent = self.extent(&[destination(dst)]);
+        if self.moved {
             let low = self.d.address1.to_le_bytes();
             let pattern = match self.d.flags().contains(Flags::FILL_PATTERN_16) {
                 false => Pattern::Eight(low),
@@ -167,17 +119,21 @@ impl<M: Memory> Run<'_, M> {
                 }
             };
             let mut buffer = [0; CHUNK];
-            dray_ops::fill(&mut buffer, pattern);
+            let used = extent.bytes.min(CHUNK as u64) as usize;
+            dray_ops::fill(&mut buffer[..used], pattern);
             self.each_chunk(extent.bytes, |memory, offset, n| {
                 memory.write(dst + offset, &buffer[..n]);
             });
         }
-        extent.outcome(CompletionRecord::with_status(Status::SUCCESS))
+        self.end(&extent, success())
     }
 
     fn compare(&mut self) -> Outcome {
         let (a, b) = (self.d.address1, self.d.address2);
-        let extent = self.extent(&[(a, Access::Read), (b, Access::Read)]);
+        let extent = self.extent(&[source(a), source2(b)]);
+        if !self.moved {
+            return self.compared(&extent, None);
+        }
         let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
         let difference = self.find_chunk(extent.bytes, |memory, offset, n| {
             memory.read(a + offset, &mut left[..n]);
@@ -189,7 +145,10 @@ impl<M: Memory> Run<'_, M> {
 
     fn compare_pattern(&mut self) -> Outcome {
         let (src, pattern) = (self.d.address1, self.d.address2.to_le_bytes());
-        let extent = self.extent(&[(src, Access::Read)]);
+        let extent = self.extent(&[source(src)]);
+        if !self.moved {
+            return self.compared(&extent, None);
+        }
         let mut buffer = [0; CHUNK];
         let difference = self.find_chunk(extent.bytes, |memory, offset, n| {
             memory.read(src + offset, &mut buffer[..n]);
@@ -200,12 +159,12 @@ impl<M: Memory> Run<'_, M> {
 
     /// A difference that was found counts more than a fault behind it (spec 8.3.6).
     fn compared(&self, extent: &Extent, difference: Option<u64>) -> Outcome {
-        let mut record = CompletionRecord::with_status(Status::SUCCESS);
+        let mut record = success();
         if let Some(offset) = difference {
             record.result = 1;
             record.bytes_completed = offset as u32;
-        } else if extent.fault.is_some() {
-            return extent.outcome(record);
+        } else if extent.is_faulted() {
+            return self.end(extent, record);
         }
         let as_expected = record.result == self.d.expected_result() & 1;
         if self.d.flags().contains(Flags::CHECK_RESULT) && !as_expected {
@@ -216,47 +175,50 @@ impl<M: Memory> Run<'_, M> {
 
     fn dualcast(&mut self) -> Outcome {
         let (src, first, second) = (self.d.address1, self.d.address2, self.d.destination2());
-        let extent = self.extent(&[
-            (src, Access::Read),
-            (first, Access::Write),
-            (second, Access::Write),
-        ]);
-        let mut buffer = [0; CHUNK];
-        if self.payload == Payload::Moved {
+        let extent = self.extent(&[source(src), destination(first), destination2(second)]);
+        if self.moved {
+            let mut buffer = [0; CHUNK];
             self.each_chunk(extent.bytes, |memory, offset, n| {
                 memory.read(src + offset, &mut buffer[..n]);
                 memory.write(first + offset, &buffer[..n]);
                 memory.write(second + offset, &buffer[..n]);
             });
         }
-        extent.outcome(CompletionRecord::with_status(Status::SUCCESS))
+        self.end(&extent, success())
     }
 
-    fn crc(&mut self, copy: bool) -> Outcome {
-        let (src, dst) = (self.d.address1, self.d.address2);
-        let extent = match copy {
-            true => self.extent(&[(src, Access::Read), (dst, Access::Write)]),
-            false => self.extent(&[(src, Access::Read)]),
-        };
+    fn crc(&mut self, buffers: &[Buffer], copy_to: Option<u64>) -> Outcome {
         let flags = self.d.flags();
-        let options = CrcOptions {
-            bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
-            bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
-        };
         let mut crc = self.d.crc_seed();
-        let mut buffer = [0; CHUNK];
-        if self.payload == Payload::Moved {
+        if flags.contains(Flags::CRC_READ_SEED) {
+            let mut seed = [0; 4];
+            let at = self.d.crc_seed_address();
+            let extent = Extent::of(self.memory, &[source2(at)], 4);
+            if extent.is_faulted() {
+                return self.end(&extent.nothing(), success());
+            }
+            self.memory.read(at, &mut seed);
+            crc = u32::from_le_bytes(seed);
+        }
+        let extent = self.extent(buffers);
+        let mut record = success();
+        if self.moved {
+            let options = CrcOptions {
+                bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
+                bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+            };
+            let src = self.d.address1;
+            let mut buffer = [0; CHUNK];
             self.each_chunk(extent.bytes, |memory, offset, n| {
                 memory.read(src + offset, &mut buffer[..n]);
                 crc = dray_ops::crc32c(crc, &buffer[..n], options);
-                if copy {
+                if let Some(dst) = copy_to {
                     memory.write(dst + offset, &buffer[..n]);
                 }
             });
+            record.set_crc32(crc);
         }
-        let mut record = CompletionRecord::with_status(Status::SUCCESS);
-        record.set_crc32(crc);
-        extent.outcome(record)
+        self.end(&extent, record)
     }
 
     fn each_chunk(&mut self, bytes: u64, mut visit: impl FnMut(&mut M, u64, usize)) {
@@ -275,7 +237,7 @@ impl<M: Memory> Run<'_, M> {
         mut visit: impl FnMut(&mut M, u64, usize) -> Option<usize>,
     ) -> Option<u64> {
         let mut offset = 0;
-        while offset < bytes && self.payload == Payload::Moved {
+        while offset < bytes {
             let n = (bytes - offset).min(CHUNK as u64);
             if let Some(at) = visit(self.memory, offset, n as usize) {
                 return Some(offset + at as u64);
@@ -284,4 +246,8 @@ impl<M: Memory> Run<'_, M> {
         }
         None
     }
+}
+
+fn success() -> CompletionRecord {
+    CompletionRecord::with_status(Status::SUCCESS)
 }

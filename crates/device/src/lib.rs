@@ -13,14 +13,22 @@ mod config;
 mod device;
 mod effect;
 mod execute;
+mod extent;
+mod job;
 mod memory;
+mod portal;
 mod queue;
+mod rule;
+mod work;
 
 pub use check::Rejection;
 pub use config::{
     Capabilities, ConfigError, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode,
 };
-pub use device::{Device, Member, Portal, Submission, Work, WorkId, WorkKind};
+pub use device::Device;
 pub use effect::{Effect, Outcome};
 pub use execute::{Payload, execute};
+pub use job::WorkId;
 pub use memory::{Access, Memory, SliceMemory};
+pub use portal::{Portal, Submission};
+pub use work::{Member, Work, WorkKind};

@@ -1,0 +1,119 @@
+//! How far the operands of a descriptor can be accessed, and what stops it.
+
+use dray_spec::{CompletionRecord, Status};
+
+use crate::effect::{Operand, fault_info};
+use crate::{Access, Memory, Outcome};
+
+/// Where an operand starts, what is done to it, and which one it is.
+pub(crate) type Buffer = (u64, Access, Operand);
+
+pub(crate) fn source(address: u64) -> Buffer {
+    (address, Access::Read, Operand::First)
+}
+
+pub(crate) fn source2(address: u64) -> Buffer {
+    (address, Access::Read, Operand::Second)
+}
+
+pub(crate) fn destination(address: u64) -> Buffer {
+    (address, Access::Write, Operand::Destination)
+}
+
+pub(crate) fn destination2(address: u64) -> Buffer {
+    (address, Access::Write, Operand::Destination2)
+}
+
+/// How far all operands can be accessed, and the first of them that cannot be accessed further.
+pub(crate) struct Extent {
+    pub(crate) bytes: u64,
+    fault: Option<Buffer>,
+}
+
+impl Extent {
+    /// The extent of `size` bytes of each of `buffers`.
+    pub(crate) fn of(memory: &impl Memory, buffers: &[Buffer], size: u64) -> Extent {
+        let mut extent = Extent {
+            bytes: size,
+            fault: None,
+        };
+        for &(address, access, operand) in buffers {
+            let bytes = accessible(memory, address, size, access);
+            if bytes < extent.bytes {
+                let fault = (address.wrapping_add(bytes), access, operand);
+                extent = Extent {
+                    bytes,
+                    fault: Some(fault),
+                };
+            }
+        }
+        extent
+    }
+
+    /// The extent of `size` bytes of both `buffers` from their ends, page by page.
+    pub(crate) fn from_end(memory: &impl Memory, buffers: &[Buffer; 2], size: u64) -> Extent {
+        const PAGE: u64 = 4096;
+        let whole = Extent::of(memory, buffers, size);
+        if whole.fault.is_none() {
+            return whole;
+        }
+        let mut done = 0;
+        while done < size {
+            let end = size - done;
+            // The largest step that stays within one page of each operand.
+            let step = buffers.iter().fold(end, |step, (address, ..)| {
+                step.min(address.wrapping_add(end - 1) % PAGE + 1)
+            });
+            for &(base, access, operand) in buffers {
+                let offset = end - step;
+                let bytes = match base.checked_add(offset) {
+                    Some(address) => accessible(memory, address, step, access),
+                    None => 0,
+                };
+                if bytes < step {
+                    let address = base.wrapping_add(offset + bytes);
+                    return Extent {
+                        bytes: done,
+                        fault: Some((address, access, operand)),
+                    };
+                }
+            }
+            done += step;
+        }
+        whole
+    }
+
+    /// The same fault before the first byte.
+    pub(crate) fn nothing(self) -> Extent {
+        Extent { bytes: 0, ..self }
+    }
+
+    pub(crate) fn is_faulted(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// `record`, unless a fault ended the descriptor. Whoever would have `blocked` on it has had no
+    /// help from the page request service (spec 5.8.1, 0x04).
+    pub(crate) fn outcome(&self, mut record: CompletionRecord, blocked: bool) -> Outcome {
+        if let Some((address, access, operand)) = self.fault {
+            let status = match blocked {
+                true => Status::PAGE_FAULT_INVALID_RESPONSE,
+                false => Status::PAGE_FAULT,
+            };
+            record.status = match access {
+                Access::Write => status.with_write_fault().0,
+                Access::Read => status.0,
+            };
+            record.fault_address = address;
+            record.fault_info = fault_info(operand);
+            record.bytes_completed = self.bytes as u32;
+        }
+        Outcome { record }
+    }
+}
+
+/// As the memory says, but never past the last address: nothing wraps.
+fn accessible(memory: &impl Memory, address: u64, size: u64, access: Access) -> u64 {
+    let room = (u64::MAX - address).saturating_add(1);
+    memory.accessible(address, size.min(room), access)
+}

@@ -1,0 +1,113 @@
+//! Descriptors on their way, and the handles that runners hold on them.
+
+use dray_spec::Descriptor;
+
+/// Handle of a descriptor on its way.
+///
+/// A handle whose descriptor has ended stands for nothing, also when its place is taken again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WorkId {
+    slot: u32,
+    generation: u32,
+}
+
+/// A descriptor on its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) descriptor: Descriptor,
+    /// Index of its queue.
+    pub(crate) queue: u16,
+    /// Drains of its queue that wait for it count by this.
+    pub(crate) epoch: u32,
+    /// Batch that it is a member of.
+    pub(crate) parent: Option<WorkId>,
+    /// Slot of its own batch state, for a batch descriptor that has been taken.
+    pub(crate) batch: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    generation: u32,
+    job: Job,
+}
+
+/// All descriptors on their way. Places are used again: nothing is allocated once there are as many
+/// as were ever on their way together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Jobs {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    pub(crate) fn insert(&mut self, job: Job) -> WorkId {
+        match self.free.pop() {
+            Some(slot) => {
+                let place = &mut self.slots[slot as usize];
+                place.job = job;
+                WorkId {
+                    slot,
+                    generation: place.generation,
+                }
+            }
+            None => {
+                self.slots.push(Slot { generation: 0, job });
+                WorkId {
+                    slot: self.slots.len() as u32 - 1,
+                    generation: 0,
+                }
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, id: WorkId) -> Option<&Job> {
+        let slot = self.slots.get(id.slot as usize)?;
+        (slot.generation == id.generation).then_some(&slot.job)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: WorkId) -> Option<&mut Job> {
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        (slot.generation == id.generation).then_some(&mut slot.job)
+    }
+
+    /// Ends a job. It can be read until the next one is inserted.
+    pub(crate) fn remove(&mut self, id: WorkId) -> Option<&Job> {
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        if slot.generation != id.generation {
+            return None;
+        }
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.slot);
+        Some(&slot.job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(queue: u16) -> Job {
+        Job {
+            descriptor: Descriptor::noop(),
+            queue,
+            epoch: 0,
+            parent: None,
+            batch: None,
+        }
+    }
+
+    #[test]
+    fn an_old_handle_does_not_reach_the_new_job_in_its_place() {
+        let mut jobs = Jobs::default();
+        let first = jobs.insert(job(1));
+        assert_eq!(jobs.remove(first).map(|j| j.queue), Some(1));
+        assert!(jobs.get(first).is_none());
+        assert!(jobs.remove(first).is_none());
+        let second = jobs.insert(job(2));
+        assert!(jobs.get(first).is_none());
+        assert!(jobs.get_mut(first).is_none());
+        assert!(jobs.remove(first).is_none());
+        assert_eq!(jobs.get(second).map(|j| j.queue), Some(2));
+        assert_eq!(jobs.slots.len(), 1);
+    }
+}

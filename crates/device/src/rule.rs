@@ -1,0 +1,167 @@
+//! What each operation may and must have, on one work queue.
+
+use dray_spec::{
+    Descriptor, Flags, GenCap, OpCap, Opcode, RequiredFlags, allowed_flags, invalid_flags,
+    required_flags, reserved_bytes,
+};
+use zerocopy::transmute_ref;
+
+use crate::{Capabilities, WorkQueueConfig};
+
+/// Operations that this device executes. What is not in the list is refused even if the profile's
+/// OPCAP has it: a wrong answer would be worse.
+const EXECUTED: &[Opcode] = &[
+    Opcode::Noop,
+    Opcode::Batch,
+    Opcode::Drain,
+    Opcode::Memmove,
+    Opcode::Fill,
+    Opcode::Compare,
+    Opcode::ComparePattern,
+    Opcode::Dualcast,
+    Opcode::CrcGenerate,
+    Opcode::CopyCrc,
+];
+
+/// One more than the highest opcode that is executed.
+const CODES: usize = Opcode::CopyCrc as usize + 1;
+
+/// Flags that mean something with a completion address only (spec Table 5-4).
+const ADDRESSED: Flags = Flags::REQUEST_COMPLETION_RECORD.union(Flags::COMPLETION_TC_SELECTOR);
+/// Flags 23:16, which mean something else for each operation.
+const OPERATION_SPECIFIC: Flags = Flags::from_bits(0x00ff_0000);
+
+/// The rules of one work queue, by opcode.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules([Option<Rule>; CODES]);
+
+/// What one operation may and must have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    pub(crate) opcode: Opcode,
+    /// Not in a batch (spec 5.4).
+    outside_only: bool,
+    /// Flags that are refused, whatever the others are.
+    forbidden: Flags,
+    /// Flags that are refused unless another one is there.
+    dependent: Flags,
+    required: RequiredFlags,
+    /// Bits that are 0, as eight words, where no operation-specific flag frees some and completion
+    /// address and interrupt handle are in use.
+    reserved: [u64; 8],
+}
+
+impl Rules {
+    pub(crate) fn new(capabilities: &Capabilities, queue: &WorkQueueConfig) -> Rules {
+        let op_cap = OpCap(capabilities.op_cap);
+        let mut rules = [None; CODES];
+        for &opcode in EXECUTED.iter().filter(|o| op_cap.supports(**o as u8)) {
+            rules[opcode as usize] = Some(Rule::new(opcode, capabilities, queue));
+        }
+        Rules(rules)
+    }
+
+    /// The rule of an opcode that the device executes where the descriptor stands.
+    pub(crate) fn get(&self, code: u8, member: bool) -> Option<&Rule> {
+        let rule = self.0.get(usize::from(code))?.as_ref()?;
+        (!member || !rule.outside_only).then_some(rule)
+    }
+}
+
+impl Rule {
+    fn new(opcode: Opcode, capabilities: &Capabilities, queue: &WorkQueueConfig) -> Rule {
+        let allowed = allowed_flags(opcode);
+        // Those that are refused alone, of those that are allowed.
+        let dependent = (0..24)
+            .map(|bit| Flags::from_bits(1 << bit))
+            .filter(|flag| allowed.contains(*flag) && !ADDRESSED.contains(*flag))
+            .filter(|flag| !invalid_flags(opcode, *flag).is_empty())
+            .fold(Flags::EMPTY, Flags::union);
+        let base = Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_INTERRUPT;
+        Rule {
+            opcode,
+            outside_only: matches!(opcode, Opcode::Batch | Opcode::Drain),
+            forbidden: Flags::from_bits(!allowed.bits()).union(unsupported(
+                opcode,
+                capabilities,
+                queue,
+            )),
+            dependent,
+            required: required_flags(opcode),
+            reserved: words(reserved_bytes(opcode, base)),
+        }
+    }
+
+    /// The flags that are wrong, or missing; empty if there are none.
+    pub(crate) fn invalid_flags(&self, flags: Flags, member: bool) -> Flags {
+        let fence = match member {
+            true => Flags::EMPTY,
+            false => Flags::FENCE,
+        };
+        let forbidden = self.forbidden.union(fence);
+        let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
+        let usual = !flags.intersects(forbidden.union(self.dependent))
+            && (addressed || !flags.intersects(ADDRESSED));
+        if usual && self.required.met_by(flags) {
+            return Flags::EMPTY;
+        }
+        let invalid = flags
+            .intersection(forbidden)
+            .union(invalid_flags(self.opcode, flags));
+        if invalid.is_empty() && !self.required.met_by(flags) {
+            return self.required.all.union(self.required.any).without(flags);
+        }
+        invalid
+    }
+
+    /// Whether a reserved byte is not 0.
+    pub(crate) fn has_reserved_bytes(&self, d: &Descriptor, flags: Flags) -> bool {
+        if flags.intersects(OPERATION_SPECIFIC) {
+            return any(d, &words(reserved_bytes(self.opcode, flags)));
+        }
+        let address = flags.contains(Flags::COMPLETION_ADDRESS_VALID) || d.completion_addr == 0;
+        let handle = flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) || d.interrupt_handle == 0;
+        !address || !handle || any(d, &self.reserved)
+    }
+}
+
+/// Flags that the operation has but the device, the queue or this program has not.
+fn unsupported(opcode: Opcode, capabilities: &Capabilities, queue: &WorkQueueConfig) -> Flags {
+    let cap = GenCap::from(capabilities.gen_cap);
+    let mut flags = Flags::EMPTY;
+    let mut needs = |capable: bool, flag: Flags| {
+        if !capable {
+            flags |= flag;
+        }
+    };
+    let block_on_fault = queue.block_on_fault && cap.block_on_fault();
+    needs(block_on_fault, Flags::BLOCK_ON_FAULT);
+    needs(cap.cache_control_memory(), Flags::CACHE_CONTROL);
+    needs(cap.destination_readback(), Flags::DESTINATION_READBACK);
+    match opcode {
+        Opcode::Batch => needs(cap.batch_continuation(), Flags::BATCH_ERROR),
+        Opcode::Drain => needs(
+            cap.drain_readback(),
+            Flags::DRAIN_READBACK1_VALID | Flags::DRAIN_READBACK2_VALID,
+        ),
+        Opcode::Fill => needs(cap.fill_pattern_16(), Flags::FILL_PATTERN_16),
+        // The CRC of 64 bits is not executed here, whatever GENCAP says.
+        Opcode::CrcGenerate | Opcode::CopyCrc => needs(false, Flags::CRC_64),
+        _ => {}
+    }
+    flags
+}
+
+/// Bit n of `bytes` becomes byte n, all ones.
+fn words(bytes: u64) -> [u64; 8] {
+    bytes.to_le_bytes().map(|bits| {
+        let ones = (0..8).filter(|n| bits >> n & 1 == 1);
+        ones.fold(0, |word, n| word | 0xff << (8 * n))
+    })
+}
+
+fn any(d: &Descriptor, mask: &[u64; 8]) -> bool {
+    let words: &[u64; 8] = transmute_ref!(d);
+    let both = words.iter().zip(mask).map(|(word, mask)| word & mask);
+    both.fold(0, |found, bits| found | bits) != 0
+}

@@ -1,0 +1,44 @@
+//! What the device hands to its engines.
+
+use dray_spec::{Descriptor, Opcode};
+
+use crate::{Rejection, WorkId};
+
+/// Something for an engine to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// To say what became of it.
+    pub id: WorkId,
+    /// The descriptor.
+    pub descriptor: Descriptor,
+    /// What to do with it.
+    pub kind: WorkKind,
+}
+
+/// What an engine does with a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkKind {
+    /// Carry it out, then [`Device::done`](crate::Device::done).
+    Execute(Opcode),
+    /// Read `count` descriptors at `address`, then
+    /// [`Device::list_fetched`](crate::Device::list_fetched).
+    FetchList {
+        /// 64-byte aligned address of the list.
+        address: u64,
+        /// Number of descriptors.
+        count: u32,
+    },
+    /// Touch nothing; [`Device::done`](crate::Device::done) with the rejection's outcome.
+    Reject(Rejection),
+}
+
+/// The next member of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Member {
+    /// May start.
+    Work(Work),
+    /// A fence waits for members that have started: ask again after one of them is done.
+    Fenced,
+    /// All have started, or the batch has ended.
+    None,
+}
