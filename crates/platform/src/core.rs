@@ -107,9 +107,9 @@ impl Core {
         self.stores.len()
     }
 
-    /// Stalls until a slot of the store queue is free. The store on its way holds none.
+    /// Stalls until a slot of the store queue is free. A store holds its slot until it is accepted.
     fn take_slot(&mut self, parameters: &Parameters) {
-        if self.stores_pending() as u64 > parameters.core_store_queue
+        if self.stores_pending() as u64 >= parameters.core_store_queue
             && let Some(drained) = self.stores.pop_front()
         {
             self.work(drained.since(self.clock));
@@ -144,7 +144,7 @@ mod tests {
     fn a_burst_is_cheap_up_to_the_store_queue_and_costs_the_drain_time_beyond() {
         let p = parameters();
         let queue = p.core_store_queue;
-        assert_eq!(burst(queue + 1), p.movdir64b_issue * (queue + 1));
+        assert_eq!(burst(queue), p.movdir64b_issue * queue);
         let slope = burst(queue + 200) - burst(queue + 100);
         assert_eq!(slope, p.movdir64b_drain * 100);
     }

@@ -70,6 +70,8 @@ pub struct Service {
     pub lines: u64,
     /// From the last line's turn to the acknowledged write of the slowest line.
     latency: Duration,
+    /// How much later than a lone line the slowest read arrives; part of `latency`.
+    late: Duration,
     /// Hold-up of the read stream by the first partial write.
     stall: Duration,
     /// The whole payload at the rate of buffered data.
@@ -153,6 +155,7 @@ impl EngineTiming {
 
         let window = |buffers: u64| (buffers * p.read_buffer_bytes / LINE_BYTES).max(1);
         let mut read_latency = Duration::ZERO;
+        let mut late = Duration::ZERO;
         let mut occupancy_fs = 0;
         for stream in transfer.reads.iter().flatten() {
             let place = stream.place;
@@ -161,6 +164,7 @@ impl EngineTiming {
                 Cache::Memory => &self.read_dram,
                 Cache::Llc => &self.read_llc,
             };
+            late = late.max(spread.slowest_of(read_lines));
             read_latency = read_latency.max(one + spread.slowest_of(read_lines));
             occupancy_fs += one.0 * 1000 * stream.lines();
             let fs = p.node_read(topology, place) * stream.lines();
@@ -207,6 +211,7 @@ impl EngineTiming {
             inbound: Duration(read_lines * p.port_read / 1000),
             lines,
             latency: read_latency + write_latency + miss,
+            late,
             stall,
             body: Duration(write_lines * p.write_burst / 1000),
             edges,
@@ -322,15 +327,19 @@ impl EnginePipe {
     pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
         let moved = moved + s.stall;
         let [head, tail] = s.edges;
-        let mut written = moved;
+        // Partial lines go through a unit that takes its time for each and holds up the whole
+        // lines of its descriptor behind them.
+        let mut unit = moved;
         if head > Duration::ZERO {
-            let after_head = start.max(self.write_free) + head;
-            self.write_free = after_head;
-            written = written.max(after_head + s.body);
+            unit = unit.max(start.max(self.write_free) + head + s.body);
         }
         if tail > Duration::ZERO {
-            written = written.max(self.write_free);
-            self.write_free = written + tail;
+            unit = unit.max(self.write_free);
+        }
+        // The last line is there only after the slowest read: by then the unit may be through.
+        let written = moved + unit.since(moved + s.late);
+        if head > Duration::ZERO || tail > Duration::ZERO {
+            self.write_free = unit + tail;
         }
         let data_done = written + s.latency;
         self.slots.push(data_done);

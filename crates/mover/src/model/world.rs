@@ -578,10 +578,10 @@ impl World {
             WorkKind::Reject(rejection) => (Opcode::Noop, rejection.outcome(), Duration::ZERO),
             WorkKind::FetchList { .. } => return,
         };
-        let partial = fault > Duration::ZERO || outcome.record.status().code() == 0x03;
-        let bytes = match partial && outcome.record.status() != Status::SUCCESS {
-            true => u64::from(outcome.record.bytes_completed),
-            false => u64::from(d.size),
+        // An operation that a fault or a refusal ended has moved less than it was asked to.
+        let bytes = match outcome.record.status().is_success() {
+            true => u64::from(d.size),
+            false => u64::from(outcome.record.bytes_completed),
         };
         let moved = transfer(opcode, d, bytes, &self.memory);
         let alone = self.devices.len() == 1;
@@ -641,7 +641,10 @@ impl World {
         loop {
             let outcome = execute(opcode, d, &mut DeviceView(&mut self.memory), self.payload);
             let address = outcome.record.fault_address;
-            if outcome.record.status().code() != Status::PAGE_FAULT.code() {
+            let status = outcome.record.status().code();
+            let faulted = status == Status::PAGE_FAULT.code()
+                || status == Status::PAGE_FAULT_INVALID_RESPONSE.code();
+            if !faulted {
                 return (opcode, outcome, fault);
             }
             let mapped = self.memory.place(address).is_some();

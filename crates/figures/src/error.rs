@@ -1,0 +1,116 @@
+//! What can go wrong with figures.
+
+use dray::model::Stalled;
+use dray_device::ConfigError;
+use dray_experiment::{
+    FileError, ResultError, StoreError, SweepError, VocabularyError, WriteError,
+};
+use dray_idxd::ProfileError;
+use dray_platform::PlatformError;
+use dray_report::ReportError;
+use thiserror::Error;
+
+/// Anything that stops figures from being made.
+#[derive(Debug, Error)]
+pub enum FiguresError {
+    /// A platform file.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// An experiment file or a reference table.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A sweep.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// A name or value of a point.
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyError),
+    /// Results of an interrupted run.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A result that cannot be written down.
+    #[error(transparent)]
+    Result(#[from] ResultError),
+    /// A file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A chart or page.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The device refuses its configuration.
+    #[error("the device cannot be enabled: {0}")]
+    Device(#[from] ConfigError),
+    /// The modelled machine came to rest with work left.
+    #[error(transparent)]
+    Stalled(#[from] Stalled),
+    /// The profile has no work queue to submit to.
+    #[error(
+        "the profile configures no work queue on its first device; use one that does, for example --config 1e1w-d"
+    )]
+    NoWorkQueue,
+    /// A point asks for more than the work queue allows.
+    #[error(
+        "{what} {value} is above the work queue's limit of {limit}; raise {field} in the profile, or ask for less"
+    )]
+    Limit {
+        /// Parameter.
+        what: &'static str,
+        /// Value asked for.
+        value: u64,
+        /// What the queue allows.
+        limit: u64,
+        /// Profile field that limits it.
+        field: &'static str,
+    },
+    /// The machine has no such memory.
+    #[error(
+        "platform {platform} has no {node} memory; set topology.{field}, or leave the point out"
+    )]
+    NoNode {
+        /// Node asked for.
+        node: &'static str,
+        /// Platform file.
+        platform: String,
+        /// Field of the topology.
+        field: &'static str,
+    },
+    /// Operations ended badly.
+    #[error("{operations} operations did not succeed")]
+    Failed {
+        /// How many.
+        operations: u64,
+    },
+    /// A figure that does not exist.
+    #[error("there is no figure '{name}'; there are: {known}")]
+    UnknownFigure {
+        /// Name as given.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// Something about an experiment's point, with its name.
+    #[error("{experiment}, point {point}: {source}")]
+    Point {
+        /// Experiment or table.
+        experiment: String,
+        /// Parameters of the point.
+        point: String,
+        /// What happened.
+        source: Box<FiguresError>,
+    },
+    /// A unit or metric of a table that this program does not know.
+    #[error("{table}: {field} '{value}' is unknown; use one of {known}")]
+    Table {
+        /// Table.
+        table: String,
+        /// Field.
+        field: &'static str,
+        /// Value as given.
+        value: String,
+        /// What there is.
+        known: &'static str,
+    },
+}

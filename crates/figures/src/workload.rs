@@ -1,0 +1,305 @@
+//! What one point of an experiment does: from names and values to numbers.
+
+use dray_experiment::{Kind, Parameter, Point, Vocabulary};
+use dray_platform::{Cache, Distance, WaitMode};
+
+use crate::FiguresError;
+
+const KIB: u64 = 1024;
+const GIB: u64 = 1 << 30;
+
+/// Every parameter that experiments and reference tables may name.
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "kind",
+        kind: Kind::Choice(&["offload", "software", "burst", "overflow", "fault"]),
+        help: "what is done: a stream of operations, or a special experiment",
+    },
+    Parameter {
+        name: "op",
+        kind: Kind::Choice(OPERATIONS),
+        help: "operation",
+    },
+    Parameter {
+        name: "size",
+        kind: Kind::Bytes {
+            min: 1,
+            max: 2 * GIB,
+        },
+        help: "bytes of one operation",
+    },
+    Parameter {
+        name: "mode",
+        kind: Kind::Choice(&["sync", "async"]),
+        help: "sync: one operation (or batch) outstanding; async: the queue kept full",
+    },
+    Parameter {
+        name: "depth",
+        kind: Kind::Count { min: 1, max: 1024 },
+        help: "descriptors outstanding, batch descriptors counted once",
+    },
+    Parameter {
+        name: "batch",
+        kind: Kind::Count { min: 1, max: 1024 },
+        help: "operations in a batch descriptor; 1: none",
+    },
+    Parameter {
+        name: "submit",
+        kind: Kind::Choice(&["movdir64b", "enqcmd"]),
+        help: "dedicated or shared work queue",
+    },
+    Parameter {
+        name: "engines",
+        kind: Kind::Count { min: 1, max: 64 },
+        help: "engines of the group",
+    },
+    Parameter {
+        name: "wq_size",
+        kind: Kind::Count { min: 1, max: 1024 },
+        help: "entries of the work queue",
+    },
+    Parameter {
+        name: "wait",
+        kind: Kind::Choice(&["poll", "pause", "umwait"]),
+        help: "how the core waits for completions",
+    },
+    Parameter {
+        name: "placement",
+        kind: Kind::Choice(&["dram", "llc", "l1"]),
+        help: "where the buffers are when they are read",
+    },
+    Parameter {
+        name: "src_node",
+        kind: Kind::Choice(NODES),
+        help: "memory of the source, as seen from the device",
+    },
+    Parameter {
+        name: "dst_node",
+        kind: Kind::Choice(NODES),
+        help: "memory of the destination, as seen from the device",
+    },
+    Parameter {
+        name: "dst_align",
+        kind: Kind::Choice(&["8", "32", "64"]),
+        help: "alignment of the destination in bytes",
+    },
+    Parameter {
+        name: "cache_control",
+        kind: Kind::Choice(&["true", "false"]),
+        help: "write to the cache instead of memory",
+    },
+    Parameter {
+        name: "access",
+        kind: Kind::Choice(&["sequential", "random"]),
+        help: "order in which software walks its buffers",
+    },
+    Parameter {
+        name: "count",
+        kind: Kind::Count {
+            min: 1,
+            max: 1 << 20,
+        },
+        help: "descriptors of a burst",
+    },
+    Parameter {
+        name: "payload",
+        kind: Kind::Bytes { min: 0, max: GIB },
+        help: "bytes of each descriptor of an overflow burst",
+    },
+    Parameter {
+        name: "fault",
+        kind: Kind::Choice(&["touch-write", "touch-read", "block"]),
+        help: "who resolves page faults: software by a touch, or the device by a page request",
+    },
+];
+
+const OPERATIONS: &[&str] = &[
+    "noop", "memmove", "fill", "nt_fill", "compare", "compval", "dualcast", "crc", "copy_crc",
+];
+
+const NODES: &[&str] = &["local", "remote", "cxl"];
+
+/// What is measured of a point.
+const METRICS: &[&str] = &[
+    "throughput_gbps",
+    "latency_ns",
+    "period_ns",
+    "prepare_ns",
+    "submit_ns",
+    "wait_ns",
+    "busy_share",
+];
+
+/// Names that experiment files may use.
+pub const VOCABULARY: Vocabulary = Vocabulary::new(PARAMETERS)
+    .with_backends(&["model", "cpu"])
+    .with_metrics(METRICS);
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A closed loop of operations on the device.
+    Offload,
+    /// The same on the core.
+    Software,
+    /// MOVDIR64B back to back.
+    Burst,
+    /// The same, counting what a full queue accepts.
+    Overflow,
+    /// Operations on pages that are not present.
+    Fault,
+}
+
+/// An operation by its role in the experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Does nothing.
+    Noop,
+    /// Copy.
+    Memmove,
+    /// Fill, written to the cache.
+    Fill,
+    /// Fill, written to memory.
+    NtFill,
+    /// Comparison of two buffers.
+    Compare,
+    /// Comparison with a pattern.
+    ComparePattern,
+    /// Copy to two destinations.
+    Dualcast,
+    /// CRC32C.
+    Crc,
+    /// Copy with CRC32C.
+    CopyCrc,
+}
+
+/// One point, ready to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    /// What is done.
+    pub what: What,
+    /// Operation.
+    pub op: Op,
+    /// Bytes of one operation.
+    pub size: u32,
+    /// Descriptors outstanding; `None`: the queue kept full.
+    pub depth: Option<u32>,
+    /// Operations in a batch descriptor.
+    pub batch: u32,
+    /// Shared queue, or dedicated; `None`: as the profile has it.
+    pub shared: Option<bool>,
+    /// Engines; `None`: as the profile has it.
+    pub engines: Option<u16>,
+    /// Queue entries; `None`: as the profile has it.
+    pub wq_size: Option<u16>,
+    /// How the core waits.
+    pub wait: WaitMode,
+    /// Where buffers are.
+    pub cache: Cache,
+    /// Software finds its buffers in its own caches.
+    pub hot: bool,
+    /// Memory of source and destination.
+    pub nodes: [Distance; 2],
+    /// Alignment of the destination.
+    pub dst_align: u64,
+    /// Write to the cache.
+    pub cache_control: bool,
+    /// Software walks its buffers at random.
+    pub random: bool,
+    /// Descriptors of a burst.
+    pub count: u32,
+    /// Bytes of each descriptor of an overflow burst.
+    pub payload: u32,
+    /// The device resolves page faults.
+    pub block_on_fault: bool,
+}
+
+impl Workload {
+    /// Reads a point. Names that it lacks have the defaults of the published experiments: memory
+    /// move, 4 KiB, one outstanding, local DRAM.
+    ///
+    /// # Errors
+    /// A value that does not fit what it is for.
+    pub fn from_point(point: &Point) -> Result<Workload, FiguresError> {
+        for (name, value) in point.iter() {
+            if name != "backend" {
+                VOCABULARY.check(name, value)?;
+            }
+        }
+        let text = |name, default| point.text(name).unwrap_or(default);
+        let number = |name, default| point.integer(name).unwrap_or(default);
+        let optional = |name| point.integer(name).map(|n| n as u16);
+        let node = |name| match text(name, "local") {
+            "remote" => Distance::Remote,
+            "cxl" => Distance::Cxl,
+            _ => Distance::Local,
+        };
+        let sync = text("mode", "sync") == "sync";
+        let op = match text("op", "memmove") {
+            "noop" => Op::Noop,
+            "fill" => Op::Fill,
+            "nt_fill" => Op::NtFill,
+            "compare" => Op::Compare,
+            "compval" => Op::ComparePattern,
+            "dualcast" => Op::Dualcast,
+            "crc" => Op::Crc,
+            "copy_crc" => Op::CopyCrc,
+            _ => Op::Memmove,
+        };
+        let aligned = match point.get("dst_align").map(ToString::to_string).as_deref() {
+            Some("8") => 8,
+            Some("32") => 32,
+            _ => 64,
+        };
+        let cache_control = match point.text("cache_control") {
+            Some(stated) => stated == "true",
+            // The two fills differ in just this: allocating against non-allocating writes.
+            None => op == Op::Fill && point.text("kind").is_none(),
+        };
+        Ok(Workload {
+            what: match text("kind", "offload") {
+                "software" => What::Software,
+                "burst" => What::Burst,
+                "overflow" => What::Overflow,
+                "fault" => What::Fault,
+                _ => What::Offload,
+            },
+            op,
+            size: number("size", 4 * KIB) as u32,
+            depth: match point.integer("depth") {
+                Some(depth) => Some(depth as u32),
+                None if sync => Some(1),
+                None => None,
+            },
+            batch: number("batch", 1) as u32,
+            shared: point.text("submit").map(|s| s == "enqcmd"),
+            engines: optional("engines"),
+            wq_size: optional("wq_size"),
+            wait: match text("wait", "poll") {
+                "pause" => WaitMode::Pause,
+                "umwait" => WaitMode::Umwait,
+                _ => WaitMode::Poll,
+            },
+            cache: match text("placement", "dram") {
+                "dram" => Cache::Memory,
+                _ => Cache::Llc,
+            },
+            hot: text("placement", "dram") == "l1",
+            nodes: [node("src_node"), node("dst_node")],
+            dst_align: aligned,
+            cache_control,
+            random: text("access", "sequential") == "random",
+            count: number("count", 1) as u32,
+            payload: number("payload", 0) as u32,
+            block_on_fault: text("fault", "") == "block",
+        })
+    }
+
+    /// Payload bytes of one operation.
+    pub fn bytes(&self) -> u64 {
+        match self.op {
+            Op::Noop => 0,
+            _ => u64::from(self.size),
+        }
+    }
+}
