@@ -1,0 +1,46 @@
+//! Device configurations.
+
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+/// What the device of a fourth generation Xeon says of itself.
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities {
+        version: 0x100,
+        gen_cap: 0x40_915f_0107,
+        op_cap: [0x1_003f_03ff, 0, 0, 0],
+        max_groups: 4,
+        max_work_queues: 8,
+        max_engines: 4,
+        work_queue_size: 128,
+        max_read_buffers: 96,
+        max_batch_size: 1024,
+        max_transfer_size: 1 << 31,
+    }
+}
+
+pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
+    WorkQueueConfig {
+        id,
+        group: 0,
+        mode,
+        size,
+        threshold: size,
+        priority: 10,
+        block_on_fault: false,
+        max_batch_size: 32,
+        max_transfer_size: 2 << 20,
+    }
+}
+
+/// One group with `engines` engines and these queues.
+pub(crate) fn one_group(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
+    DeviceConfig {
+        capabilities: capabilities(),
+        read_buffer_limit: 0,
+        work_queues,
+        groups: vec![GroupConfig {
+            engines: (0..engines).collect(),
+            ..GroupConfig::default()
+        }],
+    }
+}
