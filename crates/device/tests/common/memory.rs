@@ -36,6 +36,10 @@ impl Pages {
         }
     }
 
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
     pub(crate) fn page(&self, address: u64) -> Page {
         match address.checked_sub(self.base) {
             Some(offset) => *self

@@ -2,5 +2,18 @@
 
 pub(crate) mod desk;
 pub(crate) mod memory;
+pub(crate) mod oracle;
 pub(crate) mod profile;
 pub(crate) mod runner;
+
+use proptest::test_runner::{Config, FileFailurePersistence};
+
+/// A property tried `n` times; what fails is kept beside the test's source, to be tried first.
+pub(crate) fn cases(n: u32) -> Config {
+    Config {
+        cases: n,
+        max_global_rejects: 4 * n,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..Config::default()
+    }
+}
