@@ -1,5 +1,6 @@
 //! Memory in pages, some of which are not there.
 
+use std::fmt;
 use std::ops::Range;
 
 use dray_device::{Access, Memory};
@@ -16,7 +17,7 @@ pub(crate) enum Page {
 }
 
 /// Pages side by side from `base` on. Outside of them there is nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pages {
     base: u64,
     pages: Vec<Page>,
@@ -74,9 +75,16 @@ impl Pages {
     }
 
     pub(crate) fn poke_list(&mut self, address: u64, list: &[Descriptor]) {
-        for (address, descriptor) in (address..).step_by(64).zip(list) {
-            self.poke(address, descriptor.as_bytes());
+        for (n, descriptor) in (0..).zip(list) {
+            self.poke(address + 64 * n, descriptor.as_bytes());
         }
+    }
+}
+
+impl fmt::Debug for Pages {
+    /// Without the bytes: whoever reads it has a failed case before him.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pages from {:#x}: {:?}", self.base, self.pages)
     }
 }
 
