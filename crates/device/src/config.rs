@@ -170,3 +170,117 @@ impl DeviceConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(id: u16, group: u16, size: u16) -> WorkQueueConfig {
+        WorkQueueConfig {
+            id,
+            group,
+            mode: WorkQueueMode::Shared,
+            size,
+            threshold: size,
+            priority: 1,
+            block_on_fault: false,
+            max_batch_size: 32,
+            max_transfer_size: 4096,
+        }
+    }
+
+    fn group(id: u16, engines: &[u16]) -> GroupConfig {
+        GroupConfig {
+            id,
+            engines: engines.to_vec(),
+            ..GroupConfig::default()
+        }
+    }
+
+    fn config(work_queues: Vec<WorkQueueConfig>, groups: Vec<GroupConfig>) -> DeviceConfig {
+        let capabilities = Capabilities {
+            version: 0x100,
+            gen_cap: 0,
+            op_cap: [0; 4],
+            max_groups: 2,
+            max_work_queues: 3,
+            max_engines: 4,
+            work_queue_size: 16,
+            max_read_buffers: 96,
+            max_batch_size: 32,
+            max_transfer_size: 4096,
+        };
+        DeviceConfig {
+            capabilities,
+            read_buffer_limit: 0,
+            work_queues,
+            groups,
+        }
+    }
+
+    fn error(work_queues: Vec<WorkQueueConfig>, groups: Vec<GroupConfig>) -> String {
+        let checked = config(work_queues, groups).check();
+        checked.map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn what_the_device_has_can_be_used_to_the_last() {
+        let queues = vec![queue(2, 1, 10), queue(0, 0, 6)];
+        assert_eq!(error(queues, vec![group(1, &[3, 0]), group(0, &[2])]), "");
+        assert_eq!(error(vec![], vec![]), "");
+        // A group without queues keeps its engines idle.
+        assert_eq!(error(vec![], vec![group(0, &[0])]), "");
+    }
+
+    #[test]
+    fn what_it_has_not_is_refused_by_name() {
+        let one = || vec![group(0, &[0])];
+        let asked = error(vec![queue(0, 0, 10), queue(1, 0, 7)], one());
+        assert_eq!(asked, "work queues ask for 17 entries: the device has 16");
+        let most = error(vec![queue(0, 0, u16::MAX), queue(1, 0, u16::MAX)], one());
+        assert_eq!(
+            most,
+            "work queues ask for 131070 entries: the device has 16"
+        );
+        assert_eq!(
+            error(vec![queue(3, 0, 1)], one()),
+            "work queue 3: the device has 3"
+        );
+        assert_eq!(
+            error(vec![], vec![group(2, &[0])]),
+            "group 2: the device has 2"
+        );
+        assert_eq!(
+            error(vec![], vec![group(0, &[4])]),
+            "engine 4: the device has 4"
+        );
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_why() {
+        let one = || vec![group(0, &[0])];
+        let twice = error(vec![queue(1, 0, 1), queue(1, 0, 1)], one());
+        assert_eq!(twice, "work queue 1: configured twice");
+        let twice = error(vec![], vec![group(0, &[0]), group(0, &[1])]);
+        assert_eq!(twice, "group 0: configured twice");
+        let shared = error(vec![], vec![group(0, &[0]), group(1, &[0])]);
+        assert_eq!(shared, "engine 0: in two groups");
+        let idle = error(vec![queue(0, 1, 1)], vec![group(0, &[0]), group(1, &[])]);
+        assert_eq!(idle, "work queue 0: in a group without engines");
+        assert_eq!(error(vec![queue(0, 1, 1)], one()), idle);
+        assert_eq!(
+            error(vec![queue(0, 0, 0)], one()),
+            "work queue 0: has no entries"
+        );
+        for priority in [0, 16] {
+            let low = WorkQueueConfig {
+                priority,
+                ..queue(0, 0, 1)
+            };
+            assert_eq!(
+                error(vec![low], one()),
+                "work queue 0: priority is not 1 to 15"
+            );
+        }
+    }
+}

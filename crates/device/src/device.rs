@@ -1,18 +1,17 @@
 //! The device: queues, groups and engines, and the way of a descriptor through them.
 
-use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Opcode, Status};
+mod ending;
+mod members;
+
+use dray_spec::{Descriptor, GenCap, Opcode, Status};
 
 use crate::arbiter::Arbiter;
-use crate::batch::{Batches, NextMember};
+use crate::batch::Batches;
 use crate::check::Checker;
 use crate::config::ConfigError;
-use crate::effect::{Notice, emit};
-use crate::job::{Job, Jobs};
+use crate::job::{Job, Jobs, Route};
 use crate::queue::WorkQueue;
-use crate::{
-    DeviceConfig, Effect, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
-    WorkQueueMode,
-};
+use crate::{DeviceConfig, Effect, Portal, Submission, Work, WorkId, WorkKind, WorkQueueMode};
 
 /// Software errors that are kept for [`Device::take_errors`]. Hardware keeps one and a bit that says
 /// that there were more (spec 9.2.15); a writer that floods a full queue must not fill the memory.
@@ -168,11 +167,11 @@ impl Device {
             if checked == Ok(Opcode::Drain) && !self.queues[index].begin_drain(id) {
                 continue;
             }
-            job.epoch = self.queues[index].begin();
+            job.route.epoch = self.queues[index].begin();
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
                 Ok(Opcode::Batch) => {
-                    job.batch = Some(self.batches.insert());
+                    job.route.batch = Some(self.batches.insert());
                     WorkKind::FetchList {
                         address: descriptor.address1,
                         count: descriptor.size,
@@ -188,158 +187,13 @@ impl Device {
         }
     }
 
-    /// The descriptor list of batch `id` has been read. An empty list ends the batch at once.
-    pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
-        self.begin_batch(id, list, None, effects);
-    }
-
-    /// The descriptor list of batch `id` cannot be read: no member runs (spec 3.13).
-    pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
-        self.begin_batch(id, &[], Some(address), effects);
-    }
-
-    /// The descriptor list of batch `id` cannot be read beyond `list`, for a fault at `address`: the
-    /// members that are there run, and the record counts them (spec 8.3.2).
-    pub fn list_fetched_until(
-        &mut self,
-        id: WorkId,
-        list: &[Descriptor],
-        address: u64,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.begin_batch(id, list, Some(address), effects);
-    }
-
-    /// Next member of batch `id` that may start.
-    pub fn next_member(&mut self, id: WorkId) -> Member {
-        let Some(&Job {
-            queue,
-            batch: Some(batch),
-            ..
-        }) = self.jobs.get(id)
-        else {
-            return Member::None;
-        };
-        let descriptor = match self.batches.get_mut(batch).next() {
-            NextMember::Start(descriptor) => descriptor,
-            NextMember::Fenced => return Member::Fenced,
-            NextMember::None => return Member::None,
-        };
-        let kind = match self.checkers[usize::from(queue)].check(&descriptor, true) {
-            Ok(opcode) => WorkKind::Execute(opcode),
-            Err(rejection) => WorkKind::Reject(rejection),
-        };
-        let id = self.jobs.insert(Job {
-            descriptor,
-            queue,
-            epoch: 0,
-            parent: Some(id),
-            batch: None,
-        });
-        Member::Work(Work {
-            id,
-            descriptor,
-            kind,
-        })
-    }
-
-    /// Work `id` has ended. Effects are appended in the order in which they must become visible.
-    /// A handle whose work has ended before changes nothing.
-    pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
-        let Some((queue, epoch, parent, batch)) = self.tell(id, &outcome.record, effects) else {
-            return;
-        };
-        if let Some(batch) = batch {
-            self.batches.remove(batch);
-        }
-        match parent {
-            Some(parent) => {
-                let Some(batch) = self.jobs.get(parent).and_then(|job| job.batch) else {
-                    return;
-                };
-                let status = outcome.record.status();
-                if self.batches.get_mut(batch).member_done(status) {
-                    self.end_batch(parent, batch, effects);
-                }
-            }
-            None => self.leave(queue, epoch, effects),
-        }
-    }
-
-    fn begin_batch(
-        &mut self,
-        id: WorkId,
-        list: &[Descriptor],
-        fault: Option<u64>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let Some((flags, slot)) = self
-            .jobs
-            .get(id)
-            .and_then(|job| Some((job.descriptor.flags(), job.batch?)))
-        else {
-            return;
-        };
-        let batch = self.batches.get_mut(slot);
-        if batch.is_fetched() {
-            return;
-        }
-        batch.begin(list, fault, flags.contains(Flags::BATCH_ERROR));
-        if batch.ended() {
-            self.end_batch(id, slot, effects);
-        }
-    }
-
-    /// A batch descriptor ends after its last member.
-    fn end_batch(&mut self, id: WorkId, batch: u32, effects: &mut Vec<Effect>) {
-        let record = self.batches.get_mut(batch).record(self.batch_continuation);
-        self.done(id, &Outcome { record }, effects);
-    }
-
-    /// A descriptor that came through a queue has ended: drains may end with it.
-    fn leave(&mut self, queue: u16, epoch: u32, effects: &mut Vec<Effect>) {
-        let mut drained = std::mem::take(&mut self.drained);
-        self.queues[usize::from(queue)].end(epoch, &mut drained);
-        for id in drained.drain(..) {
-            let record = CompletionRecord::with_status(Status::SUCCESS);
-            self.tell(id, &record, effects);
-        }
-        self.drained = drained;
-    }
-
-    /// Ends a job and appends what its submitter is told. Its queue, epoch, parent and batch.
-    fn tell(
-        &mut self,
-        id: WorkId,
-        record: &CompletionRecord,
-        effects: &mut Vec<Effect>,
-    ) -> Option<(u16, u32, Option<WorkId>, Option<u32>)> {
-        let job = self.jobs.remove(id)?;
-        let notice = Notice {
-            wq: self.queues[usize::from(job.queue)].config.id,
-            flags: job.descriptor.flags(),
-            completion_addr: job.descriptor.completion_addr,
-            interrupt_handle: job.descriptor.interrupt_handle,
-        };
-        if record.fault_info == 0 || self.fault_info {
-            emit(effects, &notice, record);
-        } else {
-            let record = CompletionRecord {
-                fault_info: 0,
-                ..*record
-            };
-            emit(effects, &notice, &record);
-        }
-        Some((job.queue, job.epoch, job.parent, job.batch))
-    }
-
     fn accept(&mut self, index: usize, descriptor: &Descriptor) {
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
-            queue: index as u16,
-            epoch: 0,
-            parent: None,
-            batch: None,
+            route: Route {
+                queue: index as u16,
+                ..Route::default()
+            },
         });
         self.queues[index].push(id);
     }

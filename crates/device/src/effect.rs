@@ -122,3 +122,104 @@ pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &Completi
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRAV: Flags = Flags::COMPLETION_ADDRESS_VALID;
+    const RCR: Flags = Flags::REQUEST_COMPLETION_RECORD;
+
+    /// Record, software error, interrupt: what a descriptor with an interrupt has of each.
+    fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
+        let mut record = CompletionRecord::with_status(status);
+        record.fault_address = 0x5000;
+        let notice = Notice {
+            wq: 3,
+            flags: flags | Flags::REQUEST_COMPLETION_INTERRUPT,
+            completion_addr: 0x40,
+            interrupt_handle: 7,
+        };
+        let mut effects = Vec::new();
+        emit(&mut effects, &notice, &record);
+        let (mut written, mut error, mut interrupt) = (false, None, false);
+        for effect in effects {
+            match effect {
+                Effect::Record {
+                    address,
+                    record: of,
+                } => {
+                    assert_eq!((address, of, interrupt), (0x40, record, false));
+                    written = true;
+                }
+                Effect::SoftwareError {
+                    status: of,
+                    wq,
+                    address,
+                } => {
+                    assert_eq!((of, wq, interrupt), (status, 3, false));
+                    error = Some(address);
+                }
+                Effect::Interrupt { handle } => {
+                    assert_eq!(handle, 7);
+                    interrupt = true;
+                }
+            }
+        }
+        (written, error, interrupt)
+    }
+
+    // Spec 5.8.1 and Table 5-1.
+    #[test]
+    fn an_end_is_told_where_the_specification_says() {
+        for status in [
+            Status::SUCCESS,
+            Status::SUCCESS_PREDICATE,
+            Status::BATCH_FAIL,
+        ] {
+            assert_eq!(told(CRAV | RCR, status), (true, None, true));
+            assert_eq!(told(CRAV, status), (false, None, true));
+            assert_eq!(told(Flags::EMPTY, status), (false, None, true));
+        }
+        for status in [
+            Status::BAD_OPCODE,
+            Status::OVERLAP,
+            Status::HARDWARE_ERROR_READ,
+        ] {
+            assert_eq!(told(CRAV | RCR, status), (true, None, true));
+            assert_eq!(told(CRAV, status), (true, None, true));
+            assert_eq!(told(Flags::EMPTY, status), (false, Some(0), true));
+        }
+    }
+
+    #[test]
+    fn a_page_fault_that_has_no_record_is_told_with_its_address() {
+        for status in [
+            Status::PAGE_FAULT,
+            Status::PAGE_FAULT.with_write_fault(),
+            Status::PAGE_FAULT_INVALID_RESPONSE.with_write_fault(),
+            Status::BATCH_PAGE_FAULT,
+            Status::READBACK_PAGE_FAULT,
+        ] {
+            assert_eq!(told(CRAV, status), (true, None, true));
+            assert_eq!(told(Flags::EMPTY, status), (false, Some(0x5000), true));
+        }
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_is_an_error_and_nothing_else() {
+        for status in [
+            Status::COMPLETION_ADDRESS_FAULT,
+            Status::COMPLETION_ADDRESS_FAULT.with_write_fault(),
+            Status::COMPLETION_ADDRESS_ALIGNMENT,
+        ] {
+            assert_eq!(told(CRAV | RCR, status), (false, Some(0x40), false));
+        }
+        assert_eq!(told(CRAV | RCR, Status::PRIVILEGE), (false, Some(0), false));
+        // An interrupt that is itself at fault is not sent.
+        assert_eq!(
+            told(CRAV | RCR, Status::INTERRUPT_HANDLE),
+            (true, None, false)
+        );
+    }
+}

@@ -15,6 +15,12 @@ pub struct WorkId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) descriptor: Descriptor,
+    pub(crate) route: Route,
+}
+
+/// Where a descriptor came from and what it belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Route {
     /// Index of its queue.
     pub(crate) queue: u16,
     /// Drains of its queue that wait for it count by this.
@@ -89,10 +95,10 @@ mod tests {
     fn job(queue: u16) -> Job {
         Job {
             descriptor: Descriptor::noop(),
-            queue,
-            epoch: 0,
-            parent: None,
-            batch: None,
+            route: Route {
+                queue,
+                ..Route::default()
+            },
         }
     }
 
@@ -100,14 +106,14 @@ mod tests {
     fn an_old_handle_does_not_reach_the_new_job_in_its_place() {
         let mut jobs = Jobs::default();
         let first = jobs.insert(job(1));
-        assert_eq!(jobs.remove(first).map(|j| j.queue), Some(1));
+        assert_eq!(jobs.remove(first).map(|j| j.route.queue), Some(1));
         assert!(jobs.get(first).is_none());
         assert!(jobs.remove(first).is_none());
         let second = jobs.insert(job(2));
         assert!(jobs.get(first).is_none());
         assert!(jobs.get_mut(first).is_none());
         assert!(jobs.remove(first).is_none());
-        assert_eq!(jobs.get(second).map(|j| j.queue), Some(2));
+        assert_eq!(jobs.get(second).map(|j| j.route.queue), Some(2));
         assert_eq!(jobs.slots.len(), 1);
     }
 }

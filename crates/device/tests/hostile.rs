@@ -280,3 +280,28 @@ fn nothing_wraps_behind_the_last_address() {
         }
     }
 }
+
+#[test]
+fn even_memory_without_holes_ends_at_the_last_address() {
+    let start = 64_u64.wrapping_neg();
+    for (opcode, d) in [
+        (Opcode::Memmove, Descriptor::memmove(start, 0, 65)),
+        (Opcode::Memmove, Descriptor::memmove(0, start, 65)),
+        (Opcode::Fill, Descriptor::fill(1, start, 65)),
+        (Opcode::Compare, Descriptor::compare(0, start, 65)),
+        (Opcode::CopyCrc, Descriptor::copy_crc(0, start, 65, 0)),
+    ] {
+        let record = execute(opcode, &d, &mut Endless, Payload::Skipped).record;
+        assert_eq!(record.status().code(), Status::PAGE_FAULT.0, "{opcode}");
+        assert_eq!(
+            (record.bytes_completed, record.fault_address),
+            (64, 0),
+            "{opcode}"
+        );
+    }
+    // From its end such a move does not even begin.
+    let d = Descriptor::memmove(start - 1, start, 65);
+    let record = execute(Opcode::Memmove, &d, &mut Endless, Payload::Skipped).record;
+    assert_eq!(record.status(), Status::PAGE_FAULT.with_write_fault());
+    assert_eq!((record.bytes_completed, record.result), (0, 1));
+}

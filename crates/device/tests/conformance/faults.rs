@@ -89,6 +89,16 @@ fn faults() -> Vec<Fault> {
             copy(READ_ONLY, HOLE - 100, 100),
         ),
         fault(
+            "memmove to right behind the source goes from its start",
+            "8.3.4",
+            copy(HOLE - 100, HOLE, 100),
+            0,
+            HOLE,
+            true,
+            3,
+            copy(HOLE - 100, HOLE - 200, 100),
+        ),
+        fault(
             "fill",
             "8.3.5",
             Descriptor::fill(1, near, 5001),

@@ -1,0 +1,76 @@
+//! How descriptors end, and what ends with them.
+
+use dray_spec::{CompletionRecord, Status};
+
+use super::Device;
+use crate::effect::{Notice, emit};
+use crate::job::Route;
+use crate::{Effect, Outcome, WorkId};
+
+impl Device {
+    /// Work `id` has ended. Effects are appended in the order in which they must become visible.
+    /// A handle whose work has ended before changes nothing.
+    pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+        let Some(route) = self.tell(id, &outcome.record, effects) else {
+            return;
+        };
+        if let Some(batch) = route.batch {
+            self.batches.remove(batch);
+        }
+        let Some(parent) = route.parent else {
+            self.leave(route, effects);
+            return;
+        };
+        // The batch may be gone, if its runner has ended it early.
+        if let Some(batch) = self.jobs.get(parent).and_then(|job| job.route.batch) {
+            let status = outcome.record.status();
+            if self.batches.get_mut(batch).member_done(status) {
+                self.end_batch(parent, batch, effects);
+            }
+        }
+    }
+
+    /// A batch descriptor ends after its last member.
+    pub(super) fn end_batch(&mut self, id: WorkId, batch: u32, effects: &mut Vec<Effect>) {
+        let record = self.batches.get_mut(batch).record(self.batch_continuation);
+        self.done(id, &Outcome { record }, effects);
+    }
+
+    /// A descriptor that came through a queue has ended: drains may end with it.
+    fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
+        let mut drained = std::mem::take(&mut self.drained);
+        self.queues[usize::from(route.queue)].end(route.epoch, &mut drained);
+        for id in drained.drain(..) {
+            let record = CompletionRecord::with_status(Status::SUCCESS);
+            self.tell(id, &record, effects);
+        }
+        self.drained = drained;
+    }
+
+    /// Ends a job and appends what its submitter is told.
+    fn tell(
+        &mut self,
+        id: WorkId,
+        record: &CompletionRecord,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Route> {
+        let job = self.jobs.remove(id)?;
+        let route = job.route;
+        let notice = Notice {
+            wq: self.queues[usize::from(route.queue)].config.id,
+            flags: job.descriptor.flags(),
+            completion_addr: job.descriptor.completion_addr,
+            interrupt_handle: job.descriptor.interrupt_handle,
+        };
+        if record.fault_info == 0 || self.fault_info {
+            emit(effects, &notice, record);
+        } else {
+            let record = CompletionRecord {
+                fault_info: 0,
+                ..*record
+            };
+            emit(effects, &notice, &record);
+        }
+        Some(route)
+    }
+}

@@ -1,0 +1,90 @@
+//! Batches on the device: their lists arrive, their members start.
+
+use dray_spec::{Descriptor, Flags};
+
+use super::Device;
+use crate::batch::NextMember;
+use crate::job::{Job, Route};
+use crate::{Effect, Member, Work, WorkId, WorkKind};
+
+impl Device {
+    /// The descriptor list of batch `id` has been read. An empty list ends the batch at once.
+    pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
+        self.begin_batch(id, list, None, effects);
+    }
+
+    /// The descriptor list of batch `id` cannot be read: no member runs (spec 3.13).
+    pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
+        self.begin_batch(id, &[], Some(address), effects);
+    }
+
+    /// The descriptor list of batch `id` cannot be read beyond `list`, for a fault at `address`: the
+    /// members that are there run, and the record counts them (spec 8.3.2).
+    pub fn list_fetched_until(
+        &mut self,
+        id: WorkId,
+        list: &[Descriptor],
+        address: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.begin_batch(id, list, Some(address), effects);
+    }
+
+    /// Next member of batch `id` that may start.
+    pub fn next_member(&mut self, id: WorkId) -> Member {
+        let Some(&Route {
+            queue,
+            batch: Some(batch),
+            ..
+        }) = self.jobs.get(id).map(|job| &job.route)
+        else {
+            return Member::None;
+        };
+        let descriptor = match self.batches.get_mut(batch).next() {
+            NextMember::Start(descriptor) => descriptor,
+            NextMember::Fenced => return Member::Fenced,
+            NextMember::None => return Member::None,
+        };
+        let kind = match self.checkers[usize::from(queue)].check(&descriptor, true) {
+            Ok(opcode) => WorkKind::Execute(opcode),
+            Err(rejection) => WorkKind::Reject(rejection),
+        };
+        let id = self.jobs.insert(Job {
+            descriptor,
+            route: Route {
+                queue,
+                parent: Some(id),
+                ..Route::default()
+            },
+        });
+        Member::Work(Work {
+            id,
+            descriptor,
+            kind,
+        })
+    }
+
+    fn begin_batch(
+        &mut self,
+        id: WorkId,
+        list: &[Descriptor],
+        fault: Option<u64>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some((flags, slot)) = self
+            .jobs
+            .get(id)
+            .and_then(|job| Some((job.descriptor.flags(), job.route.batch?)))
+        else {
+            return;
+        };
+        let batch = self.batches.get_mut(slot);
+        if batch.is_fetched() {
+            return;
+        }
+        batch.begin(list, fault, flags.contains(Flags::BATCH_ERROR));
+        if batch.ended() {
+            self.end_batch(id, slot, effects);
+        }
+    }
+}
