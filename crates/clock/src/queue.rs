@@ -35,6 +35,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Puts `event` at `at`.
+    #[inline]
     pub fn schedule(&mut self, at: Time, event: E) {
         let entry = Entry {
             key: (u128::from(at.0) << 64) | u128::from(self.scheduled),
@@ -46,6 +47,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Time of the first event.
+    #[inline]
     pub fn next_time(&self) -> Option<Time> {
         self.heap
             .first()
@@ -53,6 +55,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Takes the first event.
+    #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         let last = self.heap.pop()?;
         let first = match self.heap.first_mut() {

@@ -1,5 +1,7 @@
 //! The model beside every published number.
 
+use std::sync::Arc;
+
 use dray_device::Payload;
 use dray_experiment::{Point, ReferenceTable, Target};
 use dray_idxd::Profile;
@@ -150,7 +152,7 @@ fn check_table(
         overrides.push((name.clone(), value));
     }
     let model = Model {
-        platform: machine,
+        platform: Arc::new(machine),
         profile: Profile::named("1e1w-d")?,
         payload: Payload::Skipped,
     };

@@ -1,5 +1,7 @@
 //! One point on the modelled device, or on the modelled core beside it.
 
+use std::sync::Arc;
+
 use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_clock::Time;
 use dray_device::{Payload, WorkQueueMode};
@@ -16,7 +18,7 @@ use crate::{FiguresError, Metrics};
 #[derive(Debug, Clone)]
 pub struct Model {
     /// The machine.
-    pub platform: PlatformFile,
+    pub platform: Arc<PlatformFile>,
     /// The device's configuration, before a point changes it.
     pub profile: Profile,
     /// Whether payload bytes move.

@@ -12,7 +12,13 @@ use crate::{Completion, Executor, Operation, Ticket};
 
 /// Handle of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ChannelId(pub(crate) usize);
+pub struct ChannelId(pub(crate) u32);
+
+impl ChannelId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// How a channel submits and waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

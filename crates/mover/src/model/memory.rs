@@ -14,7 +14,7 @@ const CHANNEL_SHIFT: u32 = 40;
 
 /// Address of record `index` of a channel.
 pub(crate) fn record_address(channel: ChannelId, index: u32) -> u64 {
-    (RECORDS | ((channel.0 as u64) << CHANNEL_SHIFT)) + u64::from(index) * 32
+    (RECORDS | (u64::from(channel.0) << CHANNEL_SHIFT)) + u64::from(index) * 32
 }
 
 /// Channel and index of a record's address.
@@ -22,13 +22,13 @@ pub(crate) fn record_at(address: u64) -> Option<(ChannelId, u32)> {
     (address & RECORDS != 0).then(|| {
         let channel = (address & !RECORDS) >> CHANNEL_SHIFT;
         let offset = address & ((1 << CHANNEL_SHIFT) - 1);
-        (ChannelId(channel as usize), (offset / 32) as u32)
+        (ChannelId(channel as u32), (offset / 32) as u32)
     })
 }
 
 /// Address of the descriptor list that starts at entry `index` of a channel's ring.
 pub(crate) fn list_address(channel: ChannelId, index: u32) -> u64 {
-    (LISTS | ((channel.0 as u64) << CHANNEL_SHIFT)) + u64::from(index) * 64
+    (LISTS | (u64::from(channel.0) << CHANNEL_SHIFT)) + u64::from(index) * 64
 }
 
 /// Channel and entry of a list's address.
@@ -36,7 +36,7 @@ pub(crate) fn list_at(address: u64) -> Option<(ChannelId, u32)> {
     (address & LISTS != 0).then(|| {
         let channel = (address & !LISTS) >> CHANNEL_SHIFT;
         let offset = address & ((1 << CHANNEL_SHIFT) - 1);
-        (ChannelId(channel as usize), (offset / 64) as u32)
+        (ChannelId(channel as u32), (offset / 64) as u32)
     })
 }
 

@@ -16,12 +16,12 @@ pub struct ModelMover<'w> {
 
 impl Mover for ModelMover<'_> {
     fn slots(&self) -> usize {
-        self.world.channels[self.channel.0].slots()
+        self.world.channels[self.channel.index()].slots()
     }
 
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let parameters = self.world.platform.parameters();
-        let channel = &mut self.world.channels[self.channel.0];
+        let channel = &mut self.world.channels[self.channel.index()];
         let slots = channel.slots();
         let ticket = channel.place(operation).ok_or(Full { slots })?;
         if channel.options.queue.is_some() && !channel.options.prepared {
@@ -32,7 +32,7 @@ impl Mover for ModelMover<'_> {
     }
 
     fn submit(&mut self) -> Progress {
-        let channel = &mut self.world.channels[self.channel.0];
+        let channel = &mut self.world.channels[self.channel.index()];
         channel.close();
         if channel.options.queue.is_none() {
             while let Some(unit) = channel.ready.pop_front() {
@@ -53,7 +53,7 @@ impl Mover for ModelMover<'_> {
         } else {
             self.world.post_writes(self.channel);
         }
-        let channel = &self.world.channels[self.channel.0];
+        let channel = &self.world.channels[self.channel.index()];
         match channel.ready.is_empty() && channel.awaiting.is_none() {
             true => Progress::Done,
             false => Progress::Pending,
@@ -62,7 +62,7 @@ impl Mover for ModelMover<'_> {
 
     fn poll(&mut self, into: &mut [Completion]) -> usize {
         let poll = self.world.platform.parameters().poll;
-        let channel = &mut self.world.channels[self.channel.0];
+        let channel = &mut self.world.channels[self.channel.index()];
         let mut count = 0;
         while count < into.len() {
             let next = match channel.options.queue {
@@ -81,7 +81,7 @@ impl Mover for ModelMover<'_> {
     }
 
     fn now(&self) -> Time {
-        self.world.channels[self.channel.0].core.clock
+        self.world.channels[self.channel.index()].core.clock
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {
@@ -91,6 +91,6 @@ impl Mover for ModelMover<'_> {
             false => parameters.fault_touch_read,
         };
         self.world.memory.touch(addr);
-        self.world.channels[self.channel.0].core.work(cost);
+        self.world.channels[self.channel.index()].core.work(cost);
     }
 }

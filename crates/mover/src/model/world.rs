@@ -1,5 +1,7 @@
 //! The modelled machine, and the loop that moves its time.
 
+use std::sync::Arc;
+
 use dray_clock::{Duration, EventQueue, Time};
 use dray_device::{
     ConfigError, Device, DeviceConfig, Effect, Member, Outcome, Payload, Portal, Submission, Work,
@@ -24,21 +26,34 @@ enum Event {
     /// An ENQCMD reaches its portal.
     Enqcmd { channel: ChannelId },
     /// An engine may start a descriptor.
-    Start { device: usize, engine: usize },
+    Start { at: EngineAt },
     /// The descriptor list of a batch is there.
-    ListRead {
-        device: usize,
-        engine: usize,
-        id: WorkId,
-    },
+    ListRead { at: EngineAt, id: WorkId },
     /// A completion record is written.
-    Ended {
-        device: usize,
-        engine: usize,
-        pending: u32,
-    },
+    Ended { at: EngineAt, pending: u32 },
     /// A core goes on.
     Core { channel: ChannelId },
+}
+
+/// An engine: small, since events are copied often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct EngineAt {
+    device: u16,
+    engine: u16,
+}
+
+impl EngineAt {
+    fn new(device: usize, engine: usize) -> EngineAt {
+        // A platform has at most 64 devices, a device at most 255 engines.
+        EngineAt {
+            device: device as u16,
+            engine: engine as u16,
+        }
+    }
+
+    fn indices(self) -> (usize, usize) {
+        (self.device.into(), self.engine.into())
+    }
 }
 
 /// All that happened, and still somebody waits: descriptors were lost, or never submitted.
@@ -77,7 +92,7 @@ struct DeviceRun {
 /// A modelled machine with its devices, cores and memory.
 #[derive(Debug)]
 pub struct World {
-    pub(crate) platform: PlatformFile,
+    pub(crate) platform: Arc<PlatformFile>,
     /// Address space of the machine.
     pub memory: MemoryMap,
     pub(crate) payload: Payload,
@@ -100,7 +115,7 @@ impl World {
     /// # Errors
     /// What a device refuses to be enabled with.
     pub fn new(
-        platform: PlatformFile,
+        platform: Arc<PlatformFile>,
         devices: Vec<DeviceConfig>,
         options: WorldOptions,
     ) -> Result<World, ConfigError> {
@@ -150,7 +165,7 @@ impl World {
 
     /// Adds a core with a work queue, or with software. `None` if there is no such queue.
     pub fn open(&mut self, options: ChannelOptions) -> Option<ChannelId> {
-        let id = ChannelId(self.channels.len());
+        let id = ChannelId(self.channels.len() as u32);
         let (wq, shared) = match options.queue {
             None => (0, false),
             Some((device, wq)) => {
@@ -167,7 +182,7 @@ impl World {
 
     /// A channel.
     pub fn channel(&self, id: ChannelId) -> &Channel {
-        &self.channels[id.0]
+        &self.channels[id.index()]
     }
 
     /// The machine's parameters.
@@ -192,7 +207,7 @@ impl World {
     pub fn run<A: Application>(&mut self, applications: &mut [A]) -> Result<(), Stalled> {
         let mut left = applications.len().min(self.channels.len());
         for index in 0..left {
-            self.wake(ChannelId(index), self.channels[index].core.clock);
+            self.wake(ChannelId(index as u32), self.channels[index].core.clock);
         }
         while left > 0 {
             let flow = self.fabric.next_finish();
@@ -247,24 +262,24 @@ impl World {
 
     /// One step of an application. True if it was the last one.
     fn step<A: Application>(&mut self, id: ChannelId, applications: &mut [A]) -> bool {
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         channel.scheduled = false;
         channel.waiting = false;
-        let Some(application) = applications.get_mut(id.0) else {
+        let Some(application) = applications.get_mut(id.index()) else {
             return false;
         };
         let next = application.step(&mut ModelMover {
             world: self,
             channel: id,
         });
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         match next {
             Next::Done => return true,
             // The core is in an ENQCMD: it goes on with the answer.
             _ if channel.awaiting.is_some() => {}
-            Next::Again => self.wake(id, self.channels[id.0].core.clock),
+            Next::Again => self.wake(id, self.channels[id.index()].core.clock),
             Next::Wait if !channel.software_done.is_empty() => {
-                self.wake(id, self.channels[id.0].core.clock);
+                self.wake(id, self.channels[id.index()].core.clock);
             }
             Next::Wait => {
                 channel.waiting = true;
@@ -280,25 +295,28 @@ impl World {
         match event {
             Event::Arrive { channel, unit } => self.arrive(channel, unit),
             Event::Enqcmd { channel } => self.answer_enqcmd(channel),
-            Event::Start { device, engine } => {
+            Event::Start { at } => {
+                let (device, engine) = at.indices();
                 let run = &mut self.devices[device].engines[engine];
                 if run.start_at == Some(self.now) {
                     run.start_at = None;
                     self.pump(device, engine);
                 }
             }
-            Event::ListRead { device, engine, id } => self.list_read(device, engine, id),
-            Event::Ended {
-                device,
-                engine,
-                pending,
-            } => self.ended(device, engine, pending),
+            Event::ListRead { at, id } => {
+                let (device, engine) = at.indices();
+                self.list_read(device, engine, id);
+            }
+            Event::Ended { at, pending } => {
+                let (device, engine) = at.indices();
+                self.ended(device, engine, pending);
+            }
             Event::Core { .. } => {}
         }
     }
 
     fn wake(&mut self, id: ChannelId, at: Time) {
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         if !channel.scheduled {
             channel.scheduled = true;
             self.events
@@ -308,7 +326,7 @@ impl World {
 
     /// The core of a waiting channel sees what becomes visible at `at`.
     fn wait_until(&mut self, id: ChannelId, at: Time) {
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         if channel.waiting && !channel.scheduled {
             let mode = channel.options.wait;
             channel.core.wait(at, mode, self.platform.parameters());
@@ -320,7 +338,7 @@ impl World {
     /// One-way time from a channel's core to its device's queue.
     fn way_to_queue(&self, id: ChannelId) -> Duration {
         let p = self.platform.parameters();
-        let options = &self.channels[id.0].options;
+        let options = &self.channels[id.index()].options;
         let device = options.queue.map_or(0, |q| q.0);
         match self.platform.topology.socket_of_device(device) == options.socket {
             true => p.submit_to_wq,
@@ -331,7 +349,7 @@ impl World {
     /// MOVDIR64B for every unit that is ready.
     pub(crate) fn post_writes(&mut self, id: ChannelId) {
         let way = self.way_to_queue(id);
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         while let Some(unit) = channel.ready.pop_front() {
             let rotates = channel.options.portal_rotates;
             let write = channel.core.movdir64b(self.platform.parameters(), rotates);
@@ -345,7 +363,7 @@ impl World {
     /// ENQCMD for the next unit that is ready, unless one is on its way.
     pub(crate) fn start_enqcmd(&mut self, id: ChannelId) {
         let way = self.way_to_queue(id) + self.platform.parameters().enqcmd_admission;
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         if channel.awaiting.is_none()
             && let Some(unit) = channel.ready.pop_front()
         {
@@ -356,7 +374,7 @@ impl World {
     }
 
     fn arrive(&mut self, id: ChannelId, unit: u32) {
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         let index = usize::from(channel.options.queue.map_or(0, |q| q.0));
         let descriptor = channel.descriptor_of(unit);
         let portal = channel.portal;
@@ -366,13 +384,13 @@ impl World {
                 self.feed(index, portal.wq);
             }
             // Nobody tells the core: the unit stays taken, as on hardware.
-            _ => self.channels[id.0].counters.lost += 1,
+            _ => self.channels[id.index()].counters.lost += 1,
         }
     }
 
     fn answer_enqcmd(&mut self, id: ChannelId) {
         let p = self.platform.parameters();
-        let channel = &mut self.channels[id.0];
+        let channel = &mut self.channels[id.index()];
         let index = usize::from(channel.options.queue.map_or(0, |q| q.0));
         let run = &mut self.devices[index];
         if run.accept_free > self.now {
@@ -498,7 +516,10 @@ impl World {
             .is_none_or(|scheduled| scheduled > at || scheduled < self.now)
         {
             run.start_at = Some(at);
-            self.events.schedule(at, Event::Start { device, engine });
+            let event = Event::Start {
+                at: EngineAt::new(device, engine),
+            };
+            self.events.schedule(at, event);
         }
     }
 
@@ -517,8 +538,7 @@ impl World {
                     self.events.schedule(
                         self.now + list_time,
                         Event::ListRead {
-                            device,
-                            engine,
+                            at: EngineAt::new(device, engine),
                             id: work.id,
                         },
                     );
@@ -554,7 +574,7 @@ impl World {
         };
         let mut effects = std::mem::take(&mut self.effects);
         match list_at(address).and_then(|(c, first)| {
-            let ring = &self.channels.get(c.0)?.descriptors;
+            let ring = &self.channels.get(c.index())?.descriptors;
             ring.get(first as usize..first as usize + count as usize)
         }) {
             Some(list) => {
@@ -708,8 +728,7 @@ impl World {
         self.events.schedule(
             at,
             Event::Ended {
-                device,
-                engine,
+                at: EngineAt::new(device, engine),
                 pending,
             },
         );
@@ -740,7 +759,7 @@ impl World {
             let Some((id, index)) = record_at(address) else {
                 continue;
             };
-            let channel = &mut self.channels[id.0];
+            let channel = &mut self.channels[id.index()];
             if let Some(unit) = channel.write_record(index, record) {
                 channel.visible.push_back((visible_at, unit));
                 let run = &mut self.devices[device];
