@@ -1,3 +1,21 @@
 //! The dray command.
 
-fn main() {}
+mod check;
+mod cli;
+mod complain;
+mod completions;
+mod figures;
+mod man;
+mod print;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => complain::exit(&error),
+    }
+}

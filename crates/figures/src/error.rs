@@ -1,5 +1,7 @@
 //! What can go wrong with figures.
 
+use std::path::PathBuf;
+
 use dray::model::Stalled;
 use dray_device::ConfigError;
 use dray_experiment::{
@@ -84,12 +86,26 @@ pub enum FiguresError {
         operations: u64,
     },
     /// A figure that does not exist.
-    #[error("there is no figure '{name}'; there are: {known}")]
+    #[error("there is no figure '{name}'{}; there are: {known}", did_you_mean(.near))]
     UnknownFigure {
         /// Name as given.
         name: String,
+        /// The name that is spelled most alike, if any is.
+        near: Option<String>,
         /// All names.
         known: String,
+    },
+    /// The run was stopped.
+    #[error("stopped; what is finished is kept below {}", out.display())]
+    Interrupted {
+        /// Output directory.
+        out: PathBuf,
+    },
+    /// The worker threads cannot be started.
+    #[error("the worker threads cannot be started; use fewer, as --jobs 1")]
+    Threads {
+        /// What the system said.
+        source: rayon::ThreadPoolBuildError,
     },
     /// Something about an experiment's point, with its name.
     #[error("{experiment}, point {point}: {source}")]
@@ -113,4 +129,11 @@ pub enum FiguresError {
         /// What there is.
         known: &'static str,
     },
+}
+
+fn did_you_mean(near: &Option<String>) -> String {
+    match near {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None => String::new(),
+    }
 }

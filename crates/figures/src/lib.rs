@@ -1,17 +1,37 @@
 //! Every figure of the published DSA characterisation, and how far the model is from what others
 //! measured.
 
+mod accuracy;
 mod burst;
+mod catalog;
 mod check;
 mod error;
 mod fault;
+mod findings;
+mod guess;
+mod hint;
+mod label;
+mod measured;
 mod metrics;
 mod model;
+mod near;
+mod output;
+mod page;
+mod published;
+mod render;
+mod run;
 mod stream;
+mod task;
 mod workload;
 
+pub use accuracy::{check_csv, check_json, error_unit};
+pub use catalog::{Protocol, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
 pub use error::FiguresError;
+pub use measured::Machine;
 pub use metrics::Metrics;
 pub use model::Model;
+pub use output::header;
+pub use run::{Figure, GENERATOR, Progress, Request, Summary, accuracy, run};
+pub use task::Backend;
 pub use workload::{Op, VOCABULARY, What, Workload};

@@ -39,6 +39,11 @@ const PARAMETERS: &[Parameter] = &[
         help: "descriptors outstanding, batch descriptors counted once",
     },
     Parameter {
+        name: "buffers",
+        kind: Kind::Count { min: 1, max: 1024 },
+        help: "operations outstanding, however many batch descriptors they make",
+    },
+    Parameter {
         name: "batch",
         kind: Kind::Count { min: 1, max: 1024 },
         help: "operations in a batch descriptor; 1: none",
@@ -266,10 +271,11 @@ impl Workload {
             },
             op,
             size: number("size", 4 * KIB) as u32,
-            depth: match point.integer("depth") {
-                Some(depth) => Some(depth as u32),
-                None if sync => Some(1),
-                None => None,
+            depth: match (point.integer("depth"), point.integer("buffers")) {
+                (Some(depth), _) => Some(depth as u32),
+                (None, Some(buffers)) => Some((buffers / number("batch", 1)).max(1) as u32),
+                (None, None) if sync => Some(1),
+                (None, None) => None,
             },
             batch: number("batch", 1) as u32,
             shared: point.text("submit").map(|s| s == "enqcmd"),

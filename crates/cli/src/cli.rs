@@ -1,0 +1,55 @@
+//! What can be typed: help, man page and completions come from here.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{completions, figures, man};
+
+/// The workbench for hardware data movers, Intel DSA first.
+///
+/// Finds out what a data mover does for a workload, on a modelled device where there is no hardware.
+#[derive(Debug, Parser)]
+#[command(name = "dray", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  dray figures                       every published figure, as a report in dray-report/
+  dray figures --only fig3,fig7      two of them
+  dray figures --check               the model beside every published number
+
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run every experiment of the published DSA characterisation and write one report.
+    Figures(Box<figures::Args>),
+    /// Print a completion script for a shell.
+    Completions(completions::Args),
+    /// Write the man pages.
+    Man(man::Args),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Figures(args) => figures::run(&args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn flags_are_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

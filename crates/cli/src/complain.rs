@@ -1,0 +1,64 @@
+//! How errors are printed: what was wrong, why, and what to type next.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use dray_figures::FiguresError;
+
+/// Something typed that cannot be, found by the command itself.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    message: String,
+    hint: String,
+}
+
+impl Usage {
+    pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(Usage {
+            message: message.into(),
+            hint: hint.into(),
+        })
+    }
+}
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Prints the error to stderr; the exit code that it has.
+pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {}", chain(error));
+    let figures = error.downcast_ref::<FiguresError>();
+    let usage = error.downcast_ref::<Usage>();
+    let hint = figures
+        .and_then(FiguresError::hint)
+        .or(usage.map(|u| u.hint.clone()));
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+    match figures {
+        Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
+        Some(error) if error.is_bad_input() => ExitCode::from(2),
+        _ if usage.is_some() => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The message and its causes, without those that it contains already.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}

@@ -1,0 +1,184 @@
+//! `dray figures`.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use dray_figures::{FiguresError, Protocol, Request};
+use dray_idxd::Profile;
+use dray_platform::PlatformFile;
+
+use crate::check;
+use crate::complain::Usage;
+use crate::print::{self, Format};
+use crate::progress::{self, Bar};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray figures
+  dray figures --only fig4 --set wq_size=1..128*2 --format csv
+  dray figures --platform emr-2s --config 4e1w-s --out emr
+  dray figures --config my-profile.json --measure-cpu
+  dray figures --protocol seed --out seed
+  dray figures --check --format json
+
+Sizes: 256, 4k, 2M. Lists: 1,4,16 or 0-3. Sweeps: 256..1M*4, 8..64+8.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted (the same command goes on).";
+
+/// Arguments of `dray figures`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file.
+    #[arg(long, value_name = "FILE|NAME", default_value = "spr-2s")]
+    platform: String,
+
+    /// Device configuration: an accel-config file, or a name such as 1e1w-d or 4e1w-s-wqsz16.
+    #[arg(long, value_name = "FILE|NAME", default_value = "1e1w-d")]
+    config: String,
+
+    /// Only these figures.
+    #[arg(long, value_name = "FIGURE", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Give a parameter other values; may be repeated.
+    #[arg(long, value_name = "NAME=VALUES")]
+    set: Vec<String>,
+
+    /// What sync and async mean: one outstanding against a full queue, or as the script of a
+    /// published reproduction has it.
+    #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = ["paper", "seed"])]
+    protocol: String,
+
+    /// Also measure software on one core of this machine, as a series of its own.
+    #[arg(long)]
+    measure_cpu: bool,
+
+    /// Move the payload bytes and check them; slower, and the same times.
+    #[arg(long)]
+    move_bytes: bool,
+
+    /// Directory for the report.
+    #[arg(long, value_name = "DIR", default_value = "dray-report")]
+    out: PathBuf,
+
+    /// Also print the results.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Threads; 0 is one per core. The results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+
+    /// List the figures and stop.
+    #[arg(long, conflicts_with = "check")]
+    list: bool,
+
+    /// Print the model beside every published number, and write nothing.
+    #[arg(long)]
+    check: bool,
+
+    /// With --check: exit with 1 if a table misses its target.
+    #[arg(long, requires = "check")]
+    strict: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let protocol = match args.protocol.as_str() {
+        "seed" => Protocol::Seed,
+        _ => Protocol::Paper,
+    };
+    let format = args.format;
+    if args.list {
+        return list(protocol, format.unwrap_or(Format::Table));
+    }
+    let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
+    if args.check {
+        return check::run(&platform, format.unwrap_or(Format::Table), args.strict);
+    }
+    let set: Result<Vec<_>, _> = args.set.iter().map(|text| pair(text)).collect();
+    let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;
+    for finding in profile.unmodelled() {
+        eprintln!("warning: {finding}");
+    }
+    let request = Request {
+        platform,
+        profile,
+        profile_name: args.config.clone(),
+        only: args.only.clone(),
+        set: set?,
+        protocol,
+        measure_cpu: args.measure_cpu,
+        move_bytes: args.move_bytes,
+        out: args.out.clone(),
+        jobs: args.jobs,
+    };
+    progress::listen();
+    let bar = Bar::new();
+    let summary = dray_figures::run(&request, &bar);
+    bar.clear();
+    let summary = summary?;
+    if let Some(format) = format {
+        print::all(
+            &mut io::stdout().lock(),
+            &print::results(format, &request, &summary)?,
+        )?;
+    }
+    let points: usize = summary
+        .figures
+        .iter()
+        .map(|figure| figure.outcomes.len())
+        .sum();
+    eprintln!(
+        "{} figures, {points} points: {}",
+        summary.figures.len(),
+        request.out.join("index.html").display()
+    );
+    if io::stderr().is_terminal() {
+        eprintln!(
+            "open it with: xdg-open {}",
+            request.out.join("index.html").display()
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(protocol: Protocol, format: Format) -> anyhow::Result<ExitCode> {
+    let experiments = dray_figures::experiments(protocol)?;
+    let text = match format {
+        Format::Table => {
+            let mut table = print::plain(["figure", "points", "swept", "title"]);
+            for e in &experiments {
+                let swept: Vec<&str> = e.sweep.iter().map(|(name, _)| name.as_str()).collect();
+                let points = e.points().len().to_string();
+                table.add_row([e.id.as_str(), &points, &swept.join(","), &e.title]);
+            }
+            format!("{table}\n")
+        }
+        Format::Csv => {
+            let rows = experiments
+                .iter()
+                .map(|e| format!("{},{},\"{}\"\n", e.id, e.points().len(), e.title));
+            format!("figure,points,title\n{}", rows.collect::<String>())
+        }
+        Format::Json => {
+            let figures: Vec<serde_json::Value> = experiments
+                .iter()
+                .map(|e| serde_json::json!({ "figure": e.id, "points": e.points().len(), "title": e.title }))
+                .collect();
+            format!("{}\n", serde_json::to_string_pretty(&figures)?)
+        }
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pair(text: &str) -> anyhow::Result<(String, String)> {
+    match text.split_once('=') {
+        Some((name, values)) if !name.is_empty() => Ok((name.trim().to_owned(), values.to_owned())),
+        _ => Err(Usage::error(
+            format!("--set {text}: a name, '=' and values are needed"),
+            "--set wq_size=1..128*2",
+        )),
+    }
+}

@@ -1,0 +1,112 @@
+//! Results on stdout: tables for people, JSON and CSV for programs.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+use dray_experiment::{Outcome, Point, write_csv, write_json};
+use dray_figures::{Figure, Request, Summary, VOCABULARY, header};
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns for people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// One CSV table.
+    Csv,
+}
+
+/// Writes all of a text; a reader that has gone away is no error.
+pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// The results of a run.
+pub(crate) fn results(
+    format: Format,
+    request: &Request,
+    summary: &Summary,
+) -> anyhow::Result<String> {
+    match format {
+        Format::Table => {
+            let tables: Vec<String> = summary.figures.iter().map(table).collect();
+            Ok(tables.join("\n"))
+        }
+        Format::Csv => {
+            // One table: the figure is a column like the parameters.
+            let outcomes = summary.figures.iter().flat_map(|figure| {
+                figure.outcomes.iter().map(|outcome| Outcome {
+                    point: Point::new(
+                        [("figure".to_owned(), figure.experiment.id.as_str().into())]
+                            .into_iter()
+                            .chain(outcome.point.iter().map(|(n, v)| (n.to_owned(), v.clone()))),
+                    ),
+                    ..outcome.clone()
+                })
+            });
+            Ok(write_csv(&outcomes.collect::<Vec<_>>()))
+        }
+        Format::Json => {
+            let mut figures = Vec::new();
+            for figure in &summary.figures {
+                figures.push(write_json(&header(request, figure), &figure.outcomes)?);
+            }
+            // Each is a document of its own already; they become the elements of one list.
+            let figures: Vec<&str> = figures.iter().map(|text| text.trim_end()).collect();
+            Ok(format!("{{\"figures\": [\n{}\n]}}\n", figures.join(",\n")))
+        }
+    }
+}
+
+/// One figure: a column for each parameter that varies, then the metrics that are drawn.
+fn table(figure: &Figure) -> String {
+    let experiment = &figure.experiment;
+    let mut names: Vec<&str> = experiment
+        .sweep
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
+    names.push(dray_experiment::BACKEND);
+    let mut metrics: Vec<&str> = Vec::new();
+    for panel in &experiment.panels {
+        let overlays = panel.overlays.iter().map(|overlay| &overlay.y);
+        for metric in panel.y.iter().chain(overlays) {
+            if !metrics.contains(&metric.as_str()) {
+                metrics.push(metric);
+            }
+        }
+    }
+    let mut table = plain(names.iter().chain(&metrics).copied());
+    for outcome in &figure.outcomes {
+        let cell = |name: &&str| {
+            let value = outcome.point.get(name);
+            value.map_or(String::new(), |value| VOCABULARY.label(name, value))
+        };
+        let metric = |name: &&str| {
+            outcome
+                .metric(name)
+                .map_or(String::new(), |value| format!("{value:.3}"))
+        };
+        table.add_row(names.iter().map(cell).chain(metrics.iter().map(metric)));
+    }
+    right(&mut table, names.len());
+    format!("{}: {}\n{table}\n", experiment.id, experiment.title)
+}
+
+/// A table without lines, which pastes and greps well.
+pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(head);
+    table
+}
+
+/// Numbers stand on the right.
+pub(crate) fn right(table: &mut Table, from: usize) {
+    let columns = table.column_iter_mut().skip(from);
+    columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+}

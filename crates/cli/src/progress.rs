@@ -1,0 +1,59 @@
+//! The progress bar, and Ctrl-C.
+
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dray_figures::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Set by the first Ctrl-C.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// A bar on stderr; silent where stderr is no terminal.
+#[derive(Debug)]
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(crate) fn new() -> Bar {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{bar:32} {pos}/{len} points, {eta} left");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        Bar(bar)
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn start(&self, points: usize, resumed: usize) {
+        self.0.set_length(points as u64);
+        self.0.set_position(resumed as u64);
+        self.0.reset_eta();
+        if resumed > 0 {
+            eprintln!("going on with {resumed} of {points} points from an interrupted run");
+        }
+    }
+
+    fn done(&self) {
+        self.0.inc(1);
+    }
+
+    fn stopped(&self) -> bool {
+        STOPPED.load(Ordering::Relaxed)
+    }
+}
+
+/// The first Ctrl-C stops between two points, the second at once.
+pub(crate) fn listen() {
+    // Without a handler Ctrl-C ends the program, and what is finished is kept all the same.
+    let _ = ctrlc::set_handler(|| {
+        if STOPPED.swap(true, Ordering::Relaxed) {
+            process::exit(130);
+        }
+        eprintln!("stopping after the points that are running; Ctrl-C again stops at once");
+    });
+}

@@ -1,0 +1,189 @@
+//! The experiments that are part of the program.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dray_experiment::{Experiment, FileError, Sweep};
+
+use crate::workload::VOCABULARY;
+use crate::{FiguresError, near};
+
+/// How the published experiments are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Protocol {
+    /// Sync means one operation outstanding, async means the queue kept full.
+    #[default]
+    Paper,
+    /// What the script of a published reproduction does: 128 buffers in flight in both modes,
+    /// which differ in the wait instruction alone.
+    Seed,
+}
+
+impl Protocol {
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Paper => "paper",
+            Protocol::Seed => "seed",
+        }
+    }
+
+    /// One line for the report.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Protocol::Paper => {
+                "sync: one operation or batch outstanding; async: the queue kept full"
+            }
+            Protocol::Seed => {
+                "as the script of the reproduction does it: 128 buffers in flight in both modes, \
+                 which differ in the wait instruction alone"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "paper" => Ok(Protocol::Paper),
+            "seed" => Ok(Protocol::Seed),
+            _ => Err("known are: paper, seed".to_owned()),
+        }
+    }
+}
+
+macro_rules! files {
+    ($dir:literal: $($name:literal),+ $(,)?) => {
+        &[$((
+            concat!($dir, $name, ".toml"),
+            include_str!(concat!("../../../", $dir, $name, ".toml")),
+        )),+]
+    };
+}
+
+const PAPER: &[(&str, &str)] =
+    files!["figures/": "fig2", "fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7"];
+const SEED: &[(&str, &str)] =
+    files!["figures/seed/": "modes", "fig2", "fig3", "fig4", "fig6a", "fig7"];
+
+/// All experiments of a protocol.
+///
+/// # Errors
+/// A file that is not well-formed.
+pub fn experiments(protocol: Protocol) -> Result<Vec<Experiment>, FiguresError> {
+    let files = match protocol {
+        Protocol::Paper => PAPER,
+        Protocol::Seed => SEED,
+    };
+    let parse = |(origin, text): &(&str, &str)| {
+        Experiment::parse(text, origin, &VOCABULARY).map_err(FiguresError::from)
+    };
+    files.iter().map(parse).collect()
+}
+
+/// The experiments named in `only` (all if it is empty), with parameters given other values.
+///
+/// # Errors
+/// An unknown figure, and what is wrong with a sweep, a name or a value of `set`.
+pub fn select(
+    protocol: Protocol,
+    only: &[String],
+    set: &[(String, String)],
+) -> Result<Vec<Experiment>, FiguresError> {
+    let mut chosen = experiments(protocol)?;
+    let known: Vec<String> = chosen.iter().map(|e| e.id.clone()).collect();
+    if let Some(name) = only.iter().find(|name| !known.contains(name)) {
+        return Err(FiguresError::UnknownFigure {
+            name: name.clone(),
+            near: near::nearest(name, &known),
+            known: known.join(", "),
+        });
+    }
+    if !only.is_empty() {
+        chosen.retain(|experiment| only.contains(&experiment.id));
+    }
+    for (name, text) in set {
+        let sweep = |reason| FileError::Sweep {
+            origin: "--set".to_owned(),
+            key: name.clone(),
+            reason: Box::new(reason),
+        };
+        VOCABULARY
+            .check_name(name)
+            .map_err(|reason| FileError::Parameter {
+                origin: "--set".to_owned(),
+                key: name.clone(),
+                reason: Box::new(reason),
+            })?;
+        let values = Sweep::parse(text).map_err(sweep)?;
+        for experiment in &mut chosen {
+            experiment.set(name, &values)?;
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_an_experiment_with_points_and_panels() {
+        for protocol in [Protocol::Paper, Protocol::Seed] {
+            for experiment in experiments(protocol).unwrap_or_else(|e| panic!("{e}")) {
+                assert!(!experiment.points().is_empty(), "{}", experiment.id);
+                assert!(!experiment.panels.is_empty(), "{}", experiment.id);
+            }
+        }
+    }
+
+    #[test]
+    fn references_name_tables_that_there_are() {
+        let tables = crate::reference_tables().unwrap();
+        for protocol in [Protocol::Paper, Protocol::Seed] {
+            for experiment in experiments(protocol).unwrap() {
+                for id in &experiment.reference {
+                    assert!(
+                        tables.iter().any(|t| t.id == *id),
+                        "{}: {id}",
+                        experiment.id
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_keeps_its_place_and_takes_new_values() {
+        let only = ["fig7".to_owned(), "fig4".to_owned()];
+        let set = [("wq_size".to_owned(), "1..4*2".to_owned())];
+        let chosen = select(Protocol::Paper, &only, &set).unwrap();
+        let ids: Vec<&str> = chosen.iter().map(|e| e.id.as_str()).collect();
+        assert_eq!(ids, ["fig4", "fig7"]);
+        assert_eq!(chosen[0].values("wq_size").len(), 3);
+    }
+
+    #[test]
+    fn errors_say_what_to_type() {
+        let message = |only: &str, name: &str, values: &str| {
+            let only: Vec<String> = only.split_terminator(',').map(str::to_owned).collect();
+            let set = [(name.to_owned(), values.to_owned())];
+            select(Protocol::Paper, &only, &set)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(message("fg3", "size", "64").contains("did you mean 'fig3'?"));
+        assert!(message("", "sise", "64").contains("did you mean `size`?"));
+        assert!(message("", "size", "").contains("expands to nothing"));
+        assert!(message("", "size", "4k..1k").contains("expands to nothing"));
+        assert!(message("", "size", "0").contains("size = 0 is outside of 1 to 2G"));
+    }
+}

@@ -1,0 +1,70 @@
+//! What kind of error it is, and what to type next.
+
+use dray_experiment::StoreError;
+use dray_platform::{PlatformError, builtin_names};
+
+use crate::{FiguresError, near};
+
+impl FiguresError {
+    /// Whether what was asked for is at fault: a file, a name, a value. All else failed while running.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            Self::Platform(_)
+            | Self::Profile(_)
+            | Self::File(_)
+            | Self::Sweep(_)
+            | Self::Vocabulary(_)
+            | Self::NoWorkQueue
+            | Self::Limit { .. }
+            | Self::NoNode { .. }
+            | Self::UnknownFigure { .. }
+            | Self::Table { .. } => true,
+            Self::Store(error) => matches!(error, StoreError::NotADirectory { .. }),
+            Self::Point { source, .. } => source.is_bad_input(),
+            _ => false,
+        }
+    }
+
+    /// What to type next, if the message does not say it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Platform(PlatformError::Unknown { name, .. }) => {
+                let near = near::nearest(name, &builtin_names());
+                Some(match near {
+                    Some(near) => format!("--platform {near}"),
+                    None => "--platform spr-2s, or the path of a platform file".to_owned(),
+                })
+            }
+            Self::Profile(error) => error.hint(),
+            Self::UnknownFigure { near, .. } => Some(match near {
+                Some(near) => format!("--only {near}; --list shows all of them"),
+                None => "--list shows all figures".to_owned(),
+            }),
+            Self::Point { source, .. } => match source.as_ref() {
+                Self::Limit {
+                    what: "batch",
+                    limit,
+                    ..
+                } => Some(format!(
+                    "--set batch={} keeps within it; batches need profiles of their own name to be larger, as 1e1w-d-bs64",
+                    [1, 4, 16, 64]
+                        .iter()
+                        .filter(|b| *b <= limit)
+                        .map(u64::to_string)
+                        .collect::<Vec<_>>()
+                        .join(",")
+                )),
+                Self::Limit { what, limit, .. } => Some(format!("--set {what}={limit}")),
+                Self::NoNode { .. } => Some(
+                    "--only leaves the figure out, or set the topology of the platform file"
+                        .to_owned(),
+                ),
+                _ => source.hint(),
+            },
+            Self::Interrupted { .. } => {
+                Some("the same command goes on where it stopped".to_owned())
+            }
+            _ => None,
+        }
+    }
+}

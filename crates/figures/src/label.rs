@@ -1,0 +1,182 @@
+//! What parameters and their values are called in charts.
+
+use dray_experiment::{Point, Value};
+
+use crate::task::Backend;
+use crate::workload::VOCABULARY;
+
+/// Title of the category axis.
+pub(crate) fn axis(parameter: &str) -> String {
+    match parameter {
+        "size" => "Transfer size (bytes)".to_owned(),
+        "engines" => "Engines".to_owned(),
+        "wq_size" => "Work queue size (entries)".to_owned(),
+        "batch" => "Batch size (descriptors)".to_owned(),
+        "depth" => "Descriptors outstanding".to_owned(),
+        other => VOCABULARY
+            .parameters()
+            .iter()
+            .find(|p| p.name == other)
+            .map_or(other.to_owned(), |p| sentence(p.help)),
+    }
+}
+
+/// A value along the axis.
+pub(crate) fn category(parameter: &str, value: &Value) -> String {
+    match parameter {
+        "op" => operation(&value.to_string()).to_owned(),
+        _ => VOCABULARY.label(parameter, value),
+    }
+}
+
+/// A series: who did it, and the values that tell it from the others.
+///
+/// `beside_core`: a core stands in the same chart, so that the device must be named.
+pub(crate) fn series(
+    backend: Backend,
+    names: &[String],
+    point: &Point,
+    beside_core: bool,
+) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut nodes = String::new();
+    for name in names {
+        let Some(value) = point.get(name) else {
+            continue;
+        };
+        match name.as_str() {
+            "src_node" | "dst_node" => {
+                if !nodes.is_empty() {
+                    nodes.push(',');
+                }
+                nodes.push_str(node(&value.to_string()));
+            }
+            _ => parts.push(one(name, value)),
+        }
+    }
+    if !nodes.is_empty() {
+        parts.push(nodes);
+    }
+    let who = match backend {
+        Backend::Model if !beside_core => "",
+        Backend::Model => "DSA",
+        Backend::Cpu | Backend::Measured => "one core",
+    };
+    match (who.is_empty(), parts.is_empty()) {
+        (true, true) => "DSA".to_owned(),
+        (true, false) => parts.join(", "),
+        (false, true) => who.to_owned(),
+        (false, false) => format!("{who}: {}", parts.join(", ")),
+    }
+}
+
+fn one(name: &str, value: &Value) -> String {
+    let text = VOCABULARY.label(name, value);
+    match name {
+        "size" => bytes(&text),
+        "batch" => format!("batch {text}"),
+        "wq_size" => match value.integer() {
+            Some(1) => "1 entry".to_owned(),
+            _ => format!("{text} entries"),
+        },
+        "engines" => match value.integer() {
+            Some(1) => "1 engine".to_owned(),
+            _ => format!("{text} engines"),
+        },
+        "depth" => format!("{text} outstanding"),
+        "buffers" => format!("{text} in flight"),
+        "op" => operation(&text).to_owned(),
+        "submit" => match text.as_str() {
+            "movdir64b" => "dedicated WQ".to_owned(),
+            _ => "shared WQ".to_owned(),
+        },
+        "wait" => match text.as_str() {
+            "poll" => "polling".to_owned(),
+            "umwait" => "UMWAIT".to_owned(),
+            _ => text,
+        },
+        "mode" | "placement" | "access" | "kind" => text,
+        _ => format!("{name} {text}"),
+    }
+}
+
+fn bytes(label: &str) -> String {
+    match label.strip_suffix(|c: char| c.is_ascii_alphabetic()) {
+        Some(number) => format!("{number} {}iB", &label[number.len()..]),
+        None => format!("{label} B"),
+    }
+}
+
+fn node(name: &str) -> &str {
+    match name {
+        "local" => "L",
+        "remote" => "R",
+        "cxl" => "C",
+        other => other,
+    }
+}
+
+/// An operation in words.
+pub(crate) fn operation(name: &str) -> &str {
+    match name {
+        "noop" => "NOOP",
+        "memmove" => "copy",
+        "fill" => "fill",
+        "nt_fill" => "NT fill",
+        "compare" => "compare",
+        "compval" => "compare pattern",
+        "dualcast" => "dualcast",
+        "crc" => "CRC",
+        "copy_crc" => "copy with CRC",
+        other => other,
+    }
+}
+
+/// A part of a stacked bar.
+pub(crate) fn metric(name: &str) -> &str {
+    match name {
+        "prepare_ns" => "prepare",
+        "submit_ns" => "submit",
+        "wait_ns" => "wait",
+        other => other,
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_named_by_what_tells_them_apart() {
+        let point = Point::default()
+            .with("src_node", "local")
+            .with("dst_node", "cxl")
+            .with("size", 1024)
+            .with("batch", 4);
+        let name = |backend, names: &[&str], beside| {
+            let names: Vec<String> = names.iter().map(|n| n.to_string()).collect();
+            series(backend, &names, &point, beside)
+        };
+        assert_eq!(
+            name(Backend::Model, &["src_node", "dst_node"], true),
+            "DSA: L,C"
+        );
+        assert_eq!(
+            name(Backend::Cpu, &["src_node", "dst_node"], true),
+            "one core: L,C"
+        );
+        assert_eq!(
+            name(Backend::Model, &["size", "batch"], false),
+            "1 KiB, batch 4"
+        );
+        assert_eq!(name(Backend::Measured, &["mode"], true), "one core");
+        assert_eq!(name(Backend::Model, &[], false), "DSA");
+    }
+}

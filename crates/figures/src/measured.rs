@@ -1,0 +1,258 @@
+//! Software on a core of this machine, through the same interface as the device.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use dray::{Completion, CpuMover, Mover, Operation, Progress};
+use dray_platform::{Cache, Distance};
+use dray_spec::Status;
+
+use crate::stream::{Buffers, PATTERN, Ring, operation};
+use crate::workload::{Op, Workload};
+use crate::{FiguresError, Metrics};
+
+/// Memory for all buffers of a point together.
+const ARENA_BYTES: usize = 384 << 20;
+/// Operations handed over at once, so that reading the clock costs nothing that matters.
+const SLOTS: usize = 64;
+/// Runs of a point, of which the median counts.
+const RUNS: usize = 9;
+/// Least time of one run.
+const RUN: Duration = Duration::from_millis(4);
+/// Buffers are laid on pages: the two destinations of a dualcast must be alike in bits 11:0.
+const PAGE: usize = 4096;
+
+/// Whether this machine can run a point: software with a counterpart here, on local memory.
+pub(crate) fn can(w: &Workload) -> bool {
+    // A plain store loop is no non-temporal fill, and a NOOP has no software.
+    !matches!(w.op, Op::NtFill | Op::Noop) && w.nodes == [Distance::Local; 2] && !w.random
+}
+
+/// What a reader must know of this machine to read a measured series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Processor, as the kernel names it.
+    pub processor: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Whether the measuring thread was kept on one core.
+    pub pinned: bool,
+    /// Bytes of the last-level cache that the kernel reports.
+    pub last_level_cache: Option<u64>,
+    /// Bytes that the buffers of one point rotate over.
+    pub rotation: u64,
+}
+
+impl Machine {
+    /// One line for the report.
+    pub fn describe(&self) -> String {
+        let pinned = match self.pinned {
+            true => "one thread, pinned to one core",
+            false => "one thread, not pinned",
+        };
+        let cache = match self.last_level_cache {
+            Some(bytes) => format!("{} MiB of last-level cache", bytes >> 20),
+            None => "last-level cache of unknown size".to_owned(),
+        };
+        let cached = match self.last_level_cache {
+            Some(bytes) if bytes >= self.rotation => {
+                ": they fit in it, so this is not a measurement of memory"
+            }
+            _ => "",
+        };
+        format!(
+            "{}, Linux {}; {pinned}; {cache}, buffers rotate over {} MiB{cached}; median of {RUNS} runs",
+            self.processor,
+            self.kernel,
+            self.rotation >> 20,
+        )
+    }
+}
+
+/// Memory to measure on, touched and filled.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    arena: Vec<u8>,
+    pinned: bool,
+}
+
+impl Bench {
+    /// Takes and touches memory; keeps the calling thread on the core where it is.
+    pub(crate) fn new() -> Bench {
+        let pinned = pin();
+        // One pattern everywhere: comparisons then run to their end.
+        let mut arena = vec![0u8; ARENA_BYTES + PAGE];
+        for bytes in arena.chunks_exact_mut(8) {
+            bytes.copy_from_slice(&PATTERN.to_le_bytes());
+        }
+        Bench { arena, pinned }
+    }
+
+    /// What it measures on.
+    pub(crate) fn machine(&self) -> Machine {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo
+            .lines()
+            .find_map(|line| line.strip_prefix("model name"));
+        let model = model
+            .and_then(|rest| rest.split_once(':'))
+            .map(|(_, name)| name.trim());
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Machine {
+            processor: model.unwrap_or("unknown processor").to_owned(),
+            kernel: kernel.trim().to_owned(),
+            pinned: self.pinned,
+            last_level_cache: last_level_cache(),
+            rotation: ARENA_BYTES as u64,
+        }
+    }
+
+    /// Runs one point: the median of several runs, and how far they spread.
+    ///
+    /// # Errors
+    /// An operation that did not do what it should.
+    pub(crate) fn run(&mut self, w: &Workload) -> Result<Metrics, FiguresError> {
+        let buffers = self.buffers(w);
+        let mut mover = CpuMover::new(SLOTS);
+        let mut index = 0;
+        let mut failed = 0;
+        // Finds how many rounds fill a run, and warms code and translations up.
+        let mut rounds = 1u64;
+        loop {
+            let took = round(&mut mover, w, &buffers, rounds, &mut index, &mut failed);
+            if took >= RUN || rounds >= 1 << 20 {
+                break;
+            }
+            rounds *= 2;
+        }
+        let operations = (rounds * SLOTS as u64) as f64;
+        let mut periods: Vec<f64> = (0..RUNS)
+            .map(|_| {
+                let took = round(&mut mover, w, &buffers, rounds, &mut index, &mut failed);
+                took.as_nanos() as f64 / operations
+            })
+            .collect();
+        if failed > 0 {
+            return Err(FiguresError::Failed { operations: failed });
+        }
+        periods.sort_by(f64::total_cmp);
+        let (low, period, high) = (periods[1], periods[RUNS / 2], periods[RUNS - 2]);
+        let throughput = w.bytes() as f64 / period.max(f64::MIN_POSITIVE);
+        Ok(Metrics::single("throughput_gbps", throughput)
+            .with("latency_ns", period)
+            .with("period_ns", period)
+            .with("prepare_ns", 0.0)
+            .with("submit_ns", period)
+            .with("wait_ns", 0.0)
+            .with("period_low_ns", low)
+            .with("period_high_ns", high))
+    }
+
+    /// Rings that take equal parts of the arena; data that is to be in a cache is used again.
+    fn buffers(&mut self, w: &Workload) -> Buffers {
+        let stride = (w.bytes().max(64) as usize).next_multiple_of(match w.op {
+            Op::Dualcast => PAGE,
+            _ => 64,
+        });
+        let rings = match w.op {
+            Op::Fill | Op::ComparePattern | Op::Crc => 1,
+            Op::Dualcast => 3,
+            _ => 2,
+        };
+        let part = (ARENA_BYTES / rings) & !(PAGE - 1);
+        let cached = w.hot || w.cache == Cache::Llc;
+        let count = match cached {
+            true => 1,
+            false => (part / stride).max(1) as u64,
+        };
+        let start = (self.arena.as_mut_ptr() as usize).next_multiple_of(PAGE) as u64;
+        let ring = |index: usize| Ring {
+            base: start + (index % rings * part) as u64,
+            stride: stride as u64,
+            count,
+        };
+        Buffers {
+            src: ring(0),
+            dst: ring(1),
+            dst2: ring(2),
+        }
+    }
+}
+
+/// `rounds` times [`SLOTS`] operations; how long they took.
+fn round(
+    mover: &mut CpuMover,
+    w: &Workload,
+    buffers: &Buffers,
+    rounds: u64,
+    index: &mut u64,
+    failed: &mut u64,
+) -> Duration {
+    let mut completions = [Completion::default(); SLOTS];
+    let start = Instant::now();
+    for _ in 0..rounds {
+        for _ in 0..SLOTS {
+            let next: Operation = operation(w, buffers, *index);
+            // SAFETY: the rings lie in the arena, which outlives the mover's use of them; a ring
+            // that is read and written at once holds the same pattern throughout.
+            let taken = unsafe { mover.enqueue(&next) };
+            *failed += u64::from(taken.is_err());
+            *index += 1;
+        }
+        while mover.submit() == Progress::Pending {}
+        let count = mover.poll(&mut completions);
+        let bad = |c: &&Completion| c.status() != Status::SUCCESS;
+        *failed += completions[..count].iter().filter(bad).count() as u64;
+    }
+    start.elapsed()
+}
+
+/// Keeps this thread on the core where it runs now.
+fn pin() -> bool {
+    use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+    let mut set = CpuSet::new();
+    set.set(sched_getcpu());
+    sched_setaffinity(None, &set).is_ok()
+}
+
+/// Size of the largest cache of core 0.
+fn last_level_cache() -> Option<u64> {
+    let sizes = (0..8).filter_map(|index| {
+        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        dray_experiment::parse_bytes(fs::read_to_string(path).ok()?.trim()).ok()
+    });
+    sizes.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_experiment::Point;
+
+    use super::*;
+
+    #[test]
+    fn what_a_core_cannot_do_alike_is_left_out() {
+        let can =
+            |point: Point| can(&Workload::from_point(&point.with("kind", "software")).unwrap());
+        assert!(can(Point::default().with("op", "memmove")));
+        assert!(!can(Point::default().with("op", "nt_fill")));
+        assert!(!can(Point::default().with("dst_node", "remote")));
+    }
+
+    #[test]
+    fn a_machine_says_when_its_buffers_fit_in_its_cache() {
+        let machine = |cache| Machine {
+            processor: "X".into(),
+            kernel: "6.1".into(),
+            pinned: true,
+            last_level_cache: Some(cache),
+            rotation: 384 << 20,
+        };
+        assert!(
+            machine(1 << 30)
+                .describe()
+                .contains("not a measurement of memory")
+        );
+        assert!(!machine(32 << 20).describe().contains("not a measurement"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The files of a report, each written beside its place and then renamed, the page last.
+
+use std::path::PathBuf;
+
+use dray_experiment::{Header, write_atomic, write_csv, write_json};
+
+use crate::accuracy::{check_csv, check_json};
+use crate::run::{Figure, GENERATOR, Request, Summary};
+use crate::{FiguresError, page};
+
+/// What holds for all results of a figure.
+pub fn header(request: &Request, figure: &Figure) -> Header {
+    Header {
+        experiment: figure.experiment.id.clone(),
+        platform: request.platform.name.clone(),
+        profile: request.profile_name.clone(),
+        generator: GENERATOR.to_owned(),
+        guess: figure.experiment.guess.clone(),
+    }
+}
+
+/// Everything is made in memory before the first file is written.
+pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>, FiguresError> {
+    let (report, charts) = page::report(request, summary)?;
+    let mut files: Vec<(String, String)> = Vec::new();
+    for figure in &summary.figures {
+        let id = &figure.experiment.id;
+        files.push((format!("{id}.csv"), write_csv(&figure.outcomes)));
+        files.push((
+            format!("{id}.json"),
+            write_json(&header(request, figure), &figure.outcomes)?,
+        ));
+    }
+    for chart in &charts {
+        files.push((format!("{}.svg", chart.id), chart.to_svg()?));
+    }
+    let parameters = request.platform.list().len();
+    files.push(("check.csv".to_owned(), check_csv(&summary.checked)));
+    files.push((
+        "check.json".to_owned(),
+        check_json(&summary.checked, &request.platform.name, parameters),
+    ));
+    files.push(("index.html".to_owned(), report.to_html()?));
+    let mut paths = Vec::with_capacity(files.len());
+    for (name, text) in files {
+        let path = request.out.join(name);
+        write_atomic(&path, text.as_bytes())?;
+        paths.push(path);
+    }
+    Ok(paths)
+}

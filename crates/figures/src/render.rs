@@ -1,0 +1,464 @@
+//! The charts of a figure.
+
+use dray_experiment::{BACKEND, Filter, Overlay, Panel, PanelKind, Point, Value};
+use dray_platform::PlatformFile;
+use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
+
+use crate::published::Published;
+use crate::run::Figure;
+use crate::task::{Backend, backends, reduced};
+use crate::workload::Workload;
+use crate::{guess, label};
+
+/// What all charts of a report share.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    /// The machine, for its guesses.
+    pub(crate) platform: &'a PlatformFile,
+    /// Numbers that were published for the very configuration of a point.
+    pub(crate) published: &'a Published,
+    /// Platform, profile and version.
+    pub(crate) footer: &'a str,
+}
+
+/// One series before it is drawn.
+struct Row {
+    name: String,
+    backend: Backend,
+    /// Points along the axis, with their value.
+    values: Vec<Option<f64>>,
+    published: Vec<Option<f64>>,
+    guess: bool,
+    family: u8,
+}
+
+/// The charts of a figure; panels in which no point is left are left out.
+pub(crate) fn charts(figure: &Figure, context: &Context<'_>) -> Vec<Chart> {
+    let panels = figure.experiment.panels.iter();
+    let charts = panels.map(|panel| {
+        Drawing {
+            figure,
+            context,
+            panel,
+        }
+        .chart()
+    });
+    charts
+        .filter(|chart| !chart.series.is_empty() && !chart.categories.is_empty())
+        .collect()
+}
+
+struct Drawing<'a> {
+    figure: &'a Figure,
+    context: &'a Context<'a>,
+    panel: &'a Panel,
+}
+
+impl Drawing<'_> {
+    fn chart(&self) -> Chart {
+        let panel = self.panel;
+        let mut chart = Chart {
+            id: panel.id.clone(),
+            title: panel.title.clone(),
+            x_label: label::axis(&panel.x),
+            y_label: panel.y_label.clone(),
+            log_y: panel.log_y,
+            footer: self.context.footer.to_owned(),
+            size: match panel.half {
+                true => ChartSize::Half,
+                false => ChartSize::Full,
+            },
+            ..Chart::default()
+        };
+        let xs = self.xs();
+        match panel.kind {
+            PanelKind::Stacked => self.stack(&xs, &mut chart),
+            PanelKind::Bars | PanelKind::Lines => {
+                chart.categories = xs.iter().map(|x| label::category(&panel.x, x)).collect();
+                let kind = match panel.kind {
+                    PanelKind::Lines => SeriesKind::Line,
+                    _ => SeriesKind::Bars,
+                };
+                let rows = self.rows(
+                    &panel.series,
+                    &panel.filter,
+                    &xs,
+                    &panel.y[0],
+                    &panel.y_label,
+                );
+                rows.into_iter().for_each(|row| add(&mut chart, row, kind));
+                if !panel.improvement_over.is_empty() && !chart.series.is_empty() {
+                    let even = (1.0, "1: as fast as one core".to_owned());
+                    chart.reference_line = match Unit::of(&panel.y_label) {
+                        Unit::Excess => Some((0.0, "0: as fast as one core".to_owned())),
+                        _ => Some(even),
+                    };
+                }
+                for overlay in &panel.overlays {
+                    self.overlay(overlay, &xs, &mut chart);
+                }
+            }
+        }
+        if chart
+            .series
+            .iter()
+            .all(|s| s.values.iter().all(Option::is_none))
+        {
+            chart.series.clear();
+        }
+        chart
+    }
+
+    /// Values along the axis that some point drawn has.
+    fn xs(&self) -> Vec<Value> {
+        let points = self.figure.experiment.points();
+        let drawn = |value: &Value| {
+            self.backends().iter().any(|backend| {
+                points.iter().any(|p| {
+                    p.get(&self.panel.x) == Some(value) && matches(&self.panel.filter, p, *backend)
+                })
+            })
+        };
+        self.figure
+            .experiment
+            .values(&self.panel.x)
+            .into_iter()
+            .filter(drawn)
+            .collect()
+    }
+
+    fn backends(&self) -> Vec<Backend> {
+        backends(&self.figure.experiment, true)
+    }
+
+    /// One row for each combination of the series' parameters and each backend.
+    fn rows(
+        &self,
+        names: &[String],
+        filter: &Filter,
+        xs: &[Value],
+        metric: &str,
+        y_label: &str,
+    ) -> Vec<Row> {
+        let points = self.figure.experiment.points();
+        let mut rows: Vec<Row> = Vec::new();
+        let present: Vec<Backend> = self
+            .backends()
+            .into_iter()
+            .filter(|backend| {
+                points.iter().any(|p| {
+                    matches(filter, p, *backend)
+                        && self.figure.outcome(&reduced(p, *backend)).is_some()
+                })
+            })
+            .collect();
+        let beside_core = present.iter().any(|b| *b != Backend::Model);
+        let hues = Hues::new(self, names, beside_core);
+        for backend in present {
+            for point in &points {
+                let Some(x) = point.get(&self.panel.x) else {
+                    continue;
+                };
+                let Some(column) = xs.iter().position(|known| known == x) else {
+                    continue;
+                };
+                if !matches(filter, point, backend) {
+                    continue;
+                }
+                let run = reduced(point, backend);
+                let name = label::series(backend, names, &run, beside_core);
+                let known = rows
+                    .iter()
+                    .position(|r| r.name == name && r.backend == backend);
+                let row = known.unwrap_or_else(|| {
+                    rows.push(Row {
+                        name,
+                        backend,
+                        values: vec![None; xs.len()],
+                        published: vec![None; xs.len()],
+                        guess: false,
+                        family: hues.of(backend, &run),
+                    });
+                    rows.len() - 1
+                });
+                rows[row].values[column] = self.value(point, backend, metric, y_label);
+                rows[row].guess |= self.guessed(point, backend);
+                if backend == Backend::Model && self.panel.improvement_over.is_empty() {
+                    let found = self.context.published.value(&run, metric);
+                    rows[row].published[column] = found.map(|v| Unit::of(y_label).apply(v));
+                }
+            }
+        }
+        rows.retain(|row| row.values.iter().any(Option::is_some));
+        rows
+    }
+
+    /// What a point gave, in the unit of the axis; divided, if the panel divides.
+    fn value(&self, point: &Point, backend: Backend, metric: &str, y_label: &str) -> Option<f64> {
+        let value = self
+            .figure
+            .outcome(&reduced(point, backend))?
+            .metric(metric)?;
+        let unit = Unit::of(y_label);
+        let Some(base) = self.base(point, backend) else {
+            return Some(unit.apply(value));
+        };
+        let below = self.figure.outcome(&base)?.metric(metric)?;
+        (below > 0.0).then(|| unit.apply(value / below))
+    }
+
+    /// The point that is divided by.
+    fn base(&self, point: &Point, backend: Backend) -> Option<Point> {
+        let whole = point.with(BACKEND, Value::Text(backend.role().to_owned()));
+        let base = self.panel.baseline(&whole)?;
+        let by = match base.text(BACKEND) {
+            Some("cpu") => Backend::Cpu,
+            _ => Backend::Model,
+        };
+        Some(reduced(&base, by))
+    }
+
+    fn guessed(&self, point: &Point, backend: Backend) -> bool {
+        let bases = self.base(point, backend).map(|base| {
+            let software = base.text(BACKEND) == Some(Backend::Cpu.name());
+            (base, software)
+        });
+        let own = (reduced(point, backend), backend != Backend::Model);
+        let mut runs = bases.into_iter().chain([own]);
+        backend != Backend::Measured
+            && runs.any(|(point, software)| {
+                let point = match software {
+                    true => point.with("kind", "software"),
+                    false => point,
+                };
+                Workload::from_point(&point)
+                    .is_ok_and(|w| !guess::behind(&w, self.context.platform).is_empty())
+            })
+    }
+
+    /// Lines on the right axis.
+    fn overlay(&self, overlay: &Overlay, xs: &[Value], chart: &mut Chart) {
+        let rows = self.rows(
+            &overlay.series,
+            &overlay.filter,
+            xs,
+            &overlay.y,
+            &overlay.y_label,
+        );
+        let what = overlay
+            .y_label
+            .split(" (")
+            .next()
+            .unwrap_or_default()
+            .to_lowercase();
+        for mut row in rows {
+            row.name = format!("{what}, {}", row.name);
+            // Colours of their own: a line is not one of the bars.
+            row.family = match row.backend {
+                Backend::Model => 2,
+                _ => 3,
+            };
+            row.published = Vec::new();
+            let mut line = series(&row, SeriesKind::Line).right();
+            line.values = row.values;
+            chart.series.push(line);
+        }
+        chart.y2_label = Some(overlay.y_label.clone());
+    }
+
+    /// Parts on each other; the bars of one x stand together.
+    fn stack(&self, xs: &[Value], chart: &mut Chart) {
+        let panel = self.panel;
+        let rows =
+            |metric: &String| self.rows(&panel.series, &panel.filter, xs, metric, &panel.y_label);
+        let parts: Vec<Vec<Row>> = panel.y.iter().map(rows).collect();
+        let Some(first) = parts.first().filter(|rows| !rows.is_empty()) else {
+            return;
+        };
+        let bars: Vec<(usize, usize)> = (0..xs.len())
+            .flat_map(|x| (0..first.len()).map(move |row| (x, row)))
+            .collect();
+        chart.categories = bars.iter().map(|(_, row)| short(&first[*row])).collect();
+        let groups = bars
+            .iter()
+            .map(|(x, _)| label::category(&panel.x, &xs[*x]))
+            .collect();
+        match first.len() {
+            1 => chart.categories = groups,
+            _ => chart.group_labels = Some(groups),
+        }
+        for (metric, rows) in panel.y.iter().zip(&parts) {
+            let values = bars.iter().map(|(x, row)| match rows[*row].backend {
+                Backend::Model => rows[*row].values[*x],
+                _ => None,
+            });
+            let mut part = Series::new(
+                label::metric(metric),
+                Provenance::Modelled,
+                SeriesKind::Stacked,
+                values.collect(),
+            );
+            part.guess = rows.iter().any(|r| r.backend == Backend::Model && r.guess);
+            chart.series.push(part);
+        }
+        // A core that does the work itself neither prepares nor waits.
+        for (backend, provenance) in [
+            (Backend::Cpu, Provenance::Modelled),
+            (Backend::Measured, Provenance::Measured),
+        ] {
+            let sum = |(x, row): &(usize, usize)| {
+                let own = first[*row].backend == backend;
+                let each = parts.iter().map(|rows| rows[*row].values[*x]);
+                own.then(|| each.sum::<Option<f64>>()).flatten()
+            };
+            let values: Vec<Option<f64>> = bars.iter().map(sum).collect();
+            if values.iter().any(Option::is_some) {
+                let mut part = Series::new("software", provenance, SeriesKind::Stacked, values);
+                part.guess = first.iter().any(|r| r.backend == backend && r.guess);
+                chart.series.push(part);
+            }
+        }
+        chart.x_label = format!("{}, by who does it", label::axis(&panel.x));
+    }
+}
+
+/// Name of a bar below its stack.
+fn short(row: &Row) -> String {
+    let name = row.name.strip_prefix("DSA: ").unwrap_or(&row.name);
+    match row.backend {
+        Backend::Measured => "core, here".to_owned(),
+        Backend::Cpu => "core".to_owned(),
+        Backend::Model => name.strip_suffix(" WQ").unwrap_or(name).to_owned(),
+    }
+}
+
+fn matches(filter: &Filter, point: &Point, backend: Backend) -> bool {
+    filter.matches(&point.with(BACKEND, Value::Text(backend.role().to_owned())))
+}
+
+fn add(chart: &mut Chart, row: Row, kind: SeriesKind) {
+    chart.series.push(series(&row, kind));
+    if row.published.iter().any(Option::is_some) {
+        let points = row.published;
+        chart.series.push(
+            Series::new(row.name, Provenance::Published, SeriesKind::Points, points)
+                .family(row.family),
+        );
+    }
+}
+
+fn series(row: &Row, kind: SeriesKind) -> Series {
+    let provenance = match row.backend {
+        Backend::Measured => Provenance::Measured,
+        _ => Provenance::Modelled,
+    };
+    let mut series = Series::new(row.name.as_str(), provenance, kind, row.values.clone());
+    series.guess = row.guess;
+    series.family(row.family)
+}
+
+/// What the label of an axis asks for.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    /// As the metric is.
+    Plain,
+    /// Microseconds of a metric in nanoseconds.
+    Micro,
+    /// How much above the core, relative to it.
+    Excess,
+}
+
+impl Unit {
+    fn of(y_label: &str) -> Unit {
+        if y_label.contains("(µs)") {
+            Unit::Micro
+        } else if y_label.contains("(DSA − core) / core") {
+            Unit::Excess
+        } else {
+            Unit::Plain
+        }
+    }
+
+    fn apply(self, value: f64) -> f64 {
+        match self {
+            Unit::Plain => value,
+            Unit::Micro => value / 1000.0,
+            Unit::Excess => value - 1.0,
+        }
+    }
+}
+
+/// Hues: one for each value of the first parameter where several make the series or its values are
+/// names; shades of one where they are numbers. Then one for the core.
+struct Hues {
+    name: Option<String>,
+    values: Vec<Value>,
+    cores: u8,
+}
+
+impl Hues {
+    fn new(drawing: &Drawing<'_>, names: &[String], beside_core: bool) -> Hues {
+        let experiment = &drawing.figure.experiment;
+        let values = |name: &String| experiment.values(name);
+        let first = names.iter().find(|name| values(name).len() > 1);
+        let places = names.iter().any(|name| name.ends_with("_node"));
+        let numbers = |name: &String| values(name).iter().all(|v| v.integer().is_some());
+        let alone = |name: &String| {
+            names.iter().filter(|n| values(n).len() > 1).count() == 1 && numbers(name)
+        };
+        let name = first
+            .filter(|name| !(places && beside_core) && !alone(name))
+            .cloned();
+        let values = name.as_ref().map(values).unwrap_or_default();
+        Hues {
+            cores: values.len().max(1) as u8,
+            name,
+            values,
+        }
+    }
+
+    fn of(&self, backend: Backend, point: &Point) -> u8 {
+        let Some(name) = &self.name else {
+            return u8::from(backend != Backend::Model);
+        };
+        match (backend, name.as_str(), point.get(name)) {
+            (Backend::Model, "op", Some(op)) => kind_of(&op.to_string()),
+            (Backend::Model, _, Some(value)) => {
+                self.values.iter().position(|v| v == value).unwrap_or(0) as u8
+            }
+            _ => self.cores,
+        }
+    }
+}
+
+/// Operations of one kind share a hue.
+fn kind_of(op: &str) -> u8 {
+    match op {
+        "memmove" => 0,
+        "fill" | "nt_fill" => 1,
+        "compare" | "compval" => 2,
+        "dualcast" => 3,
+        "crc" | "copy_crc" => 5,
+        _ => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::VOCABULARY;
+
+    #[test]
+    fn units_follow_the_label() {
+        assert_eq!(Unit::of("Latency (µs)").apply(1500.0), 1.5);
+        assert_eq!(Unit::of("Time of one copy (ns)").apply(15.0), 15.0);
+        assert_eq!(Unit::of("Improvement, (DSA − core) / core").apply(3.0), 2.0);
+    }
+
+    #[test]
+    fn every_parameter_has_an_axis_title() {
+        for parameter in VOCABULARY.parameters() {
+            assert!(!label::axis(parameter.name).is_empty());
+        }
+    }
+}

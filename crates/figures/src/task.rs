@@ -1,0 +1,265 @@
+//! One point of an experiment on one backend, and whether the profile can run it.
+
+use dray_device::WorkQueueMode;
+use dray_experiment::{BACKEND, Experiment, Point, Value};
+use dray_idxd::Profile;
+use dray_platform::{Distance, PlatformFile};
+
+use crate::FiguresError;
+use crate::measured;
+use crate::workload::{What, Workload};
+
+/// Who executes a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// The modelled device.
+    Model,
+    /// The modelled core.
+    Cpu,
+    /// A core of this machine.
+    Measured,
+}
+
+impl Backend {
+    /// All of them, in the order in which they are drawn.
+    pub const ALL: [Backend; 3] = [Backend::Model, Backend::Cpu, Backend::Measured];
+
+    /// Name in the results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Model => "model",
+            Backend::Cpu => "cpu",
+            Backend::Measured => "measured",
+        }
+    }
+
+    /// What experiment files call it: a core is a core, modelled or measured.
+    pub(crate) fn role(self) -> &'static str {
+        match self {
+            Backend::Model => "model",
+            Backend::Cpu | Backend::Measured => "cpu",
+        }
+    }
+
+    /// Word of the results for where the numbers come from.
+    pub(crate) fn provenance(self) -> &'static str {
+        match self {
+            Backend::Measured => "measured",
+            _ => "modelled",
+        }
+    }
+
+    /// Word of the results for who did the work.
+    pub(crate) fn executor(self) -> &'static str {
+        match self {
+            Backend::Model => "model",
+            Backend::Cpu => "model-cpu",
+            Backend::Measured => "cpu",
+        }
+    }
+}
+
+/// Parameters that mean something to a core that does the work itself.
+const SOFTWARE: &[&str] = &["op", "size", "src_node", "dst_node", "placement", "access"];
+
+/// The point of an experiment as `backend` runs it: a core knows no queues, so that all points
+/// which differ only in these are one.
+pub(crate) fn reduced(point: &Point, backend: Backend) -> Point {
+    let kept = point
+        .iter()
+        .filter(|(name, _)| backend == Backend::Model || SOFTWARE.contains(name))
+        .map(|(name, value)| (name.to_owned(), value.clone()));
+    let kept: Point = kept.collect();
+    kept.with(BACKEND, Value::Text(backend.name().to_owned()))
+}
+
+/// A point to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// Index of the experiment.
+    pub(crate) experiment: usize,
+    /// The point, with its backend.
+    pub(crate) point: Point,
+    /// Who runs it.
+    pub(crate) backend: Backend,
+    /// The point, read.
+    pub(crate) workload: Workload,
+}
+
+/// Every point of the experiments, in their order, each once.
+///
+/// # Errors
+/// A point that cannot be read, or that the profile or the platform cannot run.
+pub(crate) fn tasks(
+    experiments: &[Experiment],
+    platform: &PlatformFile,
+    profile: &Profile,
+    measure: bool,
+) -> Result<Vec<Task>, FiguresError> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for (index, experiment) in experiments.iter().enumerate() {
+        let mut seen = std::collections::HashSet::new();
+        let points = experiment.points();
+        for backend in backends(experiment, measure) {
+            for point in &points {
+                let point = reduced(point, backend);
+                if !seen.insert(point.key()) {
+                    continue;
+                }
+                let named = |source| FiguresError::Point {
+                    experiment: format!("{} with profile {}", experiment.id, profile.title()),
+                    point: point.to_string(),
+                    source: Box::new(source),
+                };
+                let run = match backend {
+                    Backend::Model => point.clone(),
+                    _ => point.with("kind", "software"),
+                };
+                let workload = Workload::from_point(&run).map_err(named)?;
+                if backend == Backend::Measured && !measured::can(&workload) {
+                    continue;
+                }
+                admit(&workload, platform, profile).map_err(named)?;
+                tasks.push(Task {
+                    experiment: index,
+                    point: point.clone(),
+                    backend,
+                    workload,
+                });
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+/// The backends that an experiment is run on.
+pub(crate) fn backends(experiment: &Experiment, measure: bool) -> Vec<Backend> {
+    let applies = |backend: &Backend| {
+        experiment.backends.iter().any(|b| b == backend.role())
+            && (*backend != Backend::Measured || measure)
+    };
+    Backend::ALL.into_iter().filter(applies).collect()
+}
+
+/// Refuses what would fail later, before anything runs or is written.
+fn admit(w: &Workload, platform: &PlatformFile, profile: &Profile) -> Result<(), FiguresError> {
+    for node in w.nodes {
+        let (node, field) = match node {
+            Distance::Remote if platform.topology.sockets < 2 => ("remote", "sockets"),
+            Distance::Cxl if platform.topology.cxl_nodes == 0 => ("cxl", "cxl_nodes"),
+            _ => continue,
+        };
+        return Err(FiguresError::NoNode {
+            node,
+            platform: platform.origin.clone(),
+            field,
+        });
+    }
+    if w.what == What::Software {
+        return Ok(());
+    }
+    let mut profile = profile.clone();
+    if let Some(engines) = w.engines {
+        profile = profile.with_engines(engines)?;
+    }
+    if let Some(shared) = w.shared {
+        profile = profile.with_mode(match shared {
+            true => WorkQueueMode::Shared,
+            false => WorkQueueMode::Dedicated,
+        })?;
+    }
+    if let Some(size) = w.wq_size {
+        profile = profile.with_wq_size(size)?;
+    }
+    let devices = profile.devices()?;
+    let queue = devices
+        .first()
+        .and_then(|device| device.work_queues.first());
+    let queue = queue.ok_or(FiguresError::NoWorkQueue)?;
+    let depth = match queue.mode {
+        // A client that has more in flight than a dedicated queue holds loses descriptors.
+        WorkQueueMode::Dedicated => w.depth.unwrap_or(1),
+        WorkQueueMode::Shared => 1,
+    };
+    let limits = [
+        ("depth", u64::from(depth), u64::from(queue.size), "size"),
+        (
+            "batch",
+            u64::from(w.batch),
+            u64::from(queue.max_batch_size),
+            "max_batch_size",
+        ),
+        (
+            "size",
+            w.bytes(),
+            queue.max_transfer_size,
+            "max_transfer_size",
+        ),
+    ];
+    for (what, value, limit, field) in limits {
+        if value > limit {
+            return Err(FiguresError::Limit {
+                what,
+                value,
+                limit,
+                field,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Protocol, select};
+
+    fn planned(
+        figure: &str,
+        set: &[(&str, &str)],
+        profile: &str,
+    ) -> Result<Vec<Task>, FiguresError> {
+        let set: Vec<(String, String)> = set
+            .iter()
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect();
+        let chosen = select(Protocol::Paper, &[figure.to_owned()], &set)?;
+        let platform = dray_platform::builtin("spr-2s")?;
+        tasks(&chosen, &platform, &Profile::named(profile)?, false)
+    }
+
+    #[test]
+    fn a_core_runs_each_of_its_points_once() {
+        let tasks = planned("fig2", &[], "1e1w-d").unwrap();
+        let count = |backend| tasks.iter().filter(|t| t.backend == backend).count();
+        assert_eq!(
+            (count(Backend::Model), count(Backend::Cpu)),
+            (8 * 2 * 7, 8 * 7)
+        );
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_before_it_runs() {
+        let message = |r: Result<Vec<Task>, FiguresError>| {
+            let error = r.unwrap_err();
+            let source = std::error::Error::source(&error).map(|s| s.to_string());
+            format!("{error}: {}", source.unwrap_or_default())
+        };
+        let batch = message(planned("fig3", &[], "1e1w-d-bs32"));
+        assert!(
+            batch.contains("batch 64 is above the work queue's limit of 32"),
+            "{batch}"
+        );
+        assert!(
+            batch.contains("1e1w-d-bs32") && batch.contains("max_batch_size"),
+            "{batch}"
+        );
+        let size = message(planned("fig3", &[("size", "4M")], "1e1w-d"));
+        assert!(
+            size.contains("size 4194304 is above the work queue's limit of 2097152"),
+            "{size}"
+        );
+        let queue = message(planned("fig4", &[("wq_size", "256")], "1e1w-d"));
+        assert!(queue.contains("256") && queue.contains("128"), "{queue}");
+    }
+}
