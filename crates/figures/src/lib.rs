@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod burst;
+mod calibrate;
 mod catalog;
 mod check;
 mod error;
@@ -25,6 +26,7 @@ mod task;
 mod workload;
 
 pub use accuracy::{check_csv, check_json, error_unit};
+pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
 pub use error::FiguresError;

@@ -1,0 +1,54 @@
+//! Fits the platform's parameters to all published tables and prints what changed.
+//!
+//! `cargo run --release -p dray-figures --example calibrate`
+
+use dray_figures::{FiguresError, check, fit, influences, leave_out, reference_tables};
+
+fn main() -> Result<(), FiguresError> {
+    let platform = dray_platform::builtin("spr-2s")?;
+    let mut tables = reference_tables()?;
+    // The core's own parameters are read off their tables directly; they have no target.
+    tables.retain(|table| table.target.is_some());
+    let started = std::time::Instant::now();
+    let influences = influences(&platform, &tables)?;
+    for influence in &influences {
+        println!("{:24} {}", influence.parameter, influence.tables.join(" "));
+    }
+    println!("influences after {:?}", started.elapsed());
+    let fitted = fit(&platform, &tables, &influences, None)?;
+    for (new, old) in fitted.list().iter().zip(platform.list()) {
+        println!(
+            "{:24} {:>10} -> {:>10} {}",
+            new.name,
+            old.value,
+            new.value,
+            new.unit.name()
+        );
+    }
+    let (now, then) = (check(&platform, &tables)?, check(&fitted, &tables)?);
+    for (now, then) in now.iter().zip(&then) {
+        println!(
+            "{:24} median {:5.1} -> {:5.1}  worst {:5.1} -> {:5.1}  missed {} -> {}",
+            now.id,
+            now.median(),
+            then.median(),
+            now.worst(),
+            then.worst(),
+            now.missed().len(),
+            then.missed().len()
+        );
+    }
+    println!("fit after {:?}", started.elapsed());
+    if std::env::args().any(|a| a == "--leave-out") {
+        for left in leave_out(&platform, &tables, &|_| {})? {
+            println!(
+                "{:24} left out: median {:5.1} worst {:5.1} missed {}",
+                left.table.id,
+                left.table.median(),
+                left.table.worst(),
+                left.table.missed().len()
+            );
+        }
+    }
+    Ok(())
+}
