@@ -1,0 +1,75 @@
+//! Modelled machines and their devices.
+
+use std::sync::Arc;
+
+use dray::model::{World, WorldOptions};
+use dray_device::{
+    Capabilities, DeviceConfig, GroupConfig, Payload, WorkQueueConfig, WorkQueueMode,
+};
+use dray_platform::{PlatformFile, builtin};
+
+/// Parameters that calibration does not move.
+pub(crate) fn frozen() -> Arc<PlatformFile> {
+    let text = include_str!("frozen.toml");
+    Arc::new(PlatformFile::parse(text, "frozen.toml").unwrap())
+}
+
+/// Parameters as they are now.
+pub(crate) fn current() -> Arc<PlatformFile> {
+    Arc::new(builtin("spr-2s").unwrap())
+}
+
+pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
+    WorkQueueConfig {
+        id,
+        group: 0,
+        mode,
+        size,
+        threshold: size,
+        priority: 10,
+        block_on_fault: true,
+        max_batch_size: 1024,
+        max_transfer_size: 2 << 20,
+    }
+}
+
+/// One group with all engines and these queues.
+pub(crate) fn device(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+        },
+        read_buffer_limit: 0,
+        work_queues,
+        groups: vec![GroupConfig {
+            engines: (0..engines).collect(),
+            ..GroupConfig::default()
+        }],
+    }
+}
+
+/// A device with one queue of 128 entries.
+pub(crate) fn one_queue(engines: u16, mode: WorkQueueMode) -> DeviceConfig {
+    device(engines, vec![queue(0, mode, 128)])
+}
+
+pub(crate) fn world(
+    platform: Arc<PlatformFile>,
+    devices: Vec<DeviceConfig>,
+    payload: Payload,
+) -> World {
+    let options = WorldOptions {
+        payload,
+        ..WorldOptions::default()
+    };
+    World::new(platform, devices, options).unwrap()
+}
