@@ -84,6 +84,7 @@ pub(crate) struct Notice {
 }
 
 /// Appends what the end of one descriptor causes: record and interrupt, or a software error.
+#[inline]
 pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &CompletionRecord) {
     let status = record.status();
     // Asked for, or an error that must be told (spec 8.1.3, request completion record).

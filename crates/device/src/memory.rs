@@ -58,3 +58,30 @@ impl Memory for SliceMemory {
         self.bytes[start..start + from.len()].copy_from_slice(from);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn around_the_run_everything_faults() {
+        let mut memory = SliceMemory::new(0x1000, vec![0; 8]);
+        for (addr, len, accessible) in [
+            (0xfff, 4, 0),
+            (0x1000, 8, 8),
+            (0x1000, 9, 8),
+            (0x1007, 4, 1),
+            (0x1008, 1, 0),
+            (u64::MAX, u64::MAX, 0),
+        ] {
+            for access in [Access::Read, Access::Write] {
+                assert_eq!(memory.accessible(addr, len, access), accessible);
+            }
+        }
+        memory.write(0x1006, &[1, 2]);
+        let mut last = [0; 3];
+        memory.read(0x1005, &mut last);
+        assert_eq!(last, [0, 1, 2]);
+        assert_eq!(memory.bytes(), [0, 0, 0, 0, 0, 0, 1, 2]);
+    }
+}

@@ -62,6 +62,7 @@ impl Rules {
     }
 
     /// The rule of an opcode that the device executes where the descriptor stands.
+    #[inline]
     pub(crate) fn get(&self, code: u8, member: bool) -> Option<&Rule> {
         let rule = self.0.get(usize::from(code))?.as_ref()?;
         (!member || !rule.outside_only).then_some(rule)
@@ -93,6 +94,7 @@ impl Rule {
     }
 
     /// The flags that are wrong, or missing; empty if there are none.
+    #[inline]
     pub(crate) fn invalid_flags(&self, flags: Flags, member: bool) -> Flags {
         let fence = match member {
             true => Flags::EMPTY,
@@ -102,9 +104,14 @@ impl Rule {
         let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
         let usual = !flags.intersects(forbidden.union(self.dependent))
             && (addressed || !flags.intersects(ADDRESSED));
-        if usual && self.required.met_by(flags) {
-            return Flags::EMPTY;
+        match usual && self.required.met_by(flags) {
+            true => Flags::EMPTY,
+            false => self.find_invalid_flags(flags, forbidden),
         }
+    }
+
+    #[cold]
+    fn find_invalid_flags(&self, flags: Flags, forbidden: Flags) -> Flags {
         let invalid = flags
             .intersection(forbidden)
             .union(invalid_flags(self.opcode, flags));
@@ -115,6 +122,7 @@ impl Rule {
     }
 
     /// Whether a reserved byte is not 0.
+    #[inline]
     pub(crate) fn has_reserved_bytes(&self, d: &Descriptor, flags: Flags) -> bool {
         if flags.intersects(OPERATION_SPECIFIC) {
             return any(d, &words(reserved_bytes(self.opcode, flags)));

@@ -20,8 +20,8 @@ pub struct Work {
 pub enum WorkKind {
     /// Carry it out, then [`Device::done`](crate::Device::done).
     Execute(Opcode),
-    /// Read `count` descriptors at `address`, then
-    /// [`Device::list_fetched`](crate::Device::list_fetched).
+    /// Read `count` descriptors at `address`, or what of them can be read, then
+    /// [`Device::list_fetched`](crate::Device::list_fetched) or its like.
     FetchList {
         /// 64-byte aligned address of the list.
         address: u64,
