@@ -6,7 +6,7 @@ const SPR: &str = include_str!("../../../platforms/spr-2s.toml");
 
 fn refused(text: &str) -> String {
     PlatformFile::parse(text, "mine.toml")
-        .unwrap_err()
+        .expect_err("refused")
         .to_string()
 }
 

@@ -18,7 +18,7 @@ const REQUESTER: Requester = Requester {
 };
 
 fn platform() -> PlatformFile {
-    builtin("spr-2s").unwrap()
+    builtin("spr-2s").expect("built in")
 }
 
 fn stream(address: u64, bytes: u64, node: u16) -> Option<Stream> {
