@@ -162,8 +162,7 @@ impl Device {
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
             let id = self.queues[index].pop()?;
             let job = self.jobs.get_mut(id)?;
-            let descriptor = job.descriptor;
-            let checked = self.checkers[index].check(&descriptor, false);
+            let checked = self.checkers[index].check(&job.descriptor, false);
             if checked == Ok(Opcode::Drain) && !self.queues[index].begin_drain(id) {
                 continue;
             }
@@ -173,18 +172,19 @@ impl Device {
                 Ok(Opcode::Batch) => {
                     job.route.batch = Some(self.batches.insert());
                     WorkKind::FetchList {
-                        address: descriptor.address1,
-                        count: descriptor.size,
+                        address: job.descriptor.address1,
+                        count: job.descriptor.size,
                     }
                 }
                 Ok(opcode) => WorkKind::Execute(opcode),
             };
-            return Some(Work {
-                id,
-                descriptor,
-                kind,
-            });
+            return Some(Work { id, kind });
         }
+    }
+
+    /// The descriptor of work that has not ended.
+    pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {
+        self.jobs.get(id).map(|job| &job.descriptor)
     }
 
     fn accept(&mut self, index: usize, descriptor: &Descriptor) {

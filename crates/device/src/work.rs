@@ -1,16 +1,15 @@
 //! What the device hands to its engines.
 
-use dray_spec::{Descriptor, Opcode};
+use dray_spec::Opcode;
 
 use crate::{Rejection, WorkId};
 
-/// Something for an engine to do.
+/// Something for an engine to do. The descriptor stays where it is:
+/// [`Device::descriptor`](crate::Device::descriptor).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// To say what became of it.
+    /// To read its descriptor, and to say what became of it.
     pub id: WorkId,
-    /// The descriptor.
-    pub descriptor: Descriptor,
     /// What to do with it.
     pub kind: WorkKind,
 }

@@ -31,7 +31,7 @@ fn a_fence_waits_for_all_earlier_members_and_holds_all_later_ones() {
     desk.done(&second);
     let (third, fourth) = (desk.member(id), desk.member(id));
     assert_eq!(desk.device.next_member(id), Member::None);
-    assert_eq!(third.descriptor, fenced(13));
+    assert_eq!(desk.descriptor(&third), fenced(13));
     // Behind a fence that has passed there is no order again.
     assert_eq!(desk.done(&fourth), [(14, SUCCESS)]);
     assert_eq!(desk.done(&third), [(13, SUCCESS), (1, SUCCESS)]);
@@ -42,8 +42,10 @@ fn a_fence_on_the_first_member_waits_for_nothing() {
     let mut desk = desk();
     desk.write(0, &batch(1, 2));
     let id = desk.take_batch(0, &[fenced(11), noop(12)]);
-    assert_eq!(desk.member(id).descriptor, fenced(11));
-    assert_eq!(desk.member(id).descriptor, noop(12));
+    let member = desk.member(id);
+    assert_eq!(desk.descriptor(&member), fenced(11));
+    let member = desk.member(id);
+    assert_eq!(desk.descriptor(&member), noop(12));
 }
 
 #[test]

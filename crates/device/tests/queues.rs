@@ -141,7 +141,10 @@ fn priorities_share_the_engines_and_nobody_starves() {
         desk.write(1, &noop(100 + n));
     }
     let order: Vec<bool> = (0..16)
-        .map(|n| desk.take(n % 2).descriptor.completion_addr >= 100 * 32)
+        .map(|n| {
+            let work = desk.take(n % 2);
+            desk.descriptor(&work).completion_addr >= 100 * 32
+        })
         .collect();
     // In turn while both have credit, then the one that still has some (spec 4.1).
     let turn = [false, true, false, true, true, true, true, true];
@@ -169,9 +172,11 @@ fn an_engine_serves_its_group_alone() {
     for idle in [2, 4, u16::MAX] {
         assert_eq!(desk.device.take(idle), None);
     }
-    assert_eq!(desk.take(0).descriptor, noop(1));
+    let work = desk.take(0);
+    assert_eq!(desk.descriptor(&work), noop(1));
     assert_eq!(desk.device.take(1), None);
-    assert_eq!(desk.take(3).descriptor, noop(5));
+    let work = desk.take(3);
+    assert_eq!(desk.descriptor(&work), noop(5));
 }
 
 #[test]
@@ -195,7 +200,7 @@ fn a_drain_ends_with_the_last_of_what_was_before_it_and_waits_for_nothing_else()
         desk.write(0, &descriptor);
     }
     let (first, second, behind) = (desk.take(0), desk.take(1), desk.take(0));
-    assert_eq!(behind.descriptor, noop(4));
+    assert_eq!(desk.descriptor(&behind), noop(4));
     assert_eq!(desk.device.occupancy(0), Some(0));
     assert_eq!(desk.done(&second), [(2, SUCCESS)]);
     // What is behind it may pass it, and does not end it.

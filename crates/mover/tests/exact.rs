@@ -94,7 +94,7 @@ impl Case {
                     wait: self.wait,
                     ..ChannelOptions::default()
                 };
-                world.open(options).unwrap();
+                world.open(options).expect("a queue");
                 let case = self.clone();
                 let [src, dst, dst2] = self.buffers(&mut world);
                 let mut random = 0x9e37_79b9_7f4a_7c15 ^ u64::from(device);
@@ -104,7 +104,7 @@ impl Case {
                 }));
             }
         }
-        world.run(&mut applications).unwrap();
+        world.run(&mut applications).expect("all end");
         world.settle();
         applications.iter().fold((0, 0), |(time, digest), a| {
             let folded = (digest ^ a.digest).wrapping_mul(0x100_0000_01b3);

@@ -57,11 +57,7 @@ impl Device {
                 ..Route::default()
             },
         });
-        Member::Work(Work {
-            id,
-            descriptor,
-            kind,
-        })
+        Member::Work(Work { id, kind })
     }
 
     fn begin_batch(

@@ -50,6 +50,11 @@ impl Desk {
         self.device.take(engine).expect("work for the engine")
     }
 
+    /// What was taken.
+    pub(crate) fn descriptor(&self, work: &Work) -> Descriptor {
+        *self.device.descriptor(work.id).expect("work under way")
+    }
+
     /// Takes a batch and hands it its list; its handle.
     pub(crate) fn take_batch(&mut self, engine: u16, list: &[Descriptor]) -> WorkId {
         let work = self.take(engine);

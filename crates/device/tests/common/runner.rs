@@ -57,7 +57,8 @@ impl Runner {
         let outcome = match work.kind {
             WorkKind::Reject(rejection) => rejection.outcome(),
             WorkKind::Execute(opcode) => {
-                execute(opcode, &work.descriptor, &mut self.memory, self.payload)
+                let descriptor = self.device.descriptor(work.id).expect("work under way");
+                execute(opcode, descriptor, &mut self.memory, self.payload)
             }
             WorkKind::FetchList { address, count } => {
                 self.fetch(work.id, address, count);

@@ -141,9 +141,13 @@ impl Witness {
         self.check_occupancy();
     }
 
+    fn descriptor(&self, work: &Work) -> Descriptor {
+        *self.device.descriptor(work.id).expect("work under way")
+    }
+
     pub(crate) fn take(&mut self, engine: u16) {
         let work = self.device.take(engine);
-        let taken = work.map(|work| number(&work.descriptor));
+        let taken = work.map(|work| number(&self.descriptor(&work)));
         for wq in 0..self.waiting.len() {
             let left = usize::from(self.device.occupancy(wq as u16).expect("a queue"));
             while self.waiting[wq].len() > left {
@@ -163,7 +167,8 @@ impl Witness {
             }
         }
         if let Some(work) = work {
-            let n = number(&work.descriptor);
+            let descriptor = self.descriptor(&work);
+            let n = number(&descriptor);
             assert!(!self.waiting.iter().flatten().any(|w| *w == n));
             match (&self.known[&n].kind, work.kind) {
                 (Kind::Batch(_), WorkKind::FetchList { .. }) => self.unfetched.push((work.id, n)),
@@ -216,13 +221,14 @@ impl Witness {
         let ended = |n: &&u64| self.ended.contains_key(*n);
         match self.device.next_member(id) {
             Next::Work(work) => {
-                let n = number(&work.descriptor);
+                let descriptor = self.descriptor(&work);
+                let n = number(&descriptor);
                 let place = known
                     .members
                     .iter()
                     .position(|m| *m == n)
                     .expect("a member");
-                if work.descriptor.flags().contains(Flags::FENCE) {
+                if descriptor.flags().contains(Flags::FENCE) {
                     let earlier = &known.members[..place];
                     assert!(earlier.iter().all(|m| ended(&m)), "{n} passed its fence");
                     assert!(!known.failed, "{n} passed a failure");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dray_clock::{Duration, Time};
+use dray_clock::{Duration, Lane, Time};
 use dray_device::Portal;
 use dray_platform::{Core, WaitMode};
 use dray_spec::{CompletionRecord, Descriptor};
@@ -87,6 +87,10 @@ pub struct Channel {
     pub(crate) options: ChannelOptions,
     pub(crate) portal: Portal,
     pub(crate) shared: bool,
+    /// One-way time from the core to the work queue.
+    pub(crate) way: Duration,
+    /// Posted writes arrive in order.
+    pub(crate) lane: Lane,
     pub(crate) core: Core,
     pub(crate) counters: Counters,
     pub(crate) units: Vec<Unit>,
@@ -116,6 +120,8 @@ impl Channel {
         options: ChannelOptions,
         portal: Portal,
         shared: bool,
+        way: Duration,
+        lane: Lane,
     ) -> Self {
         let batch = options.batch.max(1);
         let units = options.depth.max(1);
@@ -125,6 +131,8 @@ impl Channel {
             options: ChannelOptions { batch, ..options },
             portal,
             shared,
+            way,
+            lane,
             core: Core::new(),
             counters: Counters::default(),
             units: vec![Unit::default(); units as usize],
@@ -182,19 +190,21 @@ impl Channel {
         }
     }
 
-    /// The descriptor that goes to the portal for a unit.
-    pub(crate) fn descriptor_of(&self, unit: u32) -> Descriptor {
+    /// Hands the descriptor that goes to the portal for a unit to `submit`.
+    pub(crate) fn with_descriptor<T>(&self, unit: u32, submit: impl FnOnce(&Descriptor) -> T) -> T {
         let first = unit * self.options.batch;
         match self.units[unit as usize].members {
-            1 => self.descriptors[first as usize],
-            count => Descriptor::batch(list_address(self.id, first), count)
-                .with_completion(record_address(self.id, self.slots() as u32 + unit)),
+            1 => submit(&self.descriptors[first as usize]),
+            count => submit(
+                &Descriptor::batch(list_address(self.id, first), count)
+                    .with_completion(record_address(self.id, self.slots() as u32 + unit)),
+            ),
         }
     }
 
     /// A record has been written. The unit that has ended with it, if one has.
-    pub(crate) fn write_record(&mut self, index: u32, record: CompletionRecord) -> Option<u32> {
-        self.records[index as usize] = record;
+    pub(crate) fn write_record(&mut self, index: u32, record: &CompletionRecord) -> Option<u32> {
+        self.records[index as usize] = *record;
         let slots = self.slots() as u32;
         match index.checked_sub(slots) {
             Some(unit) => Some(unit),

@@ -2,13 +2,40 @@
 
 use std::collections::VecDeque;
 
-use dray_clock::{Duration, Time};
+use dray_clock::{Duration, Lane, Time};
 use dray_device::{Outcome, Work, WorkId};
-use dray_platform::{EnginePipe, Service, Transfer};
+use dray_platform::EnginePipe;
+
+use super::cost::{CostId, Costs};
+
+/// Where an engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EngineAt {
+    device: u16,
+    engine: u16,
+}
+
+impl EngineAt {
+    pub(super) fn new(device: usize, engine: usize) -> EngineAt {
+        // A platform has at most 64 devices, a device at most 255 engines.
+        EngineAt {
+            device: device as u16,
+            engine: engine as u16,
+        }
+    }
+
+    pub(super) fn device(self) -> usize {
+        self.device.into()
+    }
+
+    pub(super) fn engine(self) -> usize {
+        self.engine.into()
+    }
+}
 
 /// A descriptor that an engine has taken from a queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Job {
+pub(super) enum Job {
     /// One descriptor, decoded at the given time.
     Single(Work, Time),
     /// A batch; its members can be had once the list has been read.
@@ -22,62 +49,68 @@ pub(crate) enum Job {
 
 /// The descriptor whose data moves right now.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Current {
-    pub(crate) id: WorkId,
-    pub(crate) outcome: Outcome,
-    pub(crate) service: Service,
-    pub(crate) start: Time,
+pub(super) struct Current {
+    pub(super) ending: Ending,
+    pub(super) cost: CostId,
+    pub(super) start: Time,
     /// Extra time of a fault before the completion.
-    pub(crate) fault: Duration,
-    /// It is a member of a batch.
-    pub(crate) member: bool,
+    pub(super) fault: Duration,
 }
 
 /// A descriptor whose record is on its way to memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ending {
-    pub(crate) id: WorkId,
-    pub(crate) outcome: Outcome,
-    pub(crate) member: bool,
+pub(super) struct Ending {
+    pub(super) id: WorkId,
+    pub(super) at: EngineAt,
+    /// It is a member of a batch.
+    pub(super) member: bool,
+    pub(super) outcome: Outcome,
 }
 
 #[derive(Debug)]
-pub(crate) struct EngineRun {
+pub(super) struct EngineRun {
     /// Index on the device.
-    pub(crate) id: u16,
+    pub(super) id: u16,
     /// Slot in the fabric.
-    pub(crate) flow: usize,
-    /// Read buffers that its group may hold.
-    pub(crate) buffers: u64,
-    pub(crate) pipe: EnginePipe,
-    pub(crate) jobs: VecDeque<Job>,
-    pub(crate) current: Option<Current>,
+    pub(super) flow: usize,
+    /// Records leave an engine mostly in order.
+    pub(super) lane: Lane,
+    pub(super) pipe: EnginePipe,
+    pub(super) costs: Costs,
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) current: Option<Current>,
     /// No descriptor starts before.
-    pub(crate) free_at: Time,
-    /// A start event is scheduled for this time.
-    pub(crate) start_at: Option<Time>,
-    /// Service of the last transfer: workloads repeat themselves.
-    pub(crate) last_service: Option<(Transfer, bool, Service)>,
+    pub(super) free_at: Time,
+    /// A start event is scheduled for this time. There is at most one, and what it waits for does
+    /// not change before.
+    pub(super) start_at: Option<Time>,
 }
 
 impl EngineRun {
-    pub(crate) fn new(id: u16, flow: usize, buffers: u64) -> EngineRun {
+    pub(super) fn new(
+        id: u16,
+        flow: usize,
+        lane: Lane,
+        at: EngineAt,
+        buffers: u64,
+        alone: bool,
+    ) -> EngineRun {
         EngineRun {
             id,
             flow,
-            buffers,
+            lane,
             pipe: EnginePipe::default(),
+            costs: Costs::new(at.device, buffers, alone),
             jobs: VecDeque::new(),
             current: None,
             free_at: Time::ZERO,
             start_at: None,
-            last_service: None,
         }
     }
 
     /// Whether the engine takes another descriptor from its queues: it holds the one that it works
     /// on and a few that it has fetched ahead.
-    pub(crate) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
+    pub(super) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
         let working = self.current.is_some() || self.free_at > now;
         let room = match working {
             true => fetch_ahead,

@@ -5,11 +5,15 @@
 //! interface. The same calls give the same times on every machine, to the last bit.
 
 mod channel;
+mod completion;
+mod cost;
+mod device;
+mod dispatch;
 mod engine;
 mod memory;
 mod model_mover;
 mod software;
-mod transfer;
+mod submission;
 mod world;
 
 pub use channel::{Channel, ChannelId, ChannelOptions, Counters};

@@ -5,8 +5,8 @@ use dray_platform::{MemoryMap, PlatformFile, SoftwareOp};
 use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::channel::Channel;
+use super::cost::moved;
 use super::memory::DeviceView;
-use super::transfer::transfer;
 use crate::{Completion, Executor, Ticket};
 
 /// Executes a unit's operations on its core, which takes the core's time.
@@ -25,7 +25,7 @@ pub(crate) fn run_unit(
             None => CompletionRecord::with_status(Status::BAD_OPCODE),
             Some((opcode, op)) => {
                 let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
-                let moved = transfer(opcode, &d, u64::from(d.size), memory);
+                let moved = moved(opcode, &d, u64::from(d.size), memory);
                 let mut places =
                     [(dray_platform::Distance::Local, dray_platform::Cache::Memory); 4];
                 let mut count = 0;

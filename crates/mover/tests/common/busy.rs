@@ -41,12 +41,12 @@ impl<F: FnMut(u64) -> Operation> Busy<F> {
         loop {
             let count = mover.poll(&mut self.seen);
             self.last = mover.now();
-            for completion in self.seen[..count].to_vec() {
-                let record = completion.record;
+            for n in 0..count {
+                let Completion { ticket, record, .. } = self.seen[n];
                 self.ended += 1;
                 self.failed += u64::from(!record.status().is_success());
                 self.note(self.last.0);
-                self.note(completion.ticket.0.into());
+                self.note(ticket.0.into());
                 self.note(u64::from(record.status) << 8 | u64::from(record.result));
                 self.note(u64::from(record.bytes_completed) << 32 | u64::from(record.crc32()));
                 self.note(record.fault_address);

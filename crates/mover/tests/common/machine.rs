@@ -11,12 +11,12 @@ use dray_platform::{PlatformFile, builtin};
 /// Parameters that calibration does not move.
 pub(crate) fn frozen() -> Arc<PlatformFile> {
     let text = include_str!("frozen.toml");
-    Arc::new(PlatformFile::parse(text, "frozen.toml").unwrap())
+    Arc::new(PlatformFile::parse(text, "frozen.toml").expect("a whole platform"))
 }
 
 /// Parameters as they are now.
 pub(crate) fn current() -> Arc<PlatformFile> {
-    Arc::new(builtin("spr-2s").unwrap())
+    Arc::new(builtin("spr-2s").expect("built in"))
 }
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
@@ -71,5 +71,5 @@ pub(crate) fn world(
         payload,
         ..WorldOptions::default()
     };
-    World::new(platform, devices, options).unwrap()
+    World::new(platform, devices, options).expect("devices that can be enabled")
 }
