@@ -1,11 +1,19 @@
 //! What a descriptor costs an engine, remembered: workloads repeat themselves.
 
+use std::ops::Range;
+
 use dray_clock::Duration;
 use dray_platform::{
     Cache, EnginePipe, LINE_BYTES, MemoryMap, NodeId, Place, PlatformFile, Requester, Service,
     Stream, Transfer,
 };
 use dray_spec::{Descriptor, Flags, Opcode};
+
+use super::memory::Memory;
+
+/// Flags with which memory and result decide how a descriptor ends: checks of the result, and
+/// whatever the operation has of its own.
+const RESULT_DEPENDS: Flags = Flags::CHECK_RESULT.union(Flags::from_bits(0x00ff_0000));
 
 /// Operations that are remembered at once; opcodes that are alike in their lower bits displace
 /// each other.
@@ -41,6 +49,11 @@ struct Entry {
     transfer: Transfer,
     /// With a translation that misses, and with one that hits.
     costs: [Option<Cost>; 2],
+    /// Flags and size of the last descriptor, if every one like it ends as well as it did.
+    safe: Option<(u32, u32)>,
+    /// Where descriptors like it may have their operands, until the next eviction.
+    spans: [Range<u64>; 4],
+    evictions: u64,
 }
 
 impl Costs {
@@ -56,33 +69,71 @@ impl Costs {
         }
     }
 
-    /// The cost of the first `bytes` bytes of a descriptor, whose translations are booked.
-    pub(super) fn find(
+    /// Whether a descriptor that moves no bytes succeeds as the last one like it did. It then
+    /// takes the place of that one.
+    #[inline]
+    pub(super) fn repeats(&mut self, opcode: Opcode, d: &Descriptor, map: &Memory) -> bool {
+        let entry = &mut self.entries[opcode as usize % ENTRIES];
+        if entry.safe != Some((d.flags_opcode, d.size)) || entry.evictions != map.evictions() {
+            return false;
+        }
+        let size = u64::from(d.size);
+        let operands = operands(opcode, d, size);
+        let spans = &entry.spans;
+        let within = |n: usize, _: &Stream, address: u64| {
+            let span = &spans[n];
+            address >= span.start && address < span.end && size <= span.end - address
+        };
+        follow(&mut entry.transfer, &operands, within)
+    }
+
+    /// Learns what the first `bytes` bytes of a descriptor move. `success`: all of them, and
+    /// nothing but memory that is not there could have prevented it.
+    pub(super) fn learn(
         &mut self,
         opcode: Opcode,
         d: &Descriptor,
         bytes: u64,
-        map: &MemoryMap,
-        platform: &PlatformFile,
-        pipe: &mut EnginePipe,
-    ) -> CostId {
-        let index = opcode as usize % ENTRIES;
-        let entry = &mut self.entries[index];
+        success: bool,
+        map: &Memory,
+    ) {
+        let entry = &mut self.entries[opcode as usize % ENTRIES];
         let operands = operands(opcode, d, bytes);
         let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
         let alike = entry.opcode == Some(opcode)
             && entry.bytes == bytes
             && entry.transfer.cache_control == cache_control
-            && follow(&mut entry.transfer, &operands, map);
+            && follow(&mut entry.transfer, &operands, |_, stream, address| {
+                stream.place == place(map, address)
+            });
         if !alike {
             *entry = Entry {
                 opcode: Some(opcode),
                 bytes,
                 transfer: transfer(&operands, bytes, cache_control, map),
-                costs: [None; 2],
+                ..Entry::default()
             };
         }
-        let translated = pipe.translate(&entry.transfer, d.completion_addr);
+        let plain = !d.flags().intersects(RESULT_DEPENDS);
+        entry.safe = (success && plain).then_some((d.flags_opcode, d.size));
+        entry.evictions = map.evictions();
+        for (span, address) in entry.spans.iter_mut().zip(operands) {
+            *span = address.map_or(0..0, |address| map.around(address));
+        }
+    }
+
+    /// The cost of the last descriptor of this operation, whose translations are booked.
+    #[inline]
+    pub(super) fn book(
+        &mut self,
+        opcode: Opcode,
+        completion_addr: u64,
+        platform: &PlatformFile,
+        pipe: &mut EnginePipe,
+    ) -> CostId {
+        let index = opcode as usize % ENTRIES;
+        let entry = &mut self.entries[index];
+        let translated = pipe.translate(&entry.transfer, completion_addr);
         let cost = &mut entry.costs[usize::from(translated)];
         if cost.is_none() {
             let requester = Requester {
@@ -110,51 +161,51 @@ pub(super) fn moved(opcode: Opcode, d: &Descriptor, bytes: u64, map: &MemoryMap)
     transfer(&operands(opcode, d, bytes), bytes, cache_control, map)
 }
 
-/// Addresses of two sources and two destinations.
-type Operands = [[Option<u64>; 2]; 2];
+/// Addresses of two sources, then of two destinations.
+type Operands = [Option<u64>; 4];
 
 #[inline]
 fn operands(opcode: Opcode, d: &Descriptor, bytes: u64) -> Operands {
     let (a, b) = (Some(d.address1), Some(d.address2));
     match opcode {
-        _ if bytes == 0 => [[None; 2]; 2],
-        Opcode::Memmove | Opcode::CopyCrc => [[a, None], [b, None]],
-        Opcode::Fill => [[None; 2], [b, None]],
-        Opcode::Compare => [[a, b], [None; 2]],
-        Opcode::ComparePattern | Opcode::CrcGenerate => [[a, None], [None; 2]],
-        Opcode::Dualcast => [[a, None], [b, Some(d.destination2())]],
-        _ => [[None; 2]; 2],
+        _ if bytes == 0 => [None; 4],
+        Opcode::Memmove | Opcode::CopyCrc => [a, None, b, None],
+        Opcode::Fill => [None, None, b, None],
+        Opcode::Compare => [a, b, None, None],
+        Opcode::ComparePattern | Opcode::CrcGenerate => [a, None, None, None],
+        Opcode::Dualcast => [a, None, b, Some(d.destination2())],
+        _ => [None; 4],
     }
 }
 
-fn transfer(
-    [reads, writes]: &Operands,
-    bytes: u64,
-    cache_control: bool,
-    map: &MemoryMap,
-) -> Transfer {
+fn transfer(operands: &Operands, bytes: u64, cache_control: bool, map: &MemoryMap) -> Transfer {
     let stream = |address: u64| Stream {
         address,
         bytes,
         place: place(map, address),
     };
+    let [src, src2, dst, dst2] = operands.map(|address| address.map(stream));
     Transfer {
-        reads: reads.map(|address| address.map(stream)),
-        writes: writes.map(|address| address.map(stream)),
+        reads: [src, src2],
+        writes: [dst, dst2],
         cache_control,
     }
 }
 
-/// Moves a transfer of the same operation to other addresses. False if these cost something else.
+/// Moves a transfer of the same operation to other addresses. False if these lie otherwise in
+/// their lines, or are not `alike`, and the transfer is then worth nothing.
 #[inline]
-fn follow(transfer: &mut Transfer, [reads, writes]: &Operands, map: &MemoryMap) -> bool {
+fn follow(
+    transfer: &mut Transfer,
+    operands: &Operands,
+    alike: impl Fn(usize, &Stream, u64) -> bool,
+) -> bool {
     let streams = transfer.reads.iter_mut().chain(&mut transfer.writes);
-    for (stream, address) in streams.zip(reads.iter().chain(writes)) {
+    for (n, (stream, address)) in streams.zip(operands).enumerate() {
         match (stream, *address) {
             (None, None) => {}
             (Some(stream), Some(address))
-                if (stream.address ^ address) % LINE_BYTES == 0
-                    && stream.place == place(map, address) =>
+                if (stream.address ^ address) % LINE_BYTES == 0 && alike(n, stream, address) =>
             {
                 stream.address = address;
             }

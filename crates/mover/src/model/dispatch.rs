@@ -2,11 +2,12 @@
 
 use dray_clock::{Duration, Time};
 use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute};
-use dray_platform::{MemoryMap, Parameters};
+use dray_platform::Parameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
+use super::cost::Costs;
 use super::engine::{Current, Ending, EngineAt, EngineRun, Job};
-use super::memory::{DeviceView, list_at};
+use super::memory::{DeviceView, Memory, list_at};
 use super::world::{Event, World};
 
 impl World {
@@ -139,29 +140,28 @@ impl World {
         let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
+        let engine = &mut run.engines[at.engine()];
+        let (costs, memory) = (&mut engine.costs, &mut self.memory);
         let (opcode, outcome, fault) = match work.kind {
+            WorkKind::Execute(opcode)
+                if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
+            {
+                (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
+            }
             WorkKind::Execute(opcode) => {
-                let (outcome, fault) = carry(opcode, d, &mut self.memory, self.payload, p);
+                let (outcome, fault) = carry(opcode, d, memory, self.payload, p);
+                learn(costs, opcode, d, &outcome, memory);
                 (opcode, outcome, fault)
             }
-            WorkKind::Reject(rejection) => (Opcode::Noop, rejection.outcome(), Duration::ZERO),
+            WorkKind::Reject(rejection) => {
+                let outcome = rejection.outcome();
+                learn(costs, Opcode::Noop, d, &outcome, memory);
+                (Opcode::Noop, outcome, Duration::ZERO)
+            }
             WorkKind::FetchList { .. } => return,
         };
         self.descriptors += 1;
-        // An operation that a fault or a refusal ended has moved less than it was asked to.
-        let bytes = match outcome.record.status().is_success() {
-            true => u64::from(d.size),
-            false => u64::from(outcome.record.bytes_completed),
-        };
-        let engine = &mut run.engines[at.engine()];
-        let id = engine.costs.find(
-            opcode,
-            d,
-            bytes,
-            &self.memory,
-            &self.platform,
-            &mut engine.pipe,
-        );
+        let id = costs.book(opcode, d.completion_addr, &self.platform, &mut engine.pipe);
         let Some(cost) = engine.costs.get(id) else {
             return;
         };
@@ -221,12 +221,22 @@ fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &Parameters)
     issue.record_written + current.fault
 }
 
+/// An operation that a fault or a refusal ended has moved less than it was asked to.
+fn learn(costs: &mut Costs, opcode: Opcode, d: &Descriptor, outcome: &Outcome, memory: &Memory) {
+    let bytes = match outcome.record.status().is_success() {
+        true => u64::from(d.size),
+        false => u64::from(outcome.record.bytes_completed),
+    };
+    let success = outcome.record.status() == Status::SUCCESS;
+    costs.learn(opcode, d, bytes, success, memory);
+}
+
 /// Executes a descriptor's bytes; with block on fault, pages are brought in one after the other.
 /// How it ends, and the time that its faults take.
 fn carry(
     opcode: Opcode,
     d: &Descriptor,
-    memory: &mut MemoryMap,
+    memory: &mut Memory,
     payload: Payload,
     p: &Parameters,
 ) -> (Outcome, Duration) {

@@ -17,5 +17,6 @@ mod submission;
 mod world;
 
 pub use channel::{Channel, ChannelId, ChannelOptions, Counters};
+pub use memory::Memory;
 pub use model_mover::ModelMover;
 pub use world::{Stalled, World, WorldOptions};

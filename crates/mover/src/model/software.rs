@@ -1,12 +1,12 @@
 //! The modelled core does the work itself.
 
 use dray_device::{Payload, execute};
-use dray_platform::{MemoryMap, PlatformFile, SoftwareOp};
+use dray_platform::{PlatformFile, SoftwareOp};
 use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::channel::Channel;
 use super::cost::moved;
-use super::memory::DeviceView;
+use super::memory::{DeviceView, Memory};
 use crate::{Completion, Executor, Ticket};
 
 /// Executes a unit's operations on its core, which takes the core's time.
@@ -14,7 +14,7 @@ pub(crate) fn run_unit(
     channel: &mut Channel,
     unit: u32,
     platform: &PlatformFile,
-    memory: &mut MemoryMap,
+    memory: &mut Memory,
     payload: Payload,
 ) {
     let first = unit * channel.options.batch;

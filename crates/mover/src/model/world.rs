@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use dray_clock::{EventQueue, Time};
 use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
-use dray_platform::{Fabric, MemoryMap, PlatformFile};
+use dray_platform::{Fabric, PlatformFile};
 use dray_spec::Descriptor;
 use thiserror::Error;
 
 use super::channel::{Channel, ChannelId, ChannelOptions};
 use super::device::DeviceRun;
 use super::engine::{Ending, EngineAt};
+use super::memory::Memory;
 use super::model_mover::ModelMover;
 use crate::{Application, Next};
 
@@ -58,7 +59,7 @@ pub struct WorldOptions {
 pub struct World {
     pub(super) platform: Arc<PlatformFile>,
     /// Address space of the machine.
-    pub memory: MemoryMap,
+    pub memory: Memory,
     pub(super) payload: Payload,
     pub(super) channels: Vec<Channel>,
     pub(super) devices: Vec<DeviceRun>,
@@ -98,7 +99,7 @@ impl World {
             solo: flows.len() <= 1 && !options.always_share,
             flows,
             platform,
-            memory: MemoryMap::new(),
+            memory: Memory::new(),
             payload: options.payload,
             channels: Vec::new(),
             devices: runs,
