@@ -19,6 +19,7 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Time since `earlier`, or nothing if `earlier` is later.
+    #[inline]
     pub fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -29,6 +30,7 @@ impl Duration {
     pub const ZERO: Duration = Duration(0);
 
     /// A whole number of nanoseconds.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Duration {
         Duration(ns * 1000)
     }
@@ -41,12 +43,14 @@ impl Duration {
 
 impl Add<Duration> for Time {
     type Output = Time;
+    #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign<Duration> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -54,12 +58,14 @@ impl AddAssign<Duration> for Time {
 
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
     fn add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Duration {
+    #[inline]
     fn add_assign(&mut self, other: Duration) {
         *self = *self + other;
     }
@@ -67,6 +73,7 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Duration;
+    #[inline]
     fn sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
@@ -74,6 +81,7 @@ impl Sub for Duration {
 
 impl Mul<u64> for Duration {
     type Output = Duration;
+    #[inline]
     fn mul(self, factor: u64) -> Duration {
         Duration(self.0.saturating_mul(factor))
     }

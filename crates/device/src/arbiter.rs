@@ -19,6 +19,7 @@ impl Arbiter {
     }
 
     /// The queue to serve, of those that have something pending; its credit is charged.
+    #[inline]
     pub(crate) fn pick(&mut self, mut pending: impl FnMut(usize) -> bool) -> Option<usize> {
         let count = self.queues.len();
         if count == 1 {

@@ -43,6 +43,7 @@ impl Batch {
         self.fetched
     }
 
+    #[inline]
     pub(crate) fn next(&mut self) -> NextMember {
         let Some(member) = self.members.get(self.next) else {
             return NextMember::None;
@@ -56,6 +57,7 @@ impl Batch {
     }
 
     /// A member ended. True if the batch has ended with it.
+    #[inline]
     pub(crate) fn member_done(&mut self, status: Status) -> bool {
         self.outstanding -= 1;
         self.processed += 1;
@@ -113,6 +115,7 @@ impl Batches {
         })
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut Batch {
         &mut self.slots[slot as usize]
     }

@@ -63,6 +63,7 @@ impl Checker {
     }
 
     /// The operation of a descriptor that may run, or why it may not.
+    #[inline]
     pub(crate) fn check(&self, d: &Descriptor, member: bool) -> Result<Opcode, Rejection> {
         let flags = d.flags();
         let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
@@ -84,6 +85,7 @@ impl Checker {
         Ok(rule.opcode)
     }
 
+    #[inline]
     fn check_operands(&self, rule: &Rule, d: &Descriptor) -> Result<(), Rejection> {
         let size = u64::from(d.size);
         match rule.opcode {
@@ -125,6 +127,7 @@ fn check_seed(d: &Descriptor) -> Result<(), Rejection> {
     refuse_if(unaligned, Status::ADDRESS_ALIGNMENT)
 }
 
+#[inline]
 fn refuse_if(refuse: bool, status: Status) -> Result<(), Rejection> {
     match refuse {
         true => Err(status.into()),

@@ -112,6 +112,7 @@ impl Device {
     }
 
     /// A posted 64-byte write to a portal (MOVDIR64B). Nobody tells the writer what became of it.
+    #[inline]
     pub fn write_posted(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
         match self.queue_index(portal.wq) {
             Some(i) if self.queues[i].config.mode == WorkQueueMode::Dedicated => {
@@ -134,6 +135,7 @@ impl Device {
     }
 
     /// A deferrable 64-byte write to a portal (ENQCMD): accepted, or retry.
+    #[inline]
     pub fn enqueue(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
         match self.queue_index(portal.wq) {
             Some(i)
@@ -155,6 +157,7 @@ impl Device {
     /// Next descriptor for `engine` from the queues of its group; its entry is free with that.
     ///
     /// A drain with work before it does not reach the engine: it ends with the last of that work.
+    #[inline]
     pub fn take(&mut self, engine: u16) -> Option<Work> {
         let group = (*self.group_of_engine.get(usize::from(engine))?)?;
         loop {
@@ -183,10 +186,12 @@ impl Device {
     }
 
     /// The descriptor of work that has not ended.
+    #[inline]
     pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {
         self.jobs.get(id).map(|job| &job.descriptor)
     }
 
+    #[inline]
     fn accept(&mut self, index: usize, descriptor: &Descriptor) {
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
@@ -198,6 +203,7 @@ impl Device {
         self.queues[index].push(id);
     }
 
+    #[inline]
     fn queue_index(&self, wq: u16) -> Option<usize> {
         *self.by_id.get(usize::from(wq))?
     }

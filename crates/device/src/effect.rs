@@ -11,6 +11,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Ended with `status` and no further result.
+    #[inline]
     pub fn status(status: Status) -> Outcome {
         Outcome {
             record: CompletionRecord::with_status(status),

@@ -46,6 +46,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
+    #[inline]
     pub(crate) fn insert(&mut self, job: Job) -> WorkId {
         match self.free.pop() {
             Some(slot) => {
@@ -66,17 +67,20 @@ impl Jobs {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: WorkId) -> Option<&Job> {
         let slot = self.slots.get(id.slot as usize)?;
         (slot.generation == id.generation).then_some(&slot.job)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: WorkId) -> Option<&mut Job> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation).then_some(&mut slot.job)
     }
 
     /// Ends a job. It can be read until the next one is inserted.
+    #[inline]
     pub(crate) fn remove(&mut self, id: WorkId) -> Option<&Job> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         if slot.generation != id.generation {

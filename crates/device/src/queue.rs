@@ -31,11 +31,13 @@ impl WorkQueue {
     }
 
     /// Entries in use. An entry is free again when an engine takes its descriptor (spec 3.3).
+    #[inline]
     pub(crate) fn occupancy(&self) -> u16 {
         self.entries.len() as u16
     }
 
     /// Whether a portal has room. The limited portal of a shared queue stops at the threshold.
+    #[inline]
     pub(crate) fn has_room(&self, limited: bool) -> bool {
         let limit = match (self.config.mode, limited) {
             (WorkQueueMode::Shared, true) => self.config.threshold.min(self.config.size),
@@ -44,19 +46,23 @@ impl WorkQueue {
         self.occupancy() < limit
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, id: WorkId) {
         self.entries.push_back(id);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<WorkId> {
         self.entries.pop_front()
     }
 
+    #[inline]
     pub(crate) fn front(&self) -> Option<WorkId> {
         self.entries.front().copied()
     }
 
     /// Counts a descriptor that leaves the queue; the epoch that it belongs to.
+    #[inline]
     pub(crate) fn begin(&mut self) -> u32 {
         if let Some(epoch) = self.epochs.back_mut() {
             epoch.outstanding += 1;
@@ -77,6 +83,7 @@ impl WorkQueue {
     }
 
     /// A descriptor of `epoch` is done. Appends the drains that were waiting for it.
+    #[inline]
     pub(crate) fn end(&mut self, epoch: u32, drains: &mut Vec<WorkId>) {
         let index = epoch.wrapping_sub(self.first_epoch) as usize;
         if let Some(epoch) = self.epochs.get_mut(index) {

@@ -168,6 +168,7 @@ fn words(bytes: u64) -> [u64; 8] {
     })
 }
 
+#[inline]
 fn any(d: &Descriptor, mask: &[u64; 8]) -> bool {
     let words: &[u64; 8] = transmute_ref!(d);
     let both = words.iter().zip(mask).map(|(word, mask)| word & mask);

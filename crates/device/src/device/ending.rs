@@ -10,6 +10,7 @@ use crate::{Effect, Outcome, WorkId};
 impl Device {
     /// Work `id` has ended. Effects are appended in the order in which they must become visible.
     /// A handle whose work has ended before changes nothing.
+    #[inline]
     pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
         let Some(route) = self.tell(id, &outcome.record, effects) else {
             return;
@@ -37,6 +38,7 @@ impl Device {
     }
 
     /// A descriptor that came through a queue has ended: drains may end with it.
+    #[inline]
     fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
         self.queues[usize::from(route.queue)].end(route.epoch, &mut drained);
@@ -48,6 +50,7 @@ impl Device {
     }
 
     /// Ends a job and appends what its submitter is told.
+    #[inline]
     fn tell(
         &mut self,
         id: WorkId,

@@ -31,6 +31,7 @@ impl Device {
     }
 
     /// Next member of batch `id` that may start.
+    #[inline]
     pub fn next_member(&mut self, id: WorkId) -> Member {
         let Some(&Route {
             queue,

@@ -15,6 +15,7 @@ use crate::{Completion, Executor, Operation, Ticket};
 pub struct ChannelId(pub(crate) u32);
 
 impl ChannelId {
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -153,11 +154,13 @@ impl Channel {
         }
     }
 
+    #[inline]
     pub(crate) fn slots(&self) -> usize {
         self.descriptors.len()
     }
 
     /// Puts an operation into the open unit; `None` if all units are taken.
+    #[inline]
     pub(crate) fn place(&mut self, operation: &Operation) -> Option<Ticket> {
         let unit = match self.open {
             Some(unit) => unit,
@@ -184,6 +187,7 @@ impl Channel {
     }
 
     /// Closes a unit that is not full.
+    #[inline]
     pub(crate) fn close(&mut self) {
         if let Some(unit) = self.open.take() {
             self.ready.push_back(unit);
@@ -191,6 +195,7 @@ impl Channel {
     }
 
     /// Hands the descriptor that goes to the portal for a unit to `submit`.
+    #[inline]
     pub(crate) fn with_descriptor<T>(&self, unit: u32, submit: impl FnOnce(&Descriptor) -> T) -> T {
         let first = unit * self.options.batch;
         match self.units[unit as usize].members {
@@ -203,6 +208,7 @@ impl Channel {
     }
 
     /// A record has been written. The unit that has ended with it, if one has.
+    #[inline]
     pub(crate) fn write_record(&mut self, index: u32, record: &CompletionRecord) -> Option<u32> {
         self.records[index as usize] = *record;
         let slots = self.slots() as u32;
@@ -216,6 +222,7 @@ impl Channel {
     }
 
     /// Next completion that the core can see.
+    #[inline]
     pub(crate) fn next_completion(&mut self) -> Option<Completion> {
         let (unit, member) = match self.draining.take() {
             Some(position) => position,

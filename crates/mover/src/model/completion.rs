@@ -9,6 +9,7 @@ use super::world::{Event, World};
 
 impl World {
     /// The record of `ending` will be written at `at`.
+    #[inline]
     pub(super) fn end_at(&mut self, at: Time, ending: Ending) {
         let lane = self.engine_mut(ending.at).lane;
         let pending = match self.free_pending.pop() {
@@ -25,6 +26,7 @@ impl World {
     }
 
     /// A descriptor has ended.
+    #[inline]
     pub(super) fn ended(&mut self, pending: u32) {
         let Ending {
             id,
@@ -43,6 +45,7 @@ impl World {
     }
 
     /// Writes records; what ends a unit becomes visible to its core.
+    #[inline]
     pub(super) fn carry_out(&mut self, device: usize) {
         let visible_at = self.now + self.platform.parameters().completion_read;
         let mut effects = std::mem::take(&mut self.effects);

@@ -150,6 +150,7 @@ impl Costs {
         }
     }
 
+    #[inline]
     pub(super) fn get(&self, id: CostId) -> Option<&Cost> {
         self.entries[usize::from(id.entry)].costs[usize::from(id.translated)].as_ref()
     }

@@ -12,6 +12,7 @@ use super::world::{Event, World};
 
 impl World {
     /// A queue has something new: one of its engines may take it, the idlest first.
+    #[inline]
     pub(super) fn feed(&mut self, device: usize, wq: u16) {
         let fetch_ahead = self.platform.parameters().engine_fetch_ahead;
         let run = &self.devices[device];
@@ -75,6 +76,7 @@ impl World {
     }
 
     /// Takes descriptors from the queues while there is room in the engine.
+    #[inline]
     fn fetch(&mut self, at: EngineAt) {
         let p = self.platform.parameters();
         let run = &mut self.devices[at.device()];
@@ -134,6 +136,7 @@ impl World {
     }
 
     /// An engine starts a descriptor: from here on all its times follow.
+    #[inline]
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
         let p = self.platform.parameters();
         let run = &mut self.devices[at.device()];
@@ -201,12 +204,14 @@ impl World {
         self.pump(at);
     }
 
+    #[inline]
     pub(super) fn engine_mut(&mut self, at: EngineAt) -> &mut EngineRun {
         &mut self.devices[at.device()].engines[at.engine()]
     }
 }
 
 /// The engine is through with the data of `current` at `moved`. When its record is written.
+#[inline]
 fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &Parameters) -> Time {
     let Some(cost) = engine.costs.get(current.cost) else {
         return moved;

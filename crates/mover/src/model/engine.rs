@@ -24,10 +24,12 @@ impl EngineAt {
         }
     }
 
+    #[inline]
     pub(super) fn device(self) -> usize {
         self.device.into()
     }
 
+    #[inline]
     pub(super) fn engine(self) -> usize {
         self.engine.into()
     }
@@ -110,6 +112,7 @@ impl EngineRun {
 
     /// Whether the engine takes another descriptor from its queues: it holds the one that it works
     /// on and a few that it has fetched ahead.
+    #[inline]
     pub(super) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
         let working = self.current.is_some() || self.free_at > now;
         let room = match working {

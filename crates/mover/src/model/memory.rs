@@ -15,11 +15,13 @@ const LISTS: u64 = 1 << 61;
 const CHANNEL_SHIFT: u32 = 40;
 
 /// Address of record `index` of a channel.
+#[inline]
 pub(crate) fn record_address(channel: ChannelId, index: u32) -> u64 {
     (RECORDS | (u64::from(channel.0) << CHANNEL_SHIFT)) + u64::from(index) * 32
 }
 
 /// Channel and index of a record's address.
+#[inline]
 pub(crate) fn record_at(address: u64) -> Option<(ChannelId, u32)> {
     (address & RECORDS != 0).then(|| {
         let channel = (address & !RECORDS) >> CHANNEL_SHIFT;
@@ -99,6 +101,7 @@ impl Memory {
     }
 
     /// How often pages were taken away.
+    #[inline]
     pub(super) fn evictions(&self) -> u64 {
         self.evictions
     }

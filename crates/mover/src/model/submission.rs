@@ -8,6 +8,7 @@ use super::world::{Event, World};
 
 impl World {
     /// MOVDIR64B for every unit that is ready.
+    #[inline]
     pub(super) fn post_writes(&mut self, id: ChannelId) {
         let channel = &mut self.channels[id.index()];
         while let Some(unit) = channel.ready.pop_front() {
@@ -35,6 +36,7 @@ impl World {
     }
 
     /// A posted write reaches its portal.
+    #[inline]
     pub(super) fn arrive(&mut self, id: ChannelId, unit: u32) {
         let channel = &mut self.channels[id.index()];
         let index = usize::from(channel.options.queue.map_or(0, |q| q.0));

@@ -212,6 +212,7 @@ impl World {
     }
 
     /// One step of an application. True if it was the last one.
+    #[inline]
     fn step<A: Application>(&mut self, id: ChannelId, applications: &mut [A]) -> bool {
         let channel = &mut self.channels[id.index()];
         channel.scheduled = false;
@@ -242,6 +243,7 @@ impl World {
         false
     }
 
+    #[inline]
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive { channel, unit } => self.arrive(channel, unit),
@@ -256,6 +258,7 @@ impl World {
         }
     }
 
+    #[inline]
     pub(super) fn wake(&mut self, id: ChannelId, at: Time) {
         let channel = &mut self.channels[id.index()];
         if !channel.scheduled {
@@ -266,6 +269,7 @@ impl World {
     }
 
     /// The core of a waiting channel sees what becomes visible at `at`.
+    #[inline]
     pub(super) fn wait_until(&mut self, id: ChannelId, at: Time) {
         let channel = &mut self.channels[id.index()];
         if channel.waiting && !channel.scheduled {
