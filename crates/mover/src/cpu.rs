@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use dray_clock::Time;
 use dray_ops::{CrcOptions, Pattern};
-use dray_spec::{CompletionRecord, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
+use crate::refusal::refusal;
 use crate::{Completion, Executor, Full, Mover, Operation, Progress, Ticket};
 
 /// Executes operations on the calling core, at submission, on this process's memory.
@@ -88,17 +89,12 @@ impl Mover for CpuMover {
 /// The operation's addresses must be valid for what it does.
 unsafe fn execute(operation: &Operation) -> CompletionRecord {
     let d = operation.descriptor();
+    if let Some(record) = refusal(d) {
+        return record;
+    }
     let len = d.size as usize;
     let mut record = CompletionRecord::with_status(Status::SUCCESS);
-    if len == 0 && operation.opcode() != Opcode::Noop {
-        return CompletionRecord::with_status(Status::TRANSFER_SIZE);
-    }
-    let crc_options = CrcOptions {
-        bypass_inversion_reflection: d.flags().contains(Flags::CRC_BYPASS_INVERSION),
-        bypass_data_reflection: d.flags().contains(Flags::CRC_BYPASS_DATA_REFLECTION),
-    };
     match operation.opcode() {
-        Opcode::Noop => {}
         Opcode::Memmove => {
             // SAFETY: both runs are valid, and `copy` allows them to overlap.
             unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
@@ -106,64 +102,78 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
         Opcode::Fill => {
             // SAFETY: the destination is writable and nobody else accesses it.
             let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
-            dray_ops::fill(dst, Pattern::Eight(d.address1.to_le_bytes()));
+            dray_ops::fill(dst, fill_pattern(d));
         }
         Opcode::Compare => {
             // SAFETY: the first source is readable and not written.
             let a = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
             // SAFETY: the second source is readable and not written.
             let b = unsafe { slice::from_raw_parts(d.address2 as *const u8, len) };
-            set_difference(&mut record, dray_ops::compare(a, b));
+            set_difference(&mut record, d, dray_ops::compare(a, b));
         }
         Opcode::ComparePattern => {
             // SAFETY: the source is readable and not written.
             let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
             let found = dray_ops::compare_pattern(src, d.address2.to_le_bytes());
-            set_difference(&mut record, found);
+            set_difference(&mut record, d, found);
         }
-        Opcode::CrcGenerate => {
-            // SAFETY: the source is readable and not written.
-            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            record.set_crc32(dray_ops::crc32c(d.crc_seed(), src, crc_options));
-        }
-        Opcode::CopyCrc | Opcode::Dualcast => {
-            if overlaps(d.address1, d.address2, len) {
-                return CompletionRecord::with_status(Status::OVERLAP);
+        Opcode::CrcGenerate | Opcode::CopyCrc => {
+            let mut seed = d.crc_seed();
+            if d.flags().contains(Flags::CRC_READ_SEED) {
+                // SAFETY: the seed is readable, and its alignment has been checked.
+                seed = unsafe { (d.crc_seed_address() as *const u32).read() };
             }
             // SAFETY: the source is readable and not written.
             let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            // SAFETY: the destination is writable, and it does not overlap the source.
-            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            let options = CrcOptions {
+                bypass_inversion_reflection: d.flags().contains(Flags::CRC_BYPASS_INVERSION),
+                bypass_data_reflection: d.flags().contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+            };
+            record.set_crc32(dray_ops::crc32c(seed, src, options));
             if operation.opcode() == Opcode::CopyCrc {
+                // SAFETY: the destination is writable, and it does not overlap the source.
+                let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
                 dst.copy_from_slice(src);
-                record.set_crc32(dray_ops::crc32c(d.crc_seed(), dst, crc_options));
-            } else {
-                let second = d.destination2();
-                if overlaps(d.address1, second, len) || overlaps(d.address2, second, len) {
-                    return CompletionRecord::with_status(Status::OVERLAP);
-                }
-                dst.copy_from_slice(src);
-                // SAFETY: the second destination is writable and overlaps neither of the others.
-                let dst2 = unsafe { slice::from_raw_parts_mut(second as *mut u8, len) };
-                dst2.copy_from_slice(src);
             }
         }
-        _ => return CompletionRecord::with_status(Status::BAD_OPCODE),
-    }
-    let unexpected = record.result != d.expected_result() & 1;
-    if d.flags().contains(Flags::CHECK_RESULT) && unexpected {
-        record.status = Status::SUCCESS_PREDICATE.0;
+        Opcode::Dualcast => {
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            // SAFETY: the first destination is writable and does not overlap the source.
+            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            dst.copy_from_slice(src);
+            let second = d.destination2() as *mut u8;
+            // SAFETY: the second destination is writable and overlaps neither of the others.
+            let dst2 = unsafe { slice::from_raw_parts_mut(second, len) };
+            dst2.copy_from_slice(src);
+        }
+        // A NOOP: everything else has been refused.
+        _ => {}
     }
     record
 }
 
-fn overlaps(a: u64, b: u64, len: usize) -> bool {
-    a.abs_diff(b) < len as u64
+fn fill_pattern(d: &Descriptor) -> Pattern {
+    let low = d.address1.to_le_bytes();
+    match d.flags().contains(Flags::FILL_PATTERN_16) {
+        false => Pattern::Eight(low),
+        true => {
+            let mut both = [0; 16];
+            both[..8].copy_from_slice(&low);
+            both[8..].copy_from_slice(&d.pattern_high().to_le_bytes());
+            Pattern::Sixteen(both)
+        }
+    }
 }
 
-fn set_difference(record: &mut CompletionRecord, found: Option<usize>) {
+/// The result of a comparison, and whether it is the expected one if that is to be checked.
+fn set_difference(record: &mut CompletionRecord, d: &Descriptor, found: Option<usize>) {
     if let Some(offset) = found {
         record.result = 1;
         record.bytes_completed = offset as u32;
+    }
+    let unexpected = record.result != d.expected_result() & 1;
+    if d.flags().contains(Flags::CHECK_RESULT) && unexpected {
+        record.status = Status::SUCCESS_PREDICATE.0;
     }
 }

@@ -11,6 +11,7 @@ mod drive;
 pub mod model;
 mod mover;
 mod operation;
+mod refusal;
 
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};

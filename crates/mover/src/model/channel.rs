@@ -112,7 +112,6 @@ pub struct Channel {
     pub(crate) scheduled: bool,
     pub(crate) last_enqcmd: Time,
     pub(crate) inbound_then: Duration,
-    pub(crate) software_done: VecDeque<Completion>,
 }
 
 impl Channel {
@@ -150,7 +149,6 @@ impl Channel {
             scheduled: false,
             last_enqcmd: Time::ZERO,
             inbound_then: Duration::ZERO,
-            software_done: VecDeque::new(),
         }
     }
 
@@ -246,13 +244,17 @@ impl Channel {
         Some(Completion {
             ticket: Ticket(slot),
             record: self.records[slot as usize],
-            executor: Executor::Model,
+            executor: match self.options.queue {
+                Some(_) => Executor::Model,
+                None => Executor::ModelCpu,
+            },
         })
     }
 
-    /// Frees a unit whose operations have ended.
-    pub(crate) fn give_back(&mut self, unit: u32) {
-        self.free_units.push(unit);
+    /// Whether completions are at hand that the core need not wait for: the rest of a unit, or
+    /// what it has done itself.
+    pub(crate) fn has_at_hand(&self) -> bool {
+        self.draining.is_some() || self.options.queue.is_none() && !self.visible.is_empty()
     }
 
     /// What the channel did so far.

@@ -44,7 +44,6 @@ impl Mover for ModelMover<'_> {
                     self.world.payload,
                 );
                 channel.counters.submitted += 1;
-                channel.give_back(unit);
             }
             return Progress::Done;
         }
@@ -65,11 +64,9 @@ impl Mover for ModelMover<'_> {
         let channel = &mut self.world.channels[self.channel.index()];
         let mut count = 0;
         while count < into.len() {
-            let next = match channel.options.queue {
-                None => channel.software_done.pop_front(),
-                Some(_) => channel.next_completion(),
+            let Some(completion) = channel.next_completion() else {
+                break;
             };
-            let Some(completion) = next else { break };
             into[count] = completion;
             count += 1;
         }

@@ -1,59 +1,66 @@
 //! The modelled core does the work itself.
 
+use dray_clock::Duration;
 use dray_device::{Payload, execute};
-use dray_platform::{PlatformFile, SoftwareOp};
-use dray_spec::{CompletionRecord, Opcode, Status};
+use dray_platform::{Cache, Distance, PlatformFile, SoftwareOp};
+use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
-use super::channel::Channel;
+use super::channel::{Channel, ChannelOptions};
 use super::cost::moved;
 use super::memory::{DeviceView, Memory};
-use crate::{Completion, Executor, Ticket};
+use crate::refusal::refusal;
 
 /// Executes a unit's operations on its core, which takes the core's time.
-pub(crate) fn run_unit(
+pub(super) fn run_unit(
     channel: &mut Channel,
     unit: u32,
     platform: &PlatformFile,
     memory: &mut Memory,
     payload: Payload,
 ) {
+    let p = platform.parameters();
     let first = unit * channel.options.batch;
-    for member in 0..channel.units[unit as usize].members {
-        let slot = first + member;
+    for slot in first..first + channel.units[unit as usize].members {
         let d = channel.descriptors[slot as usize];
-        let record = match d.opcode().ok().and_then(|o| Some((o, software_op(o)?))) {
-            None => CompletionRecord::with_status(Status::BAD_OPCODE),
-            Some((opcode, op)) => {
+        let record = match (refusal(&d), d.opcode()) {
+            (Some(record), _) => record,
+            (None, Ok(opcode)) => {
                 let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
-                let moved = moved(opcode, &d, u64::from(d.size), memory);
-                let mut places =
-                    [(dray_platform::Distance::Local, dray_platform::Cache::Memory); 4];
-                let mut count = 0;
-                for stream in moved.reads.iter().chain(&moved.writes).flatten() {
-                    let distance = platform
-                        .topology
-                        .distance(channel.options.socket, stream.place.node);
-                    places[count] = (distance, stream.place.cache);
-                    count += 1;
-                }
-                let (hot, random) = (channel.options.hot, channel.options.random);
-                channel.core.work(platform.parameters().software(
-                    op,
-                    u64::from(d.size),
-                    &places[..count],
-                    hot,
-                    random,
-                ));
+                let span = match software_op(opcode) {
+                    Some(op) => span(op, &d, &channel.options, platform, memory),
+                    None => p.cpu_call,
+                };
+                channel.core.work(span);
                 outcome.record
             }
+            (None, Err(_)) => CompletionRecord::with_status(Status::BAD_OPCODE),
         };
         channel.records[slot as usize] = record;
-        channel.software_done.push_back(Completion {
-            ticket: Ticket(slot),
-            record,
-            executor: Executor::ModelCpu,
-        });
     }
+    channel.in_flight += 1;
+    channel.visible.push_back((channel.core.clock, unit));
+}
+
+/// Core time of an operation.
+fn span(
+    op: SoftwareOp,
+    d: &Descriptor,
+    options: &ChannelOptions,
+    platform: &PlatformFile,
+    memory: &Memory,
+) -> Duration {
+    let bytes = u64::from(d.size);
+    let moved = moved(d.opcode().unwrap_or(Opcode::Noop), d, bytes, memory);
+    let mut places = [(Distance::Local, Cache::Memory); 4];
+    let mut count = 0;
+    for stream in moved.reads.iter().chain(&moved.writes).flatten() {
+        let topology = &platform.topology;
+        let distance = topology.distance(options.socket, stream.place.node);
+        places[count] = (distance, stream.place.cache);
+        count += 1;
+    }
+    let p = platform.parameters();
+    p.software(op, bytes, &places[..count], options.hot, options.random)
 }
 
 fn software_op(opcode: Opcode) -> Option<SoftwareOp> {

@@ -230,7 +230,8 @@ impl World {
             // The core is in an ENQCMD: it goes on with the answer.
             _ if channel.awaiting.is_some() => {}
             Next::Again => self.wake(id, self.channels[id.index()].core.clock),
-            Next::Wait if !channel.software_done.is_empty() => {
+            // It has not looked at all that is there.
+            Next::Wait if channel.has_at_hand() => {
                 self.wake(id, self.channels[id.index()].core.clock);
             }
             Next::Wait => {

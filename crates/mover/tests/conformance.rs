@@ -1,0 +1,399 @@
+//! What every mover promises, written once: each operation gives the right bytes and the right
+//! result, under the right name, exactly once.
+
+mod common;
+
+use common::ground::{Ground, Modelled, Own, PAGE};
+use common::machine::{current, device, one_queue, queue, world};
+use common::script::Script;
+use dray::model::ChannelOptions;
+use dray::{CpuMover, Executor, Operation, drive};
+use dray_device::{DeviceConfig, Payload, WorkQueueMode};
+use dray_ops::{CrcOptions, Pattern, oracle};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+
+use WorkQueueMode::{Dedicated, Shared};
+
+/// Each operation has a page for each of its up to three buffers, and one between them.
+const AREA: u64 = 4 * 2 * PAGE;
+
+/// One operation, told so that the oracle can carry it out.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Noop,
+    Copy,
+    Fill(u64),
+    Compare,
+    Pattern(u64),
+    Dualcast,
+    Crc(u32),
+    CopyCrc(u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    told: Told,
+    len: u32,
+    /// Of source and destination, within their pages.
+    offsets: [u64; 2],
+    /// A byte of the second operand that is changed beforehand, so that comparisons find it.
+    flaw: Option<u64>,
+    /// A comparison that is expected to find something, and says so.
+    expects: Option<u8>,
+}
+
+/// Operations of all kinds, sizes and alignments.
+fn lines() -> Vec<Line> {
+    use Told::{Compare, Copy, CopyCrc, Crc, Dualcast, Fill, Noop, Pattern};
+    let mut lines = Vec::new();
+    let kinds = [
+        Noop,
+        Copy,
+        Fill(0x0123_4567_89ab_cdef),
+        Compare,
+        Pattern(0x1111_1111_1111_1111),
+        Dualcast,
+        Crc(0),
+        Crc(0xdead_beef),
+        CopyCrc(7),
+    ];
+    for (n, len) in [1, 7, 64, 100, 4096, 5001].into_iter().enumerate() {
+        for told in kinds {
+            let offsets = [n as u64 * 13 % 64, n as u64 * 29 % 64];
+            let line = Line {
+                told,
+                len,
+                offsets,
+                flaw: None,
+                expects: None,
+            };
+            lines.push(line);
+            if matches!(told, Compare | Pattern(_)) {
+                let flaw = Some(u64::from(len) - 1);
+                lines.push(Line { flaw, ..line });
+                for expects in [Some(0), Some(1)] {
+                    lines.push(Line { expects, ..line });
+                    lines.push(Line {
+                        flaw,
+                        expects,
+                        ..line
+                    });
+                }
+            }
+        }
+    }
+    lines
+}
+
+impl Line {
+    /// Source, destination and second destination.
+    fn at(&self, n: usize) -> [u64; 3] {
+        let area = n as u64 * AREA;
+        let [src, dst] = self.offsets;
+        [area + src, area + 3 * PAGE + dst, area + 6 * PAGE + dst]
+    }
+
+    fn operation(&self, n: usize, base: u64) -> Operation {
+        let [src, dst, dst2] = self.at(n).map(|offset| base + offset);
+        let len = self.len;
+        let descriptor = match self.told {
+            Told::Noop => Descriptor::noop(),
+            Told::Copy => Descriptor::memmove(src, dst, len),
+            Told::Fill(pattern) => Descriptor::fill(pattern, dst, len),
+            Told::Compare => Descriptor::compare(src, dst, len),
+            Told::Pattern(pattern) => Descriptor::compare_pattern(src, pattern, len),
+            Told::Dualcast => Descriptor::dualcast(src, dst, dst2, len),
+            Told::Crc(seed) => Descriptor::crc(src, len, seed),
+            Told::CopyCrc(seed) => Descriptor::copy_crc(src, dst, len, seed),
+        };
+        Operation::from(match self.expects {
+            Some(result) => descriptor
+                .with_expected_result(result)
+                .with_flags(Flags::CHECK_RESULT),
+            None => descriptor,
+        })
+    }
+
+    /// What lies there before.
+    fn prepare(&self, n: usize, bytes: &mut [u8]) {
+        let [src, dst, _] = self.at(n).map(|offset| offset as usize);
+        let len = self.len as usize;
+        match self.told {
+            Told::Compare => {
+                let source = bytes[src..src + len].to_vec();
+                bytes[dst..dst + len].copy_from_slice(&source);
+                if let Some(at) = self.flaw {
+                    bytes[dst + at as usize] ^= 0x10;
+                }
+            }
+            Told::Pattern(pattern) => {
+                let pattern = Pattern::Eight(pattern.to_le_bytes());
+                oracle::fill(&mut bytes[src..src + len], pattern);
+                if let Some(at) = self.flaw {
+                    bytes[src + at as usize] ^= 0x10;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries it out and gives the record that it must have.
+    fn carry_out(&self, n: usize, bytes: &mut [u8]) -> CompletionRecord {
+        let [src, dst, dst2] = self.at(n).map(|offset| offset as usize);
+        let len = self.len as usize;
+        let source = bytes[src..src + len].to_vec();
+        let mut record = CompletionRecord::with_status(Status::SUCCESS);
+        let crc = |seed| oracle::crc32c(seed, &source, CrcOptions::default());
+        match self.told {
+            Told::Noop => {}
+            Told::Copy => bytes[dst..dst + len].copy_from_slice(&source),
+            Told::Fill(pattern) => {
+                let pattern = Pattern::Eight(pattern.to_le_bytes());
+                oracle::fill(&mut bytes[dst..dst + len], pattern);
+            }
+            Told::Compare | Told::Pattern(_) => {
+                if let Some(at) = self.flaw {
+                    record.result = 1;
+                    record.bytes_completed = at as u32;
+                }
+                if self
+                    .expects
+                    .is_some_and(|expected| expected != record.result)
+                {
+                    record.status = Status::SUCCESS_PREDICATE.0;
+                }
+            }
+            Told::Dualcast => {
+                bytes[dst..dst + len].copy_from_slice(&source);
+                bytes[dst2..dst2 + len].copy_from_slice(&source);
+            }
+            Told::Crc(seed) => record.set_crc32(crc(seed)),
+            Told::CopyCrc(seed) => {
+                bytes[dst..dst + len].copy_from_slice(&source);
+                record.set_crc32(crc(seed));
+            }
+        }
+        record
+    }
+}
+
+/// Prepares the ground, has `run` carry all lines out, and compares.
+fn conforms<G: Ground>(
+    ground: impl FnOnce(usize) -> G,
+    executor: Executor,
+    run: impl FnOnce(&mut G, Script) -> Script,
+) -> Script {
+    let lines = lines();
+    let mut bytes: Vec<u8> = (0..lines.len() as u64 * AREA)
+        .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+        .collect();
+    for (n, line) in lines.iter().enumerate() {
+        line.prepare(n, &mut bytes);
+    }
+    let mut ground = ground(bytes.len());
+    ground.put(&bytes);
+    let base = ground.base();
+    let operations = lines.iter().enumerate();
+    let operations = operations.map(|(n, line)| line.operation(n, base));
+    let script = run(&mut ground, Script::new(operations.collect()));
+    for (n, line) in lines.iter().enumerate() {
+        let expected = line.carry_out(n, &mut bytes);
+        assert_eq!(script.records[n], Some(expected), "{line:?}");
+    }
+    assert!(ground.get() == bytes, "other bytes than the oracle's");
+    assert_eq!(script.executors.len(), lines.len());
+    assert!(script.executors.iter().all(|e| *e == executor));
+    script
+}
+
+fn cpu(slots: usize) -> Script {
+    conforms(Own::new, Executor::Cpu, |_, mut script| {
+        drive(&mut script, &mut CpuMover::new(slots));
+        script
+    })
+}
+
+fn model(config: DeviceConfig, options: ChannelOptions) -> Script {
+    let executor = match options.queue {
+        Some(_) => Executor::Model,
+        None => Executor::ModelCpu,
+    };
+    conforms(
+        |len| Modelled::new(world(current(), vec![config], Payload::Moved), len),
+        executor,
+        |ground, script| {
+            let channel = ground.world.open(options).expect("a queue");
+            let mut applications = [script];
+            ground.world.run(&mut applications).expect("all end");
+            let counters = ground.world.channel(channel).counters();
+            assert_eq!(counters.lost, 0);
+            let [script] = applications;
+            script
+        },
+    )
+}
+
+fn options(batch: u32, depth: u32) -> ChannelOptions {
+    ChannelOptions {
+        batch,
+        depth,
+        ..ChannelOptions::default()
+    }
+}
+
+#[test]
+fn this_core() {
+    assert!(cpu(16).full > 0);
+    assert_eq!(cpu(1000).full, 0);
+}
+
+#[test]
+fn the_model_on_a_dedicated_queue() {
+    model(one_queue(1, Dedicated), options(1, 1));
+    assert!(model(one_queue(1, Dedicated), options(1, 16)).full > 0);
+}
+
+#[test]
+fn the_model_on_a_shared_queue() {
+    model(one_queue(1, Shared), options(1, 1));
+    assert!(model(one_queue(1, Shared), options(1, 64)).full > 0);
+}
+
+#[test]
+fn the_model_with_batches() {
+    for mode in [Dedicated, Shared] {
+        for batch in [2, 7, 64] {
+            model(one_queue(1, mode), options(batch, 2));
+        }
+    }
+}
+
+#[test]
+fn the_model_with_four_engines() {
+    for mode in [Dedicated, Shared] {
+        model(one_queue(4, mode), options(1, 64));
+        model(one_queue(4, mode), options(5, 8));
+    }
+}
+
+#[test]
+fn the_modelled_core() {
+    for slots in [1, 16] {
+        let software = ChannelOptions {
+            queue: None,
+            ..options(1, slots)
+        };
+        model(one_queue(1, Dedicated), software);
+    }
+}
+
+#[test]
+fn a_small_shared_queue_answers_retry_and_all_the_same_everything_ends_once() {
+    let config = device(1, vec![queue(0, Shared, 2)]);
+    let mut ground = Modelled::new(world(current(), vec![config], Payload::Moved), 1 << 22);
+    let channel = ground.world.open(options(1, 64)).expect("a queue");
+    let base = ground.base();
+    // Large enough for the engine to be slower than ENQCMD.
+    let copies = (0..100).map(|_| Operation::memmove(base, base + (2 << 20), 1 << 20));
+    let mut applications = [Script::new(copies.collect())];
+    ground.world.run(&mut applications).expect("all end");
+    let counters = ground.world.channel(channel).counters();
+    assert!(counters.retries > 0);
+    assert_eq!((counters.submitted, counters.completed), (100, 100));
+    assert!((0..100).all(|n| applications[0].status(n) == Some(Status::SUCCESS)));
+}
+
+#[test]
+fn one_completion_a_look_is_enough_to_see_all() {
+    for mode in [Dedicated, Shared] {
+        for batch in [1, 5] {
+            let config = one_queue(2, mode);
+            let mut ground = Modelled::new(world(current(), vec![config], Payload::Moved), 8192);
+            ground.world.open(options(batch, 4)).expect("a queue");
+            let fills = (0..53).map(|n| Operation::fill(n, ground.base() + 64 * n, 64));
+            let mut applications = [Script::new(fills.collect()).looking_at(1)];
+            ground.world.run(&mut applications).expect("all end");
+        }
+    }
+    let fills = |base: u64| {
+        (0..53)
+            .map(move |n| Operation::fill(n, base + 64 * n, 64))
+            .collect()
+    };
+    let own = Own::new(8192);
+    let mut script = Script::new(fills(own.base())).looking_at(1);
+    drive(&mut script, &mut CpuMover::new(8));
+    assert!((0..53).all(|n| script.status(n) == Some(Status::SUCCESS)));
+}
+
+/// What no mover carries out, with the status that it must have.
+fn refused(base: u64) -> Vec<(Operation, Status)> {
+    vec![
+        (
+            Operation::memmove(base, base + 8192, 0),
+            Status::TRANSFER_SIZE,
+        ),
+        (Operation::fill(1, base, 0), Status::TRANSFER_SIZE),
+        (Operation::crc(base, 0, 0), Status::TRANSFER_SIZE),
+        (Operation::copy_crc(base, base + 63, 64, 0), Status::OVERLAP),
+        (Operation::copy_crc(base + 63, base, 64, 0), Status::OVERLAP),
+        (
+            Operation::dualcast(base, base + PAGE, base + 2 * PAGE, 4097),
+            Status::OVERLAP,
+        ),
+        (
+            Operation::dualcast(base, base + 2 * PAGE, base + 3 * PAGE, 4097),
+            Status::OVERLAP,
+        ),
+        (
+            Operation::dualcast(base, base + PAGE, base + 2 * PAGE + 64, 64),
+            Status::DUALCAST_ALIGNMENT,
+        ),
+        (
+            Operation::from(Descriptor::create_delta(
+                base,
+                base + PAGE,
+                64,
+                base + 2 * PAGE,
+                80,
+            )),
+            Status::BAD_OPCODE,
+        ),
+    ]
+}
+
+/// The script of all refused operations has ended, and nothing was written.
+fn all_refused(ground: &impl Ground, script: &Script, mover: &str) {
+    for (n, (_, status)) in refused(ground.base()).into_iter().enumerate() {
+        assert_eq!(script.status(n), Some(status), "operation {n}, {mover}");
+    }
+    assert!(ground.get().iter().all(|byte| *byte == 0), "bytes written");
+}
+
+fn attempt(ground: &impl Ground) -> Script {
+    Script::new(refused(ground.base()).into_iter().map(|r| r.0).collect())
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_all_for_the_same_reason() {
+    let own = Own::new(1 << 16);
+    let mut script = attempt(&own);
+    drive(&mut script, &mut CpuMover::new(4));
+    all_refused(&own, &script, "this core");
+    for queue in [Some((0, 0)), None] {
+        for batch in [1, 3] {
+            let config = one_queue(1, Dedicated);
+            let mut machine = world(current(), vec![config], Payload::Moved);
+            let options = ChannelOptions {
+                queue,
+                ..options(batch, 4)
+            };
+            machine.open(options).expect("a queue");
+            let mut ground = Modelled::new(machine, 1 << 16);
+            let mut applications = [attempt(&ground)];
+            ground.world.run(&mut applications).expect("all end");
+            let mover = format!("{queue:?}, batches of {batch}");
+            all_refused(&ground, &applications[0], &mover);
+        }
+    }
+}
