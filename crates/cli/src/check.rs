@@ -4,23 +4,34 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
-use dray_figures::{CheckedTable, check_csv, check_json, error_unit};
+use dray_figures::{CheckedTable, LeftOut, Progress, check_csv, check_json, error_unit};
 use dray_platform::PlatformFile;
 
 use crate::print::{self, Format};
+use crate::progress::Bar;
 
 pub(crate) fn run(
     platform: &PlatformFile,
     format: Format,
+    leave_out: bool,
     strict: bool,
 ) -> anyhow::Result<ExitCode> {
     let tables = dray_figures::reference_tables()?;
     let checked = dray_figures::check(platform, &tables)?;
     let parameters = platform.list().len();
+    let left_out = match leave_out {
+        true => {
+            let bar = Bar::tables(checked.iter().filter(|t| t.target.is_some()).count());
+            let left = dray_figures::leave_out(platform, &tables, &|_| bar.done());
+            bar.clear();
+            left?
+        }
+        false => Vec::new(),
+    };
     let text = match format {
-        Format::Json => check_json(&checked, &platform.name, parameters),
+        Format::Json => check_json(&checked, &left_out, &platform.name, parameters),
         Format::Csv => check_csv(&checked),
-        Format::Table => tables_text(&checked, platform)?,
+        Format::Table => tables_text(&checked, &left_out, platform)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     let missed = checked
@@ -34,7 +45,11 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn tables_text(checked: &[CheckedTable], platform: &PlatformFile) -> anyhow::Result<String> {
+fn tables_text(
+    checked: &[CheckedTable],
+    left_out: &[LeftOut],
+    platform: &PlatformFile,
+) -> anyhow::Result<String> {
     let mut text = String::new();
     for table in checked {
         writeln!(text, "{}: {}", table.id, table.title)?;
@@ -75,7 +90,11 @@ fn tables_text(checked: &[CheckedTable], platform: &PlatformFile) -> anyhow::Res
         print::right(&mut rows, 1);
         writeln!(text, "{rows}\n")?;
     }
-    let mut rows = print::plain(["table", "points", "median", "worst", "target", "verdict"]);
+    let mut head = vec!["table", "points", "median", "worst", "target", "verdict"];
+    if !left_out.is_empty() {
+        head.extend(["left out: median", "worst"]);
+    }
+    let mut rows = print::plain(head);
     for table in checked {
         let unit = error_unit(table);
         let error = |value: f64| match table.errors().is_empty() {
@@ -89,22 +108,32 @@ fn tables_text(checked: &[CheckedTable], platform: &PlatformFile) -> anyhow::Res
             Some(target) => (format!("{target} {unit}"), format!("missed by {missed}")),
         };
         let points = table.errors().len().to_string();
-        rows.add_row([
-            &table.id,
-            &points,
-            &error(table.median()),
-            &error(table.worst()),
-            &target,
-            &verdict,
-        ]);
+        let mut row = vec![
+            table.id.clone(),
+            points,
+            error(table.median()),
+            error(table.worst()),
+            target,
+            verdict,
+        ];
+        if let Some(left) = left_out.iter().find(|left| left.table.id == table.id) {
+            row.extend([error(left.table.median()), error(left.table.worst())]);
+        }
+        rows.add_row(row);
     }
     print::right(&mut rows, 1);
     writeln!(text, "{rows}\n")?;
     writeln!(
         text,
-        "{} parameters on platform {}; no table is an input of a result.",
+        "{} parameters on platform {}, one set for all tables.",
         platform.list().len(),
         platform.name
     )?;
+    if !left_out.is_empty() {
+        writeln!(
+            text,
+            "Left out: errors of a table under parameters fitted to all other tables, from the middle of their ranges."
+        )?;
+    }
     Ok(text)
 }

@@ -78,6 +78,11 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
 
+    /// With --check: also the error of each table under parameters fitted to all others. Takes
+    /// minutes.
+    #[arg(long, requires = "check")]
+    leave_out: bool,
+
     /// With --check: exit with 1 if a table misses its target.
     #[arg(long, requires = "check")]
     strict: bool,
@@ -94,7 +99,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
     if args.check {
-        return check::run(&platform, format.unwrap_or(Format::Table), args.strict);
+        return check::run(
+            &platform,
+            format.unwrap_or(Format::Table),
+            args.leave_out,
+            args.strict,
+        );
     }
     let set: Result<Vec<_>, _> = args.set.iter().map(|text| pair(text)).collect();
     let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;

@@ -16,11 +16,18 @@ pub(crate) struct Bar(ProgressBar);
 impl Bar {
     pub(crate) fn new() -> Bar {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:32} {pos}/{len} points, {eta} left");
+        let style = ProgressStyle::with_template("{bar:32} {pos}/{len}, {eta} left");
         if let Ok(style) = style {
             bar.set_style(style);
         }
         Bar(bar)
+    }
+
+    /// A bar over tables instead of points.
+    pub(crate) fn tables(count: usize) -> Bar {
+        let bar = Bar::new();
+        bar.0.set_length(count as u64);
+        bar
     }
 
     pub(crate) fn clear(&self) {

@@ -3,7 +3,7 @@
 use dray_report::{Cell, Column, RowClass, Table};
 use serde::Serialize;
 
-use crate::{CheckedPoint, CheckedTable};
+use crate::{CheckedPoint, CheckedTable, LeftOut};
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -28,7 +28,18 @@ struct WrittenTable<'a> {
     worst: f64,
     target: Option<f64>,
     met: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<WrittenLeftOut<'a>>,
     points: Vec<WrittenPoint<'a>>,
+}
+
+/// Errors under parameters that were fitted without the table.
+#[derive(Serialize)]
+struct WrittenLeftOut<'a> {
+    median: f64,
+    worst: f64,
+    missed: usize,
+    fitted: std::collections::BTreeMap<&'a str, f64>,
 }
 
 #[derive(Serialize)]
@@ -50,8 +61,22 @@ pub fn error_unit(table: &CheckedTable) -> &str {
     }
 }
 
-/// The comparison as JSON; `parameters` is how many the model has.
-pub fn check_json(tables: &[CheckedTable], platform: &str, parameters: usize) -> String {
+/// The comparison as JSON; `parameters` is how many the model has, `left_out` may be empty.
+pub fn check_json(
+    tables: &[CheckedTable],
+    left_out: &[LeftOut],
+    platform: &str,
+    parameters: usize,
+) -> String {
+    let without = |id: &str| {
+        let found = left_out.iter().find(|left| left.table.id == id)?;
+        Some(WrittenLeftOut {
+            median: found.table.median(),
+            worst: found.table.worst(),
+            missed: found.table.missed().len(),
+            fitted: found.fitted.iter().map(|(n, v)| (n.as_str(), *v)).collect(),
+        })
+    };
     let point = |p: &'_ CheckedPoint| (p.range.map(|r| r.0), p.range.map(|r| r.1));
     let written = Written {
         schema: dray_experiment::SCHEMA,
@@ -73,6 +98,7 @@ pub fn check_json(tables: &[CheckedTable], platform: &str, parameters: usize) ->
                 worst: t.worst(),
                 target: t.target,
                 met: t.target.map(|_| t.missed().is_empty()),
+                left_out: without(&t.id),
                 points: t
                     .points
                     .iter()

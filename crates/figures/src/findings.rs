@@ -11,6 +11,7 @@ const THROUGHPUT: &str = "throughput_gbps";
 /// One or two sentences on a figure; none where its results lack what they speak of.
 pub(crate) fn of(figure: &Figure) -> Vec<String> {
     let sentences = match figure.experiment.id.as_str() {
+        "fig2" if figure.experiment.values("wait").len() > 1 => vec![mode_difference(figure)],
         "fig2" => improvement(figure),
         "fig3" => batches(figure),
         "fig4" => queues(figure),
@@ -24,7 +25,7 @@ pub(crate) fn of(figure: &Figure) -> Vec<String> {
 }
 
 /// What a figure of the reproduction says about the difference of its modes.
-pub(crate) fn mode_difference(figure: &Figure) -> Option<String> {
+fn mode_difference(figure: &Figure) -> Option<String> {
     let (largest, at) = wait_difference(figure)?;
     Some(format!(
         "Polling and UMWAIT differ by at most {} here ({at}).",

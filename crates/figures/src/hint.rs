@@ -45,15 +45,14 @@ impl FiguresError {
                     what: "batch",
                     limit,
                     ..
-                } => Some(format!(
-                    "--set batch={} keeps within it; batches need profiles of their own name to be larger, as 1e1w-d-bs64",
-                    [1, 4, 16, 64]
-                        .iter()
-                        .filter(|b| *b <= limit)
-                        .map(u64::to_string)
-                        .collect::<Vec<_>>()
-                        .join(",")
-                )),
+                } => {
+                    let within = [1, 4, 16, 64].iter().filter(|b| *b <= limit);
+                    let within: Vec<String> = within.map(u64::to_string).collect();
+                    Some(format!(
+                        "--set batch={}, or a profile that allows more, such as --config 1e1w-d",
+                        within.join(",")
+                    ))
+                }
                 Self::Limit { what, limit, .. } => Some(format!("--set {what}={limit}")),
                 Self::NoNode { .. } => Some(
                     "--only leaves the figure out, or set the topology of the platform file"

@@ -5,7 +5,9 @@ pub(crate) fn nearest<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> 
     // A longer name is no typing mistake, and the distance is quadratic.
     let name: String = name.chars().take(64).collect();
     let distance = |candidate: &&S| strsim::damerau_levenshtein(&name, candidate.as_ref());
-    let near = known.iter().min_by_key(distance)?;
+    // Of two that are equally near, a name that was cut short is the likelier mistake.
+    let longer = |candidate: &&S| !candidate.as_ref().starts_with(&name);
+    let near = known.iter().min_by_key(|c| (distance(c), longer(c)))?;
     let allowed = (near.as_ref().len() / 3).max(1);
     (distance(&near) <= allowed).then(|| near.as_ref().to_owned())
 }

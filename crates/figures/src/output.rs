@@ -38,7 +38,7 @@ pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>
     files.push(("check.csv".to_owned(), check_csv(&summary.checked)));
     files.push((
         "check.json".to_owned(),
-        check_json(&summary.checked, &request.platform.name, parameters),
+        check_json(&summary.checked, &[], &request.platform.name, parameters),
     ));
     files.push(("index.html".to_owned(), report.to_html()?));
     let mut paths = Vec::with_capacity(files.len());

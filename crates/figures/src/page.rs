@@ -250,7 +250,7 @@ fn anomaly(figure: &Figure) -> Vec<String> {
 
 fn accuracy(request: &Request, checked: &[CheckedTable]) -> Section {
     let mut notes = vec![format!(
-        "Error: model against published, of the points that count. {} parameters, none of them of one curve alone; dray figures --check prints every point.",
+        "Error: model against published, of the points that count. {} parameters in all. dray figures --check prints every point, and with --leave-out the error of each table under parameters that were fitted without it.",
         request.platform.list().len()
     )];
     let foreign: Vec<&str> = checked
@@ -280,7 +280,7 @@ fn accuracy(request: &Request, checked: &[CheckedTable]) -> Section {
         id: "accuracy".to_owned(),
         title: "Model error".to_owned(),
         intro: vec![
-            "Every published number that is known as text, beside what the model says for its configuration. No table is an input of a result."
+            "Every published number that is known as text, beside what the model says for its configuration. One set of physical parameters stands against all tables; no table is read when a figure is computed."
                 .to_owned(),
         ],
         tables: vec![overview(checked)],

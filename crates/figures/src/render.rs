@@ -279,6 +279,7 @@ impl Drawing<'_> {
             .flat_map(|x| (0..first.len()).map(move |row| (x, row)))
             .collect();
         chart.categories = bars.iter().map(|(_, row)| short(&first[*row])).collect();
+        let share = Unit::of(&panel.y_label) == Unit::Share;
         let groups = bars
             .iter()
             .map(|(x, _)| label::category(&panel.x, &xs[*x]))
@@ -288,9 +289,16 @@ impl Drawing<'_> {
             _ => chart.group_labels = Some(groups),
         }
         for (metric, rows) in panel.y.iter().zip(&parts) {
-            let values = bars.iter().map(|(x, row)| match rows[*row].backend {
-                Backend::Model => rows[*row].values[*x],
-                _ => None,
+            let whole = |x: usize, row: usize| -> Option<f64> {
+                parts.iter().map(|rows| rows[row].values[x]).sum()
+            };
+            let values = bars.iter().map(|(x, row)| {
+                let value = rows[*row].values[*x];
+                match (rows[*row].backend, share) {
+                    (Backend::Model, false) => value,
+                    (Backend::Model, true) => Some(value? * 100.0 / whole(*x, *row)?),
+                    _ => None,
+                }
             });
             let mut part = Series::new(
                 label::metric(metric),
@@ -302,10 +310,11 @@ impl Drawing<'_> {
             chart.series.push(part);
         }
         // A core that does the work itself neither prepares nor waits.
-        for (backend, provenance) in [
+        let cores = [
             (Backend::Cpu, Provenance::Modelled),
             (Backend::Measured, Provenance::Measured),
-        ] {
+        ];
+        for (backend, provenance) in cores.into_iter().filter(|_| !share) {
             let sum = |(x, row): &(usize, usize)| {
                 let own = first[*row].backend == backend;
                 let each = parts.iter().map(|rows| rows[*row].values[*x]);
@@ -318,7 +327,6 @@ impl Drawing<'_> {
                 chart.series.push(part);
             }
         }
-        chart.x_label = format!("{}, by who does it", label::axis(&panel.x));
     }
 }
 
@@ -366,6 +374,8 @@ enum Unit {
     Micro,
     /// How much above the core, relative to it.
     Excess,
+    /// Percent of all parts of a stack together.
+    Share,
 }
 
 impl Unit {
@@ -374,6 +384,8 @@ impl Unit {
             Unit::Micro
         } else if y_label.contains("(DSA − core) / core") {
             Unit::Excess
+        } else if y_label.starts_with("Share (%)") {
+            Unit::Share
         } else {
             Unit::Plain
         }
@@ -381,7 +393,7 @@ impl Unit {
 
     fn apply(self, value: f64) -> f64 {
         match self {
-            Unit::Plain => value,
+            Unit::Plain | Unit::Share => value,
             Unit::Micro => value / 1000.0,
             Unit::Excess => value - 1.0,
         }
@@ -407,7 +419,7 @@ impl Hues {
             names.iter().filter(|n| values(n).len() > 1).count() == 1 && numbers(name)
         };
         let name = first
-            .filter(|name| !(places && beside_core) && !alone(name))
+            .filter(|name| !(alone(name) || places && beside_core))
             .cloned();
         let values = name.as_ref().map(values).unwrap_or_default();
         Hues {

@@ -107,6 +107,14 @@ pub struct Summary {
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, FiguresError> {
     let experiments = catalog::select(request.protocol, &request.only, &request.set)?;
     let (platform, profile) = (&request.platform, &request.profile);
+    // What is wrong with the profile itself is said before what a point asks of it.
+    if profile
+        .devices()?
+        .iter()
+        .all(|device| device.work_queues.is_empty())
+    {
+        return Err(FiguresError::NoWorkQueue);
+    }
     let tasks = tasks(&experiments, platform, profile, request.measure_cpu)?;
     let model = Model {
         platform: platform.clone().into(),

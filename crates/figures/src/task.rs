@@ -7,7 +7,7 @@ use dray_platform::{Distance, PlatformFile};
 
 use crate::FiguresError;
 use crate::measured;
-use crate::workload::{What, Workload};
+use crate::workload::{Op, What, Workload};
 
 /// Who executes a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,7 +116,13 @@ pub(crate) fn tasks(
                     _ => point.with("kind", "software"),
                 };
                 let workload = Workload::from_point(&run).map_err(named)?;
-                if backend == Backend::Measured && !measured::can(&workload) {
+                let possible = match backend {
+                    Backend::Model => true,
+                    // There is no software that does nothing as a NOOP does.
+                    Backend::Cpu => workload.op != Op::Noop,
+                    Backend::Measured => measured::can(&workload),
+                };
+                if !possible {
                     continue;
                 }
                 admit(&workload, platform, profile).map_err(named)?;

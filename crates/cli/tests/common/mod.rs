@@ -1,0 +1,30 @@
+//! Runs the command in a directory of its own.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A directory to run in; it is removed at the end.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir().expect("the system has room for temporary files")
+}
+
+/// `dray` with these arguments, apart by spaces, in `dir`.
+pub(crate) fn dray(dir: &Path, arguments: &str) -> Command {
+    let mut command = Command::cargo_bin("dray").expect("cargo builds it for its tests");
+    command.current_dir(dir).args(arguments.split_whitespace());
+    command
+}
+
+/// What it wrote to stdout; it must have succeeded.
+#[allow(dead_code, reason = "not every file of tests needs it")]
+pub(crate) fn output(dir: &Path, arguments: &str) -> String {
+    let output = dray(dir, arguments)
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    String::from_utf8(output).expect("it writes text")
+}
