@@ -1,8 +1,17 @@
-//! Fits the platform's parameters to all published tables and prints what changed.
+//! Fits the platform's parameters to all published tables and prints what changed; with `--keep`
+//! also writes the evidence that the report shows, which takes minutes.
 //!
-//! `cargo run --release -p dray-figures --example calibrate`
+//! `cargo run --release -p dray-figures --example calibrate [-- --keep]`
 
-use dray_figures::{FiguresError, check, fit, influences, leave_out, reference_tables};
+use std::path::Path;
+
+use dray_experiment::write_atomic;
+use dray_figures::{Evidence, FiguresError, check, fit, influences, reference_tables};
+
+const EVIDENCE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../platforms/spr-2s.evidence.json"
+);
 
 fn main() -> Result<(), FiguresError> {
     let platform = dray_platform::builtin("spr-2s")?;
@@ -39,16 +48,10 @@ fn main() -> Result<(), FiguresError> {
         );
     }
     println!("fit after {:?}", started.elapsed());
-    if std::env::args().any(|a| a == "--leave-out") {
-        for left in leave_out(&platform, &tables, &|_| {})? {
-            println!(
-                "{:24} left out: median {:5.1} worst {:5.1} missed {}",
-                left.table.id,
-                left.table.median(),
-                left.table.worst(),
-                left.table.missed().len()
-            );
-        }
+    if std::env::args().any(|a| a == "--keep") {
+        let evidence = Evidence::work_out(&platform, &|table| eprintln!("left out {table}"))?;
+        let text = serde_json::to_string_pretty(&evidence).expect("names and finite numbers");
+        write_atomic(Path::new(EVIDENCE), format!("{text}\n").as_bytes())?;
     }
     Ok(())
 }

@@ -8,18 +8,23 @@
 use dray_experiment::ReferenceTable;
 use dray_platform::{PlatformFile, Unit};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::FiguresError;
-use crate::check::{CheckedTable, check};
+use crate::check::{CheckedTable, check, check_table};
+use crate::model::Window;
 
 /// Rounds of the descent; each tries a smaller step for each parameter.
-const ROUNDS: [f64; 6] = [0.25, 0.125, 0.125, 0.06, 0.03, 0.03];
+const ROUNDS: [f64; 5] = [0.25, 0.125, 0.125, 0.06, 0.03];
+
+/// Points of a table that a fit looks at, at most: neighbours say nearly the same.
+const POINTS: usize = 16;
 
 /// A change in a model value that counts as an influence, in percent of the value.
 const INFLUENCE_PERCENT: f64 = 0.5;
 
 /// Which tables a parameter has an influence on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Influence {
     /// Parameter.
     pub parameter: String,
@@ -54,11 +59,23 @@ pub fn influences(
         .into_par_iter()
         .map(|(parameter, range)| {
             let [low, high] = range;
-            let at_low = check(&platform.with(&parameter, low)?, tables)?;
-            let at_high = check(&platform.with(&parameter, high)?, tables)?;
-            let touched = at_low.iter().zip(&at_high).filter(|(a, b)| differ(a, b));
-            let tables = touched.map(|(a, _)| a.id.clone()).collect();
-            Ok(Influence { parameter, tables })
+            let (at_low, at_high) = (
+                platform.with(&parameter, low)?,
+                platform.with(&parameter, high)?,
+            );
+            let mut touched = Vec::new();
+            for table in tables {
+                let table = thinned(table);
+                let low = check_table(&at_low, &table, Window::Short)?;
+                let high = check_table(&at_high, &table, Window::Short)?;
+                if differ(&low, &high) {
+                    touched.push(table.id);
+                }
+            }
+            Ok(Influence {
+                parameter,
+                tables: touched,
+            })
         })
         .collect()
 }
@@ -81,7 +98,7 @@ pub fn fit(
     let kept: Vec<ReferenceTable> = tables
         .iter()
         .filter(|t| t.target.is_some() && Some(t.id.as_str()) != without)
-        .cloned()
+        .map(thinned)
         .collect();
     let free: Vec<(usize, &str, Vec<usize>)> = platform
         .list()
@@ -106,7 +123,10 @@ pub fn fit(
         let [low, high] = parameter.range;
         machine = machine.with(name, rounded(parameter.unit, (low + high) / 2.0))?;
     }
-    let mut losses: Vec<f64> = check(&machine, &kept)?.iter().map(loss).collect();
+    let mut losses = Vec::with_capacity(kept.len());
+    for table in &kept {
+        losses.push(loss(&check_table(&machine, table, Window::Short)?));
+    }
     for step in ROUNDS {
         for (position, name, touches) in &free {
             if touches.is_empty() {
@@ -118,15 +138,17 @@ pub fn fit(
                 Unit::Count => ((high - low) * step).max(1.0),
                 _ => (high - low) * step,
             };
-            let affected: Vec<ReferenceTable> = touches.iter().map(|i| kept[*i].clone()).collect();
             let before: f64 = touches.iter().map(|i| losses[*i]).sum();
             let tried: Result<Vec<_>, FiguresError> = [-stride, stride]
-                .into_par_iter()
+                .into_iter()
                 .map(|change| {
                     let value = (parameter.value + change).clamp(low, high);
                     let candidate = machine.with(name, rounded(parameter.unit, value))?;
-                    let found: Vec<f64> = check(&candidate, &affected)?.iter().map(loss).collect();
-                    Ok((candidate, found))
+                    let found: Result<Vec<f64>, FiguresError> = touches
+                        .iter()
+                        .map(|i| Ok(loss(&check_table(&candidate, &kept[*i], Window::Short)?)))
+                        .collect();
+                    Ok((candidate, found?))
                 })
                 .collect();
             let mut best = before;
@@ -152,6 +174,7 @@ pub fn fit(
 pub fn leave_out(
     platform: &PlatformFile,
     tables: &[ReferenceTable],
+    influences: &[Influence],
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<LeftOut>, FiguresError> {
     let targeted: Vec<ReferenceTable> = tables
@@ -159,11 +182,10 @@ pub fn leave_out(
         .filter(|t| t.target.is_some())
         .cloned()
         .collect();
-    let influences = influences(platform, &targeted)?;
     targeted
         .par_iter()
         .map(|table| {
-            let machine = fit(platform, &targeted, &influences, Some(&table.id))?;
+            let machine = fit(platform, &targeted, influences, Some(&table.id))?;
             let mut checked = check(&machine, std::slice::from_ref(table))?;
             done(&table.id);
             let changed = machine.list().iter().zip(platform.list());
@@ -176,6 +198,19 @@ pub fn leave_out(
             })
         })
         .collect()
+}
+
+/// The table with few enough of the points that count.
+fn thinned(table: &ReferenceTable) -> ReferenceTable {
+    let mut table = table.clone();
+    table.points.retain(|point| point.checked);
+    let step = table.points.len().div_ceil(POINTS).max(1);
+    let mut index = 0;
+    table.points.retain(|_| {
+        index += 1;
+        index % step == 0
+    });
+    table
 }
 
 /// Mean square of the errors that count, in units of the target; outliers that no parameter can

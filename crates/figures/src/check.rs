@@ -8,6 +8,7 @@ use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
+use crate::model::Window;
 use crate::{FiguresError, Metrics, Model, Workload};
 
 macro_rules! tables {
@@ -133,13 +134,15 @@ pub fn check(
 ) -> Result<Vec<CheckedTable>, FiguresError> {
     tables
         .par_iter()
-        .map(|t| check_table(platform, t))
+        .map(|t| check_table(platform, t, Window::Full))
         .collect()
 }
 
-fn check_table(
+/// Runs every point of one table, on this thread.
+pub(crate) fn check_table(
     platform: &PlatformFile,
     table: &ReferenceTable,
+    window: Window,
 ) -> Result<CheckedTable, FiguresError> {
     let mut machine = platform.clone();
     let mut overrides = Vec::new();
@@ -162,7 +165,7 @@ fn check_table(
         let point = Point::new(published.parameters.clone());
         let own = Point::new(published.own.clone());
         let value = Workload::from_point(&point)
-            .and_then(|workload| model.run(&workload))
+            .and_then(|workload| model.run_for(&workload, window))
             .map_err(|source| FiguresError::Point {
                 experiment: table.id.clone(),
                 point: own.to_string(),

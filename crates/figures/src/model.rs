@@ -25,6 +25,29 @@ pub struct Model {
     pub payload: Payload,
 }
 
+/// How long a stream runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Window {
+    /// Until nothing changes any more.
+    Full,
+    /// As short as a fit that runs thousands of points can bear.
+    Short,
+}
+
+impl Window {
+    /// Operations that do not count, and that do.
+    fn operations(self, slots: u64, batch: u64) -> (u64, u64) {
+        // The first fillings of the queue do not count: a core that was held up by its own burst
+        // sees many completions at once, and the window must not begin there.
+        match (self, slots) {
+            (_, 1) => (2, 8),
+            (Window::Full, n) if n <= 1024 => (8 * n, (16 * n).max(1024)),
+            (Window::Full, n) => (2 * n, 2 * n),
+            (Window::Short, n) => (2 * n + 2 * batch, (8 * batch).max(256)),
+        }
+    }
+}
+
 /// Payload bytes are checked on at most this much memory for each buffer ring.
 const BACKED_BYTES: u64 = 16 << 20;
 
@@ -35,6 +58,11 @@ impl Model {
     /// A configuration that the device cannot take, a point that the profile cannot run (with the
     /// limit and the fix), a result that is not what the operations should have made.
     pub fn run(&self, w: &Workload) -> Result<Metrics, FiguresError> {
+        self.run_for(w, Window::Full)
+    }
+
+    /// Runs one point for as long as `window` says.
+    pub(crate) fn run_for(&self, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
         let profile = self.profile_for(w)?;
         let mut configs = profile.devices()?;
         for config in &mut configs {
@@ -119,13 +147,7 @@ impl Model {
                 Ok(Metrics::single("fault_page_ns", per_page))
             }
             What::Offload | What::Software => {
-                // The first fillings of the queue do not count: a core that was held up by its own
-                // burst sees many completions at once, and the window must not begin there.
-                let (warm_up, count) = match slots as u64 {
-                    1 => (2, 8),
-                    n if n <= 1024 => (8 * n, (16 * n).max(1024)),
-                    n => (2 * n, 2 * n),
-                };
+                let (warm_up, count) = window.operations(slots as u64, batch.into());
                 let mut stream = [Stream::new(*w, buffers, slots, warm_up, count)];
                 world.run(&mut stream)?;
                 let measured = stream[0].measured();

@@ -1,0 +1,130 @@
+//! How much of the model's agreement is mechanism and how much is fit, worked out beforehand.
+//!
+//! Fitting the parameters anew for each table takes minutes, so a platform's results are kept
+//! beside its file, with a fingerprint of the parameters and of the published tables: evidence for
+//! other numbers is not shown.
+
+use dray_experiment::ReferenceTable;
+use dray_platform::PlatformFile;
+use serde::{Deserialize, Serialize};
+
+use crate::check::CheckedTable;
+use crate::{FiguresError, Influence, influences, leave_out, reference_tables};
+
+const KEPT: &[&str] = &[include_str!("../../../platforms/spr-2s.evidence.json")];
+
+/// A table's error when the fit had not seen it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutError {
+    /// Table.
+    pub table: String,
+    /// Median error of the points that count, in the table's unit of errors.
+    pub median: f64,
+    /// Worst error of the points that count.
+    pub worst: f64,
+    /// Points that miss the table's target.
+    pub missed: usize,
+}
+
+/// What is known of a platform's fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Parameters and tables that it was worked out for.
+    pub fingerprint: String,
+    /// Tables that each parameter has an influence on.
+    pub influences: Vec<Influence>,
+    /// Errors of the tables when left out.
+    pub left_out: Vec<LeftOutError>,
+}
+
+impl Evidence {
+    /// Works it out, which takes minutes. `done` hears of each table.
+    ///
+    /// # Errors
+    /// A point that cannot run.
+    pub fn work_out(
+        platform: &PlatformFile,
+        done: &(dyn Fn(&str) + Sync),
+    ) -> Result<Evidence, FiguresError> {
+        let mut tables = reference_tables()?;
+        let fingerprint = fingerprint(platform, &tables);
+        tables.retain(|table| table.target.is_some());
+        let influences = influences(platform, &tables)?;
+        let left_out = leave_out(platform, &tables, &influences, done)?;
+        Ok(Evidence {
+            fingerprint,
+            influences,
+            left_out: left_out.iter().map(|left| summary(&left.table)).collect(),
+        })
+    }
+
+    /// What is kept for a platform, if it was worked out for the same parameters and tables.
+    ///
+    /// # Errors
+    /// A published table that is not well-formed.
+    pub fn kept(platform: &PlatformFile) -> Result<Option<Evidence>, FiguresError> {
+        let wanted = fingerprint(platform, &reference_tables()?);
+        let kept = KEPT
+            .iter()
+            .filter_map(|text| serde_json::from_str::<Evidence>(text).ok());
+        Ok(kept
+            .into_iter()
+            .find(|evidence| evidence.fingerprint == wanted))
+    }
+
+    /// Parameters that have an influence on one table only, with that table.
+    pub fn of_one_table(&self) -> Vec<(&str, &str)> {
+        let single = self.influences.iter().filter(|i| i.tables.len() == 1);
+        single
+            .map(|i| (i.parameter.as_str(), i.tables[0].as_str()))
+            .collect()
+    }
+}
+
+fn summary(table: &CheckedTable) -> LeftOutError {
+    LeftOutError {
+        table: table.id.clone(),
+        median: table.median(),
+        worst: table.worst(),
+        missed: table.missed().len(),
+    }
+}
+
+/// FNV-1a over all parameter values and all published numbers.
+fn fingerprint(platform: &PlatformFile, tables: &[ReferenceTable]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut take = |text: &str| {
+        for byte in text.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    };
+    for parameter in platform.list() {
+        take(&format!("{}={};", parameter.name, parameter.value));
+        take(&format!("{:?};", parameter.range));
+    }
+    for table in tables {
+        take(&format!("{}:{:?};", table.id, table.target));
+        for point in &table.points {
+            take(&format!("{:?}={};", point.parameters, point.value));
+        }
+    }
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_evidence_kept_is_for_the_platform_and_the_tables_as_they_are() {
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let kept = Evidence::kept(&platform).unwrap();
+        assert!(
+            kept.is_some(),
+            "parameters or published tables changed: run \
+             `cargo run --release -p dray-figures --example calibrate -- --keep`"
+        );
+        let other = platform.with("dispatch", 79.5).unwrap();
+        assert_eq!(Evidence::kept(&other).unwrap(), None);
+    }
+}
