@@ -73,3 +73,21 @@ pub(crate) fn world(
     };
     World::new(platform, devices, options).expect("devices that can be enabled")
 }
+
+/// The frozen machine with other values, beyond what is physically possible if need be.
+pub(crate) fn frozen_with(values: &[(&str, f64)]) -> Arc<PlatformFile> {
+    let mut text = String::new();
+    for line in include_str!("frozen.toml").lines() {
+        let name = line.split(" = ").next();
+        match values.iter().find(|(changed, _)| Some(*changed) == name) {
+            Some((name, value)) => {
+                let unit = line.split('"').nth(1).expect("a unit");
+                text += &format!(
+                    "{name} = {{ value = {value}, unit = \"{unit}\", range = [{value}, {value}], source = \"a test\" }}\n"
+                );
+            }
+            None => text += &format!("{line}\n"),
+        }
+    }
+    Arc::new(PlatformFile::parse(&text, "frozen.toml").expect("a whole platform"))
+}

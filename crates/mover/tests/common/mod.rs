@@ -4,4 +4,5 @@
 pub(crate) mod busy;
 pub(crate) mod ground;
 pub(crate) mod machine;
+pub(crate) mod once;
 pub(crate) mod script;
