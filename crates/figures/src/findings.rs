@@ -260,17 +260,14 @@ fn places(figure: &Figure) -> Vec<Option<String>> {
         let (least, name) = found.iter().min_by(|a, b| a.0.total_cmp(&b.0))?.clone();
         Some((1.0 - least / home, name))
     };
+    let at = |(loss, name): (f64, String), size: u64| match loss < 0.0005 {
+        true => format!("nothing at {}", size_text(size)),
+        false => format!("up to {} ({name}) at {}", percent(loss), size_text(size)),
+    };
     let part = |backend| {
         let (small, large) = (worst(backend, *first)?, worst(backend, *last)?);
-        Some(format!(
-            "loses up to {} ({}) at {} and {} ({}) at {}",
-            percent(small.0),
-            small.1,
-            size_text(*first),
-            percent(large.0),
-            large.1,
-            size_text(*last)
-        ))
+        let (small, large) = (at(small, *first), at(large, *last));
+        Some(format!("loses {small} and {large}"))
     };
     vec![part(Backend::Model).map(|device| {
         let core = part(Backend::Cpu).map(|core| format!("; one core {core}"));
