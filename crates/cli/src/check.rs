@@ -22,7 +22,8 @@ pub(crate) fn run(
     let left_out = match leave_out {
         true => {
             let bar = Bar::tables(checked.iter().filter(|t| t.target.is_some()).count());
-            let left = dray_figures::leave_out(platform, &tables, &|_| bar.done());
+            let influences = dray_figures::influences(platform, &tables)?;
+            let left = dray_figures::leave_out(platform, &tables, &influences, &|_| bar.done());
             bar.clear();
             left?
         }

@@ -3,7 +3,7 @@
 use dray_report::{Cell, Column, RowClass, Table};
 use serde::Serialize;
 
-use crate::{CheckedPoint, CheckedTable, LeftOut};
+use crate::{CheckedPoint, CheckedTable, Evidence, LeftOut, missing_mechanism};
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -160,8 +160,34 @@ pub fn check_csv(tables: &[CheckedTable]) -> String {
     String::from_utf8(bytes).expect("all cells were text")
 }
 
-/// One row for each published table.
-pub(crate) fn overview(tables: &[CheckedTable]) -> Table {
+/// Median and worst error of a table that the fit had not seen.
+fn left_out(evidence: Option<&Evidence>, table: &CheckedTable, unit: &str) -> Cell {
+    let found = evidence.and_then(|e| e.left_out.iter().find(|left| left.table == table.id));
+    found.map_or(Cell::Empty, |left| {
+        Cell::text(format!("{:.1}{unit}, {:.1}{unit}", left.median, left.worst))
+    })
+}
+
+/// Each point that misses its target, with the mechanism that is believed to be missing.
+pub(crate) fn misses(tables: &[CheckedTable]) -> Vec<String> {
+    let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
+    for table in tables {
+        for point in table.missed() {
+            let why = format!("{}: {}", table.id, missing_mechanism(&table.id, point));
+            match sentences.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, points)) => points.push(point.label.clone()),
+                None => sentences.push((why, vec![point.label.clone()])),
+            }
+        }
+    }
+    let list = sentences.into_iter();
+    list.map(|(why, points)| format!("{why} ({}).", points.join("; ")))
+        .collect()
+}
+
+/// One row for each published table; with what is known of its error when it was left out of the
+/// fit.
+pub(crate) fn overview(tables: &[CheckedTable], evidence: Option<&Evidence>) -> Table {
     let mut overview = Table::new(
         "The model beside every published table",
         vec![
@@ -170,6 +196,7 @@ pub(crate) fn overview(tables: &[CheckedTable]) -> Table {
             Column::number("Points", ""),
             Column::number("Median error", ""),
             Column::number("Worst error", ""),
+            Column::text("Left out: median, worst"),
             Column::text("Target"),
             Column::text("Points that miss it"),
         ],
@@ -211,6 +238,7 @@ pub(crate) fn overview(tables: &[CheckedTable]) -> Table {
                 Cell::number(counted as f64, 0),
                 error(t.median()),
                 error(t.worst()),
+                left_out(evidence, t, &unit),
                 t.target
                     .map_or(Cell::text("none"), |x| Cell::text(format!("{x}{unit}"))),
                 listed,

@@ -2,11 +2,11 @@
 
 use dray_report::{Cell, Chart, Column, Report, Section, Table};
 
-use crate::accuracy::{beside, overview};
+use crate::accuracy::{beside, misses, overview};
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::run::{Figure, GENERATOR, Request, Summary};
-use crate::{CheckedTable, FiguresError, Protocol, findings, reference_tables};
+use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, reference_tables};
 
 /// The report and all of its charts.
 ///
@@ -276,14 +276,37 @@ fn accuracy(request: &Request, checked: &[CheckedTable]) -> Section {
             list.join(", ")
         ));
     }
+    let missed = misses(checked);
+    if !missed.is_empty() {
+        notes.push(
+            "Where a target is missed, this is the mechanism believed to be missing:".to_owned(),
+        );
+        notes.extend(missed);
+    }
+    // Kept tables are well-formed: the check has just read them.
+    let evidence = Evidence::kept(&request.platform).ok().flatten();
+    notes.push(match &evidence {
+        Some(evidence) => {
+            let single: Vec<String> = evidence
+                .of_one_table()
+                .iter()
+                .map(|(parameter, table)| format!("{parameter} ({table})"))
+                .collect();
+            format!(
+                "Left out: the parameters were fitted anew, from the middle of their ranges, to all tables but this one, which was then predicted. Parameters that only one of the tables can tell anything about stay in the middle of their range when it is left out: {}. All others are shared by at least two tables, or by none.",
+                single.join(", ")
+            )
+        }
+        None => "Errors of left-out tables are kept for the built-in platform as it is, not for this one; dray figures --check --leave-out works them out.".to_owned(),
+    });
     Section {
         id: "accuracy".to_owned(),
         title: "Model error".to_owned(),
         intro: vec![
-            "Every published number that is known as text, beside what the model says for its configuration. One set of physical parameters stands against all tables; no table is read when a figure is computed."
+            "Every published number that is known as text, beside what the model says for its configuration. One set of physical parameters stands against all tables. It was fitted to them within the parameters' ranges; no table is read when a figure is computed."
                 .to_owned(),
         ],
-        tables: vec![overview(checked)],
+        tables: vec![overview(checked, evidence.as_ref())],
         notes,
         ..Section::default()
     }
