@@ -1,9 +1,11 @@
-//! Several cores and several devices: what they share, and that nobody is left out.
+//! Several cores and several devices: what they share, that nobody is left out, and what does not
+//! fit.
 
 mod common;
 
 use common::busy::Busy;
-use common::machine::{frozen, frozen_with, one_queue, world};
+use common::machine::{device, frozen, frozen_with, one_queue, queue, world};
+use common::once::Once;
 use dray::Operation;
 use dray::model::{ChannelOptions, World};
 use dray_clock::Time;
@@ -118,4 +120,38 @@ fn cores_with_and_without_a_queue_run_side_by_side() {
     let mut bytes = [0; 4097];
     world.memory.read(base, &mut bytes);
     assert!(bytes[..4096].iter().all(|b| *b == 0xff) && bytes[4096] == 0);
+}
+
+#[test]
+fn a_burst_that_does_not_fit_loses_exactly_the_rest_and_is_reported() {
+    let platform = frozen();
+    let place = Place {
+        node: NodeId(0),
+        cache: Cache::Memory,
+    };
+    let fetched = platform.parameters().engine_fetch_ahead + 1;
+    for (size, burst) in [(1, 12), (4, 12), (16, 40)] {
+        let config = device(1, vec![queue(0, WorkQueueMode::Dedicated, size)]);
+        let mut world = world(platform.clone(), vec![config], Payload::Skipped);
+        let region = world.memory.allocate(4 << 20, place, false);
+        let base = world.memory.region(region).base;
+        let options = ChannelOptions {
+            depth: burst,
+            ..ChannelOptions::default()
+        };
+        let channel = world.open(options).expect("a queue");
+        // Each holds the engine up for longer than the whole burst takes to arrive.
+        let copy = Operation::memmove(base, base + (2 << 20), 2 << 20);
+        let mut applications = [Once::new(vec![copy; burst as usize])];
+        let stalled = world.run(&mut applications).expect_err("some are lost");
+        let accepted = u64::from(size) + fetched;
+        let lost = u64::from(burst) - accepted;
+        assert_eq!((stalled.waiting, stalled.lost), (1, lost));
+        assert_eq!(applications[0].seen.len() as u64, accepted);
+        let counters = world.channel(channel).counters();
+        assert_eq!(
+            (counters.submitted, counters.lost),
+            (u64::from(burst), lost)
+        );
+    }
 }

@@ -255,36 +255,6 @@ fn a_failure_stops_at_the_fence_and_the_batch_says_so() {
 }
 
 #[test]
-fn a_burst_that_does_not_fit_loses_exactly_the_rest_and_is_reported() {
-    let platform = frozen();
-    let fetched = platform.parameters().engine_fetch_ahead + 1;
-    for (size, burst) in [(1, 12), (4, 12), (16, 40)] {
-        let config = common::machine::device(1, vec![common::machine::queue(0, Dedicated, size)]);
-        let mut world = world(&platform, config);
-        let region = world.memory.allocate(4 << 20, PLACE, false);
-        let base = world.memory.region(region).base;
-        let options = ChannelOptions {
-            depth: burst,
-            ..ChannelOptions::default()
-        };
-        let channel = world.open(options).expect("a queue");
-        // Each holds the engine up for longer than the whole burst takes to arrive.
-        let copy = Operation::memmove(base, base + (2 << 20), 2 << 20);
-        let mut applications = [Once::new(vec![copy; burst as usize])];
-        let stalled = world.run(&mut applications).expect_err("some are lost");
-        let accepted = u64::from(size) + fetched;
-        let lost = u64::from(burst) - accepted;
-        assert_eq!((stalled.waiting, stalled.lost), (1, lost));
-        assert_eq!(applications[0].seen.len() as u64, accepted);
-        let counters = world.channel(channel).counters();
-        assert_eq!(
-            (counters.submitted, counters.lost),
-            (u64::from(burst), lost)
-        );
-    }
-}
-
-#[test]
 fn following_shared_bandwidth_changes_nothing_for_one_engine() {
     for (mode, batch, size) in [
         (Dedicated, 1, 64),

@@ -7,7 +7,7 @@ use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use super::cost::Costs;
 use super::engine::{Current, Ending, EngineAt, EngineRun, Job};
-use super::memory::{DeviceView, Memory, list_at};
+use super::memory::{DeviceView, Memory, list_at, record_at};
 use super::world::{Event, World};
 
 impl World {
@@ -120,10 +120,19 @@ impl World {
             return;
         };
         let effects = &mut self.effects;
-        match list_at(address).and_then(|(c, first)| {
-            let ring = &self.channels.get(c.index())?.descriptors;
-            ring.get(first as usize..first as usize + count as usize)
-        }) {
+        // Only a batch that its channel has made has its list in the channel's ring. One that came
+        // as an operation names an address like any other, and no list can be read there.
+        let made = run.device.descriptor(id).and_then(|d| {
+            let (channel, record) = record_at(d.completion_addr)?;
+            let channel = self.channels.get(channel.index())?;
+            (record as usize >= channel.slots()).then_some(channel)
+        });
+        match made
+            .zip(list_at(address))
+            .and_then(|(channel, (_, first))| {
+                let first = first as usize;
+                channel.descriptors.get(first..first + count as usize)
+            }) {
             Some(list) => {
                 self.list.clear();
                 self.list.extend_from_slice(list);

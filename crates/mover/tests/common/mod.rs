@@ -3,6 +3,7 @@
 
 pub(crate) mod busy;
 pub(crate) mod ground;
+pub(crate) mod line;
 pub(crate) mod machine;
 pub(crate) mod once;
 pub(crate) mod script;
