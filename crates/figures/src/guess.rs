@@ -43,6 +43,9 @@ pub(crate) fn behind(w: &Workload, platform: &PlatformFile) -> Vec<String> {
             WaitMode::Pause => names.push("pause"),
             WaitMode::Umwait => names.push("umwait_wake"),
         }
+        if w.portal_rotates {
+            names.push("portal_lines_in_flight");
+        }
         if w.cache == Cache::Llc {
             names.push("read_spread_llc");
         }

@@ -107,8 +107,10 @@ impl Model {
                 batch,
                 depth,
                 wait: w.wait,
+                portal_rotates: w.portal_rotates,
                 prepared: matches!(w.what, What::Burst | What::Overflow),
                 hot: w.hot,
+                non_temporal: w.op == Op::NtFill,
                 random: w.random,
                 ..ChannelOptions::default()
             })

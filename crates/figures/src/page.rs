@@ -218,7 +218,7 @@ fn notes(request: &Request, figure: &Figure) -> Vec<String> {
                 .to_owned(),
         ),
         (Protocol::Seed, _) => notes.push(
-            "The plotted values of the reproduction are not available as numbers. The script passes -c, which gives MOVDIR64B another portal address each time: the model here writes to one address, as the published bursts do, so that copies that are bound by submission are slower than there."
+            "The plotted values of the reproduction are not available as numbers. The script passes -c, which gives MOVDIR64B another portal address each time. How much that gains is not published; the model lets as many writes overlap as the parameter portal_lines_in_flight says, a guess."
                 .to_owned(),
         ),
     }

@@ -69,6 +69,11 @@ const PARAMETERS: &[Parameter] = &[
         help: "how the core waits for completions",
     },
     Parameter {
+        name: "portal",
+        kind: Kind::Choice(&["fixed", "rotating"]),
+        help: "MOVDIR64B to one line of the portal page, or to another line each time",
+    },
+    Parameter {
         name: "placement",
         kind: Kind::Choice(&["dram", "llc", "l1"]),
         help: "where the buffers are when they are read",
@@ -199,6 +204,8 @@ pub struct Workload {
     pub wq_size: Option<u16>,
     /// How the core waits.
     pub wait: WaitMode,
+    /// Each MOVDIR64B goes to another line of the portal page.
+    pub portal_rotates: bool,
     /// Where buffers are.
     pub cache: Cache,
     /// Software finds its buffers in its own caches.
@@ -259,7 +266,7 @@ impl Workload {
         let cache_control = match point.text("cache_control") {
             Some(stated) => stated == "true",
             // The two fills differ in just this: allocating against non-allocating writes.
-            None => op == Op::Fill && point.text("kind").is_none(),
+            None => op == Op::Fill && matches!(point.text("kind"), None | Some("software")),
         };
         Ok(Workload {
             what: match text("kind", "offload") {
@@ -286,6 +293,7 @@ impl Workload {
                 "umwait" => WaitMode::Umwait,
                 _ => WaitMode::Poll,
             },
+            portal_rotates: text("portal", "fixed") == "rotating",
             cache: match text("placement", "dram") {
                 "dram" => Cache::Memory,
                 _ => Cache::Llc,

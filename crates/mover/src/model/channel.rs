@@ -41,6 +41,8 @@ pub struct ChannelOptions {
     pub prepared: bool,
     /// Software finds its data in the core's own caches.
     pub hot: bool,
+    /// Software fills with non-temporal stores.
+    pub non_temporal: bool,
     /// Software cannot foresee its addresses.
     pub random: bool,
 }
@@ -56,6 +58,7 @@ impl Default for ChannelOptions {
             portal_rotates: false,
             prepared: false,
             hot: false,
+            non_temporal: false,
             random: false,
         }
     }

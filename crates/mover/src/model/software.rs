@@ -26,7 +26,7 @@ pub(super) fn run_unit(
             (Some(record), _) => record,
             (None, Ok(opcode)) => {
                 let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
-                let span = match software_op(opcode) {
+                let span = match software_op(opcode, channel.options.non_temporal) {
                     Some(op) => span(op, &d, &channel.options, platform, memory),
                     None => p.cpu_call,
                 };
@@ -63,9 +63,10 @@ fn span(
     p.software(op, bytes, &places[..count], options.hot, options.random)
 }
 
-fn software_op(opcode: Opcode) -> Option<SoftwareOp> {
+fn software_op(opcode: Opcode, non_temporal: bool) -> Option<SoftwareOp> {
     Some(match opcode {
         Opcode::Memmove => SoftwareOp::Copy,
+        Opcode::Fill if non_temporal => SoftwareOp::NtFill,
         Opcode::Fill => SoftwareOp::Fill,
         Opcode::Compare => SoftwareOp::Compare,
         Opcode::ComparePattern => SoftwareOp::ComparePattern,
