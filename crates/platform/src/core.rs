@@ -47,12 +47,14 @@ impl Core {
     }
 
     /// Executes for `span`.
+    #[inline]
     pub fn work(&mut self, span: Duration) {
         self.clock += span;
         self.busy += span;
     }
 
     /// An ordinary store: it waits in the store queue behind the MOVDIR64B before it.
+    #[inline]
     pub fn store(&mut self, parameters: &Parameters) {
         self.take_slot(parameters);
         if self.last_drained > self.clock {
@@ -61,6 +63,7 @@ impl Core {
     }
 
     /// A MOVDIR64B. `portal_rotates`: each one goes to another line of the portal page.
+    #[inline]
     pub fn movdir64b(&mut self, parameters: &Parameters, portal_rotates: bool) -> PostedWrite {
         self.take_slot(parameters);
         self.work(parameters.movdir64b_issue);
@@ -82,6 +85,7 @@ impl Core {
 
     /// Waits, from now on, for something that becomes visible at `visible`; the clock then stands
     /// where the core has seen it.
+    #[inline]
     pub fn wait(&mut self, visible: Time, mode: WaitMode, parameters: &Parameters) {
         let span = visible.since(self.clock);
         match mode {
@@ -96,6 +100,7 @@ impl Core {
     }
 
     /// Stores that have not left the queue, the one on its way included.
+    #[inline]
     pub fn stores_pending(&mut self) -> usize {
         while self
             .stores
@@ -108,6 +113,7 @@ impl Core {
     }
 
     /// Stalls until a slot of the store queue is free. A store holds its slot until it is accepted.
+    #[inline]
     fn take_slot(&mut self, parameters: &Parameters) {
         if self.stores_pending() as u64 >= parameters.core_store_queue
             && let Some(drained) = self.stores.pop_front()
@@ -118,6 +124,7 @@ impl Core {
 }
 
 /// Time until the first look at or after `span`, with a look every `period`.
+#[inline]
 fn looks(span: Duration, period: Duration) -> Duration {
     Duration(span.0.div_ceil(period.0.max(1)).max(1) * period.0)
 }

@@ -300,6 +300,7 @@ impl EnginePipe {
     /// Whether all pages of `transfer` and the completion record's are those that the engine
     /// translated last: one live translation for each operand and one for the completion address.
     /// The new ones take their place.
+    #[inline]
     pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
         let streams = transfer.reads.iter().chain(&transfer.writes);
         let mut hit = true;
@@ -315,6 +316,7 @@ impl EnginePipe {
     }
 
     /// When a slot for another descriptor is free, not before `now`.
+    #[inline]
     pub fn slot_free(&mut self, now: Time, p: &Parameters) -> Time {
         self.slots.retain(|end| *end > now);
         match (self.slots.len() as u64) < p.engine_in_flight {
@@ -324,6 +326,7 @@ impl EnginePipe {
     }
 
     /// The descriptor that started at `start` has had its last line's turn at `moved`.
+    #[inline]
     pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
         let moved = moved + s.stall;
         let [head, tail] = s.edges;

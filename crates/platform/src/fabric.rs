@@ -59,6 +59,7 @@ impl Demand {
     }
 
     /// Femtoseconds per line with no other flow about.
+    #[inline]
     pub fn alone_fs(&self) -> u64 {
         self.slowest_fs
     }
@@ -100,6 +101,7 @@ impl Fabric {
     }
 
     /// Starts `lines` lines in slot `id`, which must be free.
+    #[inline]
     pub fn start(&mut self, now: Time, id: FlowId, lines: u64, demand: Demand) {
         debug_assert!(self.flows[id].is_none(), "flow slot {id} is taken");
         self.settle(now);
@@ -115,11 +117,13 @@ impl Fabric {
     }
 
     /// The flow that ends first, and when. Ties go to the lowest slot.
+    #[inline]
     pub fn next_finish(&self) -> Option<(Time, FlowId)> {
         self.next
     }
 
     /// Ends the flow in slot `id`.
+    #[inline]
     pub fn finish(&mut self, now: Time, id: FlowId) {
         self.settle(now);
         self.flows[id] = None;
@@ -128,6 +132,7 @@ impl Fabric {
     }
 
     /// Books what every flow has moved since its rate was set.
+    #[inline]
     fn settle(&mut self, now: Time) {
         for id in &self.active {
             if let Some(flow) = &mut self.flows[*id] {
@@ -140,6 +145,7 @@ impl Fabric {
     }
 
     /// Shares all resources anew and finds out who ends first.
+    #[inline]
     fn share(&mut self, now: Time) {
         self.next = None;
         match self.active[..] {
@@ -159,6 +165,7 @@ impl Fabric {
     }
 
     /// Gives flow `id` a time per line (0: as if alone) and works out its end.
+    #[inline]
     fn set_rate(&mut self, id: FlowId, now: Time, fs: u64) {
         if let Some(flow) = &mut self.flows[id] {
             let fs = fs.max(flow.demand.slowest_fs);
@@ -168,6 +175,7 @@ impl Fabric {
         }
     }
 
+    #[inline]
     fn all_alike(&self) -> bool {
         let mut demands = self.active.iter().filter_map(|id| self.flows[*id].as_ref());
         let first = demands.next().map(|flow| flow.demand);
@@ -175,6 +183,7 @@ impl Fabric {
     }
 
     /// Several flows with the same demand: each gets an equal part of the tightest resource.
+    #[inline]
     fn share_evenly(&mut self, now: Time) {
         let count = self.active.len() as u64;
         for i in 0..self.active.len() {

@@ -187,6 +187,7 @@ impl PlatformFile {
     }
 
     /// All parameters as integers.
+    #[inline]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }

@@ -91,11 +91,13 @@ impl MemoryMap {
     }
 
     /// Node and cache of `addr`, if it is mapped.
+    #[inline]
     pub fn place(&self, addr: u64) -> Option<Place> {
         self.find(addr).map(|region| region.place)
     }
 
     /// Bytes from `addr` on, at most `len`, until the first hole or absent page.
+    #[inline]
     pub fn accessible(&self, addr: u64, len: u64) -> u64 {
         let Some(region) = self.find(addr) else {
             return 0;
@@ -139,6 +141,7 @@ impl MemoryMap {
         }
     }
 
+    #[inline]
     fn index(&self, addr: u64) -> Option<usize> {
         let after = self.regions.partition_point(|region| region.base <= addr);
         let index = after.checked_sub(1)?;
@@ -146,6 +149,7 @@ impl MemoryMap {
         (addr - region.base < region.len).then_some(index)
     }
 
+    #[inline]
     fn find(&self, addr: u64) -> Option<&Region> {
         self.index(addr).map(|i| &self.regions[i])
     }

@@ -43,6 +43,7 @@ const _: () = {
 
 impl CompletionRecord {
     /// A record that says `status` and nothing else.
+    #[inline]
     pub fn with_status(status: Status) -> Self {
         Self {
             status: status.0,
@@ -51,6 +52,7 @@ impl CompletionRecord {
     }
 
     /// The status byte with its names.
+    #[inline]
     pub const fn status(&self) -> Status {
         Status(self.status)
     }

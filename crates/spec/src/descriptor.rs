@@ -68,6 +68,7 @@ const EXPECTED_RESULT_MASK: usize = 16;
 /// Fields.
 impl Descriptor {
     /// The operation as written, known or not.
+    #[inline]
     pub const fn opcode_byte(&self) -> u8 {
         (self.flags_opcode >> 24) as u8
     }
@@ -77,11 +78,13 @@ impl Descriptor {
     /// # Errors
     ///
     /// [`UnknownOpcode`] with the byte, if the architecture has no such operation.
+    #[inline]
     pub fn opcode(&self) -> Result<Opcode, UnknownOpcode> {
         Opcode::try_from(self.opcode_byte())
     }
 
     /// The flags.
+    #[inline]
     pub const fn flags(&self) -> Flags {
         Flags::from_bits(self.flags_opcode)
     }
@@ -97,6 +100,7 @@ impl Descriptor {
     }
 
     /// Dualcast: second destination, bytes 40-47.
+    #[inline]
     pub fn destination2(&self) -> u64 {
         self.get_u64(DESTINATION2)
     }
@@ -151,12 +155,14 @@ impl Descriptor {
         self.get_u32(REGION_STRIDE)
     }
 
+    #[inline]
     fn get_u32(&self, at: usize) -> u32 {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(&self.operation[at..at + 4]);
         u32::from_le_bytes(bytes)
     }
 
+    #[inline]
     fn get_u64(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&self.operation[at..at + 8]);

@@ -75,41 +75,49 @@ impl Flags {
     const MASK: u32 = 0x00ff_ffff;
 
     /// Takes the low 24 bits; the rest belongs to other fields and is dropped.
+    #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & Self::MASK)
     }
 
     /// The bits, in 23:0.
+    #[inline]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
     /// Whether all flags of `other` are set.
+    #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Whether any flag of `other` is set.
+    #[inline]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
     /// Whether no flag is set.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// The flags of both.
+    #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The flags that both have.
+    #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// These flags without those of `other`.
+    #[inline]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

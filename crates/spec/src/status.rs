@@ -100,6 +100,7 @@ statuses! {
 
 impl Status {
     /// The code: bits 5:0.
+    #[inline]
     pub const fn code(self) -> u8 {
         self.0 & 0x3f
     }
@@ -117,6 +118,7 @@ impl Status {
     }
 
     /// Whether the operation ran to its end: code 01 or 02.
+    #[inline]
     pub const fn is_success(self) -> bool {
         matches!(self.code(), 0x01 | 0x02)
     }

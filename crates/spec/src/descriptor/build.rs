@@ -106,6 +106,7 @@ impl Descriptor {
 impl Descriptor {
     /// Asks for a completion record at `addr`, on success too.
     #[must_use]
+    #[inline]
     pub fn with_completion(mut self, addr: u64) -> Self {
         self.completion_addr = addr;
         self.with_flags(Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD)
@@ -113,6 +114,7 @@ impl Descriptor {
 
     /// Adds flags to those that are set.
     #[must_use]
+    #[inline]
     pub fn with_flags(mut self, flags: Flags) -> Self {
         self.flags_opcode |= flags.bits();
         self
