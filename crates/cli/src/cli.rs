@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{completions, figures, man};
+use crate::{bench, completions, figures, man};
 
 /// The workbench for hardware data movers, Intel DSA first.
 ///
@@ -28,6 +28,8 @@ Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted.";
 enum Command {
     /// Run every experiment of the published DSA characterisation and write one report.
     Figures(Box<figures::Args>),
+    /// Run benchmarks under Google Benchmark's flags and DML's case names.
+    Bench(Box<bench::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -38,6 +40,7 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Figures(args) => figures::run(&args),
+            Command::Bench(args) => bench::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -1,5 +1,6 @@
 //! The dray command.
 
+mod bench;
 mod check;
 mod cli;
 mod complain;

@@ -1,0 +1,303 @@
+//! A case: what is measured, and the name that says so.
+
+use std::fmt;
+
+use dray_experiment::parse_bytes;
+
+/// An operation, under the name that cases give it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// Copy; source and destination may overlap.
+    Move,
+    /// Copy.
+    Copy,
+    /// Fill with a pattern.
+    Fill,
+    /// Comparison of two buffers.
+    Compare,
+    /// Comparison with a pattern.
+    ComparePattern,
+    /// Copy to two destinations.
+    Dualcast,
+    /// CRC32C.
+    Crc,
+    /// Copy with CRC32C.
+    CopyCrc,
+    /// Does nothing.
+    Nop,
+}
+
+/// Every operation, in the order in which cases are listed.
+pub const OPS: &[(Op, &str)] = &[
+    (Op::Move, "move"),
+    (Op::Copy, "copy"),
+    (Op::Fill, "fill"),
+    (Op::Compare, "compare"),
+    (Op::ComparePattern, "compare_pattern"),
+    (Op::Dualcast, "dualcast"),
+    (Op::Crc, "crc"),
+    (Op::CopyCrc, "copy_crc"),
+    (Op::Nop, "nop"),
+];
+
+/// The interface that is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Api {
+    /// DML's low-level C interface.
+    C,
+    /// This project's library.
+    Rust,
+    /// The C library.
+    Glibc,
+}
+
+/// Who does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Path {
+    /// The device.
+    Dsa,
+    /// The core.
+    Cpu,
+}
+
+/// When the next operation is submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Exec {
+    /// All of a queue's operations, then wait for all of them.
+    Sync,
+    /// Each that ends is submitted again at once.
+    Async,
+}
+
+/// What the clock covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Timer {
+    /// Preparing descriptors too.
+    Full,
+    /// Submitting and waiting.
+    Proc,
+}
+
+/// Where a buffer is when an operation starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Location {
+    /// Nothing is done about it.
+    None,
+    /// The core's first-level cache.
+    L1,
+    /// The core's second-level cache.
+    L2,
+    /// The last-level cache.
+    Llc,
+    /// Memory.
+    Ram,
+}
+
+/// Location of the output, and whether the device writes to the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Output {
+    /// Where it is when an operation starts.
+    pub location: Location,
+    /// Writes go to the cache instead of memory.
+    pub cache_control: bool,
+}
+
+/// One case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Case {
+    /// Operation.
+    pub op: Op,
+    /// Interface.
+    pub api: Api,
+    /// Who does the work.
+    pub path: Path,
+    /// Submission.
+    pub exec: Exec,
+    /// Operations in flight, of all threads together; batches counted once.
+    pub qsize: u32,
+    /// Operations in a batch; 0: none.
+    pub bsize: u32,
+    /// Input.
+    pub in_mem: Location,
+    /// Output.
+    pub out_mem: Output,
+    /// What the clock covers.
+    pub timer: Timer,
+    /// Bytes of one operation.
+    pub size: u32,
+    /// Threads; stated by asynchronous cases only.
+    pub threads: u32,
+}
+
+impl Case {
+    /// Operations of one thread in flight, batches counted once.
+    pub fn queue_per_thread(&self) -> u32 {
+        (self.qsize / self.threads.max(1)).max(1)
+    }
+
+    /// Bytes that one iteration of one thread moves.
+    pub fn bytes_per_iteration(&self) -> u64 {
+        match self.op {
+            Op::Nop => 0,
+            _ => {
+                u64::from(self.queue_per_thread())
+                    * u64::from(self.bsize.max(1))
+                    * u64::from(self.size)
+            }
+        }
+    }
+
+    /// The name up to the threads: cases that differ in nothing else are a family.
+    pub fn family(&self) -> String {
+        let op = OPS.iter().find(|(op, _)| *op == self.op);
+        format!(
+            "{}/api:{}/path:{}/exec:{}/qsize:{}/bsize:{}/in_mem:{}/out_mem:{}/timer:{}/size:{}/real_time",
+            op.map_or("", |(_, name)| name),
+            match self.api {
+                Api::C => "c",
+                Api::Rust => "rust",
+                Api::Glibc => "glibc",
+            },
+            match self.path {
+                Path::Dsa => "dsa",
+                Path::Cpu => "cpu",
+            },
+            match self.exec {
+                Exec::Sync => "sync",
+                Exec::Async => "async",
+            },
+            self.qsize,
+            self.bsize,
+            self.in_mem,
+            self.out_mem,
+            match self.timer {
+                Timer::Full => "full",
+                Timer::Proc => "proc",
+            },
+            self.size,
+        )
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.family())?;
+        match self.exec {
+            Exec::Sync => Ok(()),
+            Exec::Async => write!(f, "/threads:{}", self.threads),
+        }
+    }
+}
+
+impl Location {
+    /// Reads a location. DML's help calls the first one `def`, its parser `none`.
+    pub fn parse(text: &str) -> Option<Location> {
+        Some(match text {
+            "none" | "def" => Location::None,
+            "l1" => Location::L1,
+            "l2" => Location::L2,
+            "llc" => Location::Llc,
+            "ram" => Location::Ram,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Location::None => "none",
+            Location::L1 => "l1",
+            Location::L2 => "l2",
+            Location::Llc => "llc",
+            Location::Ram => "ram",
+        })
+    }
+}
+
+impl Output {
+    /// Reads an output: a location, after `cc_` if the device writes to the cache.
+    pub fn parse(text: &str) -> Option<Output> {
+        let (cache_control, rest) = match text.strip_prefix("cc_") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let location = Location::parse(rest)?;
+        Some(Output {
+            location,
+            cache_control,
+        })
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = if self.cache_control { "cc_" } else { "" };
+        write!(f, "{prefix}{}", self.location)
+    }
+}
+
+/// Reads a block size: bytes, or with K or M.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_block_size(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    match u32::try_from(bytes) {
+        Ok(0) => Err("an operation has at least 1 byte".to_owned()),
+        Ok(bytes) if bytes <= 1 << 31 => Ok(bytes),
+        _ => Err("the largest transfer of any device is 2 GiB".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) const SEED: Case = Case {
+        op: Op::Move,
+        api: Api::C,
+        path: Path::Dsa,
+        exec: Exec::Async,
+        qsize: 16,
+        bsize: 0,
+        in_mem: Location::Llc,
+        out_mem: Output {
+            location: Location::Llc,
+            cache_control: true,
+        },
+        timer: Timer::Full,
+        size: 1 << 20,
+        threads: 4,
+    };
+
+    #[test]
+    fn names_are_those_of_dml() {
+        assert_eq!(
+            SEED.to_string(),
+            "move/api:c/path:dsa/exec:async/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:full/size:1048576/real_time/threads:4"
+        );
+        let sync = Case {
+            exec: Exec::Sync,
+            threads: 1,
+            ..SEED
+        };
+        assert!(sync.to_string().ends_with("/size:1048576/real_time"));
+    }
+
+    #[test]
+    fn an_iteration_is_one_threads_share_of_the_queue() {
+        assert_eq!(SEED.queue_per_thread(), 4);
+        assert_eq!(SEED.bytes_per_iteration(), 4 << 20);
+        let batches = Case { bsize: 8, ..SEED };
+        assert_eq!(batches.bytes_per_iteration(), 32 << 20);
+    }
+
+    #[test]
+    fn sizes_have_limits_and_units() {
+        assert_eq!(parse_block_size("4K"), Ok(4096));
+        for bad in ["0", "4q", "3G", "", "-1"] {
+            assert!(parse_block_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What can go wrong.
+
+use dray::model::Stalled;
+use dray_device::ConfigError;
+use dray_idxd::ProfileError;
+use dray_platform::PlatformError;
+use thiserror::Error;
+
+/// What can go wrong when cases are chosen or run.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// A filter that is no regular expression.
+    #[error("--benchmark_filter={pattern}: {source}")]
+    Filter {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        source: regex::Error,
+    },
+    /// A filter that no case matches.
+    #[error("--benchmark_filter={pattern} matches none of {cases} cases")]
+    NoMatch {
+        /// What was given.
+        pattern: String,
+        /// How many there are.
+        cases: usize,
+        /// What would match something.
+        hint: String,
+    },
+    /// A value that a flag does not take.
+    #[error("{flag}: {reason}")]
+    Value {
+        /// Flag and value as given.
+        flag: String,
+        /// What is wrong.
+        reason: String,
+        /// What to give instead.
+        hint: String,
+    },
+    /// More than the configuration allows.
+    #[error("{what} {value} is above the work queue's {field} of {limit}")]
+    Limit {
+        /// What was asked for, as the user knows it.
+        what: &'static str,
+        /// How much.
+        value: u64,
+        /// How much there is.
+        limit: u64,
+        /// Attribute of the work queue.
+        field: &'static str,
+    },
+    /// The profile cannot be read or used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The platform cannot be read.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    /// The device does not take its configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No work queue that a case can use.
+    #[error("the profile has no work queue{}", match .node { Some(n) => format!(" on memory node {n}"), None => String::new() })]
+    NoWorkQueue {
+        /// Only devices of this node were asked for.
+        node: Option<u16>,
+    },
+    /// Somebody waits for what will not come.
+    #[error(transparent)]
+    Stalled(#[from] Stalled),
+    /// Operations that did not succeed.
+    #[error("{operations} operations failed; the first ended with status {status:#04x}")]
+    Failed {
+        /// How many.
+        operations: u64,
+        /// Completion status of the first (spec 8.2.1).
+        status: u8,
+    },
+    /// More threads than the machine has cores.
+    #[error("{threads} threads: a socket of platform {platform} has {cores} cores")]
+    Cores {
+        /// Asked for.
+        threads: u32,
+        /// Cores of a socket.
+        cores: u16,
+        /// Whose.
+        platform: String,
+    },
+}
+
+impl BenchError {
+    /// What to type next, if the message does not say it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMatch { hint, .. } | Self::Value { hint, .. } => {
+                (!hint.is_empty()).then(|| hint.clone())
+            }
+            Self::Profile(error) => error.hint(),
+            Self::Filter { .. } => Some(
+                "a filter is a regular expression on case names; --benchmark_list_tests shows them"
+                    .to_owned(),
+            ),
+            Self::NoWorkQueue { node: Some(_) } => {
+                Some("--node=-1 takes the devices of every node".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether what was typed is at fault.
+    pub fn is_bad_input(&self) -> bool {
+        !matches!(self, Self::Stalled(_) | Self::Failed { .. })
+    }
+}

@@ -1,0 +1,28 @@
+//! Benchmarks under the names that users of DML's benchmark framework and of dsa_perf_micros know.
+
+mod buffers;
+mod case;
+mod catalog;
+mod console;
+mod context;
+mod csv;
+mod error;
+mod json;
+mod modelled;
+mod number;
+mod rounds;
+mod row;
+mod select;
+mod timing;
+
+pub use case::{Api, Case, Exec, Location, OPS, Op, Output, Path, Timer, parse_block_size};
+pub use catalog::Axes;
+pub use console::{Layout, TimeUnit};
+pub use context::Context;
+pub use csv::write as write_csv;
+pub use error::BenchError;
+pub use json::write as write_json;
+pub use modelled::{MinTime, Modelled};
+pub use row::{Kind, Position, Row, failed, positions, rows};
+pub use select::select;
+pub use timing::{Counter, Timing};

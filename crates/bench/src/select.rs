@@ -1,0 +1,170 @@
+//! Cases by filter, and what to say when there are none.
+
+use regex::Regex;
+
+use crate::BenchError;
+use crate::case::Case;
+
+/// The cases whose names a filter matches anywhere; after a minus, those that it does not match.
+///
+/// # Errors
+/// A filter that is no regular expression or leaves nothing, with the nearest cases.
+pub fn select(cases: Vec<Case>, filter: &str) -> Result<Vec<Case>, BenchError> {
+    if filter.is_empty() || filter == "all" {
+        return Ok(cases);
+    }
+    let (pattern, wanted) = match filter.strip_prefix('-') {
+        Some(rest) => (rest, false),
+        None => (filter, true),
+    };
+    let regex = Regex::new(pattern).map_err(|source| BenchError::Filter {
+        pattern: filter.to_owned(),
+        source,
+    })?;
+    let total = cases.len();
+    let names: Vec<String> = cases.iter().map(Case::to_string).collect();
+    let kept: Vec<Case> = cases
+        .iter()
+        .zip(&names)
+        .filter(|(_, name)| regex.is_match(name) == wanted)
+        .map(|(case, _)| *case)
+        .collect();
+    if kept.is_empty() {
+        return Err(BenchError::NoMatch {
+            pattern: filter.to_owned(),
+            cases: total,
+            hint: hint(pattern, &names),
+        });
+    }
+    Ok(kept)
+}
+
+/// Why nothing matches: the component of the filter that no case has, and what there is instead.
+fn hint(pattern: &str, names: &[String]) -> String {
+    let nearest = near(pattern, names);
+    let nearest = match nearest.is_empty() {
+        true => String::new(),
+        false => format!("; near: {}", nearest.join(", ")),
+    };
+    for part in pattern.split('/') {
+        let Some((key, value)) = part.split_once(':') else {
+            continue;
+        };
+        let plain = !value.contains(|c: char| !c.is_alphanumeric() && c != '_');
+        if !plain || key.contains(|c: char| !c.is_alphanumeric() && c != '_') {
+            continue;
+        }
+        let values = values(key, names);
+        if values.is_empty() {
+            let keys = "api, path, exec, qsize, bsize, in_mem, out_mem, timer, size, threads";
+            return format!("no part of a name is called {key}: they are {keys}{nearest}");
+        }
+        if !values.contains(&value) {
+            let flag = match key {
+                "qsize" => format!("; --queue_size={value} adds it"),
+                "bsize" => format!("; --batch_size={value} adds it"),
+                "size" => format!("; --block_size={value} adds it"),
+                "threads" => format!("; --threads={value} adds it"),
+                "in_mem" => format!("; --in_mem={value} chooses it"),
+                "out_mem" => format!("; --out_mem={value} chooses it"),
+                "api" if value == "cpp" => "; DML's C++ interface is not provided".to_owned(),
+                _ => String::new(),
+            };
+            let values = values.join(", ");
+            return format!("{part} is not there: {key} is one of {values}{flag}{nearest}");
+        }
+    }
+    format!("--benchmark_list_tests shows all names{nearest}")
+}
+
+/// Values that a part of the name has.
+fn values<'n>(key: &str, names: &'n [String]) -> Vec<&'n str> {
+    let mut values: Vec<&str> = Vec::new();
+    for name in names {
+        for part in name.split('/') {
+            if let Some((k, value)) = part.split_once(':')
+                && k == key
+                && !values.contains(&value)
+            {
+                values.push(value);
+            }
+        }
+    }
+    values
+}
+
+/// The names that share most parts with a filter, at most three.
+fn near<'n>(pattern: &str, names: &'n [String]) -> Vec<&'n str> {
+    let wanted: Vec<&str> = pattern.split('/').filter(|part| *part != ".*").collect();
+    let alike = |name: &str| -> u64 {
+        let parts: Vec<&str> = name.split('/').collect();
+        let best = |part: &&str| {
+            parts
+                .iter()
+                // A part that is misspelt counts nearly as much as one that is right.
+                .map(|p| (strsim::jaro_winkler(part, p) * 1000.0) as u64)
+                .max()
+                .unwrap_or(0)
+        };
+        wanted.iter().map(best).sum()
+    };
+    // Names by the thousand: a sample is enough for what is only a hint.
+    let step = names.len().div_ceil(4096).max(1);
+    let mut scored: Vec<(u64, &str)> = names
+        .iter()
+        .step_by(step)
+        .map(|name| (alike(name), name.as_str()))
+        .collect();
+    scored.sort_by_key(|(alike, _)| std::cmp::Reverse(*alike));
+    scored.truncate(3);
+    scored.into_iter().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Axes;
+
+    fn count(filter: &str) -> usize {
+        select(Axes::default().cases(), filter).unwrap().len()
+    }
+
+    fn complaint(filter: &str) -> String {
+        let error = select(Axes::default().cases(), filter).unwrap_err();
+        format!("{error}: {}", error.hint().unwrap_or_default())
+    }
+
+    #[test]
+    fn the_documented_filters_find_what_their_output_shows() {
+        assert_eq!(
+            count(
+                "move/api:c/path:dsa/exec:.*/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:full/size:1048576/.*"
+            ),
+            6
+        );
+        for filter in [
+            "copy/api:c/path:cpu/exec:sync/.*",
+            "copy/.*/path:dsa/exec:sync/.*/size:4096/.*",
+            "move/.*/path:dsa/exec:sync/.*/size:4096/.*",
+            "copy/api:c/path:dsa/exec:async/qsize:128/.*/size:4096/.*/threads:8",
+            "move/api:c/path:dsa/exec:async/qsize:128/.*/size:4096/.*/threads:8",
+        ] {
+            assert!(count(filter) > 0, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_minus_turns_a_filter_round() {
+        let all = Axes::default().cases().len();
+        assert_eq!(count("-^move/") + count("^move/"), all);
+    }
+
+    #[test]
+    fn what_matches_nothing_is_explained() {
+        assert!(complaint("move/api:cpp/path:dsa/.*").contains("not provided"));
+        assert!(complaint("move/.*/qsize:7/.*").contains("--queue_size=7"));
+        assert!(complaint("move/.*/colour:red/.*").contains("no part of a name"));
+        assert!(complaint("mvoe/api:c/path:dsa").contains("near: move/api:c/path:dsa"));
+        assert!(complaint("move/(").contains("regular expression"));
+    }
+}
