@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::crc::{Crc32c, CrcOptions, crc32c};
+use crate::crc::{CrcOptions, Running, Width, crc32c, crc64};
 
 /// How much is read before it is used again: half of a first-level cache of 32 KiB.
 const BLOCK: usize = 16 * 1024;
@@ -53,12 +53,36 @@ pub fn copy_crc(
         dst.copy_from_slice(src);
         return Ok(crc32c(seed, src, options));
     }
-    let mut crc = Crc32c::new(seed, options);
+    let crc = Running::new(Width::Bits32, seed.into(), options);
+    Ok(copy_running(crc, src, dst) as u32)
+}
+
+/// Copies `src` to `dst` and returns the CRC of the data; see [`crc64`](crate::crc64).
+///
+/// # Errors
+///
+/// [`LengthMismatch`] if the lengths differ; nothing is written then.
+pub fn copy_crc64(
+    seed: u64,
+    src: &[u8],
+    dst: &mut [u8],
+    options: CrcOptions,
+) -> Result<u64, LengthMismatch> {
+    LengthMismatch::check(src, dst)?;
+    if src.len() <= BLOCK {
+        dst.copy_from_slice(src);
+        return Ok(crc64(seed, src, options));
+    }
+    let crc = Running::new(Width::Bits64, seed, options);
+    Ok(copy_running(crc, src, dst))
+}
+
+fn copy_running(mut crc: Running, src: &[u8], dst: &mut [u8]) -> u64 {
     for (src, dst) in src.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
         crc.update(src);
         dst.copy_from_slice(src);
     }
-    Ok(crc.finish())
+    crc.finish()
 }
 
 /// Source and destination have different lengths.

@@ -7,10 +7,21 @@
 mod compare;
 mod copy;
 mod crc;
+mod delta;
+mod dif;
 mod fill;
 pub mod oracle;
 
 pub use compare::{compare, compare_pattern};
-pub use copy::{LengthMismatch, copy, copy_crc, dualcast};
-pub use crc::{CrcOptions, crc32c};
+pub use copy::{LengthMismatch, copy, copy_crc, copy_crc64, dualcast};
+pub use crc::{CrcOptions, crc32c, crc64};
+pub use delta::{
+    DELTA_ENTRY_BYTES, DELTA_MAX_BYTES, DeltaCreated, DeltaCursor, DeltaEntry, DeltaError,
+    DeltaSizeError, apply_delta, create_delta, create_delta_at,
+};
+pub use dif::{
+    BadBlock, BlockSize, DIF_BYTES, DestinationDifFlags, DifError, DifFlags, DifSizeError,
+    DifStatus, SourceDifFlags, Tags, UpdateTags, dif_check, dif_insert, dif_strip, dif_update,
+    dix_generate,
+};
 pub use fill::{Pattern, fill};

@@ -2,6 +2,14 @@
 //!
 //! Slow on purpose: nothing here is clever, so that it can be compared with the text by eye.
 
+mod crc;
+mod delta;
+mod dif;
+
+pub use crc::{crc32c, crc64};
+pub use delta::{apply_delta, create_delta};
+pub use dif::{dif_check, dif_insert, dif_strip, dif_update, dix_generate};
+
 use crate::{CrcOptions, LengthMismatch, Pattern};
 
 /// Byte n of the destination becomes byte n modulo the pattern's size (spec 8.3.5).
@@ -61,32 +69,17 @@ pub fn copy_crc(
     Ok(crc32c(seed, dst, options))
 }
 
-/// 0x11EDC6F41 without the highest bit (spec appendix A).
-const POLYNOMIAL: u32 = 0x1edc_6f41;
-
-/// Divides by the polynomial, most significant bit first (spec 8.3.12, appendix A).
-pub fn crc32c(seed: u32, data: &[u8], options: CrcOptions) -> u32 {
-    let convert = |value: u32| {
-        if options.bypass_inversion_reflection {
-            value
-        } else {
-            !value.reverse_bits()
-        }
-    };
-    let mut register = convert(seed);
-    for byte in data {
-        for step in 0..8 {
-            let place = if options.bypass_data_reflection {
-                7 - step
-            } else {
-                step
-            };
-            let feedback = (register >> 31 == 1) ^ (byte >> place & 1 == 1);
-            register <<= 1;
-            if feedback {
-                register ^= POLYNOMIAL;
-            }
-        }
-    }
-    convert(register)
+/// Copies, then computes the CRC of 64 bits of the copy.
+///
+/// # Errors
+///
+/// [`LengthMismatch`] if the lengths differ; nothing is written then.
+pub fn copy_crc64(
+    seed: u64,
+    src: &[u8],
+    dst: &mut [u8],
+    options: CrcOptions,
+) -> Result<u64, LengthMismatch> {
+    copy(src, dst)?;
+    Ok(crc64(seed, dst, options))
 }
