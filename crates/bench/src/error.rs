@@ -75,6 +75,12 @@ pub enum BenchError {
         /// Completion status of the first (spec 8.2.1).
         status: u8,
     },
+    /// An operation said that it succeeded, and did not.
+    #[error("buffer {buffer} does not hold what the operation should have written")]
+    WrongBytes {
+        /// Number of the buffer.
+        buffer: u64,
+    },
     /// More threads than the machine has cores.
     #[error("{threads} threads: a socket of platform {platform} has {cores} cores")]
     Cores {
@@ -108,6 +114,9 @@ impl BenchError {
 
     /// Whether what was typed is at fault.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, Self::Stalled(_) | Self::Failed { .. })
+        !matches!(
+            self,
+            Self::Stalled(_) | Self::Failed { .. } | Self::WrongBytes { .. }
+        )
     }
 }

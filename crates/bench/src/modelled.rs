@@ -12,7 +12,7 @@ use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile, WaitMode};
 use crate::BenchError;
 use crate::buffers::{Buffers, Ring};
 use crate::case::{Api, Case, Location, Op, Path, Timer};
-use crate::rounds::{Plan, Rounds};
+use crate::rounds::{Plan, Rounds, together};
 use crate::timing::Timing;
 
 /// Operations that are simulated of a case at most, warm-up apart, unless iterations are asked
@@ -190,11 +190,13 @@ impl Modelled {
                 size: case.size,
                 cache_control: case.out_mem.cache_control,
                 exec: case.exec,
+                per_round: queue,
                 queue,
                 batch,
                 warm_up,
                 rounds,
                 buffers,
+                flags: None,
             }));
         }
         world.run(&mut threads)?;
@@ -207,19 +209,18 @@ impl Modelled {
                 });
             }
         }
-        let elapsed: u64 = threads.iter().map(|t| t.elapsed().0).sum();
         let (mut busy, mut lived) = (Duration::ZERO, Duration::ZERO);
         for id in channels {
             busy += world.channel(id).busy();
             lived += world.channel(id).now().since(Time::ZERO);
         }
-        let iterations = rounds * u64::from(case.threads);
-        let per_iteration = |ps: f64| ps / 1000.0 / iterations as f64;
+        let (ended, span) = together(&threads);
+        let real_ns = span.as_ns() / ended.max(1) as f64;
         let share = busy.0 as f64 / (lived.0 as f64).max(1.0);
         Ok(Timing {
-            iterations,
-            real_ns: per_iteration(elapsed as f64 / f64::from(case.threads)),
-            cpu_ns: per_iteration(elapsed as f64 * share),
+            iterations: rounds * u64::from(case.threads),
+            real_ns,
+            cpu_ns: real_ns * f64::from(case.threads) * share,
         })
     }
 

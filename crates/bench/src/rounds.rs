@@ -1,8 +1,8 @@
 //! The application that a case runs: rounds of a queue's operations.
 
-use dray::{Application, Completion, Mover, Next, Progress};
+use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
-use dray_spec::Status;
+use dray_spec::{Flags, Status};
 
 use crate::buffers::{Buffers, operation};
 use crate::case::{Exec, Op};
@@ -18,7 +18,9 @@ pub(crate) struct Plan {
     pub(crate) cache_control: bool,
     /// When the next operation is submitted.
     pub(crate) exec: Exec,
-    /// Operations in flight, batches counted once.
+    /// Operations of a round, batches counted once.
+    pub(crate) per_round: u32,
+    /// Operations in flight at most, batches counted once.
     pub(crate) queue: u32,
     /// Operations in a batch; 1: none.
     pub(crate) batch: u32,
@@ -28,9 +30,22 @@ pub(crate) struct Plan {
     pub(crate) rounds: u64,
     /// Operands.
     pub(crate) buffers: Buffers,
+    /// Flags that some descriptors get instead of their own.
+    pub(crate) flags: Option<FlagChange>,
 }
 
-/// A thread's loop. A round is as many operations as the thread keeps in flight.
+/// Descriptor flags taken away and added, on every nth operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlagChange {
+    /// Bits taken away.
+    pub clear: u32,
+    /// Bits added.
+    pub set: u32,
+    /// On the first of so many operations; 1: on all.
+    pub every: u32,
+}
+
+/// A thread's loop.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     plan: Plan,
@@ -40,7 +55,11 @@ pub(crate) struct Rounds {
     /// The submission of what was enqueued is not through.
     pending: bool,
     warm_at: Time,
-    end_at: Time,
+    /// When each round ended, warm-up and all.
+    ends: Vec<Time>,
+    /// Core time spent preparing and submitting in the rounds that count.
+    busy: Duration,
+    busy_since: Option<Time>,
     failed: u64,
     first_failure: Status,
     completions: Vec<Completion>,
@@ -56,7 +75,9 @@ impl Rounds {
             ended: 0,
             pending: false,
             warm_at: Time::ZERO,
-            end_at: Time::ZERO,
+            ends: Vec::with_capacity((plan.warm_up + plan.rounds) as usize),
+            busy: Duration::ZERO,
+            busy_since: None,
             failed: 0,
             first_failure: Status::SUCCESS,
             completions: vec![Completion::default(); slots.clamp(1, 256)],
@@ -65,7 +86,16 @@ impl Rounds {
 
     /// Time of the rounds that count.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.end_at.since(self.warm_at)
+        self.end_at().since(self.warm_at)
+    }
+
+    fn end_at(&self) -> Time {
+        self.ends.last().copied().unwrap_or(Time::ZERO)
+    }
+
+    /// Core time that went into preparing and submitting meanwhile.
+    pub(crate) fn busy(&self) -> Duration {
+        self.busy
     }
 
     /// Operations that failed, and the status of the first.
@@ -74,13 +104,12 @@ impl Rounds {
     }
 
     fn round(&self) -> u64 {
-        u64::from(self.plan.queue) * u64::from(self.plan.batch)
+        u64::from(self.plan.per_round) * u64::from(self.plan.batch)
     }
 
     fn collect<M: Mover>(&mut self, mover: &mut M) {
         let count = mover.poll(&mut self.completions);
         let warm = self.plan.warm_up * self.round();
-        let last = warm + self.plan.rounds * self.round();
         for completion in &self.completions[..count] {
             self.ended += 1;
             if completion.status() != Status::SUCCESS {
@@ -91,9 +120,10 @@ impl Rounds {
             }
             if self.ended == warm {
                 self.warm_at = mover.now();
+                self.busy = Duration::ZERO;
             }
-            if self.ended == last {
-                self.end_at = mover.now();
+            if self.ended.is_multiple_of(self.round()) {
+                self.ends.push(mover.now());
             }
         }
     }
@@ -102,7 +132,7 @@ impl Rounds {
     fn may_issue(&self) -> bool {
         let total = (self.plan.warm_up + self.plan.rounds) * self.round();
         let batch = u64::from(self.plan.batch);
-        let room = self.issued - self.ended + batch <= self.round();
+        let room = self.issued - self.ended + batch <= u64::from(self.plan.queue) * batch;
         let open = match self.plan.exec {
             // A round begins when the one before it has ended.
             Exec::Sync => self.issued < (self.ended / self.round() + 1) * self.round(),
@@ -114,13 +144,13 @@ impl Rounds {
     fn issue<M: Mover>(&mut self, mover: &mut M) -> bool {
         let p = &self.plan;
         for member in 0..u64::from(p.batch) {
-            let next = operation(
-                p.op,
-                p.size,
-                p.cache_control,
-                &p.buffers,
-                self.issued + member,
-            );
+            let index = self.issued + member;
+            let mut next = operation(p.op, p.size, p.cache_control, &p.buffers, index);
+            if let Some(change) = p.flags
+                && index.is_multiple_of(u64::from(change.every.max(1)))
+            {
+                next = changed(&next, change);
+            }
             // SAFETY: the buffers belong to this thread of this case alone and outlive the run; an
             // operation in flight that uses the same ones writes the same bytes.
             if unsafe { mover.enqueue(&next) }.is_err() {
@@ -132,6 +162,37 @@ impl Rounds {
     }
 }
 
+/// Rounds of several threads in a span of time in which all of them were at work: from when they
+/// had, together, ended the rounds of the warm-up until the first thread was done. Threads need
+/// not be treated alike by a queue: the time that each took would say too much of their sum.
+pub(crate) fn together(threads: &[Rounds]) -> (u64, Duration) {
+    let mut all: Vec<Time> = threads.iter().flat_map(|t| &t.ends).copied().collect();
+    all.sort_unstable();
+    let warm: u64 = threads.iter().map(|t| t.plan.warm_up).sum();
+    let end = threads.iter().map(Rounds::end_at).min();
+    let start = match (warm as usize).checked_sub(1) {
+        Some(index) => all.get(index).copied(),
+        None => Some(Time::ZERO),
+    };
+    match (start, end) {
+        (Some(start), Some(end)) => {
+            let after = all.partition_point(|at| *at <= start);
+            let until = all.partition_point(|at| *at <= end);
+            (until.saturating_sub(after) as u64, end.since(start))
+        }
+        _ => (0, Duration::ZERO),
+    }
+}
+
+fn changed(operation: &Operation, change: FlagChange) -> Operation {
+    let descriptor = *operation.descriptor();
+    let flags = descriptor.flags().without(Flags::from_bits(change.clear));
+    let mut descriptor = descriptor;
+    // The low 24 bits are the flags (spec 8.1.3); `with_flags` only adds.
+    descriptor.flags_opcode &= !Flags::from_bits(change.clear).bits();
+    Operation::from(descriptor.with_flags(flags.union(Flags::from_bits(change.set))))
+}
+
 impl Application for Rounds {
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
         loop {
@@ -140,8 +201,13 @@ impl Application for Rounds {
                     Progress::Pending => return Next::Again,
                     Progress::Done => self.pending = false,
                 }
+                if let Some(since) = self.busy_since.take() {
+                    self.busy += mover.now().since(since);
+                }
             }
+            let now = mover.now();
             if self.may_issue() && self.issue(mover) {
+                self.busy_since = Some(now);
                 self.pending = true;
                 continue;
             }

@@ -30,6 +30,8 @@ enum Command {
     Figures(Box<figures::Args>),
     /// Run benchmarks under Google Benchmark's flags and DML's case names.
     Bench(Box<bench::Args>),
+    /// Measure as dsa_perf_micros does, with its flags.
+    Micros(Box<crate::micros::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -41,6 +43,7 @@ impl Cli {
         match self.command {
             Command::Figures(args) => figures::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Micros(args) => crate::micros::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

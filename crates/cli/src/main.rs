@@ -7,6 +7,7 @@ mod complain;
 mod completions;
 mod figures;
 mod man;
+mod micros;
 mod print;
 mod progress;
 

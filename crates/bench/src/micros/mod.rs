@@ -1,0 +1,13 @@
+//! Measurements as dsa_perf_micros makes them: its options, its result line.
+
+mod lists;
+mod machine;
+mod model;
+mod options;
+mod outcome;
+mod submission;
+
+pub use lists::{CpuQueue, cpu_list, cpu_queues, operand_list};
+pub use model::run;
+pub use options::{Access, Micros, OPCODES, Submission, opcode};
+pub use outcome::Outcome;

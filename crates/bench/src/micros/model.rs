@@ -1,0 +1,374 @@
+//! The measurement in modelled time.
+
+use std::sync::Arc;
+
+use dray::model::{ChannelOptions, World, WorldOptions};
+use dray_device::Payload;
+use dray_idxd::Profile;
+use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile, RegionId};
+
+use super::machine::{Machine, User};
+use super::options::{Access, Micros};
+use super::outcome::Outcome;
+use super::submission;
+use crate::BenchError;
+use crate::buffers::{Buffers, PATTERN, Ring};
+use crate::case::{Exec, Op};
+use crate::rounds::{Plan, Rounds, together};
+
+/// Cycles a second of the time stamp counter: a Xeon Platinum 8480+ has 2 GHz. Only the unit of
+/// one number in the result line follows from it.
+pub(super) const CYCLES_PER_SEC: u64 = 2_000_000_000;
+/// Descriptors that are simulated of one CPU at most: the model repeats itself long before.
+const DESCRIPTORS: u64 = 1 << 19;
+/// Bytes of buffers, and bytes moved, up to which they are moved and checked.
+const CHECKED: [u64; 2] = [64 << 20, 4 << 30];
+
+/// Runs a measurement on a modelled machine: the profile's devices, or without one those that the
+/// command line speaks of.
+///
+/// # Errors
+/// What the configuration does not allow, by flag; operations that fail or move the wrong bytes.
+pub fn run(
+    micros: &Micros,
+    platform: &PlatformFile,
+    profile: Option<&Profile>,
+) -> Result<Outcome, BenchError> {
+    let machine = Machine::new(micros, profile, &platform.topology)?;
+    if let Some(kind) = micros.submission {
+        return submission::run(micros, kind, platform, &machine);
+    }
+    let per_round = micros.descriptors();
+    let most = (DESCRIPTORS / u64::from(per_round)).max(1);
+    let rounds = match micros.iterations {
+        Some(iterations) => iterations.clamp(1, most),
+        None => {
+            let first = simulate(micros, platform, &machine, 16.min(most))?;
+            let one_ns = first.elapsed_ns / 16.min(most) as f64;
+            // Float to integer saturates; what is absurd is cut by the limit.
+            ((micros.seconds * 1e9 / one_ns.max(1.0)) as u64).clamp(1, most)
+        }
+    };
+    let found = simulate(micros, platform, &machine, rounds)?;
+    let per_ns = found.rounds_per_ns * f64::from(per_round * micros.batch);
+    let bytes = match micros.op {
+        Op::Nop => 0.0,
+        _ => f64::from(micros.size),
+    };
+    let elapsed = found.elapsed_ns.max(f64::MIN_POSITIVE);
+    let alone = micros.queue_depth == Some(1) || micros.buffers == 1;
+    Ok(Outcome {
+        gb_per_sec: per_ns * bytes,
+        latency_ns: alone.then(|| elapsed / rounds as f64 / f64::from(per_round)),
+        cycles_per_sec: CYCLES_PER_SEC,
+        cpu_percent: found.busy_ns / elapsed * 100.0,
+        kops: (per_ns * 1e6) as u64,
+        submission: None,
+        iterations: rounds,
+        verified: found.verified,
+    })
+}
+
+struct Found {
+    /// Of all CPUs together.
+    rounds_per_ns: f64,
+    /// Means of the CPUs.
+    elapsed_ns: f64,
+    busy_ns: f64,
+    verified: bool,
+}
+
+fn simulate(
+    micros: &Micros,
+    platform: &PlatformFile,
+    machine: &Machine,
+    rounds: u64,
+) -> Result<Found, BenchError> {
+    let cpus = machine.users.len() as u64;
+    let count = u64::from(micros.descriptors() * micros.batch);
+    let held = count * u64::from(micros.size) * cpus * 3;
+    let moved = count * u64::from(micros.size) * cpus * rounds;
+    let backed = micros.verify && held <= CHECKED[0] && moved <= CHECKED[1];
+    let mut world = World::new(
+        Arc::new(platform.clone()),
+        machine.devices.clone(),
+        WorldOptions {
+            payload: match backed {
+                true => Payload::Moved,
+                false => Payload::Skipped,
+            },
+            ..WorldOptions::default()
+        },
+    )?;
+    let mut threads = Vec::new();
+    let mut memory = Vec::new();
+    for (index, user) in machine.users.iter().enumerate() {
+        let queue = depth(micros, user);
+        let channel = world.open(ChannelOptions {
+            socket: user.socket,
+            queue: Some((user.device, user.queue)),
+            batch: micros.batch,
+            depth: queue,
+            wait: micros.wait,
+            portal_rotates: micros.portal_rotates,
+            prepared: !micros.count_preparation,
+            ..ChannelOptions::default()
+        });
+        channel.ok_or(BenchError::NoWorkQueue { node: None })?;
+        let operands = operands(&mut world, micros, platform, user, index, backed)?;
+        let warm_up = match queue {
+            1 => 2,
+            _ => 8,
+        };
+        let [src, dst, dst2] = operands.map(|(ring, _)| ring);
+        threads.push(Rounds::new(Plan {
+            op: micros.op,
+            size: micros.size,
+            cache_control: micros.cache_control,
+            exec: match micros.continuous {
+                true => Exec::Async,
+                false => Exec::Sync,
+            },
+            per_round: micros.descriptors(),
+            queue,
+            batch: micros.batch,
+            warm_up,
+            rounds,
+            buffers: Buffers { src, dst, dst2 },
+            flags: micros.flags,
+        }));
+        memory.push(Buffers { src, dst, dst2 });
+    }
+    world.run(&mut threads)?;
+    for thread in &threads {
+        let (operations, status) = thread.failed();
+        if operations > 0 {
+            return Err(BenchError::Failed {
+                operations,
+                status: status.0,
+            });
+        }
+    }
+    if backed {
+        for buffers in &memory {
+            check(&world, micros, buffers, count)?;
+        }
+    }
+    let mean = |ps: u64| ps as f64 / 1000.0 / cpus.max(1) as f64;
+    let (ended, span) = together(&threads);
+    Ok(Found {
+        rounds_per_ns: ended as f64 / span.as_ns().max(f64::MIN_POSITIVE),
+        elapsed_ns: mean(threads.iter().map(|t| t.elapsed().0).sum()),
+        busy_ns: mean(threads.iter().map(|t| t.busy().0).sum()),
+        verified: backed,
+    })
+}
+
+/// Descriptors in flight: what was asked for, within what the queue takes without loss.
+fn depth(micros: &Micros, user: &User) -> u32 {
+    let asked = micros.queue_depth.unwrap_or(micros.descriptors()).max(1);
+    match user.shared {
+        true => asked,
+        false => asked.min(user.entries),
+    }
+}
+
+/// Buffers of one CPU.
+fn operands(
+    world: &mut World,
+    micros: &Micros,
+    platform: &PlatformFile,
+    user: &User,
+    index: usize,
+    backed: bool,
+) -> Result<[(Ring, RegionId); 3], BenchError> {
+    let size = u64::from(micros.size);
+    let stride = micros.stride.unwrap_or(match micros.op {
+        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
+        Op::Dualcast => size.next_multiple_of(PAGE_BYTES),
+        _ => size.next_multiple_of(64),
+    });
+    let count = u64::from(micros.descriptors() * micros.batch);
+    let nodes = micros.nodes.get(index).or(micros.nodes.last());
+    let mut ring = |operand: usize| -> Result<(Ring, RegionId), BenchError> {
+        let node = match nodes.and_then(|nodes| nodes.get(operand)) {
+            None | Some(-1) => user.socket,
+            Some(node) => node_of(*node, platform)?,
+        };
+        let cache = match micros.access.get(operand) {
+            Some(Access::Touched | Access::Demoted) => Cache::Llc,
+            _ => Cache::Memory,
+        };
+        let place = Place {
+            node: NodeId(node),
+            cache,
+        };
+        let offset = micros.offsets.get(operand).copied().unwrap_or(0) * PAGE_BYTES;
+        let len = offset + (count - 1) * stride + size.max(64);
+        let region = world.memory.allocate(len, place, backed);
+        let base = world.memory.region(region).base + offset;
+        if backed {
+            fill(world, base, len - offset, operand, micros.op);
+        }
+        let ring = Ring {
+            base,
+            stride,
+            count,
+        };
+        Ok((ring, region))
+    };
+    Ok([ring(0)?, ring(1)?, ring(2)?])
+}
+
+fn node_of(node: i32, platform: &PlatformFile) -> Result<u16, BenchError> {
+    let nodes = platform.topology.nodes();
+    match u16::try_from(node) {
+        Ok(node) if node < nodes => Ok(node),
+        _ => Err(BenchError::Value {
+            flag: format!("-S {node}"),
+            reason: format!("the platform has memory nodes 0 to {}", nodes - 1),
+            hint: "-S -1 is the CPU's own node".to_owned(),
+        }),
+    }
+}
+
+/// Sources hold the pattern; so does what is compared with them.
+fn fill(world: &mut World, base: u64, len: u64, operand: usize, op: Op) {
+    if operand == 0 || op == Op::Compare {
+        let bytes: Vec<u8> = PATTERN.to_le_bytes().repeat(len.div_ceil(8) as usize);
+        world.memory.write(base, &bytes[..len as usize]);
+    }
+}
+
+/// Whether destinations hold what they should.
+fn check(world: &World, micros: &Micros, buffers: &Buffers, count: u64) -> Result<(), BenchError> {
+    let written: &[Ring] = match micros.op {
+        Op::Move | Op::Copy | Op::Fill | Op::CopyCrc => &[buffers.dst],
+        Op::Dualcast => &[buffers.dst, buffers.dst2],
+        _ => &[],
+    };
+    let mut found = vec![0; micros.size as usize];
+    for ring in written {
+        for index in 0..count {
+            // What was copied is the source as it is now: with a short stride sources overlap.
+            let mut expected = vec![0; found.len()];
+            match micros.op {
+                Op::Fill => {
+                    let pattern = PATTERN.to_le_bytes();
+                    expected
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(at, byte)| *byte = pattern[at % 8]);
+                }
+                _ => world.memory.read(buffers.src.at(index), &mut expected),
+            }
+            world.memory.read(ring.at(index), &mut found);
+            let overlapping = ring.stride < u64::from(micros.size);
+            if found != expected && !overlapping {
+                return Err(BenchError::WrongBytes { buffer: index });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds::FlagChange;
+
+    fn measure(micros: &Micros, profile: Option<&str>) -> Result<Outcome, BenchError> {
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let profile = profile.map(|name| Profile::named(name).unwrap());
+        run(micros, &platform, profile.as_ref())
+    }
+
+    const FULL: Micros = Micros {
+        op: Op::Move,
+        size: 4096,
+        buffers: 128,
+        batch: 1,
+        queue_depth: None,
+        iterations: Some(50),
+        seconds: 1.0,
+        continuous: true,
+        stride: None,
+        offsets: Vec::new(),
+        cpus: Vec::new(),
+        cpu_queues: Vec::new(),
+        shared: Some(true),
+        nodes: Vec::new(),
+        access: Vec::new(),
+        cache_control: true,
+        flags: None,
+        portal_rotates: false,
+        wait: dray_platform::WaitMode::Poll,
+        submission: None,
+        count_preparation: false,
+        verify: true,
+    };
+
+    /// CPUs that fight for one queue are served unevenly; their sum is what the device does.
+    #[test]
+    fn cpus_together_are_no_faster_than_their_device() {
+        let rate = |cpus: Vec<u16>, batch| {
+            let micros = Micros {
+                cpus,
+                batch,
+                ..FULL
+            };
+            measure(&micros, None).unwrap().gb_per_sec
+        };
+        let limit = rate(vec![0], 4);
+        let four = rate(vec![0, 1, 2, 3], 1);
+        assert!(four < limit * 1.02, "{four} against {limit}");
+        assert!(four > limit * 0.9, "{four} against {limit}");
+    }
+
+    #[test]
+    fn bytes_are_checked() {
+        for op in [
+            Op::Move,
+            Op::Fill,
+            Op::Dualcast,
+            Op::CopyCrc,
+            Op::Compare,
+            Op::Crc,
+        ] {
+            let micros = Micros {
+                op,
+                cpus: vec![0],
+                ..FULL
+            };
+            assert!(measure(&micros, None).unwrap().verified, "{op:?}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_the_operation_does_not_allow_fails() {
+        let micros = Micros {
+            cpus: vec![0],
+            flags: Some(FlagChange {
+                clear: 0,
+                set: 1 << 22,
+                every: 4,
+            }),
+            ..FULL
+        };
+        let error = measure(&micros, None).unwrap_err();
+        assert!(matches!(error, BenchError::Failed { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_time_instead_of_iterations() {
+        let micros = Micros {
+            cpus: vec![0],
+            iterations: None,
+            seconds: 0.001,
+            ..FULL
+        };
+        let found = measure(&micros, None).unwrap();
+        let took_ms = found.iterations as f64 * 128.0 / found.kops as f64;
+        assert!((0.8..1.2).contains(&took_ms), "{took_ms}");
+    }
+}
