@@ -8,6 +8,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::{Flags, Opcode, UnknownOpcode};
 
 mod build;
+mod dif;
+mod domain;
+
+pub use domain::WindowFlags;
 
 /// A work descriptor, as the device reads it (spec 8.1).
 ///
@@ -148,6 +152,12 @@ impl Descriptor {
     /// Apply delta: how many bytes the record has, bytes 40-43.
     pub fn delta_record_size(&self) -> u32 {
         self.get_u32(DELTA_RECORD_SIZE)
+    }
+
+    /// Translation fetch: bytes of the region, bytes 32-35.
+    #[inline]
+    pub const fn region_size(&self) -> u32 {
+        self.size
     }
 
     /// Translation fetch: distance between pages in bytes, bytes 48-51.

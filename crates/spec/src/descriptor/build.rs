@@ -1,14 +1,15 @@
 //! Descriptors, written: constructors and options.
 
 use super::{
-    CRC_SEED, DELTA_RECORD, DELTA_RECORD_SIZE, DESTINATION2, Descriptor, EXPECTED_RESULT,
-    EXPECTED_RESULT_MASK, MAX_DELTA_SIZE, PASID_MASK, PATTERN_HIGH, PRIVILEGED,
+    CRC_SEED, CRC_SEED_ADDRESS, DELTA_RECORD, DELTA_RECORD_SIZE, DESTINATION2, Descriptor,
+    EXPECTED_RESULT, EXPECTED_RESULT_MASK, MAX_DELTA_SIZE, PASID_MASK, PATTERN_HIGH, PRIVILEGED,
+    REGION_STRIDE,
 };
 use crate::{Flags, Opcode};
 
 /// Construction, one function per operation.
 impl Descriptor {
-    fn new(opcode: Opcode, address1: u64, address2: u64, size: u32) -> Self {
+    pub(super) fn new(opcode: Opcode, address1: u64, address2: u64, size: u32) -> Self {
         Self {
             flags_opcode: u32::from(opcode as u8) << 24,
             address1,
@@ -74,11 +75,25 @@ impl Descriptor {
         descriptor
     }
 
+    /// Computes the CRC-64 of `size` bytes; needs GENCAP bit 11.
+    pub fn crc64(src: u64, size: u32, seed: u64) -> Self {
+        let mut descriptor = Self::new(Opcode::CrcGenerate, src, 0, size);
+        descriptor.put_u64(CRC_SEED, seed);
+        descriptor.with_flags(Flags::CRC_64)
+    }
+
     /// Copies `size` bytes and computes their CRC-32C.
     pub fn copy_crc(src: u64, dst: u64, size: u32, seed: u32) -> Self {
         let mut descriptor = Self::new(Opcode::CopyCrc, src, dst, size);
         descriptor.put_u32(CRC_SEED, seed);
         descriptor
+    }
+
+    /// Copies `size` bytes and computes their CRC-64; needs GENCAP bit 11.
+    pub fn copy_crc64(src: u64, dst: u64, size: u32, seed: u64) -> Self {
+        let mut descriptor = Self::new(Opcode::CopyCrc, src, dst, size);
+        descriptor.put_u64(CRC_SEED, seed);
+        descriptor.with_flags(Flags::CRC_64)
     }
 
     /// Records at `delta`, in at most `max_delta_size` bytes, where two buffers differ.
@@ -94,6 +109,11 @@ impl Descriptor {
         let mut descriptor = Self::new(Opcode::ApplyDelta, delta, dst, size);
         descriptor.put_u32(DELTA_RECORD_SIZE, delta_size);
         descriptor
+    }
+
+    /// Has the translations of the `size` bytes at `addr` fetched; version 2.
+    pub fn translation_fetch(addr: u64, size: u32) -> Self {
+        Self::new(Opcode::TranslationFetch, addr, 0, size)
     }
 
     /// Evicts `size` bytes from the caches of the processor.
@@ -146,6 +166,35 @@ impl Descriptor {
     pub fn with_expected_result_mask(mut self, mask: u8) -> Self {
         self.operation[EXPECTED_RESULT_MASK] = mask;
         self.with_flags(Flags::CHECK_RESULT)
+    }
+
+    /// Has the seed of a CRC read from `addr`, and takes back a seed given before.
+    #[must_use]
+    pub fn with_crc_seed_address(mut self, addr: u64) -> Self {
+        self.put_u64(CRC_SEED, 0);
+        self.put_u64(CRC_SEED_ADDRESS, addr);
+        self.with_flags(Flags::CRC_READ_SEED)
+    }
+
+    /// Has a translation fetch skip `stride` bytes, a power of 2 of 4096 and more; needs GENCAP bit 7.
+    #[must_use]
+    pub fn with_region_stride(mut self, stride: u32) -> Self {
+        self.put_u32(REGION_STRIDE, stride);
+        self.with_flags(Flags::TRANSLATION_FETCH_USE_STRIDE)
+    }
+
+    /// Has a drain read back `addr` before it completes; needs GENCAP bit 9.
+    #[must_use]
+    pub fn with_readback1(mut self, addr: u64) -> Self {
+        self.address1 = addr;
+        self.with_flags(Flags::DRAIN_READBACK1_VALID)
+    }
+
+    /// Has a drain read back a second address.
+    #[must_use]
+    pub fn with_readback2(mut self, addr: u64) -> Self {
+        self.address2 = addr;
+        self.with_flags(Flags::DRAIN_READBACK2_VALID)
     }
 
     /// Asks for an interrupt through `handle`.
