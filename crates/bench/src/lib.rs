@@ -3,6 +3,7 @@
 mod buffers;
 mod case;
 mod catalog;
+pub mod compare;
 mod console;
 mod context;
 mod csv;

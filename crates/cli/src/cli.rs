@@ -32,6 +32,8 @@ enum Command {
     Bench(Box<bench::Args>),
     /// Measure as dsa_perf_micros does, with its flags.
     Micros(Box<crate::micros::Args>),
+    /// Compare two result files.
+    Compare(Box<crate::compare::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -44,6 +46,7 @@ impl Cli {
             Command::Figures(args) => figures::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Micros(args) => crate::micros::run(&args),
+            Command::Compare(args) => crate::compare::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod cli;
 mod complain;
+mod compare;
 mod completions;
 mod figures;
 mod man;

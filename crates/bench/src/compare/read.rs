@@ -1,0 +1,318 @@
+//! Result files of both tools, theirs or ours.
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// What two results cannot be compared for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CompareError {
+    /// Not a result of a tool that is known.
+    #[error("{origin}: {reason}")]
+    Unknown {
+        /// File.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No case is in both.
+    #[error("the two results have no case in common{}", first(.old, .new))]
+    NothingInCommon {
+        /// A case of the first.
+        old: Option<String>,
+        /// A case of the second.
+        new: Option<String>,
+    },
+}
+
+fn first(old: &Option<String>, new: &Option<String>) -> String {
+    match (old, new) {
+        (Some(old), Some(new)) => format!(": one has {old:?}, the other {new:?}"),
+        _ => String::new(),
+    }
+}
+
+/// The measurements of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Case.
+    pub name: String,
+    /// Times: of an iteration, or of an operation for dsa_perf_micros.
+    pub ns: Vec<f64>,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultFile {
+    /// `modelled` or `measured`, if the result says so.
+    pub time: Option<String>,
+    /// Cases in order.
+    pub cases: Vec<Measurement>,
+    /// Cases that ended with an error.
+    pub failed: Vec<String>,
+}
+
+impl ResultFile {
+    fn add(&mut self, name: &str, ns: f64) {
+        if !(ns.is_finite() && ns > 0.0) {
+            return;
+        }
+        match self.cases.iter_mut().find(|case| case.name == name) {
+            Some(case) => case.ns.push(ns),
+            None => self.cases.push(Measurement {
+                name: name.to_owned(),
+                ns: vec![ns],
+            }),
+        }
+    }
+}
+
+/// Reads a result: Google Benchmark's JSON or CSV, JSON or CSV of `dray micros`, or a log with
+/// dsa_perf_micros's result lines; several of those are repetitions.
+///
+/// # Errors
+/// [`CompareError::Unknown`] if it is none of them, or has no measurement.
+pub fn parse(text: &str, origin: &str) -> Result<ResultFile, CompareError> {
+    let unknown = |reason: &str| CompareError::Unknown {
+        origin: origin.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let mut file = ResultFile {
+        time: None,
+        cases: Vec::new(),
+        failed: Vec::new(),
+    };
+    let start = text.trim_start();
+    if start.starts_with('{') || start.starts_with('[') {
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| unknown(&error.to_string()))?;
+        match document.get("benchmarks").and_then(Value::as_array) {
+            Some(rows) => benchmarks(&mut file, &document, rows),
+            None => match &document {
+                Value::Array(results) => results.iter().for_each(|r| micros(&mut file, r)),
+                result => micros(&mut file, result),
+            },
+        }
+    } else if start.starts_with("name,iterations,") || start.starts_with("case,time,") {
+        table(&mut file, start).map_err(|error| unknown(&error.to_string()))?;
+    } else {
+        log(&mut file, text);
+    }
+    match file.cases.is_empty() && file.failed.is_empty() {
+        true => Err(unknown(
+            "no measurement in it: neither Google Benchmark's JSON or CSV nor dsa_perf_micros's lines",
+        )),
+        false => Ok(file),
+    }
+}
+
+fn number(value: &Value, key: &str) -> Option<f64> {
+    value.get(key).and_then(Value::as_f64)
+}
+
+fn in_ns(value: f64, unit: Option<&str>) -> f64 {
+    match unit {
+        Some("us") => value * 1e3,
+        Some("ms") => value * 1e6,
+        Some("s") => value * 1e9,
+        _ => value,
+    }
+}
+
+fn benchmarks(file: &mut ResultFile, document: &Value, rows: &[Value]) {
+    let time = document.pointer("/context/dray_time");
+    file.time = time.and_then(Value::as_str).map(str::to_owned);
+    let text = |row: &Value, key: &str| -> Option<String> {
+        row.get(key).and_then(Value::as_str).map(str::to_owned)
+    };
+    let add = |file: &mut ResultFile, row: &Value, wanted: Option<&str>| {
+        let Some(name) = text(row, "run_name").or(text(row, "name")) else {
+            return;
+        };
+        if row.get("error_occurred").and_then(Value::as_bool) == Some(true) {
+            if wanted.is_none() {
+                file.failed.push(name);
+            }
+            return;
+        }
+        let aggregate = text(row, "aggregate_name");
+        if aggregate.as_deref() == wanted
+            && let Some(time) = number(row, "real_time")
+        {
+            file.add(&name, in_ns(time, text(row, "time_unit").as_deref()));
+        }
+    };
+    // Only where single measurements were left out is the median all there is.
+    for wanted in [None, Some("median"), Some("mean")] {
+        if file.cases.is_empty() {
+            rows.iter().for_each(|row| add(file, row, wanted));
+        }
+    }
+}
+
+fn micros(file: &mut ResultFile, result: &Value) {
+    let Some(case) = result.get("case").and_then(Value::as_str) else {
+        return;
+    };
+    file.time = result
+        .get("time")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let latency = number(result, "latency_ns");
+    let per_operation = number(result, "kopsrate").map(|kops| 1e6 / kops);
+    // Kilo-operations are whole numbers: throughput says the same with more digits.
+    let by_bytes = match (number(result, "gb_per_sec"), number(result, "kopsrate")) {
+        (Some(gb), Some(kops)) if gb > 0.0 && kops > 0.0 => {
+            let bytes = (gb * 1e6 / kops).round();
+            Some(bytes / gb)
+        }
+        _ => None,
+    };
+    if let Some(ns) = latency.or(by_bytes).or(per_operation) {
+        file.add(case, ns);
+    }
+}
+
+fn table(file: &mut ResultFile, text: &str) -> Result<(), csv::Error> {
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let head = reader.headers()?.clone();
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
+    let column = |name: &str| head.iter().position(|column| column == name);
+    let cell = |row: &csv::StringRecord, name: &str| {
+        let index = column(name)?;
+        row.get(index).filter(|c| !c.is_empty()).map(str::to_owned)
+    };
+    if column("case").is_some() {
+        for row in &rows {
+            let mut result = serde_json::Map::new();
+            for (name, value) in head.iter().zip(row) {
+                let value = match value.parse::<f64>() {
+                    Ok(number) if name != "case" => Value::from(number),
+                    _ => Value::from(value),
+                };
+                result.insert(name.to_owned(), value);
+            }
+            micros(file, &Value::Object(result));
+        }
+        return Ok(());
+    }
+    for row in &rows {
+        let Some(name) = cell(row, "name") else {
+            continue;
+        };
+        let aggregate = ["_mean", "_median", "_stddev", "_cv"];
+        if cell(row, "error_occurred").as_deref() == Some("true") {
+            file.failed.push(name);
+        } else if !aggregate.iter().any(|suffix| name.ends_with(suffix))
+            && let Some(time) = cell(row, "real_time").and_then(|t| t.parse().ok())
+        {
+            file.add(&name, in_ns(time, cell(row, "time_unit").as_deref()));
+        }
+    }
+    Ok(())
+}
+
+/// Result lines, and the command lines around them: where there are as many of both, each names
+/// its result.
+fn log(file: &mut ResultFile, text: &str) {
+    const TOOL: &str = "dsa_perf_micros";
+    let command = |line: &str| {
+        let (_, rest) = line.split_once(TOOL)?;
+        let words = rest
+            .split_whitespace()
+            .take_while(|w| !w.contains(['>', '|']));
+        let words: Vec<&str> = words.take_while(|w| *w != "2>&1").collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    };
+    let commands: Vec<String> = text.lines().filter_map(command).collect();
+    let results: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("GB per sec = "))
+        .collect();
+    for (index, line) in results.iter().enumerate() {
+        let case = match (commands.len() == results.len(), commands.as_slice()) {
+            (true, commands) => commands[index].as_str(),
+            (false, [only]) => only,
+            _ => TOOL,
+        };
+        let words: Vec<&str> = line.split([' ', ',']).collect();
+        let after = |word: &str| {
+            let at = words.iter().position(|w| *w == word)?;
+            words.get(at + 2)?.parse::<f64>().ok()
+        };
+        let before = |word: &str| {
+            let at = words.iter().position(|w| *w == word)?;
+            words.get(at.checked_sub(1)?)?.parse::<f64>().ok()
+        };
+        let per_operation = after("kopsrate").map(|kops| 1e6 / kops);
+        if let Some(ns) = before("ns").or(per_operation) {
+            file.add(case, ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn google_benchmarks_json_and_csv_are_read() {
+        let json = r#"{"context": {}, "benchmarks": [
+            {"name": "a", "run_name": "a", "run_type": "iteration", "real_time": 1.5, "time_unit": "us"},
+            {"name": "a", "run_name": "a", "run_type": "iteration", "real_time": 2.5, "time_unit": "us"},
+            {"name": "a_mean", "run_name": "a", "run_type": "aggregate", "aggregate_name": "mean", "real_time": 2.0, "time_unit": "us"},
+            {"name": "b", "run_name": "b", "error_occurred": true, "error_message": "no"}]}"#;
+        let read = parse(json, "x").unwrap();
+        assert_eq!(read.cases[0].ns, [1500.0, 2500.0]);
+        assert_eq!(read.failed, ["b"]);
+        let csv = "name,iterations,real_time,cpu_time,time_unit,error_occurred\n\"a\",5,1.5,1,us,\n\"a_mean\",5,9,1,us,\n";
+        assert_eq!(parse(csv, "x").unwrap().cases[0].ns, [1500.0]);
+    }
+
+    #[test]
+    fn medians_stand_in_where_there_is_nothing_else() {
+        let json = r#"{"benchmarks": [
+            {"name": "a_mean", "run_name": "a", "aggregate_name": "mean", "real_time": 3.0, "time_unit": "ns"},
+            {"name": "a_median", "run_name": "a", "aggregate_name": "median", "real_time": 2.0, "time_unit": "ns"}]}"#;
+        assert_eq!(parse(json, "x").unwrap().cases[0].ns, [2.0]);
+    }
+
+    #[test]
+    fn logs_name_their_results_by_their_commands() {
+        let log = "DSA_PERF_MICROS_LOG_LEVEL=info ./src/dsa_perf_micros -n1 -q1 2>&1 | tee log\n\
+            GB per sec = 7.5 latency(cycles) = 1083.0, 541.5 ns, cycles/sec =2000000000 cpu 1.0 kopsrate = 1846\n";
+        let read = parse(log, "x").unwrap();
+        assert_eq!(read.cases[0].name, "-n1 -q1");
+        assert_eq!(read.cases[0].ns, [541.5]);
+        let two =
+            "GB per sec = 7.5 cpu 1.0 kopsrate = 1000\nGB per sec = 7.5 cpu 1.0 kopsrate = 2000\n";
+        assert_eq!(parse(two, "x").unwrap().cases[0].ns, [1000.0, 500.0]);
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused() {
+        for text in [
+            "",
+            "hello",
+            "{",
+            "{}",
+            "[]",
+            "name,iterations,real_time\n",
+            "null",
+        ] {
+            assert!(parse(text, "x").is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in any::<String>()) {
+            let _ = parse(&text, "x");
+            let _ = parse(&format!("name,iterations,real_time\n{text}"), "x");
+            let _ = parse(&format!("GB per sec = {text}"), "x");
+        }
+    }
+}

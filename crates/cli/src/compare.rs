@@ -1,0 +1,217 @@
+//! `dray compare`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use dray_bench::compare::{Change, CompareError, Comparison, ResultFile, compare, parse, picture};
+
+use crate::complain::Usage;
+use crate::print::{self, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray compare old.json new.json
+  dray compare old.json new.json --fail-over 5% --svg change.svg
+  dray compare before.log after.log
+
+Files are Google Benchmark's JSON or CSV (of any program), JSON or CSV of `dray bench` and
+`dray micros`, or logs with dsa_perf_micros's result lines.
+Exit codes: 0 ok, 1 something got slower than --fail-over, 2 usage or bad input.";
+
+/// Arguments of `dray compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The result before.
+    old: PathBuf,
+    /// The result after.
+    new: PathBuf,
+    /// Exit with 1 if a case takes so much more time, beyond what repetitions spread.
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    fail_over: Option<f64>,
+    /// Also draw the ratios.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// How the ratios are printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (old, new) = (read(&args.old)?, read(&args.new)?);
+    let compared = compare(&old, &new).map_err(refused)?;
+    if let Some(caution) = &compared.caution {
+        eprintln!("warning: {caution}");
+    }
+    for (file, result) in [(&args.old, &old), (&args.new, &new)] {
+        for case in &result.failed {
+            eprintln!("warning: {}: {case} ended with an error", file.display());
+        }
+    }
+    for (file, cases) in [
+        (&args.old, &compared.only_old),
+        (&args.new, &compared.only_new),
+    ] {
+        if let Some(first) = cases.first() {
+            let count = cases.len();
+            eprintln!(
+                "note: {count} cases are in {} only, such as {first}",
+                file.display()
+            );
+        }
+    }
+    let text = match args.format {
+        Format::Table => table(&compared),
+        Format::Csv => csv(&compared),
+        Format::Json => json(&compared)?,
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    if let Some(path) = &args.svg {
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            name.to_string_lossy().into_owned()
+        };
+        let svg = picture(&compared, &new, (&name(&args.old), &name(&args.new)))?;
+        dray_experiment::write_atomic(path, svg.as_bytes())?;
+    }
+    let Some(share) = args.fail_over else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let slower = compared
+        .ratios
+        .iter()
+        .filter(|r| r.slower_than(share))
+        .count();
+    Ok(match slower {
+        0 => ExitCode::SUCCESS,
+        _ => {
+            eprintln!(
+                "error: {slower} of {} cases got slower by more than {} %",
+                compared.ratios.len(),
+                share * 100.0
+            );
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn read(path: &Path) -> anyhow::Result<ResultFile> {
+    let origin = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        Usage::error(
+            format!("cannot read {origin}: {error}"),
+            "dray bench --benchmark_out=FILE writes one",
+        )
+    })?;
+    parse(&text, &origin).map_err(refused)
+}
+
+fn refused(error: CompareError) -> anyhow::Error {
+    let hint = match &error {
+        CompareError::Unknown { .. } => {
+            "dray bench --benchmark_out=FILE, or dray micros --format json > FILE"
+        }
+        CompareError::NothingInCommon { .. } => {
+            "both results need the same cases: the same --benchmark_filter, or the same flags"
+        }
+    };
+    Usage::error(error.to_string(), hint)
+}
+
+fn word(change: Change) -> &'static str {
+    match change {
+        Change::Faster => "faster",
+        Change::Slower => "slower",
+        Change::Same => "same",
+    }
+}
+
+fn table(compared: &Comparison) -> String {
+    let mut table = print::plain([
+        "case",
+        "old ns",
+        "new ns",
+        "ratio",
+        "95 % interval",
+        "n",
+        "",
+    ]);
+    for r in &compared.ratios {
+        let interval = r
+            .interval
+            .map_or("one measurement".to_owned(), |(low, high)| {
+                format!("{low:.4} to {high:.4}")
+            });
+        table.add_row([
+            r.name.clone(),
+            format!("{:.2}", r.old_ns),
+            format!("{:.2}", r.new_ns),
+            format!("{:.4}", r.ratio),
+            interval,
+            format!("{}/{}", r.repetitions.0, r.repetitions.1),
+            word(r.change()).to_owned(),
+        ]);
+    }
+    print::right(&mut table, 1);
+    format!("{table}\n")
+}
+
+fn csv(compared: &Comparison) -> String {
+    let mut text =
+        "case,old_ns,new_ns,ratio,low,high,old_repetitions,new_repetitions,change\n".to_owned();
+    for r in &compared.ratios {
+        let (low, high) = match r.interval {
+            Some((low, high)) => (low.to_string(), high.to_string()),
+            None => (String::new(), String::new()),
+        };
+        text += &format!(
+            "\"{}\",{},{},{},{low},{high},{},{},{}\n",
+            r.name.replace('"', "\"\""),
+            r.old_ns,
+            r.new_ns,
+            r.ratio,
+            r.repetitions.0,
+            r.repetitions.1,
+            word(r.change()),
+        );
+    }
+    text
+}
+
+fn json(compared: &Comparison) -> anyhow::Result<String> {
+    let rows: Vec<serde_json::Value> = compared
+        .ratios
+        .iter()
+        .map(|r| {
+            serde_json::json!({
+                "case": r.name,
+                "old_ns": r.old_ns,
+                "new_ns": r.new_ns,
+                "ratio": r.ratio,
+                "interval": r.interval.map(|(low, high)| [low, high]),
+                "repetitions": [r.repetitions.0, r.repetitions.1],
+                "change": word(r.change()),
+            })
+        })
+        .collect();
+    let document = serde_json::json!({
+        "caution": compared.caution,
+        "only_old": compared.only_old,
+        "only_new": compared.only_new,
+        "ratios": rows,
+    });
+    let text = serde_json::to_string_pretty(&document).context("the comparison as JSON")?;
+    Ok(format!("{text}\n"))
+}
+
+/// `5%` or `5`: percent.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').unwrap_or(text.trim());
+    match number.trim().parse::<f64>() {
+        Ok(percent) if (0.0..=1e6).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a percentage, such as 5%".to_owned()),
+    }
+}
