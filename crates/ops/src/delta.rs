@@ -117,48 +117,59 @@ const WORD: usize = 8;
 /// How much is compared at once: enough for memcmp's full speed, little to search afterwards.
 const BLOCK: usize = 1024;
 
-/// Bytes that are compared without a branch, so that the compiler uses vectors.
-const LINE: usize = 64;
+/// Words that are compared without a branch, so that the compiler uses vectors.
+const LINE: usize = 8;
 
 /// The entries of one block that differs.
 struct Block {
-    entries: [[u8; DELTA_ENTRY_BYTES]; BLOCK / WORD],
-    used: usize,
+    entries: [u8; MAX_ENTRIES * DELTA_ENTRY_BYTES + SPILL],
+    used_bytes: usize,
 }
+
+const MAX_ENTRIES: usize = BLOCK / WORD;
+
+/// An entry is written as 16 bytes, of which the next one overwrites what is too much.
+const SPILL: usize = 16 - DELTA_ENTRY_BYTES;
 
 impl Block {
     fn new() -> Self {
         Self {
-            entries: [[0; DELTA_ENTRY_BYTES]; BLOCK / WORD],
-            used: 0,
+            entries: [0; MAX_ENTRIES * DELTA_ENTRY_BYTES + SPILL],
+            used_bytes: 0,
         }
     }
 
     /// Entries for two buffers of at most a block; `first` is the number of their first word.
     fn compare(&mut self, first: usize, src1: &[u8], src2: &[u8]) -> &[[u8; DELTA_ENTRY_BYTES]] {
-        self.used = 0;
-        let (lines1, rest1) = src1.as_chunks::<LINE>();
-        let (lines2, rest2) = src2.as_chunks::<LINE>();
+        self.used_bytes = 0;
+        let words1 = src1.as_chunks::<WORD>().0;
+        let words2 = src2.as_chunks::<WORD>().0;
+        let (lines1, rest1) = words1.as_chunks::<LINE>();
+        let (lines2, rest2) = words2.as_chunks::<LINE>();
         for (index, (line1, line2)) in lines1.iter().zip(lines2).enumerate() {
-            if line1 != line2 {
-                self.compare_words(first + index * (LINE / WORD), line1, line2);
+            let words = line1.iter().zip(line2);
+            if words.fold(0, |any, (a, b)| any | difference(a, b)) != 0 {
+                self.compare_words(first + index * LINE, line1, line2);
             }
         }
-        self.compare_words(first + lines1.len() * (LINE / WORD), rest1, rest2);
-        &self.entries[..self.used]
+        self.compare_words(first + lines1.len() * LINE, rest1, rest2);
+        self.entries[..self.used_bytes].as_chunks().0
     }
 
     /// Writes an entry for every word and keeps it if the word differs: data decide no branch.
-    fn compare_words(&mut self, first: usize, src1: &[u8], src2: &[u8]) {
-        let words1 = src1.as_chunks::<WORD>().0;
-        let words2 = src2.as_chunks::<WORD>().0;
-        for (index, (word1, word2)) in words1.iter().zip(words2).enumerate() {
-            let [low, high] = ((first + index) as u16).to_le_bytes();
-            let [a, b, c, d, e, f, g, h] = *word2;
-            self.entries[self.used] = [low, high, a, b, c, d, e, f, g, h];
-            self.used += usize::from(word1 != word2);
+    fn compare_words(&mut self, first: usize, src1: &[[u8; WORD]], src2: &[[u8; WORD]]) {
+        for (index, (word1, word2)) in src1.iter().zip(src2).enumerate() {
+            let number = (first + index) as u16;
+            let entry = u128::from(u64::from_le_bytes(*word2)) << 16 | u128::from(number);
+            let place = &mut self.entries[self.used_bytes..self.used_bytes + 16];
+            place.copy_from_slice(&entry.to_le_bytes());
+            self.used_bytes += DELTA_ENTRY_BYTES * usize::from(difference(word1, word2) != 0);
         }
     }
+}
+
+fn difference(a: &[u8; WORD], b: &[u8; WORD]) -> u64 {
+    u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)
 }
 
 #[cfg(test)]

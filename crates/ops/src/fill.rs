@@ -35,6 +35,9 @@ impl Pattern {
 /// One cache line, which both sizes of pattern divide.
 const LINE: usize = 64;
 
+/// What is filled line by line and then copied over and over: small beside the first-level cache.
+const HEAD: usize = 8 * 1024;
+
 /// Fills `dst`; the pattern starts at its first byte and is cut off at its end.
 pub fn fill(dst: &mut [u8], pattern: Pattern) {
     let bytes = pattern.bytes();
@@ -44,9 +47,14 @@ pub fn fill(dst: &mut [u8], pattern: Pattern) {
         return;
     }
     let line = pattern.line();
-    let (lines, rest) = dst.as_chunks_mut::<LINE>();
+    let (head, rest) = dst.split_at_mut(dst.len().min(HEAD));
+    let (lines, end) = head.as_chunks_mut::<LINE>();
     lines.fill(line);
-    rest.copy_from_slice(&line[..rest.len()]);
+    end.copy_from_slice(&line[..end.len()]);
+    // The library's memcpy stores faster than any portable loop.
+    for part in rest.chunks_mut(HEAD) {
+        part.copy_from_slice(&head[..part.len()]);
+    }
 }
 
 #[cfg(test)]

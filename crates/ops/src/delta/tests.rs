@@ -1,6 +1,6 @@
 use super::*;
 
-const BLOCKS: usize = 3 * BLOCK + 2 * LINE + WORD;
+const BLOCKS: usize = 3 * BLOCK + 2 * LINE * WORD + WORD;
 
 #[test]
 fn equal_sources_leave_the_record_alone() {
@@ -70,9 +70,11 @@ fn parts_make_the_record_of_the_whole() {
         .unwrap()
         .record_bytes();
     let mut parts = vec![0; 2 * BLOCKS];
+    // No multiple of anything that the comparison does at once.
+    const PART: usize = (LINE + 1) * WORD;
     let mut used = 0;
-    for start in (0..BLOCKS).step_by(LINE + WORD) {
-        let part = start..BLOCKS.min(start + LINE + WORD);
+    for start in (0..BLOCKS).step_by(PART) {
+        let part = start..BLOCKS.min(start + PART);
         let created = create_delta_at(start, &src1[part.clone()], &src2[part], &mut parts[used..]);
         used += created.unwrap().record_bytes();
     }
