@@ -75,6 +75,15 @@ pub enum BenchError {
         /// Completion status of the first (spec 8.2.1).
         status: u8,
     },
+    /// Software that did not do what it should.
+    #[error("{operations} operations in software failed")]
+    Software {
+        /// How many.
+        operations: u64,
+    },
+    /// The machine has not what a measurement needs.
+    #[error("cannot measure on this machine: {0}")]
+    Machine(#[from] std::io::Error),
     /// An operation said that it succeeded, and did not.
     #[error("buffer {buffer} does not hold what the operation should have written")]
     WrongBytes {
@@ -116,7 +125,11 @@ impl BenchError {
     pub fn is_bad_input(&self) -> bool {
         !matches!(
             self,
-            Self::Stalled(_) | Self::Failed { .. } | Self::WrongBytes { .. }
+            Self::Stalled(_)
+                | Self::Failed { .. }
+                | Self::WrongBytes { .. }
+                | Self::Software { .. }
+                | Self::Machine(_)
         )
     }
 }

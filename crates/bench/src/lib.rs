@@ -12,6 +12,7 @@ mod json;
 pub mod micros;
 mod modelled;
 mod number;
+pub mod real;
 mod rounds;
 mod row;
 mod select;

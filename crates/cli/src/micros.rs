@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, ValueEnum};
 use dray_bench::micros::{
-    Access, CpuQueue, Micros, Submission, cpu_list, cpu_queues, opcode, operand_list,
+    Access, CpuQueue, Micros, Outcome, Submission, cpu_list, cpu_queues, opcode, operand_list,
 };
+use dray_bench::real::{context, run_micros};
 use dray_bench::{BenchError, FlagChange, Op, parse_block_size};
 use dray_experiment::parse_bytes;
 use dray_idxd::Profile;
@@ -25,8 +26,10 @@ Examples (dsa_perf_micros's own):
   dray micros -n1 -w0 -o3 -zF,F -f -s1k -i100 -k1 -q1           latency, translations hit
   dray micros -jcf -K[0-3]@dsa0,0 -K[4-7]@dsa2,0 -n32 -o3 -zF,F several devices
 
-Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. All runs in modelled
-time; the result line is dsa_perf_micros's, cycles are of a 2 GHz time stamp counter.
+  dray micros -m -n128 -s4k -i25 -zF,F -o3                      the CPU of this machine
+
+Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
+modelled time. The result line is dsa_perf_micros's, cycles are of a 2 GHz time stamp counter.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Flags are dsa_perf_micros's, with their meaning.
@@ -122,7 +125,8 @@ pub(crate) struct Args {
     /// Accepted: warm-up is by rounds of the queue.
     #[arg(short = 'W', value_name = "N", hide = true)]
     warm_up: Option<u32>,
-    #[arg(short = 'm', hide = true, action = ArgAction::SetTrue)]
+    /// The CPU of this machine does the work: measured, not modelled.
+    #[arg(short = 'm', action = ArgAction::SetTrue, conflicts_with_all = ["platform", "config"])]
     cpu: bool,
     #[arg(short = 'a', hide = true)]
     shuffle: bool,
@@ -163,12 +167,15 @@ enum Form {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     refuse(args)?;
+    let micros = measurement(args)?;
+    if args.cpu {
+        return software(args, &micros);
+    }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
     let profile = match &args.config {
         None => None,
         Some(name) => Some(Profile::resolve(name).map_err(|e| complaint(e.into()))?),
     };
-    let micros = measurement(args)?;
     if args.large_pages.is_some() {
         eprintln!("note: -l has no effect: the modelled device translates pages of 4 KiB");
     }
@@ -185,22 +192,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.verify == 1 && !outcome.verified && micros.submission.is_none() {
         eprintln!("note: too many bytes to check them; every status was checked");
     }
-    let case = command_line();
     let made_on = match &args.config {
         Some(config) => format!("{} {config}", platform.name),
         None => platform.name.clone(),
     };
     eprintln!("Modelled time on platform {made_on}");
+    report(args, &outcome, "modelled", &made_on)
+}
+
+fn report(args: &Args, outcome: &Outcome, time: &str, made_on: &str) -> anyhow::Result<ExitCode> {
+    let case = command_line();
     let text = match args.format {
         Form::Line => outcome.line(),
         Form::Json => {
-            let document = outcome.json(&case, "modelled", &made_on);
+            let document = outcome.json(&case, time, made_on);
             format!("{}\n", serde_json::to_string_pretty(&document)?)
         }
-        Form::Csv => outcome.csv(&case, "modelled", &made_on),
+        Form::Csv => outcome.csv(&case, time, made_on),
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `-m`: software, on this machine.
+fn software(args: &Args, micros: &Micros) -> anyhow::Result<ExitCode> {
+    let head = context();
+    eprintln!("Measured on {}", head.dray_platform);
+    if !args.nodes.is_empty() || !args.cpu_queues.is_empty() {
+        eprintln!("warning: -S and -K have no effect with -m: memory is on the CPU's own node");
+    }
+    let cpus = args.cpus.as_ref().map(|_| micros.cpus.as_slice());
+    let found = run_micros(micros, cpus).map_err(complaint)?;
+    for warning in head.dray_warnings.iter().chain(&found.warnings) {
+        eprintln!("warning: {warning}");
+    }
+    report(args, &found.outcome, "measured", &head.dray_platform)
 }
 
 /// What names a result: the flags that were given, but those that say how it is printed.
@@ -231,12 +257,6 @@ fn explained(error: BenchError) -> anyhow::Error {
 /// Flags that need what the model does not have.
 fn refuse(args: &Args) -> anyhow::Result<()> {
     let refused = [
-        (
-            args.cpu,
-            "-m",
-            "measuring software is not part of modelled time",
-            "dray bench --benchmark_filter=path:cpu models the core",
-        ),
         (
             args.shuffle,
             "-a",

@@ -145,3 +145,52 @@ fn a_case_beyond_the_profile_is_a_row_that_says_so() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("ERROR OCCURRED: 'qsize 16"), "{text}");
 }
+
+#[test]
+fn measured_cases_record_the_machine_and_how_sure_they_are() {
+    let text = stdout(&[
+        "--real",
+        "--block_size=4k",
+        "--queue_size=1",
+        "--in_mem=l1",
+        "--out_mem=l1",
+        "--benchmark_min_time=10x",
+        "--benchmark_repetitions=3",
+        "--benchmark_filter=^(copy|crc)/.*exec:sync",
+        "--benchmark_format=json",
+    ]);
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["context"]["dray_time"], "measured");
+    for key in [
+        "date",
+        "host_name",
+        "dray_kernel",
+        "dray_microcode",
+        "dray_governor",
+        "caches",
+    ] {
+        assert!(result["context"].get(key).is_some(), "{key}: {text}");
+    }
+    let rows = result["benchmarks"].as_array().unwrap();
+    // copy by library and C library, crc by library: three measurements and four numbers of them.
+    assert_eq!(rows.len(), 3 * 7);
+    for row in rows {
+        assert!(
+            row.get("p99").is_some() && row.get("Latency/Op").is_some(),
+            "{row}"
+        );
+        let name = row["name"].as_str().unwrap();
+        assert!(
+            !name.contains("path:dsa") && !name.contains("api:c/"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_measured_here_is_explained() {
+    let message = refused(&["--real", "--benchmark_filter=move/api:c/path:cpu/.*"]);
+    assert!(message.contains("api is one of rust, glibc"), "{message}");
+    let message = refused(&["--real", "--config=1e1w-d"]);
+    assert!(message.contains("--real"), "{message}");
+}

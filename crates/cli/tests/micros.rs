@@ -133,3 +133,18 @@ fn what_cannot_be_is_refused_with_what_can() {
         }
     }
 }
+
+/// The line that the published script runs for the CPU; numbers are this machine's, so only
+/// their form is looked at.
+#[test]
+fn the_cpu_of_this_machine_measures_and_says_so() {
+    let line = stdout("-s256 -i25 -n128 -m -c -w0 -zF,F -o3");
+    assert!(line.starts_with("GB per sec = ") && line.contains(" cpu 100.000000 kopsrate = "));
+    let text = stdout("-m -n1 -q1 -s4k -i10 --format json");
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["time"], "measured");
+    assert_eq!(result["verified"], true);
+    assert!(result["latency_ns"].as_f64().unwrap() > 0.0);
+    assert!(refused("-m -k4095").contains("-k 4095"));
+    assert!(refused("-m --config 1e1w-d").contains("-m"));
+}

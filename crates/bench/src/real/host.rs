@@ -1,0 +1,178 @@
+//! This machine, and what makes its numbers doubtful.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::SystemTime;
+
+use dray_experiment::parse_bytes;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::json;
+
+use crate::Context;
+
+/// CPUs that this process may use, in order.
+pub fn available() -> Vec<u16> {
+    match sched_getaffinity(None) {
+        Ok(set) => (0..CpuSet::MAX_CPU)
+            .filter(|cpu| set.is_set(*cpu))
+            .map(|cpu| cpu as u16)
+            .collect(),
+        Err(_) => vec![0],
+    }
+}
+
+/// Keeps the calling thread on one CPU.
+pub(super) fn pin(cpu: u16) -> bool {
+    let mut set = CpuSet::new();
+    if usize::from(cpu) >= CpuSet::MAX_CPU {
+        return false;
+    }
+    set.set(cpu.into());
+    sched_setaffinity(None, &set).is_ok()
+}
+
+/// Size of a data cache of a CPU in bytes, by level.
+pub(super) fn cache_bytes(cpu: u16, level: u8) -> Option<u64> {
+    caches(cpu)
+        .into_iter()
+        .find(|c| c.level == level && c.kind != "Instruction")
+        .map(|c| c.size)
+}
+
+struct Cache {
+    kind: String,
+    level: u8,
+    size: u64,
+    shared_by: usize,
+}
+
+fn caches(cpu: u16) -> Vec<Cache> {
+    (0..8)
+        .filter_map(|index| {
+            let root = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
+            let list = text(&format!("{root}/shared_cpu_list"))?;
+            Some(Cache {
+                kind: text(&format!("{root}/type"))?,
+                level: text(&format!("{root}/level"))?.parse().ok()?,
+                size: parse_bytes(&text(&format!("{root}/size"))?).ok()?,
+                shared_by: crate::micros::cpu_list(&list).map_or(1, |cpus| cpus.len()),
+            })
+        })
+        .collect()
+}
+
+fn text(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+fn cpuinfo(key: &str) -> Option<String> {
+    let all = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = all
+        .lines()
+        .find(|line| line.split(':').next().map(str::trim) == Some(key))?;
+    line.split_once(':')
+        .map(|(_, value)| value.trim().to_owned())
+}
+
+/// Head of a measured result, with a warning for each thing that makes it doubtful.
+pub fn context() -> Context {
+    let cpus = available();
+    let first = cpus.first().copied().unwrap_or(0);
+    let root = format!("/sys/devices/system/cpu/cpu{first}/cpufreq");
+    let governor = text(&format!("{root}/scaling_governor"));
+    let uname = rustix::system::uname();
+    let load: Vec<f64> = text("/proc/loadavg")
+        .map(|line| {
+            line.split(' ')
+                .take(3)
+                .filter_map(|n| n.parse().ok())
+                .collect()
+        })
+        .unwrap_or_default();
+    let turbo = turbo();
+    let flags = cpuinfo("flags").unwrap_or_default();
+    let guest = flags.split(' ').any(|flag| flag == "hypervisor");
+    let huge = text("/sys/kernel/mm/transparent_hugepage/enabled");
+    let mut warnings = Vec::new();
+    match governor.as_deref() {
+        Some("performance") => {}
+        Some(other) => warnings.push(format!(
+            "the frequency governor is {other}: cpupower frequency-set -g performance"
+        )),
+        None if guest => {}
+        None => warnings.push("the frequency governor cannot be read".to_owned()),
+    }
+    if turbo == Some(true) {
+        warnings.push("turbo is on: the frequency depends on what other cores do".to_owned());
+    }
+    if guest {
+        warnings.push(
+            "this is a virtual machine: its host's frequency, caches and neighbours are not known"
+                .to_owned(),
+        );
+    }
+    if load.first().is_some_and(|load| *load > 0.5) {
+        warnings.push(format!(
+            "other programs are running: the load is {}",
+            load[0]
+        ));
+    }
+    if huge.as_deref().is_some_and(|text| text.contains("[never]")) {
+        warnings.push("there are no huge pages: translations are part of the numbers".to_owned());
+    }
+    if !super::cache::CAN_PLACE {
+        warnings.push("this processor's caches cannot be controlled from a program".to_owned());
+    }
+    let mut extra = BTreeMap::from([
+        ("load_avg".to_owned(), json!(load)),
+        (
+            "dray_kernel".to_owned(),
+            json!(uname.release().to_string_lossy()),
+        ),
+        ("dray_cpus".to_owned(), json!(cpus)),
+        ("dray_virtual_machine".to_owned(), json!(guest)),
+    ]);
+    let list: Vec<_> = caches(first)
+        .into_iter()
+        .map(|c| json!({"type": c.kind, "level": c.level, "size": c.size, "num_sharing": c.shared_by}))
+        .collect();
+    extra.insert("caches".to_owned(), json!(list));
+    for (key, value) in [
+        (
+            "dray_microcode",
+            cpuinfo("microcode").or(cpuinfo("stepping")),
+        ),
+        ("dray_governor", governor.clone()),
+        ("dray_huge_pages", huge),
+    ] {
+        extra.insert(key.to_owned(), json!(value));
+    }
+    extra.insert("dray_turbo".to_owned(), json!(turbo));
+    Context {
+        date: Some(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
+        host_name: Some(uname.nodename().to_string_lossy().into_owned()),
+        executable: "dray bench --real".to_owned(),
+        num_cpus: cpus.len() as u32,
+        mhz_per_cpu: cpuinfo("cpu MHz").and_then(|mhz| Some(mhz.parse::<f64>().ok()? as u32)),
+        cpu_scaling_enabled: Some(governor.is_some_and(|g| g != "performance")),
+        library_build_type: if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        }
+        .to_owned(),
+        dray_time: "measured".to_owned(),
+        dray_version: env!("CARGO_PKG_VERSION").to_owned(),
+        dray_platform: cpuinfo("model name").unwrap_or_else(|| "unknown processor".to_owned()),
+        dray_profile: None,
+        dray_warnings: warnings,
+        extra,
+    }
+}
+
+fn turbo() -> Option<bool> {
+    let off = text("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|t| t == "0");
+    off.or(text("/sys/devices/system/cpu/cpufreq/boost").map(|t| t == "1"))
+}
