@@ -3,8 +3,8 @@
 mod bench;
 mod check;
 mod cli;
-mod complain;
 mod compare;
+mod complain;
 mod completions;
 mod figures;
 mod man;
