@@ -16,6 +16,7 @@ pub mod dif;
 pub mod fault;
 pub mod flags;
 pub mod opcode;
+pub mod registers;
 pub mod rules;
 pub mod status;
 
