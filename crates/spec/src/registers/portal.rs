@@ -25,7 +25,7 @@ impl PortalAddress {
     pub const fn at(offset: u64) -> Option<Self> {
         let page = offset / PORTAL_PAGE_BYTES;
         let wq = page / PORTALS_PER_QUEUE;
-        if offset % 64 != 0 || wq > u16::MAX as u64 {
+        if !offset.is_multiple_of(64) || wq > u16::MAX as u64 {
             return None;
         }
         Some(Self {
