@@ -25,6 +25,8 @@ fn device(queues: u16) -> Device {
         block_on_fault: false,
         max_batch_size: 1024,
         max_transfer_size: 2 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
     };
     let config = DeviceConfig {
         capabilities: Capabilities {
@@ -38,13 +40,15 @@ fn device(queues: u16) -> Device {
             max_read_buffers: 96,
             max_batch_size: 1024,
             max_transfer_size: 1 << 31,
+            ..Capabilities::default()
         },
-        read_buffer_limit: 0,
+        user_interrupts: true,
         work_queues: (0..queues).map(work_queue).collect(),
         groups: vec![GroupConfig {
             engines: vec![0, 1, 2, 3],
             ..GroupConfig::default()
         }],
+        ..DeviceConfig::default()
     };
     Device::new(config).expect("a configuration that can be enabled")
 }

@@ -1,12 +1,18 @@
 //! Which descriptors the device refuses, and with which status (spec 5.4 to 5.6).
 //!
 //! Hardware may report any check that fails; here the order is fixed: completion address, opcode,
-//! context, flags, reserved fields, size, alignment, overlap.
+//! context, flags, reserved fields, privilege, size, alignment, overlap, inter-domain, traffic class.
 
-use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
+mod operands;
+mod traffic;
 
-use crate::rule::{Rule, Rules};
-use crate::{Capabilities, Outcome, WorkQueueConfig};
+use dray_spec::{Descriptor, Flags, Opcode, Status};
+
+use crate::job::Submitter;
+use crate::rule::Rules;
+use crate::{DeviceConfig, Outcome, WorkQueueConfig, WorkQueueMode};
+use operands::Limits;
+use traffic::TrafficClasses;
 
 /// Why a descriptor is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,30 +47,34 @@ impl From<Status> for Rejection {
 #[derive(Debug, Clone)]
 pub(crate) struct Checker {
     rules: Rules,
-    max_transfer: u64,
-    min_batch: u32,
-    max_batch: u32,
-    overlapping_copy: bool,
+    /// A descriptor that claims privilege is refused: the queue is shared, and PCI has privileged
+    /// mode off.
+    unprivileged: bool,
+    has_pasid: bool,
+    traffic_classes: TrafficClasses,
+    operands: Limits,
 }
 
 impl Checker {
-    pub(crate) fn new(capabilities: &Capabilities, queue: &WorkQueueConfig) -> Checker {
-        let gen_cap = GenCap::from(capabilities.gen_cap);
+    pub(crate) fn new(device: &DeviceConfig, queue: &WorkQueueConfig) -> Checker {
+        let shared = queue.mode == WorkQueueMode::Shared;
         Checker {
-            rules: Rules::new(capabilities, queue),
-            max_transfer: queue.max_transfer_size.min(capabilities.max_transfer_size),
-            min_batch: match gen_cap.batch_of_one() {
-                true => 1,
-                false => 2,
-            },
-            max_batch: queue.max_batch_size.min(capabilities.max_batch_size),
-            overlapping_copy: gen_cap.overlapping_copy(),
+            rules: Rules::new(device, queue),
+            unprivileged: shared && !device.pci.privileged_mode,
+            has_pasid: queue.pasid.is_some(),
+            traffic_classes: TrafficClasses::new(device, queue),
+            operands: Limits::new(device, queue),
         }
     }
 
     /// The operation of a descriptor that may run, or why it may not.
     #[inline]
-    pub(crate) fn check(&self, d: &Descriptor, member: bool) -> Result<Opcode, Rejection> {
+    pub(crate) fn check(
+        &self,
+        d: &Descriptor,
+        submitter: Submitter,
+        member: bool,
+    ) -> Result<Opcode, Rejection> {
         let flags = d.flags();
         let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
         refuse_if(
@@ -73,7 +83,7 @@ impl Checker {
         )?;
         let rule = self.rules.get(d.opcode_byte(), member);
         let rule = rule.ok_or(Status::BAD_OPCODE)?;
-        let invalid = rule.invalid_flags(flags, member);
+        let invalid = rule.invalid_flags(flags, submitter.privileged, member);
         if !invalid.is_empty() {
             return Err(Rejection {
                 status: Status::INVALID_FLAGS,
@@ -81,54 +91,38 @@ impl Checker {
             });
         }
         refuse_if(rule.has_reserved_bytes(d, flags), Status::NONZERO_RESERVED)?;
-        self.check_operands(rule, d)?;
+        refuse_if(self.unprivileged && submitter.privileged, Status::PRIVILEGE)?;
+        self.operands.check(rule.opcode, d)?;
+        if is_inter_domain(rule.opcode) {
+            refuse_if(!self.has_pasid, Status::INTER_DOMAIN_PASID)?;
+        }
+        refuse_if(
+            self.traffic_classes.refuse(rule.opcode, flags),
+            Status::TRAFFIC_CLASS,
+        )?;
         Ok(rule.opcode)
     }
 
-    #[inline]
-    fn check_operands(&self, rule: &Rule, d: &Descriptor) -> Result<(), Rejection> {
-        let size = u64::from(d.size);
-        match rule.opcode {
-            Opcode::Noop | Opcode::Drain => return Ok(()),
-            Opcode::Batch => {
-                let count = self.min_batch..=self.max_batch;
-                refuse_if(!count.contains(&d.size), Status::DESCRIPTOR_COUNT)?;
-                let aligned = d.address1.is_multiple_of(64);
-                return refuse_if(!aligned, Status::DESCRIPTOR_LIST_ALIGNMENT);
-            }
-            _ => refuse_if(size == 0 || size > self.max_transfer, Status::TRANSFER_SIZE)?,
-        }
-        // Addresses do not wrap: what lies beyond the last one faults.
-        let overlap = |a: u64, b: u64| a.abs_diff(b) < size;
-        match rule.opcode {
-            Opcode::Memmove => {
-                let any = !self.overlapping_copy && overlap(d.address1, d.address2);
-                refuse_if(any, Status::OVERLAP)
-            }
-            Opcode::CrcGenerate => check_seed(d),
-            Opcode::CopyCrc => {
-                check_seed(d)?;
-                refuse_if(overlap(d.address1, d.address2), Status::OVERLAP)
-            }
-            Opcode::Dualcast => {
-                let (dst1, dst2) = (d.address2, d.destination2());
-                refuse_if((dst1 ^ dst2) & 0xfff != 0, Status::DUALCAST_ALIGNMENT)?;
-                let any = overlap(d.address1, dst1) || overlap(d.address1, dst2);
-                refuse_if(any || overlap(dst1, dst2), Status::OVERLAP)
-            }
-            _ => Ok(()),
-        }
+    /// Whether a record can be written with the traffic class that the flags select for it.
+    pub(crate) fn completion_class_enabled(&self, flags: Flags) -> bool {
+        !self.traffic_classes.refuse_completion(flags)
     }
 }
 
-/// A seed in memory is aligned to its size (spec 8.3.12).
-fn check_seed(d: &Descriptor) -> Result<(), Rejection> {
-    let unaligned = d.flags().contains(Flags::CRC_READ_SEED) && d.crc_seed_address() & 3 != 0;
-    refuse_if(unaligned, Status::ADDRESS_ALIGNMENT)
+/// Whether the operation goes through the inter-domain permissions table.
+pub(crate) fn is_inter_domain(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::UpdateWindow
+            | Opcode::InterDomainCopy
+            | Opcode::InterDomainFill
+            | Opcode::InterDomainCompare
+            | Opcode::InterDomainComparePattern
+    )
 }
 
 #[inline]
-fn refuse_if(refuse: bool, status: Status) -> Result<(), Rejection> {
+pub(crate) fn refuse_if(refuse: bool, status: Status) -> Result<(), Rejection> {
     match refuse {
         true => Err(status.into()),
         false => Ok(()),

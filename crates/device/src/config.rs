@@ -39,7 +39,7 @@ pub enum ConfigError {
 /// What a device can do, as its capability registers say (spec 9.2.2 to 9.2.7).
 ///
 /// Nothing of this is hard-coded to one part: it comes from the profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// VERSION register: 0x100 is 1.0, 0x200 is 2.0.
     pub version: u32,
@@ -48,6 +48,8 @@ pub struct Capabilities {
     /// OPCAP register: bit n of the 256-bit map says that opcode n is supported;
     /// word 0 holds opcodes 0 to 63.
     pub op_cap: [u64; 4],
+    /// IDCAP register, raw; 0 without inter-domain operations (spec 9.2.18).
+    pub id_cap: u64,
     /// Number of groups.
     pub max_groups: u16,
     /// Number of work queues.
@@ -65,11 +67,12 @@ pub struct Capabilities {
 }
 
 /// How a work queue takes descriptors (spec 3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkQueueMode {
     /// One client, MOVDIR64B, no answer: a write to a full queue is lost.
     Dedicated,
     /// Many clients, ENQCMD, accepted or retry.
+    #[default]
     Shared,
 }
 
@@ -90,10 +93,40 @@ pub struct WorkQueueConfig {
     pub priority: u8,
     /// Whether descriptors may ask to block on a page fault.
     pub block_on_fault: bool,
+    /// WQ PASID; `None` where PASID enable is 0. A descriptor of a shared queue brings its own,
+    /// and there only the enable counts.
+    pub pasid: Option<u32>,
+    /// WQ Priv: descriptors of a dedicated queue are privileged.
+    pub privileged: bool,
+    /// WQ ATS disable.
+    pub ats_disable: bool,
+    /// WQ OPCFG: operations that the queue lets through, of those that the device has.
+    pub op_config: [u64; 4],
     /// Largest batch, in descriptors.
     pub max_batch_size: u32,
     /// Largest transfer, in bytes.
     pub max_transfer_size: u64,
+}
+
+impl Default for WorkQueueConfig {
+    /// WQCFG after a reset: nothing is set, and every operation is let through.
+    fn default() -> WorkQueueConfig {
+        WorkQueueConfig {
+            id: 0,
+            group: 0,
+            mode: WorkQueueMode::Shared,
+            size: 0,
+            threshold: 0,
+            priority: 0,
+            block_on_fault: false,
+            pasid: None,
+            privileged: false,
+            ats_disable: false,
+            op_config: [u64::MAX; 4],
+            max_batch_size: 0,
+            max_transfer_size: 0,
+        }
+    }
 }
 
 /// One group (GRPCFG, spec 9.2.23).
@@ -109,15 +142,44 @@ pub struct GroupConfig {
     pub read_buffers_allowed: u16,
     /// Whether the device-wide limit applies to the group.
     pub use_read_buffer_limit: bool,
+    /// TC-A and TC-B, of which each flag of a descriptor selects one; 0 to 7.
+    pub traffic_classes: [u8; 2],
+}
+
+/// What the PCI configuration space has enabled, as far as descriptors depend on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PciConfig {
+    /// Address translation service (ATS control).
+    pub ats: bool,
+    /// Privileged mode enable of the PASID capability.
+    pub privileged_mode: bool,
+    /// Traffic classes that an enabled virtual channel carries, one bit each.
+    pub traffic_classes: u8,
+}
+
+impl Default for PciConfig {
+    /// All of it, as Linux leaves it on a machine that has it.
+    fn default() -> PciConfig {
+        PciConfig {
+            ats: true,
+            privileged_mode: true,
+            traffic_classes: u8::MAX,
+        }
+    }
 }
 
 /// A device as it is when it is enabled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceConfig {
     /// What the device can do.
     pub capabilities: Capabilities,
     /// GENCFG global read-buffer limit; 0 is no limit.
     pub read_buffer_limit: u16,
+    /// GENCFG user-mode interrupts enable: without it a descriptor that is not privileged asks for
+    /// no interrupt on a queue with PASID (spec Table 5-4).
+    pub user_interrupts: bool,
+    /// What PCI lets it do.
+    pub pci: PciConfig,
     /// Enabled work queues.
     pub work_queues: Vec<WorkQueueConfig>,
     /// Groups that have engines.
@@ -183,9 +245,9 @@ mod tests {
             size,
             threshold: size,
             priority: 1,
-            block_on_fault: false,
             max_batch_size: 32,
             max_transfer_size: 4096,
+            ..WorkQueueConfig::default()
         }
     }
 
@@ -200,8 +262,6 @@ mod tests {
     fn config(work_queues: Vec<WorkQueueConfig>, groups: Vec<GroupConfig>) -> DeviceConfig {
         let capabilities = Capabilities {
             version: 0x100,
-            gen_cap: 0,
-            op_cap: [0; 4],
             max_groups: 2,
             max_work_queues: 3,
             max_engines: 4,
@@ -209,12 +269,13 @@ mod tests {
             max_read_buffers: 96,
             max_batch_size: 32,
             max_transfer_size: 4096,
+            ..Capabilities::default()
         };
         DeviceConfig {
             capabilities,
-            read_buffer_limit: 0,
             work_queues,
             groups,
+            ..DeviceConfig::default()
         }
     }
 

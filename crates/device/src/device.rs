@@ -54,7 +54,7 @@ impl Device {
         let checkers = config
             .work_queues
             .iter()
-            .map(|wq| Checker::new(capabilities, wq))
+            .map(|wq| Checker::new(&config, wq))
             .collect();
         let mut by_id = vec![None; capabilities.max_work_queues.into()];
         for (index, wq) in config.work_queues.iter().enumerate() {
@@ -165,11 +165,13 @@ impl Device {
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
             let id = self.queues[index].pop()?;
             let job = self.jobs.get_mut(id)?;
-            let checked = self.checkers[index].check(&job.descriptor, false);
-            if checked == Ok(Opcode::Drain) && !self.queues[index].begin_drain(id) {
+            let submitter = job.route.submitter;
+            let checked = self.checkers[index].check(&job.descriptor, submitter, false);
+            let lanes = &mut self.queues[index].lanes;
+            if checked == Ok(Opcode::Drain) && !lanes.begin_drain(submitter.pasid, id) {
                 continue;
             }
-            job.route.epoch = self.queues[index].begin();
+            job.route.place = lanes.begin(submitter.pasid);
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
                 Ok(Opcode::Batch) => {
@@ -197,6 +199,7 @@ impl Device {
             descriptor: *descriptor,
             route: Route {
                 queue: index as u16,
+                submitter: self.queues[index].submitter(descriptor),
                 ..Route::default()
             },
         });

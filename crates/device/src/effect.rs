@@ -82,6 +82,8 @@ pub(crate) struct Notice {
     pub(crate) flags: Flags,
     pub(crate) completion_addr: u64,
     pub(crate) interrupt_handle: u16,
+    /// The record cannot be written, whatever its address (spec 5.4, traffic class).
+    pub(crate) unwritable: bool,
 }
 
 /// Appends what the end of one descriptor causes: record and interrupt, or a software error.
@@ -93,10 +95,11 @@ pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &Completi
         status,
         Status::SUCCESS | Status::SUCCESS_PREDICATE | Status::BATCH_FAIL
     );
-    let unusable = matches!(
-        status.code(),
-        0x1a | 0x1b | 0x1d // Completion address fault, alignment; privilege (spec 5.8.1).
-    );
+    let unusable = notice.unwritable
+        || matches!(
+            status.code(),
+            0x1a | 0x1b | 0x1d // Completion address fault, alignment; privilege (spec 5.8.1).
+        );
     if notice.flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable {
         if notice.flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary {
             effects.push(Effect::Record {
@@ -141,6 +144,7 @@ mod tests {
             flags: flags | Flags::REQUEST_COMPLETION_INTERRUPT,
             completion_addr: 0x40,
             interrupt_handle: 7,
+            unwritable: false,
         };
         let mut effects = Vec::new();
         emit(&mut effects, &notice, &record);

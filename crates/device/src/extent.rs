@@ -50,6 +50,19 @@ impl Extent {
         extent
     }
 
+    /// The extent of the `size` bytes at `offset` in a buffer.
+    pub(crate) fn part(memory: &impl Memory, buffer: Buffer, offset: u64, size: u64) -> Extent {
+        let (address, access, operand) = buffer;
+        let place = (address.wrapping_add(offset), access, operand);
+        match address.checked_add(offset) {
+            Some(_) => Extent::of(memory, &[place], size),
+            None => Extent {
+                bytes: 0,
+                fault: Some(place),
+            },
+        }
+    }
+
     /// The extent of `size` bytes of both `buffers` from their ends, page by page.
     pub(crate) fn from_end(memory: &impl Memory, buffers: &[Buffer; 2], size: u64) -> Extent {
         const PAGE: u64 = 4096;
@@ -85,7 +98,12 @@ impl Extent {
 
     /// The same fault before the first byte.
     pub(crate) fn nothing(self) -> Extent {
-        Extent { bytes: 0, ..self }
+        self.after(0)
+    }
+
+    /// The same fault, after as many bytes as count for the descriptor.
+    pub(crate) fn after(self, bytes: u64) -> Extent {
+        Extent { bytes, ..self }
     }
 
     pub(crate) fn is_faulted(&self) -> bool {

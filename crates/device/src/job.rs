@@ -2,6 +2,8 @@
 
 use dray_spec::Descriptor;
 
+use crate::drain::Place;
+
 /// Handle of a descriptor on its way.
 ///
 /// A handle whose descriptor has ended stands for nothing, also when its place is taken again.
@@ -18,13 +20,23 @@ pub(crate) struct Job {
     pub(crate) route: Route,
 }
 
+/// In whose name a descriptor runs; a member of a batch runs in that of the batch (spec 8.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Submitter {
+    /// 20 bits; 0 where PASIDs are not in use.
+    pub(crate) pasid: u32,
+    pub(crate) privileged: bool,
+}
+
 /// Where a descriptor came from and what it belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Route {
     /// Index of its queue.
     pub(crate) queue: u16,
-    /// Drains of its queue that wait for it count by this.
-    pub(crate) epoch: u32,
+    /// Where drains of its queue count it.
+    pub(crate) place: Place,
+    /// In whose name it runs.
+    pub(crate) submitter: Submitter,
     /// Batch that it is a member of.
     pub(crate) parent: Option<WorkId>,
     /// Slot of its own batch state, for a batch descriptor that has been taken.

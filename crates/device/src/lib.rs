@@ -11,6 +11,7 @@ mod batch;
 mod check;
 mod config;
 mod device;
+mod drain;
 mod effect;
 mod execute;
 mod extent;
@@ -23,7 +24,7 @@ mod work;
 
 pub use check::Rejection;
 pub use config::{
-    Capabilities, ConfigError, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode,
+    Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };
 pub use device::Device;
 pub use effect::{Effect, Outcome};

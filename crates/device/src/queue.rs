@@ -1,31 +1,26 @@
-//! A work queue: entries, occupancy, and who must finish before a drain.
+//! A work queue: entries, occupancy, and in whose name its descriptors come.
 
 use std::collections::VecDeque;
 
-use crate::{WorkId, WorkQueueConfig, WorkQueueMode};
+use dray_spec::Descriptor;
 
-/// Descriptors between two drains, counted.
-#[derive(Debug, Clone, Copy, Default)]
-struct Epoch {
-    outstanding: u32,
-    /// The drain that ends the epoch, once it has left the queue.
-    drain: Option<WorkId>,
-}
+use crate::drain::Lanes;
+use crate::job::Submitter;
+use crate::{WorkId, WorkQueueConfig, WorkQueueMode};
 
 #[derive(Debug, Clone)]
 pub(crate) struct WorkQueue {
     pub(crate) config: WorkQueueConfig,
     entries: VecDeque<WorkId>,
-    epochs: VecDeque<Epoch>,
-    first_epoch: u32,
+    /// What has left the queue and not ended.
+    pub(crate) lanes: Lanes,
 }
 
 impl WorkQueue {
     pub(crate) fn new(config: WorkQueueConfig) -> WorkQueue {
         WorkQueue {
             entries: VecDeque::with_capacity(config.size.into()),
-            epochs: VecDeque::from([Epoch::default()]),
-            first_epoch: 0,
+            lanes: Lanes::new(),
             config,
         }
     }
@@ -61,38 +56,19 @@ impl WorkQueue {
         self.entries.front().copied()
     }
 
-    /// Counts a descriptor that leaves the queue; the epoch that it belongs to.
+    /// PASID of a descriptor, and whether it is privileged: the queue's if the queue is dedicated
+    /// (spec 8.1.1).
     #[inline]
-    pub(crate) fn begin(&mut self) -> u32 {
-        if let Some(epoch) = self.epochs.back_mut() {
-            epoch.outstanding += 1;
-        }
-        self.first_epoch.wrapping_add(self.epochs.len() as u32 - 1)
-    }
-
-    /// A drain leaves the queue. True if nothing before it is outstanding: then it is done.
-    pub(crate) fn begin_drain(&mut self, id: WorkId) -> bool {
-        if self.epochs.len() == 1 && self.epochs[0].outstanding == 0 {
-            return true;
-        }
-        if let Some(epoch) = self.epochs.back_mut() {
-            epoch.drain = Some(id);
-        }
-        self.epochs.push_back(Epoch::default());
-        false
-    }
-
-    /// A descriptor of `epoch` is done. Appends the drains that were waiting for it.
-    #[inline]
-    pub(crate) fn end(&mut self, epoch: u32, drains: &mut Vec<WorkId>) {
-        let index = epoch.wrapping_sub(self.first_epoch) as usize;
-        if let Some(epoch) = self.epochs.get_mut(index) {
-            epoch.outstanding = epoch.outstanding.saturating_sub(1);
-        }
-        while self.epochs.len() > 1 && self.epochs[0].outstanding == 0 {
-            drains.extend(self.epochs[0].drain);
-            self.epochs.pop_front();
-            self.first_epoch = self.first_epoch.wrapping_add(1);
+    pub(crate) fn submitter(&self, descriptor: &Descriptor) -> Submitter {
+        match self.config.mode {
+            WorkQueueMode::Shared => Submitter {
+                pasid: descriptor.pasid(),
+                privileged: descriptor.privileged(),
+            },
+            WorkQueueMode::Dedicated => Submitter {
+                pasid: self.config.pasid.unwrap_or(0),
+                privileged: self.config.privileged,
+            },
         }
     }
 }

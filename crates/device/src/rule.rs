@@ -6,25 +6,10 @@ use dray_spec::{
 };
 use zerocopy::transmute_ref;
 
-use crate::{Capabilities, WorkQueueConfig};
+use crate::{DeviceConfig, WorkQueueConfig};
 
-/// Operations that this device executes. What is not in the list is refused even if the profile's
-/// OPCAP has it: a wrong answer would be worse.
-const EXECUTED: &[Opcode] = &[
-    Opcode::Noop,
-    Opcode::Batch,
-    Opcode::Drain,
-    Opcode::Memmove,
-    Opcode::Fill,
-    Opcode::Compare,
-    Opcode::ComparePattern,
-    Opcode::Dualcast,
-    Opcode::CrcGenerate,
-    Opcode::CopyCrc,
-];
-
-/// One more than the highest opcode that is executed.
-const CODES: usize = Opcode::CopyCrc as usize + 1;
+/// One more than the highest opcode.
+const CODES: usize = Opcode::InterDomainComparePattern as usize + 1;
 
 /// Flags that mean something with a completion address only (spec Table 5-4).
 const ADDRESSED: Flags = Flags::REQUEST_COMPLETION_RECORD.union(Flags::COMPLETION_TC_SELECTOR);
@@ -43,6 +28,8 @@ pub(crate) struct Rule {
     outside_only: bool,
     /// Flags that are refused, whatever the others are.
     forbidden: Flags,
+    /// Flags that are refused unless the descriptor is privileged.
+    unprivileged: Flags,
     /// Flags that are refused unless another one is there.
     dependent: Flags,
     required: RequiredFlags,
@@ -52,11 +39,18 @@ pub(crate) struct Rule {
 }
 
 impl Rules {
-    pub(crate) fn new(capabilities: &Capabilities, queue: &WorkQueueConfig) -> Rules {
-        let op_cap = OpCap(capabilities.op_cap);
+    /// What the device can do (OPCAP), as far as the queue lets it through (WQ OPCFG).
+    pub(crate) fn new(device: &DeviceConfig, queue: &WorkQueueConfig) -> Rules {
+        let device_has = OpCap(device.capabilities.op_cap);
+        let queue_has = OpCap(queue.op_config);
+        let translates = device.pci.ats && !queue.ats_disable;
         let mut rules = [None; CODES];
-        for &opcode in EXECUTED.iter().filter(|o| op_cap.supports(**o as u8)) {
-            rules[opcode as usize] = Some(Rule::new(opcode, capabilities, queue));
+        for &opcode in Opcode::ALL {
+            let code = opcode as u8;
+            let possible = opcode != Opcode::TranslationFetch || translates;
+            if possible && device_has.supports(code) && queue_has.supports(code) {
+                rules[usize::from(code)] = Some(Rule::new(opcode, device, queue));
+            }
         }
         Rules(rules)
     }
@@ -70,7 +64,7 @@ impl Rules {
 }
 
 impl Rule {
-    fn new(opcode: Opcode, capabilities: &Capabilities, queue: &WorkQueueConfig) -> Rule {
+    fn new(opcode: Opcode, device: &DeviceConfig, queue: &WorkQueueConfig) -> Rule {
         let allowed = allowed_flags(opcode);
         // Those that are refused alone, of those that are allowed.
         let dependent = (0..24)
@@ -81,12 +75,12 @@ impl Rule {
         let base = Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_INTERRUPT;
         Rule {
             opcode,
-            outside_only: matches!(opcode, Opcode::Batch | Opcode::Drain),
-            forbidden: Flags::from_bits(!allowed.bits()).union(unsupported(
-                opcode,
-                capabilities,
-                queue,
-            )),
+            outside_only: matches!(opcode, Opcode::Batch | Opcode::Drain | Opcode::UpdateWindow),
+            forbidden: Flags::from_bits(!allowed.bits()).union(unsupported(opcode, device, queue)),
+            unprivileged: match device.user_interrupts || queue.pasid.is_none() {
+                true => Flags::EMPTY,
+                false => Flags::REQUEST_COMPLETION_INTERRUPT,
+            },
             dependent,
             required: required_flags(opcode),
             reserved: words(reserved_bytes(opcode, base)),
@@ -95,12 +89,16 @@ impl Rule {
 
     /// The flags that are wrong, or missing; empty if there are none.
     #[inline]
-    pub(crate) fn invalid_flags(&self, flags: Flags, member: bool) -> Flags {
+    pub(crate) fn invalid_flags(&self, flags: Flags, privileged: bool, member: bool) -> Flags {
         let fence = match member {
             true => Flags::EMPTY,
             false => Flags::FENCE,
         };
-        let forbidden = self.forbidden.union(fence);
+        let unprivileged = match privileged {
+            true => Flags::EMPTY,
+            false => self.unprivileged,
+        };
+        let forbidden = self.forbidden.union(fence).union(unprivileged);
         let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
         let usual = !flags.intersects(forbidden.union(self.dependent))
             && (addressed || !flags.intersects(ADDRESSED));
@@ -133,9 +131,10 @@ impl Rule {
     }
 }
 
-/// Flags that the operation has but the device, the queue or this program has not.
-fn unsupported(opcode: Opcode, capabilities: &Capabilities, queue: &WorkQueueConfig) -> Flags {
-    let cap = GenCap::from(capabilities.gen_cap);
+/// Flags that the operation has but the device or the queue has not.
+fn unsupported(opcode: Opcode, device: &DeviceConfig, queue: &WorkQueueConfig) -> Flags {
+    let cap = GenCap::from(device.capabilities.gen_cap);
+    let id_cap = device.capabilities.id_cap;
     let mut flags = Flags::EMPTY;
     let mut needs = |capable: bool, flag: Flags| {
         if !capable {
@@ -152,13 +151,25 @@ fn unsupported(opcode: Opcode, capabilities: &Capabilities, queue: &WorkQueueCon
             cap.drain_readback(),
             Flags::DRAIN_READBACK1_VALID | Flags::DRAIN_READBACK2_VALID,
         ),
-        Opcode::Fill => needs(cap.fill_pattern_16(), Flags::FILL_PATTERN_16),
-        // The CRC of 64 bits is not executed here, whatever GENCAP says.
-        Opcode::CrcGenerate | Opcode::CopyCrc => needs(false, Flags::CRC_64),
+        Opcode::Fill | Opcode::InterDomainFill => {
+            needs(cap.fill_pattern_16(), Flags::FILL_PATTERN_16);
+        }
+        Opcode::CrcGenerate | Opcode::CopyCrc => needs(cap.crc64(), Flags::CRC_64),
+        Opcode::TranslationFetch => needs(
+            cap.translation_fetch_stride(),
+            Flags::TRANSLATION_FETCH_USE_STRIDE,
+        ),
+        Opcode::UpdateWindow => needs(
+            id_cap & IDCAP_SUPPRESS_DRAIN != 0,
+            Flags::UPDATE_WINDOW_SUPPRESS_DRAIN,
+        ),
         _ => {}
     }
     flags
 }
+
+/// IDCAP bit 25: an update of a window need not drain (spec 9.2.18).
+const IDCAP_SUPPRESS_DRAIN: u64 = 1 << 25;
 
 /// Bit n of `bytes` becomes byte n, all ones.
 fn words(bytes: u64) -> [u64; 8] {

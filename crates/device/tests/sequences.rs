@@ -47,7 +47,6 @@ fn config() -> impl Strategy<Value = DeviceConfig> {
         };
         DeviceConfig {
             capabilities: capabilities(),
-            read_buffer_limit: 0,
             work_queues: work_queues.collect(),
             groups: (0..groups)
                 .map(|id| GroupConfig {
@@ -56,6 +55,7 @@ fn config() -> impl Strategy<Value = DeviceConfig> {
                     ..GroupConfig::default()
                 })
                 .collect(),
+            ..DeviceConfig::default()
         }
     })
 }

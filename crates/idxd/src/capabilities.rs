@@ -12,6 +12,7 @@ pub(crate) fn version_1() -> Capabilities {
         version: 0x100,
         gen_cap: 0x40_915f_0107,
         op_cap: [0x1_003f_03ff, 0, 0, 0],
+        id_cap: 0,
         max_groups: 4,
         max_work_queues: 8,
         max_engines: 4,
@@ -129,6 +130,7 @@ pub(crate) fn resolve(device: &DeviceProfile, list: &mut Vec<Finding>) -> Capabi
             .with_max_transfer_shift(transfer)
             .into_bits(),
         op_cap: device.op_cap.map_or(base.op_cap, |bits| bits.0),
+        id_cap: base.id_cap,
         max_groups,
         max_work_queues,
         max_engines,

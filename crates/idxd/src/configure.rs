@@ -1,6 +1,8 @@
 //! From a profile without findings to the configuration of a device.
 
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{
+    Capabilities, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
+};
 
 use crate::parts::numbers;
 use crate::validate::read_buffers;
@@ -33,6 +35,9 @@ pub(crate) fn device(profile: &DeviceProfile) -> DeviceConfig {
     work_queues.sort_by_key(|queue| queue.id);
     DeviceConfig {
         read_buffer_limit: narrow(profile.read_buffer_limit.unwrap_or(0)),
+        // Linux sets it where it enables PASIDs.
+        user_interrupts: true,
+        pci: PciConfig::default(),
         capabilities,
         work_queues,
         groups,
@@ -57,6 +62,8 @@ fn group(
         read_buffers_reserved: narrow(buffers.reserved),
         read_buffers_allowed: narrow(buffers.allowed),
         use_read_buffer_limit: profile.use_read_buffer_limit == Some(1),
+        // Linux overrides what is configured on versions 1 and 2 (`tc_override`).
+        traffic_classes: [1, 1],
     }
 }
 
@@ -78,6 +85,11 @@ fn work_queue(
         threshold: narrow(profile.threshold.unwrap_or(0)),
         priority: u8::try_from(profile.priority.unwrap_or(0)).unwrap_or(u8::MAX),
         block_on_fault: profile.block_on_fault == Some(1),
+        // A dedicated queue has the PASID of whoever opens it, which no profile knows.
+        pasid: Some(0),
+        privileged: false,
+        ats_disable: profile.ats_disable == Some(1),
+        op_config: profile.op_config.map_or([u64::MAX; 4], |bits| bits.0),
         max_batch_size: u32::try_from(max_batch).map_or(u32::MAX, u32::next_power_of_two),
         max_transfer_size: u64::try_from(max_transfer).map_or(0, u64::next_power_of_two),
     }

@@ -1,15 +1,12 @@
 //! Settings that hardware follows and the modelled device does not.
 
-use dray_spec::OpCap;
-
+use crate::DeviceProfile;
 use crate::finding::{Finding, Findings};
-use crate::{DeviceProfile, capabilities};
 
 /// One finding for each such setting, so that nothing is passed over in silence.
 pub(crate) fn profile(devices: &[DeviceProfile]) -> Vec<Finding> {
     let mut list = Vec::new();
     for device in devices {
-        let op_cap = OpCap(capabilities::resolve(device, &mut Vec::new()).op_cap);
         if device.event_log_size.is_some_and(|entries| entries > 0) {
             Findings::at(&device.dev, &mut list).add(
                 "event_log_size",
@@ -39,16 +36,6 @@ pub(crate) fn profile(devices: &[DeviceProfile]) -> Vec<Finding> {
             for (index, queue) in group.grouped_workqueues.iter().enumerate() {
                 let path = format!("{path}/grouped_workqueues[{index}] ({})", queue.dev);
                 let mut findings = Findings::at(path, &mut list);
-                if let Some(operations) = queue.op_config
-                    && operations != op_cap
-                {
-                    findings.add(
-                        "op_config",
-                        operations,
-                        "the modelled device allows every operation of op_cap in every work queue",
-                        format!("\"op_config\":\"{op_cap}\""),
-                    );
-                }
                 for (field, value) in [
                     ("ats_disable", queue.ats_disable),
                     ("prs_disable", queue.prs_disable),

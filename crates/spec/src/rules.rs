@@ -240,15 +240,21 @@ const fn operation_reserved(opcode: Opcode, flags: Flags) -> u64 {
         Opcode::DifUpdate => bytes(43, 47),
         Opcode::CacheFlush => ADDRESS1 | OPERATION,
         Opcode::UpdateWindow => SIZE | bytes(40, 60),
-        Opcode::InterDomainCopy => bytes(40, 59),
+        Opcode::InterDomainCopy => bytes(40, 59) | unused_handles(flags),
         Opcode::InterDomainFill => bytes(48, 61) | pattern_high(flags),
-        Opcode::InterDomainCompare => bytes(41, 59),
+        Opcode::InterDomainCompare => bytes(41, 59) | unused_handles(flags),
         Opcode::InterDomainComparePattern => bytes(41, 59) | bytes(62, 63),
     }
 }
 
 const fn pattern_high(flags: Flags) -> u64 {
     unless(flags.contains(Flags::FILL_PATTERN_16), bytes(40, 47))
+}
+
+/// A handle counts only with its flag (spec Table 5-4).
+const fn unused_handles(flags: Flags) -> u64 {
+    unless(flags.contains(ALTERNATE_SOURCE), bytes(60, 61))
+        | unless(flags.contains(ALTERNATE_DESTINATION), bytes(62, 63))
 }
 
 /// The seed is in the descriptor or in memory, never in both (8.3.12).

@@ -41,7 +41,8 @@ impl Device {
     #[inline]
     fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
-        self.queues[usize::from(route.queue)].end(route.epoch, &mut drained);
+        let queue = &mut self.queues[usize::from(route.queue)];
+        queue.lanes.end(route.place, &mut drained);
         for id in drained.drain(..) {
             let record = CompletionRecord::with_status(Status::SUCCESS);
             self.tell(id, &record, effects);
@@ -59,11 +60,16 @@ impl Device {
     ) -> Option<Route> {
         let job = self.jobs.remove(id)?;
         let route = job.route;
+        let queue = usize::from(route.queue);
+        let flags = job.descriptor.flags();
+        let unwritable = record.status() == Status::TRAFFIC_CLASS
+            && !self.checkers[queue].completion_class_enabled(flags);
         let notice = Notice {
-            wq: self.queues[usize::from(route.queue)].config.id,
-            flags: job.descriptor.flags(),
+            wq: self.queues[queue].config.id,
+            flags,
             completion_addr: job.descriptor.completion_addr,
             interrupt_handle: job.descriptor.interrupt_handle,
+            unwritable,
         };
         if record.fault_info == 0 || self.fault_info {
             emit(effects, &notice, record);

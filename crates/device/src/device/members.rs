@@ -35,6 +35,7 @@ impl Device {
     pub fn next_member(&mut self, id: WorkId) -> Member {
         let Some(&Route {
             queue,
+            submitter,
             batch: Some(batch),
             ..
         }) = self.jobs.get(id).map(|job| &job.route)
@@ -46,7 +47,7 @@ impl Device {
             NextMember::Fenced => return Member::Fenced,
             NextMember::None => return Member::None,
         };
-        let kind = match self.checkers[usize::from(queue)].check(&descriptor, true) {
+        let kind = match self.checkers[usize::from(queue)].check(&descriptor, submitter, true) {
             Ok(opcode) => WorkKind::Execute(opcode),
             Err(rejection) => WorkKind::Reject(rejection),
         };
@@ -54,6 +55,7 @@ impl Device {
             descriptor,
             route: Route {
                 queue,
+                submitter,
                 parent: Some(id),
                 ..Route::default()
             },

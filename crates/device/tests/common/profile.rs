@@ -15,6 +15,7 @@ pub(crate) fn capabilities() -> Capabilities {
         max_read_buffers: 96,
         max_batch_size: 1024,
         max_transfer_size: 1 << 31,
+        ..Capabilities::default()
     }
 }
 
@@ -29,6 +30,8 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
         block_on_fault: false,
         max_batch_size: 32,
         max_transfer_size: 2 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
     }
 }
 
@@ -36,11 +39,12 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
 pub(crate) fn one_group(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
     DeviceConfig {
         capabilities: capabilities(),
-        read_buffer_limit: 0,
+        user_interrupts: true,
         work_queues,
         groups: vec![GroupConfig {
             engines: (0..engines).collect(),
             ..GroupConfig::default()
         }],
+        ..DeviceConfig::default()
     }
 }

@@ -18,34 +18,11 @@ pub(crate) fn rules() -> Vec<Rule> {
         absent = absent.broken_by(without).allows(descriptor);
     }
 
-    let mut not_executed = Rule::new("5.4", "this device executes the operation").allows(noop);
-    for opcode in [
-        Opcode::CreateDelta,
-        Opcode::ApplyDelta,
-        Opcode::TranslationFetch,
-        Opcode::DifCheck,
-        Opcode::DifInsert,
-        Opcode::DifStrip,
-        Opcode::DifUpdate,
-        Opcode::DixGenerate,
-        Opcode::CacheFlush,
-        Opcode::UpdateWindow,
-        Opcode::InterDomainCopy,
-        Opcode::InterDomainFill,
-        Opcode::InterDomainCompare,
-        Opcode::InterDomainComparePattern,
-    ] {
-        let descriptor = with_code(noop, opcode as u8);
-        let case = Case::new(descriptor, bad).on(|c| c.capabilities.op_cap = [u64::MAX; 4]);
-        not_executed = not_executed.broken_by(case);
-    }
-
     let batch = Descriptor::batch(LIST, 2).with_completion(RECORD);
     let drain = Descriptor::drain().with_completion(RECORD);
     vec![
         unknown,
         absent,
-        not_executed,
         Rule::new("3.8", "no batch in a batch")
             .broken_by(Case::new(batch, bad).in_batch())
             .allows(batch),

@@ -70,11 +70,13 @@ fn freed() -> Vec<Rule> {
     );
 
     let mut rules = vec![address, handle];
-    for (byte, flag) in [
-        (16, Flags::DRAIN_READBACK1_VALID),
-        (24, Flags::DRAIN_READBACK2_VALID),
+    let legal = valid_one(Opcode::Drain);
+    for (byte, flag, drain) in [
+        (16, Flags::DRAIN_READBACK1_VALID, legal.with_readback1(SRC)),
+        (24, Flags::DRAIN_READBACK2_VALID, legal.with_readback2(SRC)),
     ] {
-        let drain = with_byte(valid_one(Opcode::Drain), byte);
+        let mut drain = drain;
+        drain.flags_opcode &= !flag.bits();
         let rule = Rule::new("8.3.3", format!("readback at byte {byte} needs its flag"));
         let rule = rule.broken_by(Case::new(drain, bad));
         rules.push(rule.kept_by(success(drain.with_flags(flag)).on(|c| with_gen_cap(c, 9))));

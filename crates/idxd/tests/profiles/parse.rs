@@ -291,7 +291,6 @@ fn settings_that_are_not_modelled_are_said() {
         [
             "event_log_size",
             "desc_progress_limit",
-            "op_config",
             "ats_disable",
             "prs_disable"
         ]

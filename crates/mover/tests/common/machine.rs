@@ -30,6 +30,8 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
         block_on_fault: true,
         max_batch_size: 1024,
         max_transfer_size: 2 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
     }
 }
 
@@ -47,13 +49,15 @@ pub(crate) fn device(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceC
             max_read_buffers: 96,
             max_batch_size: 1024,
             max_transfer_size: 1 << 31,
+            ..Capabilities::default()
         },
-        read_buffer_limit: 0,
+        user_interrupts: true,
         work_queues,
         groups: vec![GroupConfig {
             engines: (0..engines).collect(),
             ..GroupConfig::default()
         }],
+        ..DeviceConfig::default()
     }
 }
 

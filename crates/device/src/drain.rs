@@ -1,0 +1,190 @@
+//! Who must end before a drain may (spec 3.12).
+//!
+//! A drain of a dedicated queue waits for all that left the queue before it, one of a shared queue
+//! for what has its PASID. A lane counts the descriptors of one PASID; a dedicated queue has one.
+
+use std::collections::VecDeque;
+
+use crate::WorkId;
+
+/// Descriptors between two drains, counted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Epoch {
+    outstanding: u32,
+    /// The drain that ends the epoch, once it has left the queue.
+    drain: Option<WorkId>,
+}
+
+/// Where a descriptor is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    lane: u16,
+    epoch: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Lane {
+    pasid: u32,
+    epochs: VecDeque<Epoch>,
+    first_epoch: u32,
+}
+
+impl Lane {
+    fn new(pasid: u32) -> Lane {
+        Lane {
+            pasid,
+            epochs: VecDeque::from([Epoch::default()]),
+            first_epoch: 0,
+        }
+    }
+
+    /// Whether nothing is counted and no drain waits.
+    fn is_idle(&self) -> bool {
+        self.epochs.len() == 1 && self.epochs[0].outstanding == 0
+    }
+}
+
+/// The lanes of one work queue. A lane without anything to count is used for another PASID: there
+/// are never more than descriptors on their way.
+#[derive(Debug, Clone)]
+pub(crate) struct Lanes {
+    lanes: Vec<Lane>,
+    last: usize,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Lanes {
+        Lanes {
+            lanes: vec![Lane::new(0)],
+            last: 0,
+        }
+    }
+
+    /// Counts a descriptor that leaves the queue.
+    #[inline]
+    pub(crate) fn begin(&mut self, pasid: u32) -> Place {
+        let index = self.lane(pasid);
+        let lane = &mut self.lanes[index];
+        if let Some(epoch) = lane.epochs.back_mut() {
+            epoch.outstanding += 1;
+        }
+        Place {
+            lane: index as u16,
+            epoch: lane.first_epoch.wrapping_add(lane.epochs.len() as u32 - 1),
+        }
+    }
+
+    /// A drain leaves the queue. True if it has nothing to wait for.
+    pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId) -> bool {
+        let index = self.lane(pasid);
+        let lane = &mut self.lanes[index];
+        if lane.is_idle() {
+            return true;
+        }
+        if let Some(epoch) = lane.epochs.back_mut() {
+            epoch.drain = Some(id);
+        }
+        lane.epochs.push_back(Epoch::default());
+        false
+    }
+
+    /// A descriptor is done. Appends the drains that were waiting for it.
+    #[inline]
+    pub(crate) fn end(&mut self, place: Place, drains: &mut Vec<WorkId>) {
+        let Some(lane) = self.lanes.get_mut(usize::from(place.lane)) else {
+            return;
+        };
+        let index = place.epoch.wrapping_sub(lane.first_epoch) as usize;
+        if let Some(epoch) = lane.epochs.get_mut(index) {
+            epoch.outstanding = epoch.outstanding.saturating_sub(1);
+        }
+        while lane.epochs.len() > 1 && lane.epochs[0].outstanding == 0 {
+            drains.extend(lane.epochs[0].drain);
+            lane.epochs.pop_front();
+            lane.first_epoch = lane.first_epoch.wrapping_add(1);
+        }
+    }
+
+    #[inline]
+    fn lane(&mut self, pasid: u32) -> usize {
+        if self.lanes[self.last].pasid != pasid {
+            self.last = self.find(pasid);
+        }
+        self.last
+    }
+
+    #[cold]
+    fn find(&mut self, pasid: u32) -> usize {
+        let found = self.lanes.iter().position(|lane| lane.pasid == pasid);
+        if let Some(index) = found {
+            return index;
+        }
+        match self.lanes.iter().position(Lane::is_idle) {
+            Some(index) => {
+                self.lanes[index].pasid = pasid;
+                index
+            }
+            None => {
+                self.lanes.push(Lane::new(pasid));
+                self.lanes.len() - 1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, Jobs, Route};
+    use dray_spec::Descriptor;
+
+    /// Handles that can be told apart.
+    fn ids(count: usize) -> Vec<WorkId> {
+        let mut jobs = Jobs::default();
+        let job = || Job {
+            descriptor: Descriptor::drain(),
+            route: Route::default(),
+        };
+        (0..count).map(|_| jobs.insert(job())).collect()
+    }
+
+    fn end(lanes: &mut Lanes, place: Place) -> Vec<WorkId> {
+        let mut drains = Vec::new();
+        lanes.end(place, &mut drains);
+        drains
+    }
+
+    #[test]
+    fn a_drain_waits_for_its_pasid_alone() {
+        let ids = ids(2);
+        let mut lanes = Lanes::new();
+        let one = lanes.begin(1);
+        let two = lanes.begin(2);
+        assert!(!lanes.begin_drain(1, ids[0]));
+        assert!(!lanes.begin_drain(2, ids[1]));
+        assert!(lanes.begin_drain(3, ids[0]), "nothing of PASID 3 is there");
+        let later = lanes.begin(1);
+        assert_eq!(end(&mut lanes, two), [ids[1]]);
+        assert_eq!(end(&mut lanes, later), []);
+        assert_eq!(end(&mut lanes, one), [ids[0]]);
+    }
+
+    #[test]
+    fn a_lane_is_used_again_once_it_is_idle() {
+        let ids = ids(1);
+        let mut lanes = Lanes::new();
+        for pasid in 0..1000 {
+            let place = lanes.begin(pasid);
+            end(&mut lanes, place);
+        }
+        assert_eq!(lanes.lanes.len(), 1);
+        let places: Vec<Place> = (0..5).map(|pasid| lanes.begin(pasid)).collect();
+        assert_eq!(lanes.lanes.len(), 5);
+        assert!(!lanes.begin_drain(4, ids[0]));
+        for place in places {
+            end(&mut lanes, place);
+        }
+        lanes.begin(7);
+        assert_eq!(lanes.lanes.len(), 5);
+    }
+}

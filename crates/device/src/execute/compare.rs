@@ -1,0 +1,62 @@
+//! Compare and compare pattern (spec 8.3.6, 8.3.7).
+
+use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+
+use super::{CHUNK, Run, success};
+use crate::extent::{Extent, source, source2};
+use crate::{Memory, Outcome};
+
+/// How a comparison of which all bytes were there ended (spec Table 8-17).
+pub(super) fn found(d: &Descriptor, difference: Option<u64>) -> CompletionRecord {
+    let mut record = success();
+    if let Some(offset) = difference {
+        record.result = 1;
+        record.bytes_completed = offset as u32;
+    }
+    let as_expected = record.result == d.expected_result() & 1;
+    if d.flags().contains(Flags::CHECK_RESULT) && !as_expected {
+        record.status = Status::SUCCESS_PREDICATE.0;
+    }
+    record
+}
+
+impl<M: Memory> Run<'_, M> {
+    pub(super) fn compare(&mut self) -> Outcome {
+        let (a, b) = (self.d.address1, self.d.address2);
+        let extent = self.extent(&[source(a), source2(b)]);
+        if !self.moved {
+            return self.compared(&extent, None);
+        }
+        let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
+        let difference = self.find_chunk(extent.bytes, |memory, offset, n| {
+            memory.read(a + offset, &mut left[..n]);
+            memory.read(b + offset, &mut right[..n]);
+            dray_ops::compare(&left[..n], &right[..n])
+        });
+        self.compared(&extent, difference)
+    }
+
+    pub(super) fn compare_pattern(&mut self) -> Outcome {
+        let (src, pattern) = (self.d.address1, self.d.address2.to_le_bytes());
+        let extent = self.extent(&[source(src)]);
+        if !self.moved {
+            return self.compared(&extent, None);
+        }
+        let mut buffer = [0; CHUNK];
+        let difference = self.find_chunk(extent.bytes, |memory, offset, n| {
+            memory.read(src + offset, &mut buffer[..n]);
+            dray_ops::compare_pattern(&buffer[..n], pattern)
+        });
+        self.compared(&extent, difference)
+    }
+
+    /// A difference that was found counts more than a fault behind it (spec 8.3.6).
+    fn compared(&self, extent: &Extent, difference: Option<u64>) -> Outcome {
+        match difference.is_none() && extent.is_faulted() {
+            true => self.end(extent, success()),
+            false => Outcome {
+                record: found(self.d, difference),
+            },
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! CRC generation and copy with CRC (spec 8.3.12, 8.3.13).
+
+use dray_ops::CrcOptions;
+use dray_spec::{CompletionRecord, Flags};
+
+use super::{CHUNK, Run, success};
+use crate::extent::{Buffer, Extent, source2};
+use crate::{Memory, Outcome};
+
+/// A CRC in progress, of one of the two sizes.
+#[derive(Debug, Clone, Copy)]
+enum Crc {
+    Bits32(u32),
+    Bits64(u64),
+}
+
+impl Crc {
+    /// The seed in these bytes; only the first four count for 32 bits.
+    fn seeded(wide: bool, seed: u64) -> Crc {
+        match wide {
+            false => Crc::Bits32(seed as u32),
+            true => Crc::Bits64(seed),
+        }
+    }
+
+    fn update(&mut self, data: &[u8], options: CrcOptions) {
+        match self {
+            Crc::Bits32(crc) => *crc = dray_ops::crc32c(*crc, data, options),
+            Crc::Bits64(crc) => *crc = dray_ops::crc64(*crc, data, options),
+        }
+    }
+
+    fn store(self, record: &mut CompletionRecord) {
+        match self {
+            Crc::Bits32(crc) => record.set_crc32(crc),
+            Crc::Bits64(crc) => record.set_crc64(crc),
+        }
+    }
+}
+
+impl<M: Memory> Run<'_, M> {
+    pub(super) fn crc(&mut self, buffers: &[Buffer], copy_to: Option<u64>) -> Outcome {
+        let flags = self.d.flags();
+        let wide = flags.contains(Flags::CRC_64);
+        let mut seed = self.d.crc64_seed();
+        if flags.contains(Flags::CRC_READ_SEED) {
+            let mut bytes = [0; 8];
+            let size = if wide { 8 } else { 4 };
+            let at = self.d.crc_seed_address();
+            let extent = Extent::of(self.memory, &[source2(at)], size as u64);
+            if extent.is_faulted() {
+                return self.end(&extent.nothing(), success());
+            }
+            self.memory.read(at, &mut bytes[..size]);
+            seed = u64::from_le_bytes(bytes);
+        }
+        let mut crc = Crc::seeded(wide, seed);
+        let extent = self.extent(buffers);
+        let mut record = success();
+        if self.moved {
+            let options = CrcOptions {
+                bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
+                bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+            };
+            let src = self.d.address1;
+            let mut buffer = [0; CHUNK];
+            self.each_chunk(extent.bytes, |memory, offset, n| {
+                memory.read(src + offset, &mut buffer[..n]);
+                crc.update(&buffer[..n], options);
+                if let Some(dst) = copy_to {
+                    memory.write(dst + offset, &buffer[..n]);
+                }
+            });
+            crc.store(&mut record);
+        }
+        self.end(&extent, record)
+    }
+}
