@@ -12,6 +12,7 @@ use crate::job::Submitter;
 use crate::rule::Rules;
 use crate::{DeviceConfig, Outcome, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
+pub(crate) use operands::fits;
 use traffic::TrafficClasses;
 
 /// Why a descriptor is refused.

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::IdptConfig;
+
 /// What the device refuses to be enabled with. Whoever reads profiles checks them with better
 /// words; this is the hardware's own guard.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -180,6 +182,8 @@ pub struct DeviceConfig {
     pub user_interrupts: bool,
     /// What PCI lets it do.
     pub pci: PciConfig,
+    /// The inter-domain permissions table.
+    pub idpt: IdptConfig,
     /// Enabled work queues.
     pub work_queues: Vec<WorkQueueConfig>,
     /// Groups that have engines.

@@ -1,21 +1,27 @@
 //! The device: queues, groups and engines, and the way of a descriptor through them.
 
+mod domains;
 mod ending;
 mod members;
 
-use dray_spec::{Descriptor, GenCap, Opcode, Status};
+use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
 
 use crate::arbiter::Arbiter;
 use crate::batch::Batches;
-use crate::check::Checker;
+use crate::check::{Checker, is_inter_domain};
 use crate::config::ConfigError;
+use crate::idpt::Idpt;
 use crate::job::{Job, Jobs, Route};
 use crate::queue::WorkQueue;
 use crate::{DeviceConfig, Effect, Portal, Submission, Work, WorkId, WorkKind, WorkQueueMode};
+use domains::Windows;
 
 /// Software errors that are kept for [`Device::take_errors`]. Hardware keeps one and a bit that says
 /// that there were more (spec 9.2.15); a writer that floods a full queue must not fill the memory.
 const MOST_ERRORS: usize = 4096;
+
+/// Flags of a drain that an engine has to carry out, once it has waited.
+const READBACK: Flags = Flags::DRAIN_READBACK1_VALID.union(Flags::DRAIN_READBACK2_VALID);
 
 /// One virtual device, enabled.
 #[derive(Debug, Clone)]
@@ -30,7 +36,11 @@ pub struct Device {
     group_of_engine: Vec<Option<usize>>,
     jobs: Jobs,
     batches: Batches,
+    idpt: Idpt,
+    windows: Windows,
     drained: Vec<WorkId>,
+    /// Drains with nothing left to wait for that read back, with their groups' indices.
+    read_back: Vec<(usize, WorkId)>,
     errors: Vec<Effect>,
     /// GENCAP bits 12 and 15, which decide what records say.
     fault_info: bool,
@@ -85,7 +95,10 @@ impl Device {
             group_of_engine,
             jobs: Jobs::default(),
             batches: Batches::default(),
+            idpt: Idpt::new(capabilities.id_cap, config.idpt.clone()),
+            windows: Windows::default(),
             drained: Vec::new(),
+            read_back: Vec::new(),
             errors: Vec::new(),
             config,
         })
@@ -160,6 +173,13 @@ impl Device {
     #[inline]
     pub fn take(&mut self, engine: u16) -> Option<Work> {
         let group = (*self.group_of_engine.get(usize::from(engine))?)?;
+        if !self.read_back.is_empty()
+            && let Some(at) = self.read_back.iter().position(|drain| drain.0 == group)
+        {
+            let id = self.read_back.remove(at).1;
+            let kind = WorkKind::Execute(Opcode::Drain);
+            return Some(Work { id, kind });
+        }
         loop {
             let queues = &self.queues;
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
@@ -168,12 +188,20 @@ impl Device {
             let submitter = job.route.submitter;
             let checked = self.checkers[index].check(&job.descriptor, submitter, false);
             let lanes = &mut self.queues[index].lanes;
-            if checked == Ok(Opcode::Drain) && !lanes.begin_drain(submitter.pasid, id) {
-                continue;
+            if checked == Ok(Opcode::Drain) {
+                let reads_back = job.descriptor.flags().intersects(READBACK);
+                if let Some(place) = lanes.begin_drain(submitter.pasid, id, reads_back) {
+                    job.route.place = place;
+                    continue;
+                }
             }
             job.route.place = lanes.begin(submitter.pasid);
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
+                Ok(opcode) if is_inter_domain(opcode) => match self.begin_between(id, opcode) {
+                    Some(kind) => kind,
+                    None => continue,
+                },
                 Ok(Opcode::Batch) => {
                     job.route.batch = Some(self.batches.insert());
                     WorkKind::FetchList {

@@ -74,18 +74,25 @@ impl Lanes {
         }
     }
 
-    /// A drain leaves the queue. True if it has nothing to wait for.
-    pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId) -> bool {
+    /// A drain leaves the queue. `None` if it has nothing to wait for; else it will be told when it
+    /// need not wait any more. One that has work to do then counts for the drains behind it, there.
+    pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<Place> {
         let index = self.lane(pasid);
         let lane = &mut self.lanes[index];
         if lane.is_idle() {
-            return true;
+            return None;
         }
         if let Some(epoch) = lane.epochs.back_mut() {
             epoch.drain = Some(id);
         }
-        lane.epochs.push_back(Epoch::default());
-        false
+        lane.epochs.push_back(Epoch {
+            outstanding: u32::from(works),
+            drain: None,
+        });
+        Some(Place {
+            lane: index as u16,
+            epoch: lane.first_epoch.wrapping_add(lane.epochs.len() as u32 - 1),
+        })
     }
 
     /// A descriptor is done. Appends the drains that were waiting for it.
@@ -160,13 +167,25 @@ mod tests {
         let mut lanes = Lanes::new();
         let one = lanes.begin(1);
         let two = lanes.begin(2);
-        assert!(!lanes.begin_drain(1, ids[0]));
-        assert!(!lanes.begin_drain(2, ids[1]));
-        assert!(lanes.begin_drain(3, ids[0]), "nothing of PASID 3 is there");
+        assert!(lanes.begin_drain(1, ids[0], false).is_some());
+        assert!(lanes.begin_drain(2, ids[1], false).is_some());
+        let third = lanes.begin_drain(3, ids[0], false);
+        assert_eq!(third, None, "nothing of PASID 3 is there");
         let later = lanes.begin(1);
         assert_eq!(end(&mut lanes, two), [ids[1]]);
         assert_eq!(end(&mut lanes, later), []);
         assert_eq!(end(&mut lanes, one), [ids[0]]);
+    }
+
+    #[test]
+    fn a_drain_with_work_holds_up_the_drains_behind_it() {
+        let ids = ids(2);
+        let mut lanes = Lanes::new();
+        let before = lanes.begin(1);
+        let drain = lanes.begin_drain(1, ids[0], true).expect("it waits");
+        assert!(lanes.begin_drain(1, ids[1], false).is_some());
+        assert_eq!(end(&mut lanes, before), [ids[0]]);
+        assert_eq!(end(&mut lanes, drain), [ids[1]]);
     }
 
     #[test]
@@ -180,7 +199,7 @@ mod tests {
         assert_eq!(lanes.lanes.len(), 1);
         let places: Vec<Place> = (0..5).map(|pasid| lanes.begin(pasid)).collect();
         assert_eq!(lanes.lanes.len(), 5);
-        assert!(!lanes.begin_drain(4, ids[0]));
+        assert!(lanes.begin_drain(4, ids[0], false).is_some());
         for place in places {
             end(&mut lanes, place);
         }

@@ -5,6 +5,7 @@ mod copy;
 mod crc;
 mod delta;
 mod dif;
+pub(crate) mod domain;
 mod fill;
 mod touch;
 
@@ -32,6 +33,8 @@ pub enum Payload {
 /// A page fault ends it after the bytes before the fault: status, address and bytes completed as
 /// in spec 8.2 and 8.3; the partial result can be resumed from there. A descriptor that blocks on
 /// faults, on memory that still cannot be accessed, ends as if the page request had been refused.
+///
+/// Inter-domain descriptors need their address spaces: see [`execute_between`](crate::execute_between).
 pub fn execute(
     opcode: Opcode,
     d: &Descriptor,

@@ -131,7 +131,12 @@ impl Extent {
 }
 
 /// As the memory says, but never past the last address: nothing wraps.
-fn accessible(memory: &impl Memory, address: u64, size: u64, access: Access) -> u64 {
+pub(crate) fn accessible(
+    memory: &(impl Memory + ?Sized),
+    address: u64,
+    size: u64,
+    access: Access,
+) -> u64 {
     let room = (u64::MAX - address).saturating_add(1);
     memory.accessible(address, size.min(room), access)
 }

@@ -15,6 +15,7 @@ mod drain;
 mod effect;
 mod execute;
 mod extent;
+mod idpt;
 mod job;
 mod memory;
 mod portal;
@@ -28,7 +29,9 @@ pub use config::{
 };
 pub use device::Device;
 pub use effect::{Effect, Outcome};
+pub use execute::domain::execute_between;
 pub use execute::{Payload, execute};
+pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;
 pub use memory::{Access, Memory, SliceMemory};
 pub use portal::{Portal, Submission};

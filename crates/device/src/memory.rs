@@ -1,5 +1,7 @@
 //! The memory that a device accesses, as seen through its translation.
 
+use crate::AddressSpace;
+
 /// What an access does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -19,6 +21,13 @@ pub trait Memory {
 
     /// Copies bytes in. The caller has asked [`accessible`](Memory::accessible) first.
     fn write(&mut self, addr: u64, from: &[u8]);
+
+    /// Another address space, for inter-domain operations. `None` where there is none: every access
+    /// to it faults.
+    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
+        let _ = space;
+        None
+    }
 }
 
 /// One run of bytes at an address of its own; everything around it faults.

@@ -19,6 +19,9 @@ pub struct Work {
 pub enum WorkKind {
     /// Carry it out, then [`Device::done`](crate::Device::done).
     Execute(Opcode),
+    /// Look its address spaces up with [`Device::domains`](crate::Device::domains), carry it out with
+    /// [`execute_between`](crate::execute_between), then [`Device::done`](crate::Device::done).
+    ExecuteBetween(Opcode),
     /// Read `count` descriptors at `address`, or what of them can be read, then
     /// [`Device::list_fetched`](crate::Device::list_fetched) or its like.
     FetchList {

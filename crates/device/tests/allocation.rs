@@ -58,7 +58,9 @@ fn round(device: &mut Device, list: &[Descriptor], effects: &mut Vec<Effect>) {
     }
     for (n, work) in (0..).zip(taken.into_iter().flatten()) {
         match work.kind {
-            WorkKind::Execute(_) => device.done(work.id, &success, effects),
+            WorkKind::Execute(_) | WorkKind::ExecuteBetween(_) => {
+                device.done(work.id, &success, effects)
+            }
             WorkKind::Reject(rejection) => device.done(work.id, &rejection.outcome(), effects),
             WorkKind::FetchList { .. } => {
                 device.list_fetched(work.id, list, effects);

@@ -1,7 +1,7 @@
 //! From a profile without findings to the configuration of a device.
 
 use dray_device::{
-    Capabilities, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
+    Capabilities, DeviceConfig, GroupConfig, IdptConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };
 
 use crate::parts::numbers;
@@ -38,6 +38,8 @@ pub(crate) fn device(profile: &DeviceProfile) -> DeviceConfig {
         // Linux sets it where it enables PASIDs.
         user_interrupts: true,
         pci: PciConfig::default(),
+        // No profile has one: it is made while the device runs.
+        idpt: IdptConfig::default(),
         capabilities,
         work_queues,
         groups,

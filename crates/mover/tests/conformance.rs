@@ -187,13 +187,7 @@ fn refused(base: u64) -> Vec<(Operation, Status)> {
             Status::DUALCAST_ALIGNMENT,
         ),
         (
-            Operation::from(Descriptor::create_delta(
-                base,
-                base + PAGE,
-                64,
-                base + 2 * PAGE,
-                80,
-            )),
+            Operation::from(Descriptor::translation_fetch(base, PAGE as u32)),
             Status::BAD_OPCODE,
         ),
     ]

@@ -2,7 +2,7 @@
 
 use dray_spec::{CompletionRecord, Status};
 
-use super::Device;
+use super::{Device, READBACK};
 use crate::effect::{Notice, emit};
 use crate::job::Route;
 use crate::{Effect, Outcome, WorkId};
@@ -15,6 +15,9 @@ impl Device {
         let Some(route) = self.tell(id, &outcome.record, effects) else {
             return;
         };
+        if !self.windows.is_empty() {
+            self.end_between(id, effects);
+        }
         if let Some(batch) = route.batch {
             self.batches.remove(batch);
         }
@@ -44,6 +47,13 @@ impl Device {
         let queue = &mut self.queues[usize::from(route.queue)];
         queue.lanes.end(route.place, &mut drained);
         for id in drained.drain(..) {
+            let job = self.jobs.get(id);
+            if job.is_some_and(|job| job.descriptor.flags().intersects(READBACK)) {
+                let group = self.queues[usize::from(route.queue)].config.group;
+                let group = self.config.groups.iter().position(|g| g.id == group);
+                self.read_back.extend(group.map(|group| (group, id)));
+                continue;
+            }
             let record = CompletionRecord::with_status(Status::SUCCESS);
             self.tell(id, &record, effects);
         }

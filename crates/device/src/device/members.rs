@@ -4,6 +4,7 @@ use dray_spec::{Descriptor, Flags};
 
 use super::Device;
 use crate::batch::NextMember;
+use crate::check::is_inter_domain;
 use crate::job::{Job, Route};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
 
@@ -48,6 +49,7 @@ impl Device {
             NextMember::None => return Member::None,
         };
         let kind = match self.checkers[usize::from(queue)].check(&descriptor, submitter, true) {
+            Ok(opcode) if is_inter_domain(opcode) => WorkKind::ExecuteBetween(opcode),
             Ok(opcode) => WorkKind::Execute(opcode),
             Err(rejection) => WorkKind::Reject(rejection),
         };

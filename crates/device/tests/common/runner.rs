@@ -2,7 +2,7 @@
 
 use dray_device::{
     Access, Device, DeviceConfig, Effect, Member, Memory, Outcome, Payload, Portal, Submission,
-    Work, WorkId, WorkKind, WorkQueueMode, execute,
+    Work, WorkId, WorkKind, WorkQueueMode, execute, execute_between,
 };
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::{FromBytes, IntoBytes};
@@ -60,6 +60,14 @@ impl Runner {
                 let descriptor = self.device.descriptor(work.id).expect("work under way");
                 execute(opcode, descriptor, &mut self.memory, self.payload)
             }
+            WorkKind::ExecuteBetween(opcode) => match self.device.domains(work.id) {
+                Err(outcome) => outcome,
+                Ok(domains) => {
+                    let descriptor = self.device.descriptor(work.id).expect("work under way");
+                    let memory = &mut self.memory;
+                    execute_between(opcode, descriptor, &domains, memory, self.payload)
+                }
+            },
             WorkKind::FetchList { address, count } => {
                 self.fetch(work.id, address, count);
                 while let Member::Work(member) = self.device.next_member(work.id) {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use dray_clock::Duration;
+use dray_ops::{BlockSize, DIF_BYTES};
 use dray_platform::{
     Cache, EnginePipe, LINE_BYTES, MemoryMap, NodeId, Place, PlatformFile, Requester, Service,
     Stream, Transfer,
@@ -14,6 +15,15 @@ use super::memory::Memory;
 /// Flags with which memory and result decide how a descriptor ends: checks of the result, and
 /// whatever the operation has of its own.
 const RESULT_DEPENDS: Flags = Flags::CHECK_RESULT.union(Flags::from_bits(0x00ff_0000));
+
+/// Operations whose record says more than that they ended.
+fn opcode_depends(opcode: Opcode) -> bool {
+    let code = opcode as u8;
+    matches!(
+        opcode,
+        Opcode::CreateDelta | Opcode::ApplyDelta | Opcode::TranslationFetch
+    ) || (Opcode::DifCheck as u8..=Opcode::DixGenerate as u8).contains(&code)
+}
 
 /// Operations that are remembered at once; opcodes that are alike in their lower bits displace
 /// each other.
@@ -100,8 +110,10 @@ impl Costs {
         let entry = &mut self.entries[opcode as usize % ENTRIES];
         let operands = operands(opcode, d, bytes);
         let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
+        let written = written(opcode, d, bytes);
         let alike = entry.opcode == Some(opcode)
             && entry.bytes == bytes
+            && entry.transfer.writes[0].is_none_or(|stream| stream.bytes == written)
             && entry.transfer.cache_control == cache_control
             && follow(&mut entry.transfer, &operands, |_, stream, address| {
                 stream.place == place(map, address)
@@ -110,11 +122,11 @@ impl Costs {
             *entry = Entry {
                 opcode: Some(opcode),
                 bytes,
-                transfer: transfer(&operands, bytes, cache_control, map),
+                transfer: transfer(&operands, bytes, written, cache_control, map),
                 ..Entry::default()
             };
         }
-        let plain = !d.flags().intersects(RESULT_DEPENDS);
+        let plain = !d.flags().intersects(RESULT_DEPENDS) && !opcode_depends(opcode);
         entry.safe = (success && plain).then_some((d.flags_opcode, d.size));
         entry.evictions = map.evictions();
         for (span, address) in entry.spans.iter_mut().zip(operands) {
@@ -159,7 +171,26 @@ impl Costs {
 /// What `bytes` bytes of a descriptor move.
 pub(super) fn moved(opcode: Opcode, d: &Descriptor, bytes: u64, map: &MemoryMap) -> Transfer {
     let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
-    transfer(&operands(opcode, d, bytes), bytes, cache_control, map)
+    let written = written(opcode, d, bytes);
+    transfer(
+        &operands(opcode, d, bytes),
+        bytes,
+        written,
+        cache_control,
+        map,
+    )
+}
+
+/// Bytes that go to each destination while `bytes` come from each source.
+fn written(opcode: Opcode, d: &Descriptor, bytes: u64) -> u64 {
+    let block = BlockSize::from_bits(d.dif_flags());
+    let (data, protected) = (block.bytes() as u64, block.protected_bytes() as u64);
+    match opcode {
+        Opcode::DifInsert => bytes / data * protected,
+        Opcode::DifStrip => bytes / protected * data,
+        Opcode::DixGenerate => bytes / data * DIF_BYTES as u64,
+        _ => bytes,
+    }
 }
 
 /// Addresses of two sources, then of two destinations.
@@ -170,22 +201,38 @@ fn operands(opcode: Opcode, d: &Descriptor, bytes: u64) -> Operands {
     let (a, b) = (Some(d.address1), Some(d.address2));
     match opcode {
         _ if bytes == 0 => [None; 4],
-        Opcode::Memmove | Opcode::CopyCrc => [a, None, b, None],
+        Opcode::Memmove
+        | Opcode::CopyCrc
+        | Opcode::DifInsert
+        | Opcode::DifStrip
+        | Opcode::DifUpdate
+        | Opcode::DixGenerate => [a, None, b, None],
         Opcode::Fill => [None, None, b, None],
-        Opcode::Compare => [a, b, None, None],
-        Opcode::ComparePattern | Opcode::CrcGenerate => [a, None, None, None],
+        // The few bytes that a delta record has are not counted.
+        Opcode::Compare | Opcode::CreateDelta => [a, b, None, None],
+        Opcode::ComparePattern | Opcode::CrcGenerate | Opcode::DifCheck => [a, None, None, None],
         Opcode::Dualcast => [a, None, b, Some(d.destination2())],
         _ => [None; 4],
     }
 }
 
-fn transfer(operands: &Operands, bytes: u64, cache_control: bool, map: &MemoryMap) -> Transfer {
-    let stream = |address: u64| Stream {
-        address,
-        bytes,
-        place: place(map, address),
+fn transfer(
+    operands: &Operands,
+    bytes: u64,
+    written: u64,
+    cache_control: bool,
+    map: &MemoryMap,
+) -> Transfer {
+    let stream = |address: Option<u64>, bytes| {
+        address.map(|address| Stream {
+            address,
+            bytes,
+            place: place(map, address),
+        })
     };
-    let [src, src2, dst, dst2] = operands.map(|address| address.map(stream));
+    let [src, src2, dst, dst2] = *operands;
+    let (src, src2) = (stream(src, bytes), stream(src2, bytes));
+    let (dst, dst2) = (stream(dst, written), stream(dst2, written));
     Transfer {
         reads: [src, src2],
         writes: [dst, dst2],

@@ -170,6 +170,11 @@ impl World {
                 learn(costs, Opcode::Noop, d, &outcome, memory);
                 (Opcode::Noop, outcome, Duration::ZERO)
             }
+            // The modelled machine has one address space, and its devices no permissions table.
+            WorkKind::ExecuteBetween(_) => {
+                let outcome = Outcome::status(Status::IDPT_HANDLE);
+                (Opcode::Noop, outcome, Duration::ZERO)
+            }
             WorkKind::FetchList { .. } => return,
         };
         self.descriptors += 1;

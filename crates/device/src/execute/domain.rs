@@ -1,0 +1,239 @@
+//! Inter-domain copy, fill, compare and compare pattern (spec 8.3.28 to 8.3.31).
+
+use dray_spec::{CompletionRecord, Descriptor, FaultInfo, Flags, Opcode, Status};
+
+use super::compare::found;
+use super::fill::pattern;
+use super::{CHUNK, success};
+use crate::effect::Operand;
+use crate::extent::accessible;
+use crate::idpt::{AddressSpace, Domain, Domains};
+use crate::{Access, Memory, Outcome, Payload};
+
+/// Executes an inter-domain descriptor whose entries [`Device::domains`](crate::Device::domains)
+/// has looked up.
+///
+/// `memory` is the descriptor's own address space, which reaches the others through
+/// [`alternate`](Memory::alternate). Faults are told as by [`execute`](crate::execute), with the
+/// handle of the entry; of a window in offset mode the address is not told (spec 3.14.4).
+pub fn execute_between(
+    opcode: Opcode,
+    d: &Descriptor,
+    domains: &Domains,
+    memory: &mut impl Memory,
+    payload: Payload,
+) -> Outcome {
+    let operand = |address, domain: Option<Domain>, access, operand| Place {
+        address: domain.map_or(address, |domain| domain.address),
+        domain,
+        access,
+        operand,
+    };
+    let first = operand(d.address1, domains.first, Access::Read, Operand::First);
+    let second = match opcode {
+        Opcode::InterDomainCompare => (Access::Read, Operand::Second),
+        _ => (Access::Write, Operand::Destination),
+    };
+    let second = operand(d.address2, domains.second, second.0, second.1);
+    let mut run = Between {
+        d,
+        memory,
+        moved: payload == Payload::Moved,
+    };
+    if let Err(handle) = run.admitted(domains) {
+        return refusal(Status::IDPT_HANDLE, handle);
+    }
+    match opcode {
+        Opcode::InterDomainCopy => run.copy(first, second),
+        Opcode::InterDomainFill => run.fill(second),
+        Opcode::InterDomainCompare => run.compare(first, second),
+        Opcode::InterDomainComparePattern => run.compare_pattern(first),
+        _ => Outcome::status(Status::BAD_OPCODE),
+    }
+}
+
+/// A descriptor that its entry stops; the record has the handle (spec 3.14.4).
+pub(crate) fn refusal(status: Status, handle: u16) -> Outcome {
+    let mut outcome = Outcome::status(status);
+    outcome.record.set_idpt_handle(handle);
+    outcome
+}
+
+/// One operand, in whichever address space.
+#[derive(Clone, Copy)]
+struct Place {
+    address: u64,
+    domain: Option<Domain>,
+    access: Access,
+    operand: Operand,
+}
+
+impl Place {
+    fn space(&self) -> Option<AddressSpace> {
+        self.domain.map(|domain| domain.space)
+    }
+}
+
+struct Between<'a, M> {
+    d: &'a Descriptor,
+    memory: &'a mut M,
+    moved: bool,
+}
+
+impl<M: Memory> Between<'_, M> {
+    /// The submitter's bit is 1 in every bitmap that is asked (spec 3.14.2).
+    fn admitted(&mut self, domains: &Domains) -> Result<(), u16> {
+        for domain in [domains.first, domains.second].into_iter().flatten() {
+            let Some((space, address, mask)) = domain.submitter_bit else {
+                continue;
+            };
+            let mut byte = [0];
+            let there = self.within(Some(space), |memory| {
+                let there = memory.accessible(address, 1, Access::Read) == 1;
+                if there {
+                    memory.read(address, &mut byte);
+                }
+                there
+            });
+            if there != Some(true) || byte[0] & mask == 0 {
+                return Err(domain.handle);
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` if there is no such address space.
+    fn within<R>(
+        &mut self,
+        space: Option<AddressSpace>,
+        visit: impl FnOnce(&mut dyn Memory) -> R,
+    ) -> Option<R> {
+        match space {
+            None => Some(visit(self.memory)),
+            Some(space) => self.memory.alternate(space).map(visit),
+        }
+    }
+
+    fn read(&mut self, from: Place, offset: u64, into: &mut [u8]) {
+        self.within(from.space(), |memory| {
+            memory.read(from.address + offset, into)
+        });
+    }
+
+    fn write(&mut self, to: Place, offset: u64, from: &[u8]) {
+        self.within(to.space(), |memory| memory.write(to.address + offset, from));
+    }
+
+    /// Bytes that all operands have, and the first that has no more.
+    fn extent<const N: usize>(&mut self, operands: [Place; N]) -> (u64, Option<Place>) {
+        let size = u64::from(self.d.size);
+        let (mut least, mut fault) = (size, None);
+        for operand in operands {
+            let bytes = self.within(operand.space(), |memory| {
+                accessible(memory, operand.address, size, operand.access)
+            });
+            let bytes = bytes.unwrap_or(0);
+            if bytes < least {
+                least = bytes;
+                fault = Some(operand);
+            }
+        }
+        (least, fault)
+    }
+
+    fn end(&self, bytes: u64, fault: Option<Place>, record: CompletionRecord) -> Outcome {
+        let Some(operand) = fault else {
+            return Outcome { record };
+        };
+        let blocked = self.d.flags().contains(Flags::BLOCK_ON_FAULT);
+        let status = match blocked {
+            true => Status::PAGE_FAULT_INVALID_RESPONSE,
+            false => Status::PAGE_FAULT,
+        };
+        let mut record = CompletionRecord::with_status(match operand.access {
+            Access::Write => status.with_write_fault(),
+            Access::Read => status,
+        });
+        record.bytes_completed = bytes as u32;
+        let hidden = operand.domain.is_some_and(|domain| domain.hidden);
+        if !hidden {
+            record.fault_address = operand.address.wrapping_add(bytes);
+        }
+        let info = FaultInfo::from_bits(crate::effect::fault_info(operand.operand));
+        record.fault_info = info.with_address_masked(hidden).into_bits();
+        if let Some(domain) = operand.domain {
+            record.set_idpt_handle(domain.handle);
+        }
+        Outcome { record }
+    }
+
+    fn copy(&mut self, from: Place, to: Place) -> Outcome {
+        let (bytes, fault) = self.extent([from, to]);
+        let mut buffer = [0; CHUNK];
+        self.each_chunk(bytes, |run, offset, n| {
+            run.read(from, offset, &mut buffer[..n]);
+            run.write(to, offset, &buffer[..n]);
+            None
+        });
+        self.end(bytes, fault, success())
+    }
+
+    fn fill(&mut self, to: Place) -> Outcome {
+        let (bytes, fault) = self.extent([to]);
+        let mut buffer = [0; CHUNK];
+        dray_ops::fill(&mut buffer, pattern(self.d));
+        self.each_chunk(bytes, |run, offset, n| {
+            run.write(to, offset, &buffer[..n]);
+            None
+        });
+        self.end(bytes, fault, success())
+    }
+
+    fn compare(&mut self, a: Place, b: Place) -> Outcome {
+        let (bytes, fault) = self.extent([a, b]);
+        let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
+        let difference = self.each_chunk(bytes, |run, offset, n| {
+            run.read(a, offset, &mut left[..n]);
+            run.read(b, offset, &mut right[..n]);
+            dray_ops::compare(&left[..n], &right[..n])
+        });
+        self.compared(bytes, fault, difference)
+    }
+
+    fn compare_pattern(&mut self, from: Place) -> Outcome {
+        let (bytes, fault) = self.extent([from]);
+        let pattern = self.d.address2.to_le_bytes();
+        let mut buffer = [0; CHUNK];
+        let difference = self.each_chunk(bytes, |run, offset, n| {
+            run.read(from, offset, &mut buffer[..n]);
+            dray_ops::compare_pattern(&buffer[..n], pattern)
+        });
+        self.compared(bytes, fault, difference)
+    }
+
+    fn compared(&self, bytes: u64, fault: Option<Place>, difference: Option<u64>) -> Outcome {
+        match difference.is_none() && fault.is_some() {
+            true => self.end(bytes, fault, success()),
+            false => Outcome {
+                record: found(self.d, difference),
+            },
+        }
+    }
+
+    /// Visits chunks until one has something to say; where in it, from the start.
+    fn each_chunk(
+        &mut self,
+        bytes: u64,
+        mut visit: impl FnMut(&mut Self, u64, usize) -> Option<usize>,
+    ) -> Option<u64> {
+        let mut offset = 0;
+        while self.moved && offset < bytes {
+            let n = (bytes - offset).min(CHUNK as u64);
+            if let Some(at) = visit(self, offset, n as usize) {
+                return Some(offset + at as u64);
+            }
+            offset += n;
+        }
+        None
+    }
+}
