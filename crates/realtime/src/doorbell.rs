@@ -1,0 +1,55 @@
+//! How an idle thread sleeps without missing what comes in meanwhile.
+//!
+//! Dekker's handshake. The sleeper says that it sleeps, then looks once more; who brings something
+//! puts it down, then looks whether somebody sleeps. With a full fence between the two steps on
+//! each side at least one of them sees the other. Ringing costs one fence and one load of a line
+//! that nobody writes while the sleeper is awake.
+
+use std::time::Duration;
+
+use crate::sync::{Futex, Ordering, fence};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// A thread's doorbell. All zero: nobody sleeps.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Doorbell {
+    state: Futex,
+}
+
+impl Doorbell {
+    #[allow(dead_code, reason = "doorbells in zeroed memory are never built")]
+    pub(crate) fn new(state: Futex) -> Doorbell {
+        Doorbell { state }
+    }
+
+    /// Wakes the owner, if it sleeps. What it is to find has been stored before.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        fence(Ordering::SeqCst);
+        if self.state.word().load(Ordering::Relaxed) == ASLEEP {
+            self.wake();
+        }
+    }
+
+    /// Sleeps until it rings, unless `pending` finds that there is something to do; at most for
+    /// `limit`. For the owner alone.
+    pub(crate) fn sleep(&self, pending: impl FnOnce() -> bool, limit: Option<Duration>) {
+        self.state.word().swap(ASLEEP, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !pending() {
+            self.state.wait(ASLEEP, limit);
+        }
+        self.state.word().swap(AWAKE, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // Of many who see the sleeper one makes the call.
+        if self.state.word().swap(AWAKE, Ordering::Relaxed) == ASLEEP {
+            self.state.wake();
+        }
+    }
+}

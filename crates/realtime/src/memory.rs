@@ -1,0 +1,96 @@
+//! The memory that a device in real time works on.
+
+use std::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use dray_device::{Access, Memory};
+use dray_spec::CompletionRecord;
+use zerocopy::IntoBytes;
+
+/// Memory that several threads work on at once, each through a handle of its own.
+pub trait SharedMemory: Memory + Clone + Send + 'static {
+    /// Writes a completion record, its status byte last and released (spec 3.7): whoever acquires a
+    /// status that is not 0 sees the rest, and all that the descriptor wrote. The caller has asked
+    /// [`accessible`](Memory::accessible) first; `address` is aligned to 32 bytes.
+    fn publish(&mut self, address: u64, record: &CompletionRecord);
+}
+
+/// Which addresses can be accessed: what the IOMMU and the page tables are to a device.
+///
+/// A page that is not accessible is a page fault, as on hardware.
+pub trait AddressSpace: Send + Sync + 'static {
+    /// Bytes from `addr` on, at most `len`, that can be accessed before the first page fault.
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64;
+}
+
+/// Every address can be accessed: whoever submits vouches for what a descriptor names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Vouched;
+
+impl AddressSpace for Vouched {
+    #[inline]
+    fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
+        len
+    }
+}
+
+/// Memory of this process, by its own addresses.
+#[derive(Debug)]
+pub struct ProcessMemory<S> {
+    space: Arc<S>,
+}
+
+impl<S: AddressSpace> ProcessMemory<S> {
+    /// What `space` says can be accessed.
+    ///
+    /// # Safety
+    /// As long as a device works on it: what `space` calls accessible is mapped, and writable if it
+    /// says so; what a descriptor that was submitted reads is not written, and what it writes is not
+    /// accessed, until its completion record has been seen. That includes the record itself, but for
+    /// its status byte, which may be read as an atomic.
+    pub unsafe fn new(space: Arc<S>) -> ProcessMemory<S> {
+        ProcessMemory { space }
+    }
+}
+
+impl<S> Clone for ProcessMemory<S> {
+    fn clone(&self) -> Self {
+        ProcessMemory {
+            space: self.space.clone(),
+        }
+    }
+}
+
+impl<S: AddressSpace> Memory for ProcessMemory<S> {
+    #[inline]
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        self.space.accessible(addr, len, access)
+    }
+
+    #[inline]
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        let from: *const u8 = with_exposed_provenance(addr as usize);
+        // SAFETY: the space has these bytes, and by the contract of `new` nobody writes them.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    #[inline]
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        let into: *mut u8 = with_exposed_provenance_mut(addr as usize);
+        // SAFETY: the space has these bytes, and by the contract of `new` nobody accesses them.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+    }
+}
+
+impl<S: AddressSpace> SharedMemory for ProcessMemory<S> {
+    #[inline]
+    fn publish(&mut self, address: u64, record: &CompletionRecord) {
+        let bytes = record.as_bytes();
+        self.write(address + 1, &bytes[1..]);
+        let status: *mut u8 = with_exposed_provenance_mut(address as usize);
+        // SAFETY: the space has this byte, and by the contract of `new` it is read as an atomic.
+        let status = unsafe { AtomicU8::from_ptr(status) };
+        status.store(bytes[0], Ordering::Release);
+    }
+}

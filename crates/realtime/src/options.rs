@@ -1,0 +1,62 @@
+//! How a device in real time runs.
+
+use std::time::Duration;
+
+/// What a thread does that finds nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// Looks again, for ever: least latency, and a core of its own.
+    Spin,
+    /// Looks again for this long, then sleeps until something comes.
+    Park {
+        /// How long it looks before it sleeps.
+        after: Duration,
+    },
+}
+
+/// Who carries descriptors out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engines {
+    /// A thread for each engine; the dispatcher itself if the device has but one.
+    #[default]
+    Threads,
+    /// The dispatcher, for all engines: one thread in all.
+    Dispatcher,
+}
+
+/// What becomes of work under way when a device stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stop {
+    /// All that was accepted is carried out.
+    #[default]
+    Drain,
+    /// What has not been started is dropped. A descriptor that was aborted has no completion record
+    /// and no interrupt, but may have written data (spec 4.6).
+    Abort,
+}
+
+/// How a device in real time runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What idle threads do.
+    pub idle: Idle,
+    /// Who carries descriptors out.
+    pub engines: Engines,
+    /// Descriptors that an engine with a thread of its own may hold; at least 1.
+    pub engine_depth: usize,
+    /// What becomes of work under way when the device is dropped.
+    pub on_drop: Stop,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            idle: Idle::Park {
+                after: Duration::from_micros(50),
+            },
+            engines: Engines::default(),
+            engine_depth: 4,
+            on_drop: Stop::default(),
+        }
+    }
+}

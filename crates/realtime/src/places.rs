@@ -1,0 +1,52 @@
+//! Where the parts of one ring lie.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::board::Board;
+use crate::ring::{Counters, Entry};
+use crate::sync::AtomicU32;
+
+/// Views into a block, which they keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    pub(crate) counters: NonNull<Counters>,
+    pub(crate) written: NonNull<[AtomicU32]>,
+    pub(crate) entries: NonNull<[Entry]>,
+    /// Keeps the block.
+    #[allow(dead_code, reason = "held, not read")]
+    pub(crate) board: Arc<Board>,
+}
+
+// SAFETY: all that it points to is atomic and belongs to the board, which any thread may hold.
+unsafe impl Send for Places {}
+// SAFETY: as above.
+unsafe impl Sync for Places {}
+
+impl Places {
+    /// Entries that there are: a power of two.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub(crate) fn counters(&self) -> &Counters {
+        // SAFETY: the board laid counters there, and lives as long as `self`.
+        unsafe { self.counters.as_ref() }
+    }
+
+    /// The mark of entry `index`.
+    #[inline]
+    pub(crate) fn written(&self, index: usize) -> &AtomicU32 {
+        // SAFETY: the board laid that many marks there, and lives as long as `self`.
+        let written = unsafe { self.written.as_ref() };
+        &written[index]
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, index: usize) -> &Entry {
+        // SAFETY: the board laid that many entries there, and lives as long as `self`.
+        let entries = unsafe { self.entries.as_ref() };
+        &entries[index]
+    }
+}

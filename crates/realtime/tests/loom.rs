@@ -1,0 +1,131 @@
+//! The rings and the doorbell under loom: the same source, compiled with loom's atomics, in every
+//! interleaving (up to three preemptions) of small numbers of threads.
+
+#[path = "../src/doorbell.rs"]
+mod doorbell;
+#[path = "loom/places.rs"]
+mod places;
+#[path = "../src/ring.rs"]
+mod ring;
+#[path = "loom/sync.rs"]
+mod sync;
+
+use doorbell::Doorbell;
+use loom::sync::Arc;
+use loom::thread;
+use places::Places;
+use ring::{Offer, Reader, Ring, Words};
+use sync::Futex;
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// Eight words by which a torn or foreign descriptor is known.
+fn words(n: u64) -> Words {
+    [n; 8]
+}
+
+fn number(words: Words) -> u64 {
+    assert!(words.iter().all(|w| *w == words[0]), "torn: {words:?}");
+    words[0]
+}
+
+#[test]
+fn what_is_accepted_arrives_once_and_whole() {
+    check(|| {
+        let ring = Ring::new(Places::new(2));
+        let writers: Vec<_> = (1..=2)
+            .map(|n| {
+                let ring = ring.clone();
+                thread::spawn(move || ring.offer(&words(n), 2))
+            })
+            .collect();
+        let mut reader = Reader::new(ring);
+        let mut seen = Vec::new();
+        seen.extend(reader.next().map(number));
+        reader.free_but(0);
+        for writer in writers {
+            assert_eq!(writer.join().unwrap(), Offer::Accepted);
+        }
+        seen.extend(std::iter::from_fn(|| reader.next()).map(number));
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+    });
+}
+
+#[test]
+fn a_full_ring_refuses_exactly_and_an_entry_is_used_again_only_when_it_is_free() {
+    check(|| {
+        let ring = Ring::new(Places::new(1));
+        assert_eq!(ring.offer(&words(1), 1), Offer::Accepted);
+        let writers: Vec<_> = (2..=3)
+            .map(|n| {
+                let ring = ring.clone();
+                thread::spawn(move || ring.offer(&words(n), 1))
+            })
+            .collect();
+        let mut reader = Reader::new(ring);
+        assert_eq!(reader.next().map(number), Some(1));
+        reader.free_but(0);
+        let second = reader.next().map(number);
+        let accepted = writers
+            .into_iter()
+            .map(|w| w.join().unwrap())
+            .filter(|offer| *offer == Offer::Accepted)
+            .count();
+        // At most one, for its entry has not been freed again.
+        let third = reader.next().map(number);
+        let seen = usize::from(second.is_some()) + usize::from(third.is_some());
+        assert_eq!(seen, accepted);
+        assert!(accepted <= 1);
+        assert_eq!(reader.ring().occupancy(), accepted as u64);
+    });
+}
+
+#[test]
+fn after_closing_the_count_of_accepted_ones_is_final() {
+    check(|| {
+        let ring = Ring::new(Places::new(2));
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.offer(&words(1), 2))
+        };
+        let accepted = ring.close();
+        let offer = writer.join().unwrap();
+        assert_eq!(accepted == 1, offer == Offer::Accepted);
+        assert_eq!(accepted == 0, offer == Offer::Closed);
+        assert_eq!(Reader::new(ring).next().is_some(), accepted == 1);
+    });
+}
+
+/// If a sleeper could miss a ring it would sleep for ever, and loom would say so.
+#[test]
+fn a_sleeper_misses_nothing() {
+    check(|| {
+        let ring = Ring::new(Places::new(2));
+        let doorbell = Arc::new(Doorbell::new(Futex::new()));
+        let writers: Vec<_> = (1..=2)
+            .map(|n| {
+                let (ring, doorbell) = (ring.clone(), doorbell.clone());
+                thread::spawn(move || {
+                    assert_eq!(ring.offer(&words(n), 2), Offer::Accepted);
+                    doorbell.ring();
+                })
+            })
+            .collect();
+        let mut reader = Reader::new(ring);
+        let mut seen = 0;
+        while seen < 2 {
+            match reader.next() {
+                Some(_) => seen += 1,
+                None => doorbell.sleep(|| reader.pending(), None),
+            }
+        }
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    });
+}

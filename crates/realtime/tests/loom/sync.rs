@@ -1,0 +1,41 @@
+//! What `src/sync.rs` has, of loom.
+
+use std::time::Duration;
+
+use loom::sync::{Condvar, Mutex};
+
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// As the kernel has it: comparing with the word and going to sleep is one step for those who wake.
+#[derive(Debug)]
+pub(crate) struct Futex {
+    word: AtomicU32,
+    queue: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Futex {
+    pub(crate) fn new() -> Futex {
+        Futex {
+            word: AtomicU32::new(0),
+            queue: Mutex::new(()),
+            woken: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+
+    pub(crate) fn wait(&self, value: u32, _: Option<Duration>) {
+        let queue = self.queue.lock().unwrap();
+        if self.word.load(Ordering::Relaxed) == value {
+            drop(self.woken.wait(queue).unwrap());
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        let _queue = self.queue.lock().unwrap();
+        self.woken.notify_one();
+    }
+}
