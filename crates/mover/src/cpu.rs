@@ -75,13 +75,22 @@ impl Mover for CpuMover {
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {
-        let byte = addr as *mut u8;
-        // SAFETY: the caller promises that the byte is mapped.
-        let value = unsafe { byte.read_volatile() };
-        if write {
-            // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
-            unsafe { byte.write_volatile(value) };
-        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { touch(addr, write) };
+    }
+}
+
+/// Makes the page of `addr` present.
+///
+/// # Safety
+/// As [`Mover::touch`].
+pub(crate) unsafe fn touch(addr: u64, write: bool) {
+    let byte = addr as *mut u8;
+    // SAFETY: the caller promises that the byte is mapped.
+    let value = unsafe { byte.read_volatile() };
+    if write {
+        // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
+        unsafe { byte.write_volatile(value) };
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Ticket(pub u32);
 pub enum Executor {
     /// A core of this machine.
     Cpu,
+    /// The virtual device in real time.
+    Virtual,
     /// The device in modelled time.
     Model,
     /// The core beside it in modelled time.

@@ -8,6 +8,7 @@ use common::line::{AREA, lines};
 use common::machine::{current, device, one_queue, queue, world};
 use common::script::Script;
 use dray::model::ChannelOptions;
+use dray::virt::{Engines, Idle, Options, VirtualDevice};
 use dray::{CpuMover, Executor, Operation, drive};
 use dray_device::{DeviceConfig, Payload, WorkQueueMode};
 use dray_spec::{Descriptor, Status};
@@ -70,6 +71,17 @@ fn model(config: DeviceConfig, options: ChannelOptions) -> Script {
     )
 }
 
+/// The virtual device in real time, on its only queue.
+fn virtually(config: DeviceConfig, options: Options, slots: usize) -> Script {
+    conforms(Own::new, Executor::Virtual, |_, mut script| {
+        let device = VirtualDevice::start(config, options).expect("a device that can be enabled");
+        let mut mover = device.open(0, slots).expect("a queue");
+        drive(&mut script, &mut mover);
+        assert_eq!(device.device().lost(0), Some(0));
+        script
+    })
+}
+
 fn options(batch: u32, depth: u32) -> ChannelOptions {
     ChannelOptions {
         batch,
@@ -110,6 +122,40 @@ fn the_model_with_four_engines() {
     for mode in [Dedicated, Shared] {
         model(one_queue(4, mode), options(1, 64));
         model(one_queue(4, mode), options(5, 8));
+    }
+}
+
+#[test]
+fn the_virtual_device_on_either_queue() {
+    for mode in [Dedicated, Shared] {
+        virtually(one_queue(1, mode), Options::default(), 1);
+        assert!(virtually(one_queue(1, mode), Options::default(), 16).full > 0);
+        virtually(device(1, vec![queue(0, mode, 3)]), Options::default(), 200);
+    }
+}
+
+#[test]
+fn the_virtual_device_with_four_engines() {
+    for mode in [Dedicated, Shared] {
+        for engines in [Engines::Threads, Engines::Dispatcher] {
+            let options = Options {
+                engines,
+                ..Options::default()
+            };
+            virtually(one_queue(4, mode), options, 64);
+        }
+    }
+}
+
+#[test]
+fn the_virtual_device_that_sleeps_whenever_it_can() {
+    let after = std::time::Duration::ZERO;
+    let options = Options {
+        idle: Idle::Park { after },
+        ..Options::default()
+    };
+    for engines in [1, 2] {
+        virtually(one_queue(engines, Shared), options, 2);
     }
 }
 
@@ -211,6 +257,12 @@ fn what_cannot_be_done_is_refused_by_all_for_the_same_reason() {
     let mut script = attempt(&own);
     drive(&mut script, &mut CpuMover::new(4));
     all_refused(&own, &script, "this core");
+    let own = Own::new(1 << 16);
+    let mut script = attempt(&own);
+    let virtual_device = VirtualDevice::start(one_queue(2, Dedicated), Options::default());
+    let virtual_device = virtual_device.expect("a device that can be enabled");
+    drive(&mut script, &mut virtual_device.open(0, 4).expect("a queue"));
+    all_refused(&own, &script, "the virtual device");
     for queue in [Some((0, 0)), None] {
         for batch in [1, 3] {
             let config = one_queue(1, Dedicated);

@@ -1,1 +1,34 @@
-//! x
+//! The virtual DSA in real time.
+//!
+//! [`RealtimeDevice`] runs the one state machine of `dray_device` on threads. Clients write
+//! descriptors to [`MappedPortal`]s: each work queue is a lock-free ring that answers as hardware
+//! does (accepted, retry, lost), from what it holds alone. A dispatcher owns the state machine and
+//! moves what the rings hold into it; engines carry descriptors out, on threads of their own or, if
+//! there is one only, on the dispatcher's. Completion records appear in [`SharedMemory`], the status
+//! byte last.
+
+mod board;
+mod device;
+mod dispatcher;
+mod doorbell;
+mod engine;
+mod event;
+mod failure;
+mod memory;
+mod options;
+mod patience;
+mod places;
+mod portal;
+mod regions;
+mod ring;
+mod shared;
+mod sync;
+mod worker;
+
+pub use device::RealtimeDevice;
+pub use event::Event;
+pub use failure::{Failure, StartError, Stopped};
+pub use memory::{AddressSpace, ProcessMemory, SharedMemory, Vouched};
+pub use options::{Engines, Idle, Options, Stop};
+pub use portal::MappedPortal;
+pub use regions::Regions;

@@ -7,7 +7,7 @@ use rustix::thread::futex;
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// A word that a thread can sleep on, in this process or, over shared memory, in several.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Futex(AtomicU32);
 

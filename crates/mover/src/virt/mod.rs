@@ -1,0 +1,14 @@
+//! The virtual device in real time: threads of this process are its engines.
+//!
+//! What a program has where there is no hardware: the same queues, the same answers, the same records.
+
+mod arena;
+mod device;
+mod virtual_mover;
+
+pub use device::{OpenError, VirtualDevice};
+pub use virtual_mover::VirtualMover;
+
+pub use dray_realtime::{
+    AddressSpace, Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Vouched,
+};

@@ -1,0 +1,163 @@
+//! The mover behind which the virtual device is.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dray_clock::Time;
+use dray_device::Submission;
+use dray_realtime::MappedPortal;
+use dray_spec::{CompletionRecord, Descriptor};
+
+use super::device::Inner;
+use crate::{Completion, Executor, Full, Mover, Operation, Progress, Ticket};
+
+/// Submits to one portal of a virtual device.
+///
+/// An operation whose descriptor was aborted, or that was under way when the device ended, has no
+/// record: its completion has the status 0. Dropping a mover waits for what it has under way.
+#[derive(Debug)]
+pub struct VirtualMover {
+    inner: Arc<Inner>,
+    portal: MappedPortal,
+    /// Record and descriptor of each slot.
+    slots: Vec<(u32, Descriptor)>,
+    free: Vec<u32>,
+    queued: VecDeque<u32>,
+    /// In the order of their submission.
+    in_flight: VecDeque<u32>,
+    /// Descriptors that may be under way when one before them has not ended.
+    overtakers: usize,
+    /// Descriptors at once that cannot overflow the queue.
+    depth: usize,
+    start: Instant,
+}
+
+impl VirtualMover {
+    pub(super) fn new(inner: Arc<Inner>, portal: MappedPortal, records: Vec<u32>) -> VirtualMover {
+        let count = records.len();
+        let slots = records
+            .into_iter()
+            .map(|record| {
+                inner.arena.clear(record);
+                (record, Descriptor::default())
+            })
+            .collect();
+        VirtualMover {
+            depth: portal.size().into(),
+            overtakers: inner.device.reach(portal.portal().wq),
+            inner,
+            portal,
+            slots,
+            free: (0..count as u32).rev().collect(),
+            queued: VecDeque::with_capacity(count),
+            in_flight: VecDeque::with_capacity(count),
+            start: Instant::now(),
+        }
+    }
+
+    /// The first of those in flight that has ended, and its record.
+    #[inline]
+    fn find_ended(&mut self) -> Option<(u32, CompletionRecord)> {
+        let looked_at = self.in_flight.len().min(self.overtakers);
+        for position in 0..looked_at {
+            let slot = self.in_flight[position];
+            if let Some(record) = self.inner.arena.read(self.slots[slot as usize].0) {
+                self.in_flight.remove(position);
+                return Some((slot, record));
+            }
+        }
+        None
+    }
+
+    /// The device has ended, and what it has not told it never will.
+    #[cold]
+    fn give_up(&mut self) -> Option<(u32, CompletionRecord)> {
+        if let Some(found) = self.find_ended() {
+            return Some(found);
+        }
+        let slot = self.in_flight.pop_front().or(self.queued.pop_front())?;
+        let record = self.inner.arena.read(self.slots[slot as usize].0);
+        Some((slot, record.unwrap_or_default()))
+    }
+}
+
+impl Mover for VirtualMover {
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        let slots = self.slots.len();
+        let slot = self.free.pop().ok_or(Full { slots })?;
+        let (record, descriptor) = &mut self.slots[slot as usize];
+        let address = self.inner.arena.address(*record);
+        *descriptor = operation.descriptor().with_completion(address);
+        self.queued.push_back(slot);
+        Ok(Ticket(slot))
+    }
+
+    #[inline]
+    fn submit(&mut self) -> Progress {
+        while let Some(&slot) = self.queued.front() {
+            if self.in_flight.len() >= self.depth {
+                return Progress::Pending;
+            }
+            match self.portal.submit(&self.slots[slot as usize].1) {
+                Submission::Accepted => {
+                    self.queued.pop_front();
+                    self.in_flight.push_back(slot);
+                }
+                _ => return Progress::Pending,
+            }
+        }
+        Progress::Done
+    }
+
+    #[inline]
+    fn poll(&mut self, into: &mut [Completion]) -> usize {
+        let mut count = 0;
+        while count < into.len() {
+            let found = match self.find_ended() {
+                None if self.inner.device.has_ended() => self.give_up(),
+                found => found,
+            };
+            let Some((slot, record)) = found else {
+                break;
+            };
+            self.inner.arena.clear(self.slots[slot as usize].0);
+            self.free.push(slot);
+            into[count] = Completion {
+                ticket: Ticket(slot),
+                record,
+                executor: Executor::Virtual,
+            };
+            count += 1;
+        }
+        count
+    }
+
+    fn now(&self) -> Time {
+        Time(self.start.elapsed().as_nanos() as u64 * 1000)
+    }
+
+    unsafe fn touch(&mut self, addr: u64, write: bool) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { crate::cpu::touch(addr, write) };
+    }
+}
+
+impl Drop for VirtualMover {
+    fn drop(&mut self) {
+        self.queued.clear();
+        let mut ended = [Completion::default(); 16];
+        while !self.in_flight.is_empty() {
+            if self.poll(&mut ended) == 0 {
+                std::thread::yield_now();
+            }
+        }
+        let records = self.slots.iter().map(|slot| slot.0);
+        self.inner.arena.give_back(records);
+    }
+}

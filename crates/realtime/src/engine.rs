@@ -1,0 +1,42 @@
+//! An engine as the dispatcher sees it.
+
+use dray_device::WorkId;
+
+use crate::worker::Worker;
+
+/// One engine of the device.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) id: u16,
+    /// Its thread; `None` if the dispatcher carries its work out itself.
+    pub(crate) worker: Option<Worker>,
+    /// Descriptors that its thread may hold.
+    depth: usize,
+    /// Descriptors that its thread holds.
+    pub(crate) outstanding: usize,
+    /// The batch whose members it starts.
+    pub(crate) batch: Option<WorkId>,
+}
+
+impl Engine {
+    pub(crate) fn new(id: u16, worker: Option<Worker>, depth: usize) -> Engine {
+        Engine {
+            id,
+            worker,
+            depth,
+            outstanding: 0,
+            batch: None,
+        }
+    }
+
+    /// Whether it may start something.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.outstanding < self.depth
+    }
+
+    /// Whether nothing of its work is left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding == 0 && self.batch.is_none()
+    }
+}

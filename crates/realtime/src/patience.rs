@@ -1,0 +1,52 @@
+//! When a thread that finds nothing to do goes to sleep.
+
+use std::hint::spin_loop;
+use std::time::Instant;
+
+use crate::Idle;
+
+/// Looks between two readings of the clock.
+const LOOKS: u32 = 64;
+
+/// Counts the looks of a thread that found nothing.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    idle: Idle,
+    looks: u32,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    pub(crate) fn new(idle: Idle) -> Patience {
+        Patience {
+            idle,
+            looks: 0,
+            since: None,
+        }
+    }
+
+    /// Something was found.
+    #[inline]
+    pub(crate) fn renew(&mut self) {
+        self.looks = 0;
+        self.since = None;
+    }
+
+    /// Nothing was found. True if it is time to sleep.
+    #[inline]
+    pub(crate) fn is_over(&mut self) -> bool {
+        spin_loop();
+        self.looks += 1;
+        if self.looks < LOOKS {
+            return false;
+        }
+        self.looks = 0;
+        match self.idle {
+            Idle::Spin => false,
+            Idle::Park { after } => {
+                let since = *self.since.get_or_insert_with(Instant::now);
+                since.elapsed() >= after
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What the handles and the threads of one device share within the process.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use dray_device::{Device, Effect, WorkQueueConfig};
+
+use crate::board::Board;
+use crate::failure::{Failure, Stopped};
+use crate::options::Stop;
+use crate::ring::Ring;
+
+/// Something for the dispatcher to do with its device.
+pub(crate) type Request = Box<dyn FnOnce(&mut Device, &mut Vec<Effect>) + Send>;
+
+/// A work queue and its ring.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) config: WorkQueueConfig,
+    pub(crate) ring: Ring,
+}
+
+const RUNNING: u8 = 0;
+const DRAINING: u8 = 1;
+const ABORTING: u8 = 2;
+
+/// What handles want of the dispatcher.
+#[derive(Default)]
+struct Requests {
+    waiting: Vec<Request>,
+    /// Nobody will look any more.
+    closed: bool,
+}
+
+/// Shared by all handles and threads.
+pub(crate) struct Shared {
+    pub(crate) board: Arc<Board>,
+    pub(crate) queues: Vec<Queue>,
+    requests: Mutex<Requests>,
+    requested: AtomicBool,
+    stopping: AtomicU8,
+    ended: AtomicBool,
+    failure: OnceLock<Failure>,
+}
+
+impl Shared {
+    pub(crate) fn new(work_queues: &[WorkQueueConfig]) -> Shared {
+        let sizes: Vec<u16> = work_queues.iter().map(|wq| wq.size).collect();
+        let board = Board::new(&sizes);
+        let queues = work_queues.iter().enumerate().filter_map(|(index, wq)| {
+            Some(Queue {
+                config: wq.clone(),
+                ring: board.ring(index)?,
+            })
+        });
+        Shared {
+            queues: queues.collect(),
+            board,
+            requests: Mutex::default(),
+            requested: AtomicBool::new(false),
+            stopping: AtomicU8::new(RUNNING),
+            ended: AtomicBool::new(false),
+            failure: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn queue(&self, wq: u16) -> Option<&Queue> {
+        self.queues.iter().find(|queue| queue.config.id == wq)
+    }
+
+    /// Asks the dispatcher for something.
+    ///
+    /// # Errors
+    /// There is no dispatcher any more.
+    pub(crate) fn request(&self, request: Request) -> Result<(), Stopped> {
+        {
+            let mut requests = self
+                .requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if requests.closed {
+                return Err(Stopped);
+            }
+            requests.waiting.push(request);
+            self.requested.store(true, Ordering::Release);
+        }
+        self.board.doorbell().ring();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn take_requests(&self) -> Vec<Request> {
+        let mut requests = self
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.requested.store(false, Ordering::Relaxed);
+        std::mem::take(&mut requests.waiting)
+    }
+
+    /// Closes the portals and has the dispatcher stop.
+    pub(crate) fn stop(&self, how: Stop) {
+        self.close();
+        let state = match how {
+            Stop::Drain => DRAINING,
+            Stop::Abort => ABORTING,
+        };
+        self.stopping.fetch_max(state, Ordering::Release);
+        self.board.doorbell().ring();
+    }
+
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire) != RUNNING
+    }
+
+    #[inline]
+    pub(crate) fn is_aborting(&self) -> bool {
+        self.stopping.load(Ordering::Acquire) == ABORTING
+    }
+
+    fn close(&self) {
+        for queue in &self.queues {
+            queue.ring.close();
+        }
+    }
+
+    /// A thread panicked: no more work comes in, and the device ends with what it has.
+    pub(crate) fn fail(&self, thread: &str, payload: &(dyn Any + Send)) {
+        // The first one counts.
+        let _ = self.failure.set(Failure::new(thread, payload));
+        self.stop(Stop::Drain);
+    }
+
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.failure.get()
+    }
+
+    /// No thread of the device touches memory or answers requests any more.
+    pub(crate) fn end(&self) {
+        self.close();
+        let waiting = {
+            let mut requests = self
+                .requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            requests.closed = true;
+            std::mem::take(&mut requests.waiting)
+        };
+        // Whoever asked learns of it by this.
+        drop(waiting);
+        self.ended.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("queues", &self.queues)
+            .field("stopping", &self.stopping)
+            .field("ended", &self.ended)
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! A thread that is an engine.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use dray_device::{Outcome, Payload, WorkId, execute};
+use dray_spec::{Descriptor, Opcode, Status};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::doorbell::Doorbell;
+use crate::patience::Patience;
+use crate::shared::Shared;
+use crate::sync::Futex;
+use crate::{Idle, SharedMemory};
+
+/// A descriptor to carry out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub(crate) id: WorkId,
+    pub(crate) opcode: Opcode,
+    pub(crate) descriptor: Descriptor,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Report {
+    pub(crate) id: WorkId,
+    pub(crate) outcome: Outcome,
+}
+
+/// The dispatcher's end of an engine's thread.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// `None` once the thread is to end.
+    orders: Option<Producer<Order>>,
+    reports: Consumer<Report>,
+    doorbell: Arc<Doorbell>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// A thread that holds at most `depth` descriptors.
+    pub(crate) fn start<M: SharedMemory>(
+        name: String,
+        depth: usize,
+        idle: Idle,
+        memory: M,
+        shared: Arc<Shared>,
+    ) -> io::Result<Worker> {
+        let (orders, from) = RingBuffer::new(depth);
+        let (to, reports) = RingBuffer::new(depth);
+        let doorbell = Arc::new(Doorbell::new(Futex::default()));
+        let engine = Engine {
+            orders: from,
+            reports: to,
+            doorbell: doorbell.clone(),
+            memory,
+            shared,
+            name: name.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(move || engine.run(idle))?;
+        Ok(Worker {
+            orders: Some(orders),
+            reports,
+            doorbell,
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands a descriptor over. There is room: the dispatcher keeps within the depth.
+    #[inline]
+    pub(crate) fn order(&mut self, order: Order) {
+        if let Some(orders) = &mut self.orders {
+            let sent = orders.push(order);
+            debug_assert!(sent.is_ok(), "more orders than the engine holds");
+            self.doorbell.ring();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn report(&mut self) -> Option<Report> {
+        self.reports.pop().ok()
+    }
+
+    #[inline]
+    pub(crate) fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+}
+
+impl Drop for Worker {
+    /// Waits for what the thread is doing.
+    fn drop(&mut self) {
+        self.orders = None;
+        self.doorbell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic in it has been caught and told where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Engine<M> {
+    orders: Consumer<Order>,
+    reports: Producer<Report>,
+    doorbell: Arc<Doorbell>,
+    memory: M,
+    shared: Arc<Shared>,
+    name: String,
+}
+
+impl<M: SharedMemory> Engine<M> {
+    fn run(mut self, idle: Idle) {
+        let mut patience = Patience::new(idle);
+        loop {
+            if let Ok(order) = self.orders.pop() {
+                patience.renew();
+                if !self.shared.is_aborting() {
+                    self.carry_out(&order);
+                }
+            } else if self.orders.is_abandoned() {
+                return;
+            } else if patience.is_over() {
+                let orders = &self.orders;
+                let pending = || !orders.is_empty() || orders.is_abandoned();
+                self.doorbell.sleep(pending, None);
+                patience.renew();
+            }
+        }
+    }
+
+    fn carry_out(&mut self, order: &Order) {
+        let Order {
+            id,
+            opcode,
+            descriptor,
+        } = order;
+        let outcome = guarded(
+            *opcode,
+            descriptor,
+            &mut self.memory,
+            &self.shared,
+            &self.name,
+        );
+        let sent = self.reports.push(Report { id: *id, outcome });
+        debug_assert!(sent.is_ok(), "more reports than orders");
+        self.shared.board.doorbell().ring();
+    }
+}
+
+/// Executes a descriptor. Where that panics, the descriptor ends with a hardware error, and the
+/// device halts.
+#[inline]
+pub(crate) fn guarded<M: SharedMemory>(
+    opcode: Opcode,
+    descriptor: &Descriptor,
+    memory: &mut M,
+    shared: &Shared,
+    name: &str,
+) -> Outcome {
+    let attempt = || execute(opcode, descriptor, memory, Payload::Moved);
+    // Of what the closure borrows only the memory is left half done, as by any descriptor that fails.
+    match catch_unwind(AssertUnwindSafe(attempt)) {
+        Ok(outcome) => outcome,
+        Err(payload) => {
+            shared.fail(name, &*payload);
+            Outcome::status(Status::HARDWARE_ERROR_READ)
+        }
+    }
+}
