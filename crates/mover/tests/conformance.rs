@@ -261,7 +261,10 @@ fn what_cannot_be_done_is_refused_by_all_for_the_same_reason() {
     let mut script = attempt(&own);
     let virtual_device = VirtualDevice::start(one_queue(2, Dedicated), Options::default());
     let virtual_device = virtual_device.expect("a device that can be enabled");
-    drive(&mut script, &mut virtual_device.open(0, 4).expect("a queue"));
+    drive(
+        &mut script,
+        &mut virtual_device.open(0, 4).expect("a queue"),
+    );
     all_refused(&own, &script, "the virtual device");
     for queue in [Some((0, 0)), None] {
         for batch in [1, 3] {

@@ -8,16 +8,18 @@
 
 use std::sync::Arc;
 
-use dray_device::{Device, Effect, Member, Portal, Work, WorkId, WorkKind, WorkQueueMode};
-use dray_spec::{Descriptor, Status};
+use dray_device::{
+    Access, Device, Domains, Effect, Member, Outcome, Portal, Work, WorkId, WorkKind, WorkQueueMode,
+};
+use dray_spec::{Descriptor, Opcode, Status};
 use zerocopy::transmute;
 
 use crate::engine::Engine;
 use crate::event::{Event, Listener};
 use crate::patience::Patience;
 use crate::ring::Reader;
-use crate::shared::Shared;
-use crate::worker::{Order, guarded};
+use crate::shared::{Queue, Shared};
+use crate::worker::{Order, carry_out};
 use crate::{Idle, SharedMemory};
 
 /// A work queue as the dispatcher sees it.
@@ -50,7 +52,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         listener: Listener,
         name: String,
     ) -> Dispatcher<M> {
-        let source = |queue: &crate::shared::Queue| Source {
+        let source = |queue: &Queue| Source {
             // The ring has applied the threshold.
             portal: Portal {
                 wq: queue.config.id,
@@ -204,28 +206,17 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn begin(&mut self, index: usize, work: Work) {
         let outcome = match work.kind {
-            WorkKind::Execute(opcode) => {
-                let Some(descriptor) = self.device.descriptor(work.id) else {
-                    return;
-                };
-                let engine = &mut self.engines[index];
-                if let Some(worker) = &mut engine.worker {
-                    engine.outstanding += 1;
-                    worker.order(Order {
-                        id: work.id,
-                        opcode,
-                        descriptor: *descriptor,
-                    });
-                    return;
-                }
-                guarded(
-                    opcode,
-                    descriptor,
-                    &mut self.memory,
-                    &self.shared,
-                    &self.name,
-                )
-            }
+            WorkKind::Execute(opcode) => match self.execute(index, work.id, opcode, None) {
+                Some(outcome) => outcome,
+                None => return,
+            },
+            WorkKind::ExecuteBetween(opcode) => match self.device.domains(work.id) {
+                Ok(domains) => match self.execute(index, work.id, opcode, Some(domains)) {
+                    Some(outcome) => outcome,
+                    None => return,
+                },
+                Err(outcome) => outcome,
+            },
             WorkKind::Reject(rejection) => rejection.outcome(),
             WorkKind::FetchList { address, count } => {
                 self.engines[index].batch = Some(work.id);
@@ -237,13 +228,42 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.carry_out();
     }
 
+    /// Has an engine carry a descriptor out: how it ended, unless that is for its thread to tell.
+    #[inline]
+    fn execute(
+        &mut self,
+        index: usize,
+        id: WorkId,
+        opcode: Opcode,
+        domains: Option<Domains>,
+    ) -> Option<Outcome> {
+        let order = Order {
+            id,
+            opcode,
+            descriptor: *self.device.descriptor(id)?,
+            domains,
+        };
+        let engine = &mut self.engines[index];
+        match &mut engine.worker {
+            Some(worker) => {
+                engine.outstanding += 1;
+                worker.order(order);
+                None
+            }
+            None => Some(carry_out(
+                &order,
+                &mut self.memory,
+                &self.shared,
+                &self.name,
+            )),
+        }
+    }
+
     /// Reads the list of a batch, as far as it can be read (spec 8.3.2).
     fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
         const SIZE: u64 = size_of::<Descriptor>() as u64;
         let size = u64::from(count) * SIZE;
-        let readable = self
-            .memory
-            .accessible(address, size, dray_device::Access::Read);
+        let readable = self.memory.accessible(address, size, Access::Read);
         let whole = readable / SIZE;
         self.list.clear();
         for n in 0..whole {
@@ -270,9 +290,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         for effect in self.effects.drain(..) {
             match effect {
                 Effect::Record { address, record } => {
-                    let writable =
-                        self.memory
-                            .accessible(address, SIZE, dray_device::Access::Write);
+                    let writable = self.memory.accessible(address, SIZE, Access::Write);
                     if writable == SIZE {
                         self.memory.publish(address, &record);
                     } else {

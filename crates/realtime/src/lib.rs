@@ -28,7 +28,7 @@ mod worker;
 pub use device::RealtimeDevice;
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
-pub use memory::{AddressSpace, ProcessMemory, SharedMemory, Vouched};
+pub use memory::{ProcessMemory, SharedMemory, Translation, Vouched};
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;

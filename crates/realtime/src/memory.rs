@@ -16,10 +16,10 @@ pub trait SharedMemory: Memory + Clone + Send + 'static {
     fn publish(&mut self, address: u64, record: &CompletionRecord);
 }
 
-/// Which addresses can be accessed: what the IOMMU and the page tables are to a device.
+/// Which addresses can be accessed: what IOMMU and page tables are to a device.
 ///
 /// A page that is not accessible is a page fault, as on hardware.
-pub trait AddressSpace: Send + Sync + 'static {
+pub trait Translation: Send + Sync + 'static {
     /// Bytes from `addr` on, at most `len`, that can be accessed before the first page fault.
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64;
 }
@@ -28,7 +28,7 @@ pub trait AddressSpace: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Vouched;
 
-impl AddressSpace for Vouched {
+impl Translation for Vouched {
     #[inline]
     fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
         len
@@ -41,7 +41,7 @@ pub struct ProcessMemory<S> {
     space: Arc<S>,
 }
 
-impl<S: AddressSpace> ProcessMemory<S> {
+impl<S: Translation> ProcessMemory<S> {
     /// What `space` says can be accessed.
     ///
     /// # Safety
@@ -62,7 +62,7 @@ impl<S> Clone for ProcessMemory<S> {
     }
 }
 
-impl<S: AddressSpace> Memory for ProcessMemory<S> {
+impl<S: Translation> Memory for ProcessMemory<S> {
     #[inline]
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
         self.space.accessible(addr, len, access)
@@ -83,7 +83,7 @@ impl<S: AddressSpace> Memory for ProcessMemory<S> {
     }
 }
 
-impl<S: AddressSpace> SharedMemory for ProcessMemory<S> {
+impl<S: Translation> SharedMemory for ProcessMemory<S> {
     #[inline]
     fn publish(&mut self, address: u64, record: &CompletionRecord) {
         let bytes = record.as_bytes();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dray_device::Access;
 
-use crate::AddressSpace;
+use crate::Translation;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Region {
@@ -55,7 +55,7 @@ impl Regions {
     }
 }
 
-impl AddressSpace for Regions {
+impl Translation for Regions {
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
         let end = addr.saturating_add(len);
         let first = self.regions.partition_point(|r| r.addresses.end <= addr);

@@ -76,10 +76,7 @@ impl Shared {
     /// There is no dispatcher any more.
     pub(crate) fn request(&self, request: Request) -> Result<(), Stopped> {
         {
-            let mut requests = self
-                .requests
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             if requests.closed {
                 return Err(Stopped);
             }
@@ -96,10 +93,7 @@ impl Shared {
     }
 
     pub(crate) fn take_requests(&self) -> Vec<Request> {
-        let mut requests = self
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         self.requested.store(false, Ordering::Relaxed);
         std::mem::take(&mut requests.waiting)
     }
@@ -146,10 +140,7 @@ impl Shared {
     pub(crate) fn end(&self) {
         self.close();
         let waiting = {
-            let mut requests = self
-                .requests
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             requests.closed = true;
             std::mem::take(&mut requests.waiting)
         };

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{Outcome, Payload, WorkId, execute};
+use dray_device::{Domains, Outcome, Payload, WorkId, execute, execute_between};
 use dray_spec::{Descriptor, Opcode, Status};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -21,6 +21,8 @@ pub(crate) struct Order {
     pub(crate) id: WorkId,
     pub(crate) opcode: Opcode,
     pub(crate) descriptor: Descriptor,
+    /// Address spaces of an inter-domain operation.
+    pub(crate) domains: Option<Domains>,
 }
 
 /// How it ended.
@@ -134,19 +136,11 @@ impl<M: SharedMemory> Engine<M> {
     }
 
     fn carry_out(&mut self, order: &Order) {
-        let Order {
-            id,
-            opcode,
-            descriptor,
-        } = order;
-        let outcome = guarded(
-            *opcode,
-            descriptor,
-            &mut self.memory,
-            &self.shared,
-            &self.name,
-        );
-        let sent = self.reports.push(Report { id: *id, outcome });
+        let outcome = carry_out(order, &mut self.memory, &self.shared, &self.name);
+        let sent = self.reports.push(Report {
+            id: order.id,
+            outcome,
+        });
         debug_assert!(sent.is_ok(), "more reports than orders");
         self.shared.board.doorbell().ring();
     }
@@ -155,14 +149,17 @@ impl<M: SharedMemory> Engine<M> {
 /// Executes a descriptor. Where that panics, the descriptor ends with a hardware error, and the
 /// device halts.
 #[inline]
-pub(crate) fn guarded<M: SharedMemory>(
-    opcode: Opcode,
-    descriptor: &Descriptor,
+pub(crate) fn carry_out<M: SharedMemory>(
+    order: &Order,
     memory: &mut M,
     shared: &Shared,
     name: &str,
 ) -> Outcome {
-    let attempt = || execute(opcode, descriptor, memory, Payload::Moved);
+    let (opcode, d) = (order.opcode, &order.descriptor);
+    let attempt = || match &order.domains {
+        None => execute(opcode, d, memory, Payload::Moved),
+        Some(domains) => execute_between(opcode, d, domains, memory, Payload::Moved),
+    };
     // Of what the closure borrows only the memory is left half done, as by any descriptor that fails.
     match catch_unwind(AssertUnwindSafe(attempt)) {
         Ok(outcome) => outcome,

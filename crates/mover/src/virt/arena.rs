@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use dray_device::Access;
-use dray_realtime::AddressSpace;
+use dray_realtime::Translation;
 use dray_spec::CompletionRecord;
 
 /// Bytes from one record to the next: those that the device writes share no line with those that a
@@ -126,7 +126,7 @@ pub(crate) struct WithRecords<S> {
     pub(crate) records: Range<u64>,
 }
 
-impl<S: AddressSpace> AddressSpace for WithRecords<S> {
+impl<S: Translation> Translation for WithRecords<S> {
     #[inline]
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
         let bytes = self.space.accessible(addr, len, access);

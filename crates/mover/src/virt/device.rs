@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dray_device::{DeviceConfig, Portal};
 use dray_realtime::{
-    AddressSpace, Event, Failure, Options, ProcessMemory, RealtimeDevice, StartError, Vouched,
+    Event, Failure, Options, ProcessMemory, RealtimeDevice, StartError, Translation, Vouched,
 };
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ impl VirtualDevice {
     pub fn start_in(
         config: DeviceConfig,
         options: Options,
-        space: impl AddressSpace,
+        space: impl Translation,
         listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<VirtualDevice, StartError> {
         let arena = Arena::new();
@@ -96,11 +96,15 @@ impl VirtualDevice {
         let portal = Portal { wq, limited: true };
         let portal = self.inner.device.map(portal);
         let portal = portal.ok_or(OpenError::NoQueue { wq })?;
-        let records = self.inner.arena.take(slots).map_err(|left| OpenError::Slots {
-            asked: slots,
-            left,
-            all: RECORDS,
-        })?;
+        let records = self
+            .inner
+            .arena
+            .take(slots)
+            .map_err(|left| OpenError::Slots {
+                asked: slots,
+                left,
+                all: RECORDS,
+            })?;
         Ok(VirtualMover::new(self.inner.clone(), portal, records))
     }
 

@@ -10,5 +10,5 @@ pub use device::{OpenError, VirtualDevice};
 pub use virtual_mover::VirtualMover;
 
 pub use dray_realtime::{
-    AddressSpace, Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Vouched,
+    Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Translation, Vouched,
 };

@@ -28,14 +28,14 @@ impl Futex {
     }
 
     pub(crate) fn wait(&self, value: u32, _: Option<Duration>) {
-        let queue = self.queue.lock().unwrap();
+        let queue = self.queue.lock().expect("no poison in a model");
         if self.word.load(Ordering::Relaxed) == value {
-            drop(self.woken.wait(queue).unwrap());
+            drop(self.woken.wait(queue).expect("no poison in a model"));
         }
     }
 
     pub(crate) fn wake(&self) {
-        let _queue = self.queue.lock().unwrap();
+        let _queue = self.queue.lock().expect("no poison in a model");
         self.woken.notify_one();
     }
 }
