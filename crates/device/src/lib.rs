@@ -10,6 +10,8 @@ mod arbiter;
 mod batch;
 mod check;
 mod config;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod device;
 mod drain;
 mod effect;

@@ -114,7 +114,11 @@ impl Rule {
             .intersection(forbidden)
             .union(invalid_flags(self.opcode, flags));
         if invalid.is_empty() && !self.required.met_by(flags) {
-            return self.required.all.union(self.required.any).without(flags);
+            let any = match flags.intersects(self.required.any) {
+                true => Flags::EMPTY,
+                false => self.required.any,
+            };
+            return self.required.all.without(flags).union(any);
         }
         invalid
     }

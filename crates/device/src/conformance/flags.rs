@@ -1,18 +1,23 @@
 //! Status 0x11: flags that are reserved, unsupported or missing.
 
-use dray_device::DeviceConfig;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
-use crate::rule::{
-    Case, DST, LIST, RECORD, Rule, SRC, Told, told_flags, valid, valid_one, with_gen_cap,
-    without_gen_cap,
+use super::case::{Case, Told, told, told_flags};
+use super::layout::{DST, LIST, OWN_PASID, RECORD, SRC};
+use super::profile::{handle, version_2};
+use super::rule::{
+    Rule, may_be_member, name_of, valid, valid_one, with_gen_cap, without_flags, without_gen_cap,
 };
+use crate::{DeviceConfig, WorkQueueMode};
 
-pub(crate) fn rules() -> Vec<Rule> {
+pub(super) fn rules() -> Vec<Rule> {
     [
         table(),
         places(),
         capabilities(),
+        user_interrupts(),
+        traffic_classes(),
+        domains(),
         dependencies(),
         required(),
     ]
@@ -23,9 +28,7 @@ pub(crate) fn rules() -> Vec<Rule> {
 
 /// Every capability and every leave that a flag can need.
 fn able(config: &mut DeviceConfig) {
-    for bit in [0, 1, 2, 8, 9, 10, 11, 15] {
-        with_gen_cap(config, bit);
-    }
+    config.capabilities.gen_cap |= version_2().capabilities.gen_cap;
     config.work_queues[0].block_on_fault = true;
 }
 
@@ -43,6 +46,20 @@ const ALLOWED: &[(Opcode, &str, u32)] = &[
     (Opcode::Dualcast, "b.cs123", 0x00),
     (Opcode::CrcGenerate, "b...1.3", 0x0f),
     (Opcode::CopyCrc, "b.cs123", 0x0f),
+    (Opcode::CreateDelta, "brcs123", 0x00),
+    (Opcode::ApplyDelta, "b.cs12.", 0x00),
+    (Opcode::TranslationFetch, "b......", 0x01),
+    (Opcode::DifCheck, "b...1..", 0x00),
+    (Opcode::DifInsert, "b.cs12.", 0x00),
+    (Opcode::DifStrip, "b.cs12.", 0x00),
+    (Opcode::DifUpdate, "b.cs12.", 0x00),
+    (Opcode::DixGenerate, "b.cs12.", 0x00),
+    (Opcode::CacheFlush, "b..s.2.", 0x00),
+    (Opcode::UpdateWindow, ".......", 0x01),
+    (Opcode::InterDomainCopy, "b.cs12.", 0x03),
+    (Opcode::InterDomainFill, "b.cs.2.", 0x06),
+    (Opcode::InterDomainCompare, "br..12.", 0x03),
+    (Opcode::InterDomainComparePattern, "br..1..", 0x01),
 ];
 
 const COLUMNS: [Flags; 7] = [
@@ -62,7 +79,8 @@ fn table() -> Vec<Rule> {
         let mut rule = Rule::new("Table 5-3", format!("flags of {opcode}")).allows(legal);
         let allowed = COLUMNS.iter().zip(columns.bytes()).filter(|c| c.1 != b'.');
         let mut allowed = allowed.fold(specific << 16, |all, c| all | c.0.bits());
-        if columns.contains('c') {
+        // Of the combinations of cache control a flush has only the one with readback (8.3.26).
+        if columns.contains('c') || opcode == Opcode::CacheFlush {
             allowed |= Flags::DESTINATION_READBACK.bits();
         }
         // Fence, record, interrupt and their like have rules of their own.
@@ -87,6 +105,7 @@ fn table() -> Vec<Rule> {
                 (Opcode::Drain, Flags::ADDRESS1_TC_SELECTOR) => with.with_readback1(SRC),
                 (Opcode::Drain, _) => with.with_readback2(SRC),
                 // The buffers differ, and that is what is expected.
+                (Opcode::CreateDelta, Flags::CHECK_RESULT) => with.with_expected_result_mask(7),
                 (_, Flags::CHECK_RESULT) => with.with_expected_result(1),
                 _ => with,
             };
@@ -113,7 +132,7 @@ fn places() -> Vec<Rule> {
     for descriptor in valid() {
         let fenced = descriptor.with_flags(Flags::FENCE);
         fence = fence.broken_by(Case::new(fenced, told_flags(Flags::FENCE)));
-        if !matches!(descriptor.opcode(), Ok(Opcode::Batch | Opcode::Drain)) {
+        if may_be_member(&descriptor) {
             fence = fence.kept_by(success(fenced).in_batch());
         }
     }
@@ -179,6 +198,28 @@ fn capabilities() -> Vec<Rule> {
     let rule = Rule::new("8.3.5", "the device fills with 16 bytes").broken_by(broken);
     rules.push(rule.kept_by(success(wide).on(|c| with_gen_cap(c, 10))));
 
+    let wide = Descriptor::inter_domain_fill_16(1 << 100 | 7, DST, 64)
+        .with_destination_handle(handle::WHOLE)
+        .with_completion(RECORD);
+    let broken = Case::new(wide, told_flags(Flags::FILL_PATTERN_16));
+    let rule = Rule::new("8.3.29", "the device fills other domains with 16 bytes");
+    rules.push(
+        rule.broken_by(broken.on(|c| without_gen_cap(c, 10)))
+            .allows(wide),
+    );
+
+    let strided = valid_one(Opcode::TranslationFetch).with_region_stride(4096);
+    let flag = Flags::TRANSLATION_FETCH_USE_STRIDE;
+    let broken = Case::new(strided, told_flags(flag)).on(|c| without_gen_cap(c, 7));
+    let rule = Rule::new("8.3.11", "the device fetches with a stride");
+    rules.push(rule.broken_by(broken).allows(strided));
+
+    let flag = Flags::UPDATE_WINDOW_SUPPRESS_DRAIN;
+    let hasty = valid_one(Opcode::UpdateWindow).with_flags(flag);
+    let broken = Case::new(hasty, told_flags(flag)).on(|c| c.capabilities.id_cap &= !(1 << 25));
+    let rule = Rule::new("8.3.27", "the device updates windows without a drain");
+    rules.push(rule.broken_by(broken).allows(hasty));
+
     let batch = valid_one(Opcode::Batch);
     let failed = batch.with_flags(Flags::BATCH_ERROR);
     let broken = Case::new(failed, told_flags(Flags::BATCH_ERROR));
@@ -190,6 +231,127 @@ fn capabilities() -> Vec<Rule> {
     let wide = Case::new(crc.with_flags(Flags::CRC_64), told_flags(Flags::CRC_64));
     let rule = Rule::new("8.3.12", "the device has CRCs of 64 bits").broken_by(wide);
     rules.push(rule.kept_by(success(crc.with_flags(Flags::CRC_64)).on(able)));
+    rules
+}
+
+/// Interrupts of descriptors that are not privileged (spec Table 5-4).
+fn user_interrupts() -> Vec<Rule> {
+    let flag = Flags::REQUEST_COMPLETION_INTERRUPT;
+    let mut rule = Rule::new("Table 5-4", "user-mode interrupts are enabled");
+    for legal in valid() {
+        let asks = legal.with_interrupt(1);
+        let off: fn(&mut DeviceConfig) = |c| c.user_interrupts = false;
+        let privileged: fn(&mut DeviceConfig) = |c| {
+            c.user_interrupts = false;
+            c.work_queues[0].privileged = true;
+        };
+        rule = rule
+            .broken_by(Case::new(asks, told_flags(flag)).on(off))
+            .kept_by(success(asks).on(privileged));
+        if may_be_member(&legal) {
+            rule = rule
+                .broken_by(Case::new(asks, told_flags(flag)).on(off).in_batch())
+                .kept_by(success(asks).on(privileged).in_batch());
+        }
+    }
+    let shared: fn(&mut DeviceConfig) = |c| {
+        c.user_interrupts = false;
+        c.work_queues[0].mode = WorkQueueMode::Shared;
+    };
+    let asks = valid_one(Opcode::Memmove)
+        .with_interrupt(1)
+        .with_pasid(OWN_PASID);
+    let without_pasid: fn(&mut DeviceConfig) = |c| {
+        c.user_interrupts = false;
+        c.work_queues[0].pasid = None;
+    };
+    let rule = rule
+        .broken_by(Case::new(asks, told_flags(flag)).on(shared))
+        .kept_by(success(asks.with_privileged()).on(shared))
+        .kept_by(success(asks.with_privileged()).on(shared).in_batch())
+        .kept_by(success(asks).on(without_pasid));
+    vec![rule]
+}
+
+/// Classes that no virtual channel carries: TC-A of the group is 1, TC-B is 2 (spec 5.4).
+fn traffic_classes() -> Vec<Rule> {
+    let only_a: fn(&mut DeviceConfig) = |c| {
+        able(c);
+        c.groups[0].traffic_classes = [1, 2];
+        c.pci.traffic_classes = 1 << 1;
+    };
+    let only_b: fn(&mut DeviceConfig) = |c| {
+        able(c);
+        c.groups[0].traffic_classes = [1, 2];
+        c.pci.traffic_classes = 1 << 2;
+    };
+    let bad = told(Status::TRAFFIC_CLASS);
+    let mut rule = Rule::new("5.4", "a virtual channel carries the traffic class");
+    for &(opcode, columns, _) in ALLOWED {
+        let record = Flags::COMPLETION_TC_SELECTOR;
+        let legal = match opcode {
+            Opcode::Drain => valid_one(opcode).with_readback1(SRC).with_readback2(SRC),
+            Opcode::CrcGenerate | Opcode::CopyCrc => seed_in_memory(valid_one(opcode)),
+            _ => valid_one(opcode),
+        };
+        let selectors = COLUMNS[4..].iter().zip(columns[4..].bytes());
+        let selectors = selectors
+            .filter(|column| column.1 != b'.')
+            .map(|column| *column.0);
+        let all = selectors.clone().fold(record, Flags::union);
+        rule = rule
+            .kept_by(success(legal).on(only_a))
+            .kept_by(success(legal.with_flags(all)).on(only_b));
+        for selector in selectors {
+            rule = rule
+                .broken_by(Case::new(legal.with_flags(selector), bad).on(only_a))
+                .broken_by(
+                    Case::new(without_flags(legal.with_flags(all), selector), bad).on(only_b),
+                );
+        }
+        // Nobody can be told in a record that would need that class.
+        let error = Told::Error(Status::TRAFFIC_CLASS, 0);
+        rule = rule.broken_by(Case::new(legal.with_flags(record), error).on(only_a));
+    }
+    vec![rule]
+}
+
+/// What must be in another domain (spec Table 5-5).
+fn domains() -> Vec<Rule> {
+    let (source, destination) = (
+        Flags::INTER_DOMAIN_ALTERNATE_SOURCE,
+        Flags::INTER_DOMAIN_ALTERNATE_DESTINATION,
+    );
+    let mut rules = Vec::new();
+    for (legal, needed) in [
+        (
+            Descriptor::inter_domain_copy(SRC, DST, 64),
+            source | destination,
+        ),
+        (
+            Descriptor::inter_domain_compare(SRC, DST, 64),
+            source | destination,
+        ),
+        (Descriptor::inter_domain_fill(7, DST, 64), destination),
+        (Descriptor::inter_domain_compare_pattern(SRC, 7, 64), source),
+    ] {
+        let legal = legal.with_completion(RECORD);
+        let record = Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD;
+        let missing = match needed.contains(source | destination) {
+            true => needed,
+            false => needed.without(record),
+        };
+        let name = format!("{} needs another domain", name_of(&legal));
+        let mut rule =
+            Rule::new("Table 5-5", name).broken_by(Case::new(legal, told_flags(missing)));
+        if needed.contains(source) {
+            rule = rule.allows(legal.with_source_handle(handle::WHOLE));
+        }
+        if needed.contains(destination) {
+            rule = rule.allows(legal.with_destination_handle(handle::WHOLE));
+        }
+        rules.push(rule);
+    }
     rules
 }
 
@@ -235,16 +397,18 @@ fn required() -> Vec<Rule> {
     for legal in [
         Opcode::Compare,
         Opcode::ComparePattern,
+        Opcode::CreateDelta,
         Opcode::CrcGenerate,
         Opcode::CopyCrc,
+        Opcode::DifCheck,
+        Opcode::InterDomainCompare,
+        Opcode::InterDomainComparePattern,
     ]
     .map(valid_one)
     {
-        let name = format!("{:?} needs a record", legal.opcode());
-        let mut unasked = legal;
-        unasked.flags_opcode &= !record.bits();
-        let mut without = unasked;
-        without.flags_opcode &= !Flags::COMPLETION_ADDRESS_VALID.bits();
+        let name = format!("{} needs a record", name_of(&legal));
+        let unasked = without_flags(legal, record);
+        let mut without = without_flags(unasked, Flags::COMPLETION_ADDRESS_VALID);
         without.completion_addr = 0;
         let error = Told::Error(Status::INVALID_FLAGS, 0);
         let rule = Rule::new("Table 5-5", name)

@@ -1,9 +1,12 @@
 //! Status 0x03, 0x04, 0x06: page faults, and what is done before them.
 
-use dray_device::DeviceConfig;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
-use crate::rule::{Case, DST, DST2, HOLE, LIST, READ_ONLY, RECORD, Rule, SRC, Told, with_gen_cap};
+use super::case::{Case, Told};
+use super::layout::{DST, DST2, HOLE, LIST, READ_ONLY, RECORD, SRC};
+use super::profile::profile_of;
+use super::rule::{Rule, valid, with_gen_cap};
+use crate::DeviceConfig;
 
 /// A descriptor that faults after some bytes, the record, and one that just does not.
 struct Fault {
@@ -178,6 +181,47 @@ fn faults() -> Vec<Fault> {
             1,
             Descriptor::crc(HOLE - 8, 8, 0),
         ),
+        fault(
+            "cache flush",
+            "8.3.26",
+            Descriptor::cache_flush(near, 5001),
+            5000,
+            HOLE,
+            false,
+            3,
+            Descriptor::cache_flush(READ_ONLY, 4096),
+        ),
+        fault(
+            "translation fetch",
+            "8.3.11",
+            Descriptor::translation_fetch(HOLE - 1, 4096 + 1),
+            0,
+            HOLE + 4095,
+            false,
+            1,
+            Descriptor::translation_fetch(HOLE - 4096, 4096),
+        ),
+        fault(
+            "translation fetch with a stride",
+            "8.3.11",
+            Descriptor::translation_fetch(SRC, 13 * 4096).with_region_stride(8192),
+            0,
+            HOLE,
+            false,
+            1,
+            // The next stride is behind the hole.
+            Descriptor::translation_fetch(SRC + 4096, 14 * 4096).with_region_stride(8192),
+        ),
+        fault(
+            "CRC of 64 bits, seed",
+            "8.3.12",
+            Descriptor::crc64(SRC, 64, 0).with_crc_seed_address(HOLE),
+            0,
+            HOLE,
+            false,
+            2,
+            Descriptor::crc64(SRC, 64, 0).with_crc_seed_address(SRC),
+        ),
         fault("CRC, seed", "8.3.12", seeded, 0, HOLE, false, 2, legal_seed),
         fault(
             "copy with CRC, destination",
@@ -233,33 +277,87 @@ fn fault_record(status: Status, bytes: u32, address: u64, write: bool) -> Comple
     record
 }
 
-pub(crate) fn rules() -> Vec<Rule> {
-    let version2: fn(&mut DeviceConfig) = |config| with_gen_cap(config, 12);
-    let blocking: fn(&mut DeviceConfig) = |config| config.work_queues[0].block_on_fault = true;
+pub(super) fn rules() -> Vec<Rule> {
+    let version2: fn(&mut DeviceConfig) = |config| {
+        with_gen_cap(config, 11);
+        with_gen_cap(config, 12);
+    };
+    let wide: fn(&mut DeviceConfig) = |config| with_gen_cap(config, 11);
+    let blocking: fn(&mut DeviceConfig) = |config| {
+        with_gen_cap(config, 11);
+        config.work_queues[0].block_on_fault = true;
+    };
     let mut rules = Vec::new();
     for fault in faults() {
         let descriptor = fault.descriptor.with_completion(RECORD);
-        let partial = fault_record(Status::PAGE_FAULT, fault.bytes, fault.address, fault.write);
+        let mut partial = fault_record(Status::PAGE_FAULT, fault.bytes, fault.address, fault.write);
         let refused = Status::PAGE_FAULT_INVALID_RESPONSE;
-        let refused = fault_record(refused, fault.bytes, fault.address, fault.write);
+        let mut refused = fault_record(refused, fault.bytes, fault.address, fault.write);
         let mut named = partial;
         named.fault_info = fault.operand << 1;
+        if profile_of(&descriptor).capabilities.version >= 0x200 {
+            partial = named;
+            refused.fault_info = named.fault_info;
+        }
         let case = |record: CompletionRecord, descriptor: Descriptor| {
-            // What a CRC has come to is looked at elsewhere.
-            let is_crc = descriptor.opcode_byte() >= 0x10 && record.bytes_completed > 0;
-            assert!(!is_crc, "{}", fault.name);
             Case::new(descriptor, Told::Record(record))
         };
         let rule = Rule::new(fault.section, fault.name)
-            .broken_by(case(partial, descriptor))
-            .broken_by(case(partial, descriptor).in_batch())
+            .broken_by(case(partial, descriptor).on(wide))
+            .broken_by(case(partial, descriptor).on(wide).in_batch())
             .broken_by(case(named, descriptor).on(version2))
             .broken_by(case(refused, descriptor.with_flags(Flags::BLOCK_ON_FAULT)).on(blocking));
-        rules.push(rule.allows(fault.neighbour.with_completion(RECORD)));
+        let neighbour = fault.neighbour.with_completion(RECORD);
+        rules.push(rule.kept_by(Case::new(neighbour, Told::Status(Status::SUCCESS)).on(wide)));
     }
     rules.extend(backward());
     rules.extend(lists());
+    rules.extend(readbacks());
+    rules.extend(records());
     rules
+}
+
+/// Explicit readbacks of a drain (spec 3.12).
+fn readbacks() -> Vec<Rule> {
+    let able: fn(&mut DeviceConfig) = |config| {
+        with_gen_cap(config, 9);
+        with_gen_cap(config, 12);
+    };
+    let drain = Descriptor::drain().with_completion(RECORD);
+    let success = |d| Case::new(d, Told::Status(Status::SUCCESS)).on(able);
+    let fault = |d, address, operand: u8| {
+        let mut record = fault_record(Status::READBACK_PAGE_FAULT, 0, address, false);
+        record.fault_info = operand << 1;
+        Case::new(d, Told::Record(record)).on(able)
+    };
+    let alone = Descriptor::drain().with_readback1(HOLE).with_interrupt(1);
+    let error = Told::Error(Status::READBACK_PAGE_FAULT, HOLE);
+    vec![
+        Rule::new("8.3.3", "the readback addresses of a drain are there")
+            .broken_by(fault(drain.with_readback1(HOLE), HOLE, 1))
+            .broken_by(fault(drain.with_readback2(HOLE), HOLE, 2))
+            .broken_by(fault(
+                drain.with_readback1(SRC).with_readback2(HOLE),
+                HOLE,
+                2,
+            ))
+            .broken_by(Case::new(alone, error).on(able))
+            .kept_by(success(drain.with_readback1(SRC).with_readback2(READ_ONLY))),
+    ]
+}
+
+/// Status 0x1a: nowhere to write the record (spec 3.13.3).
+fn records() -> Vec<Rule> {
+    let mut rule = Rule::new("3.13.3", "the page of the record can be written");
+    for legal in valid() {
+        for address in [HOLE, READ_ONLY] {
+            let error = Told::Error(Status::COMPLETION_ADDRESS_FAULT, address);
+            let case = Case::new(legal.with_completion(address), error);
+            rule = rule.broken_by(case.anywhere());
+        }
+        rule = rule.allows(legal);
+    }
+    vec![rule]
 }
 
 fn lists() -> Vec<Rule> {

@@ -1,0 +1,177 @@
+//! The devices that cases meet.
+
+use dray_spec::registers::{IdBr, IdCap, IdptAccess, IdptControl};
+use dray_spec::{Descriptor, GenCap, OpCap, Opcode};
+
+use super::layout::{BITMAP, BITMAP_PASID, OTHER_PASID, OWN_PASID, SRC};
+use super::{PAGE, layout};
+use crate::{
+    Capabilities, DeviceConfig, GroupConfig, IdptConfig, IdptEntry, WorkQueueConfig, WorkQueueMode,
+};
+
+/// The entries of the inter-domain permissions table.
+pub(super) mod handle {
+    /// Everything of the other PASID.
+    pub(in crate::conformance) const WHOLE: u16 = 0;
+    /// The four pages at SRC, by address.
+    pub(in crate::conformance) const WINDOW: u16 = 1;
+    /// The four pages at SRC, by offset.
+    pub(in crate::conformance) const OFFSET: u16 = 2;
+    /// Submitters are in a bitmap, the queue's PASID among them.
+    pub(in crate::conformance) const MANY: u16 = 3;
+    /// The queue's PASID is not in the bitmap.
+    pub(in crate::conformance) const EXCLUDED: u16 = 4;
+    /// The bitmap is not there.
+    pub(in crate::conformance) const NO_BITMAP: u16 = 5;
+    /// Reads only.
+    pub(in crate::conformance) const READ: u16 = 6;
+    /// Writes only.
+    pub(in crate::conformance) const WRITE: u16 = 7;
+    /// Belongs to the queue's PASID, which may change its window.
+    pub(in crate::conformance) const OWN: u16 = 8;
+    /// As that, but may not be changed.
+    pub(in crate::conformance) const FIXED: u16 = 9;
+    /// Belongs to another, and may be changed.
+    pub(in crate::conformance) const FOREIGN: u16 = 10;
+    /// Not usable.
+    pub(in crate::conformance) const UNUSABLE: u16 = 11;
+    /// For another submitter.
+    pub(in crate::conformance) const REFUSED: u16 = 12;
+    /// The window starts one page before the hole and ends one page behind it, by offset.
+    pub(in crate::conformance) const HIDDEN: u16 = 13;
+    /// Entries of the table.
+    pub(in crate::conformance) const COUNT: u16 = 14;
+}
+
+/// DSA 1.0, as a fourth generation Xeon has it.
+pub(super) fn version_1() -> DeviceConfig {
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+            ..Capabilities::default()
+        },
+        user_interrupts: true,
+        work_queues: vec![WorkQueueConfig {
+            mode: WorkQueueMode::Dedicated,
+            size: 16,
+            threshold: 16,
+            priority: 10,
+            pasid: Some(OWN_PASID),
+            max_batch_size: 32,
+            max_transfer_size: 2 << 20,
+            ..WorkQueueConfig::default()
+        }],
+        groups: vec![GroupConfig {
+            engines: vec![0],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}
+
+/// DSA 2.0 with everything.
+pub(super) fn version_2() -> DeviceConfig {
+    let mut device = version_1();
+    let capabilities = &mut device.capabilities;
+    capabilities.version = 0x200;
+    capabilities.gen_cap = GenCap::from_bits(capabilities.gen_cap)
+        .with_inter_domain(true)
+        .with_translation_fetch_stride(true)
+        .with_drain_readback(true)
+        .with_fill_pattern_16(true)
+        .with_crc64(true)
+        .with_fault_info(true)
+        .with_batch_continuation(true)
+        .into_bits();
+    let all = Opcode::ALL
+        .iter()
+        .fold(OpCap::default(), |all, o| all.with(*o));
+    capabilities.op_cap = all.0;
+    capabilities.id_cap = IdCap::new()
+        .with_types(3)
+        .with_entries(handle::COUNT)
+        .with_offset_mode(true)
+        .with_suppress_drain(true)
+        .into_bits();
+    device.idpt = IdptConfig {
+        entries: entries(),
+        bitmaps: IdBr::new().with_pasid_enable(true).with_pasid(BITMAP_PASID),
+    };
+    device
+}
+
+/// The version that has the operation; version 1 for what neither has.
+pub(super) fn profile_of(descriptor: &Descriptor) -> DeviceConfig {
+    let one = version_1();
+    let two = version_2();
+    let code = descriptor.opcode_byte();
+    let newer = !OpCap(one.capabilities.op_cap).supports(code)
+        && OpCap(two.capabilities.op_cap).supports(code);
+    if newer { two } else { one }
+}
+
+fn entries() -> Vec<IdptEntry> {
+    let control = IdptControl::new()
+        .with_usable(true)
+        .with_submitter_pasid(OWN_PASID);
+    let access = IdptAccess::new()
+        .with_read(true)
+        .with_write(true)
+        .with_access_pasid(OTHER_PASID);
+    let whole = IdptEntry {
+        control,
+        access,
+        ..IdptEntry::default()
+    };
+    let window = IdptEntry {
+        access: access.with_window_enable(true),
+        window_base: SRC,
+        window_size: 4 * PAGE,
+        ..whole
+    };
+    let offset = IdptEntry {
+        access: window.access.with_offset_mode(true),
+        ..window
+    };
+    let many = |bitmap| IdptEntry {
+        control: control.with_kind(1).with_submitter_pasid(0),
+        bitmap,
+        ..whole
+    };
+    let with_access = |access| IdptEntry { access, ..whole };
+    let own = IdptEntry {
+        control: control.with_allow_update(true),
+        access: access.with_access_pasid(OWN_PASID),
+        ..whole
+    };
+    let with_control = |control| IdptEntry { control, ..whole };
+    vec![
+        whole,
+        window,
+        offset,
+        many(BITMAP),
+        many(BITMAP + PAGE),
+        many(BITMAP + 2 * PAGE),
+        with_access(access.with_write(false)),
+        with_access(access.with_read(false)),
+        own,
+        IdptEntry { control, ..own },
+        with_control(control.with_allow_update(true)),
+        with_control(control.with_usable(false)),
+        with_control(control.with_submitter_pasid(OWN_PASID + 1)),
+        IdptEntry {
+            window_base: layout::HOLE - PAGE,
+            window_size: 2 * PAGE,
+            ..offset
+        },
+    ]
+}
