@@ -4,10 +4,10 @@
 mod common;
 
 use common::cases;
-use common::memory::{PAGE, Page, Pages};
 use common::oracle::{End, carry_out};
 use common::profile::{one_group, queue};
 use common::runner::Runner;
+use dray_device::conformance::{PAGE, Page, Pages};
 use dray_device::{Outcome, Payload, WorkQueueMode, execute};
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 use proptest::collection::vec;

@@ -3,9 +3,9 @@
 #[allow(dead_code, reason = "every test binary uses its part of it")]
 mod common;
 
-use common::memory::{PAGE, Page, Pages};
 use common::profile::{one_group, queue};
 use common::runner::Runner;
+use dray_device::conformance::{PAGE, Page, Pages};
 use dray_device::{Access, DeviceConfig, Memory, Payload, WorkQueueMode, execute};
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 use proptest::prelude::*;

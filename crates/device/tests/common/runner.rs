@@ -7,7 +7,7 @@ use dray_device::{
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::memory::Pages;
+use dray_device::conformance::Pages;
 
 pub(crate) struct Runner {
     pub(crate) device: Device,

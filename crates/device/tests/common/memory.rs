@@ -1,3 +1,0 @@
-//! Memory with holes.
-
-pub(crate) use dray_device::conformance::{PAGE, Page, Pages};
