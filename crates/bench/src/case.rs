@@ -40,6 +40,17 @@ pub const OPS: &[(Op, &str)] = &[
     (Op::Nop, "nop"),
 ];
 
+impl Op {
+    /// Buffers that one operation needs, at least one.
+    pub(crate) fn operands(self) -> u64 {
+        match self {
+            Op::Dualcast => 3,
+            Op::Fill | Op::ComparePattern | Op::Crc | Op::Nop => 1,
+            Op::Move | Op::Copy | Op::Compare | Op::CopyCrc => 2,
+        }
+    }
+}
+
 /// The interface that is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Api {

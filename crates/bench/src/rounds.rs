@@ -6,6 +6,7 @@ use dray_spec::{Flags, Status};
 
 use crate::buffers::{Buffers, operation};
 use crate::case::{Exec, Op};
+use crate::gauge::Gauge;
 
 /// What a thread runs.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +64,9 @@ pub(crate) struct Rounds {
     failed: u64,
     first_failure: Status,
     completions: Vec<Completion>,
+    /// Order in which buffers are taken; empty: as they come.
+    order: Vec<u32>,
+    gauge: Option<Gauge>,
 }
 
 impl Rounds {
@@ -81,7 +85,21 @@ impl Rounds {
             failed: 0,
             first_failure: Status::SUCCESS,
             completions: vec![Completion::default(); slots.clamp(1, 256)],
+            order: Vec::new(),
+            gauge: None,
         }
+    }
+
+    /// Takes the buffers in this order, again and again.
+    pub(crate) fn in_order(mut self, order: Vec<u32>) -> Rounds {
+        self.order = order;
+        self
+    }
+
+    /// Lets somebody watch the operations that end.
+    pub(crate) fn watched(mut self, gauge: Option<Gauge>) -> Rounds {
+        self.gauge = gauge;
+        self
     }
 
     /// Time of the rounds that count.
@@ -109,6 +127,9 @@ impl Rounds {
 
     fn collect<M: Mover>(&mut self, mover: &mut M) {
         let count = mover.poll(&mut self.completions);
+        if let Some(gauge) = &self.gauge {
+            gauge.add(count as u64);
+        }
         let warm = self.plan.warm_up * self.round();
         for completion in &self.completions[..count] {
             self.ended += 1;
@@ -145,7 +166,11 @@ impl Rounds {
         let p = &self.plan;
         for member in 0..u64::from(p.batch) {
             let index = self.issued + member;
-            let mut next = operation(p.op, p.size, p.cache_control, &p.buffers, index);
+            let buffer = match self.order.len() as u64 {
+                0 => index,
+                len => self.order[(index % len) as usize].into(),
+            };
+            let mut next = operation(p.op, p.size, p.cache_control, &p.buffers, buffer);
             if let Some(change) = p.flags
                 && index.is_multiple_of(u64::from(change.every.max(1)))
             {

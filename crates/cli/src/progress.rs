@@ -1,8 +1,12 @@
 //! The progress bar, and Ctrl-C.
 
+use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use dray_bench::Gauge;
 use dray_figures::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -52,6 +56,49 @@ impl Progress for Bar {
     fn stopped(&self) -> bool {
         STOPPED.load(Ordering::Relaxed)
     }
+}
+
+/// Runs something, with a bar on stderr from the third second on that follows its gauge.
+pub(crate) fn watch<T>(gauge: &Gauge, what: &str, run: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return run();
+    }
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| follow(gauge, what, &over));
+        // A panic, too, ends the watch: the scope waits for its threads.
+        let _end = End(&over);
+        run()
+    })
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn follow(gauge: &Gauge, what: &str, over: &AtomicBool) {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const LOOK: Duration = Duration::from_millis(100);
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:24} {percent} %, {eta} left: {wide_msg}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    let begun = Instant::now();
+    while !over.load(Ordering::Relaxed) {
+        thread::sleep(LOOK);
+        let (done, all) = gauge.read();
+        if begun.elapsed() > PATIENCE && all > 0 {
+            bar.set_message(what.to_owned());
+            bar.set_length(all);
+            bar.set_position(done);
+        }
+    }
+    bar.finish_and_clear();
 }
 
 /// The first Ctrl-C stops between two points, the second at once.

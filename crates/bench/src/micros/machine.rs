@@ -232,14 +232,8 @@ fn standing_for(
     let names: Vec<String> = (0..topology.devices())
         .map(|n| format!("dsa{}", n * 2))
         .collect();
-    // Several CPUs on one named queue, as with -K, are what shared queues are for.
-    let together = micros.cpu_queues.iter().any(|q| q.cpus.len() > 1);
-    let shared = micros.shared.unwrap_or(together);
-    let profile = match shared {
-        true => Profile::named("1e1w-s")?,
-        false => Profile::named("1e1w-d")?,
-    };
-    let one = profile.devices()?;
+    let one = Profile::named(micros.stands_for())?.devices()?;
+    let shared = micros.stands_for().ends_with('s');
     // An idle device costs nothing, but bandwidth is shared out more slowly among several: no
     // more than are used.
     let last = match micros.cpu_queues.is_empty() {

@@ -2,6 +2,7 @@
 
 mod lists;
 mod machine;
+mod memory;
 mod model;
 mod options;
 mod outcome;

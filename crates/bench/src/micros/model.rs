@@ -5,15 +5,18 @@ use std::sync::Arc;
 use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_device::Payload;
 use dray_idxd::Profile;
-use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile, RegionId};
+use dray_platform::PlatformFile;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::machine::{Machine, User};
-use super::options::{Access, Micros};
+use super::memory::{check, operands};
+use super::options::Micros;
 use super::outcome::Outcome;
 use super::submission;
 use crate::BenchError;
-use crate::buffers::{Buffers, PATTERN, Ring};
 use crate::case::{Exec, Op};
+use crate::gauge::Gauge;
 use crate::rounds::{Plan, Rounds, together};
 
 /// Cycles a second of the time stamp counter: a Xeon Platinum 8480+ has 2 GHz. Only the unit of
@@ -24,6 +27,9 @@ const DESCRIPTORS: u64 = 1 << 19;
 /// Bytes of buffers, and bytes moved, up to which they are moved and checked.
 const CHECKED: [u64; 2] = [64 << 20, 4 << 30];
 
+/// Of the order that buffers are taken in when it is not theirs.
+const SEED: u64 = 0x0d2a_7001;
+
 /// Runs a measurement on a modelled machine: the profile's devices, or without one those that the
 /// command line speaks of.
 ///
@@ -33,6 +39,7 @@ pub fn run(
     micros: &Micros,
     platform: &PlatformFile,
     profile: Option<&Profile>,
+    gauge: &Gauge,
 ) -> Result<Outcome, BenchError> {
     let machine = Machine::new(micros, profile, &platform.topology)?;
     if let Some(kind) = micros.submission {
@@ -43,13 +50,13 @@ pub fn run(
     let rounds = match micros.iterations {
         Some(iterations) => iterations.clamp(1, most),
         None => {
-            let first = simulate(micros, platform, &machine, 16.min(most))?;
+            let first = simulate(micros, platform, &machine, 16.min(most), gauge)?;
             let one_ns = first.elapsed_ns / 16.min(most) as f64;
             // Float to integer saturates; what is absurd is cut by the limit.
             ((micros.seconds * 1e9 / one_ns.max(1.0)) as u64).clamp(1, most)
         }
     };
-    let found = simulate(micros, platform, &machine, rounds)?;
+    let found = simulate(micros, platform, &machine, rounds, gauge)?;
     let per_ns = found.rounds_per_ns * f64::from(per_round * micros.batch);
     let bytes = match micros.op {
         Op::Nop => 0.0,
@@ -83,6 +90,7 @@ fn simulate(
     platform: &PlatformFile,
     machine: &Machine,
     rounds: u64,
+    gauge: &Gauge,
 ) -> Result<Found, BenchError> {
     let cpus = machine.users.len() as u64;
     let count = u64::from(micros.descriptors() * micros.batch);
@@ -102,6 +110,7 @@ fn simulate(
     )?;
     let mut threads = Vec::new();
     let mut memory = Vec::new();
+    let mut operations = 0;
     for (index, user) in machine.users.iter().enumerate() {
         let queue = depth(micros, user);
         let channel = world.open(ChannelOptions {
@@ -115,13 +124,13 @@ fn simulate(
             ..ChannelOptions::default()
         });
         channel.ok_or(BenchError::NoWorkQueue { node: None })?;
-        let operands = operands(&mut world, micros, platform, user, index, backed)?;
+        let buffers = operands(&mut world, micros, platform, user, index, backed)?;
         let warm_up = match queue {
             1 => 2,
             _ => 8,
         };
-        let [src, dst, dst2] = operands.map(|(ring, _)| ring);
-        threads.push(Rounds::new(Plan {
+        operations += (warm_up + rounds) * count;
+        let plan = Plan {
             op: micros.op,
             size: micros.size,
             cache_control: micros.cache_control,
@@ -134,11 +143,17 @@ fn simulate(
             batch: micros.batch,
             warm_up,
             rounds,
-            buffers: Buffers { src, dst, dst2 },
+            buffers,
             flags: micros.flags,
-        }));
-        memory.push(Buffers { src, dst, dst2 });
+        };
+        let rounds = Rounds::new(plan).watched(Some(gauge.clone()));
+        threads.push(match micros.shuffled {
+            true => rounds.in_order(shuffled(count as u32)),
+            false => rounds,
+        });
+        memory.push(buffers);
     }
+    gauge.start(operations);
     world.run(&mut threads)?;
     for thread in &threads {
         let (operations, status) = thread.failed();
@@ -173,103 +188,16 @@ fn depth(micros: &Micros, user: &User) -> u32 {
     }
 }
 
-/// Buffers of one CPU.
-fn operands(
-    world: &mut World,
-    micros: &Micros,
-    platform: &PlatformFile,
-    user: &User,
-    index: usize,
-    backed: bool,
-) -> Result<[(Ring, RegionId); 3], BenchError> {
-    let size = u64::from(micros.size);
-    let stride = micros.stride.unwrap_or(match micros.op {
-        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
-        Op::Dualcast => size.next_multiple_of(PAGE_BYTES),
-        _ => size.next_multiple_of(64),
-    });
-    let count = u64::from(micros.descriptors() * micros.batch);
-    let nodes = micros.nodes.get(index).or(micros.nodes.last());
-    let mut ring = |operand: usize| -> Result<(Ring, RegionId), BenchError> {
-        let node = match nodes.and_then(|nodes| nodes.get(operand)) {
-            None | Some(-1) => user.socket,
-            Some(node) => node_of(*node, platform)?,
-        };
-        let cache = match micros.access.get(operand) {
-            Some(Access::Touched | Access::Demoted) => Cache::Llc,
-            _ => Cache::Memory,
-        };
-        let place = Place {
-            node: NodeId(node),
-            cache,
-        };
-        let offset = micros.offsets.get(operand).copied().unwrap_or(0) * PAGE_BYTES;
-        let len = offset + (count - 1) * stride + size.max(64);
-        let region = world.memory.allocate(len, place, backed);
-        let base = world.memory.region(region).base + offset;
-        if backed {
-            fill(world, base, len - offset, operand, micros.op);
-        }
-        let ring = Ring {
-            base,
-            stride,
-            count,
-        };
-        Ok((ring, region))
-    };
-    Ok([ring(0)?, ring(1)?, ring(2)?])
-}
-
-fn node_of(node: i32, platform: &PlatformFile) -> Result<u16, BenchError> {
-    let nodes = platform.topology.nodes();
-    match u16::try_from(node) {
-        Ok(node) if node < nodes => Ok(node),
-        _ => Err(BenchError::Value {
-            flag: format!("-S {node}"),
-            reason: format!("the platform has memory nodes 0 to {}", nodes - 1),
-            hint: "-S -1 is the CPU's own node".to_owned(),
-        }),
+/// Numbers below `count` in an order that is the same everywhere (Fisher and Yates).
+fn shuffled(count: u32) -> Vec<u32> {
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
+    let mut order: Vec<u32> = (0..count).collect();
+    for last in (1..order.len()).rev() {
+        // A bias of one in 2^32 over the count: nothing.
+        let other = (u64::from(random.next_u32()) * (last as u64 + 1)) >> 32;
+        order.swap(last, other as usize);
     }
-}
-
-/// Sources hold the pattern; so does what is compared with them.
-fn fill(world: &mut World, base: u64, len: u64, operand: usize, op: Op) {
-    if operand == 0 || op == Op::Compare {
-        let bytes: Vec<u8> = PATTERN.to_le_bytes().repeat(len.div_ceil(8) as usize);
-        world.memory.write(base, &bytes[..len as usize]);
-    }
-}
-
-/// Whether destinations hold what they should.
-fn check(world: &World, micros: &Micros, buffers: &Buffers, count: u64) -> Result<(), BenchError> {
-    let written: &[Ring] = match micros.op {
-        Op::Move | Op::Copy | Op::Fill | Op::CopyCrc => &[buffers.dst],
-        Op::Dualcast => &[buffers.dst, buffers.dst2],
-        _ => &[],
-    };
-    let mut found = vec![0; micros.size as usize];
-    for ring in written {
-        for index in 0..count {
-            // What was copied is the source as it is now: with a short stride sources overlap.
-            let mut expected = vec![0; found.len()];
-            match micros.op {
-                Op::Fill => {
-                    let pattern = PATTERN.to_le_bytes();
-                    expected
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(at, byte)| *byte = pattern[at % 8]);
-                }
-                _ => world.memory.read(buffers.src.at(index), &mut expected),
-            }
-            world.memory.read(ring.at(index), &mut found);
-            let overlapping = ring.stride < u64::from(micros.size);
-            if found != expected && !overlapping {
-                return Err(BenchError::WrongBytes { buffer: index });
-            }
-        }
-    }
-    Ok(())
+    order
 }
 
 #[cfg(test)]
@@ -280,7 +208,7 @@ mod tests {
     fn measure(micros: &Micros, profile: Option<&str>) -> Result<Outcome, BenchError> {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let profile = profile.map(|name| Profile::named(name).unwrap());
-        run(micros, &platform, profile.as_ref())
+        run(micros, &platform, profile.as_ref(), &Gauge::default())
     }
 
     const FULL: Micros = Micros {
@@ -305,8 +233,39 @@ mod tests {
         wait: dray_platform::WaitMode::Poll,
         submission: None,
         count_preparation: false,
+        pages: crate::real::Pages::Transparent,
+        shuffled: false,
         verify: true,
     };
+
+    #[test]
+    fn another_order_moves_the_same_bytes() {
+        let order = shuffled(512);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.iter().copied().eq(0..512));
+        assert_ne!(order, sorted);
+        let micros = Micros {
+            cpus: vec![0],
+            shuffled: true,
+            batch: 4,
+            ..FULL
+        };
+        assert!(measure(&micros, None).unwrap().verified);
+    }
+
+    #[test]
+    fn a_watcher_sees_every_operation() {
+        let gauge = Gauge::default();
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let micros = Micros {
+            cpus: vec![0],
+            ..FULL
+        };
+        run(&micros, &platform, None, &gauge).unwrap();
+        let (done, all) = gauge.read();
+        assert_eq!((done, all), (128 * 58, 128 * 58));
+    }
 
     /// CPUs that fight for one queue are served unevenly; their sum is what the device does.
     #[test]

@@ -4,6 +4,7 @@ use dray_platform::WaitMode;
 
 use super::lists::CpuQueue;
 use crate::case::Op;
+use crate::real::Pages;
 use crate::rounds::FlagChange;
 
 /// Where an operand's bytes are when a descriptor is submitted.
@@ -73,6 +74,10 @@ pub struct Micros {
     pub submission: Option<Submission>,
     /// Count the preparation of descriptors as work of the core (`-C`).
     pub count_preparation: bool,
+    /// Pages of the buffers, in software; the modelled device translates small ones (`-l`).
+    pub pages: Pages,
+    /// Descriptors take buffers in another order than that of their addresses (`-a`).
+    pub shuffled: bool,
     /// Check the bytes (`-v`).
     pub verify: bool,
 }
@@ -101,12 +106,24 @@ impl Default for Micros {
             wait: WaitMode::Poll,
             submission: None,
             count_preparation: false,
+            pages: Pages::Transparent,
+            shuffled: false,
             verify: true,
         }
     }
 }
 
 impl Micros {
+    /// The configuration that stands in where no profile is given: of the kind of queue that is
+    /// asked for; several CPUs on one named queue, as with `-K`, are what shared queues are for.
+    pub fn stands_for(&self) -> &'static str {
+        let together = self.cpu_queues.iter().any(|q| q.cpus.len() > 1);
+        match self.shared.unwrap_or(together) {
+            true => "1e1w-s",
+            false => "1e1w-d",
+        }
+    }
+
     /// Descriptors of an iteration, batch descriptors counted once.
     pub(crate) fn descriptors(&self) -> u32 {
         self.buffers.div_ceil(self.batch.max(1))

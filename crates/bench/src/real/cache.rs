@@ -1,6 +1,4 @@
-//! Where buffers are before they are used: put there, and looked at.
-
-use crate::case::Location;
+//! Lines moved between caches and memory, and looked at.
 
 const LINE: u64 = 64;
 
@@ -10,44 +8,53 @@ const LOOKS: u64 = 32;
 /// Whether this machine lets a program place its lines.
 pub(super) const CAN_PLACE: bool = cfg!(target_arch = "x86_64");
 
-/// Puts a buffer where it should be. To the second-level cache and beyond lines get by being
-/// read; out of a cache by CLFLUSH. CLDEMOTE is a hint, and nothing on processors without it, so
-/// that the last-level cache is reached by pushing lines out of the second level as well.
+/// Brings a range near by reading it.
 ///
 /// # Safety
 /// The range must be mapped and readable.
-#[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn place(address: u64, len: u64, location: Location) {
-    use std::arch::asm;
-    use std::arch::x86_64::_mm_clflush;
-
+pub(super) unsafe fn touch(address: u64, len: u64) {
     for line in lines(address, len) {
-        match location {
-            Location::None => {}
-            // SAFETY: the line is in the range that the caller vouches for.
-            Location::Ram => unsafe { _mm_clflush(line as *const u8) },
-            Location::L1 | Location::L2 => {
-                // SAFETY: as above.
-                unsafe { (line as *const u8).read_volatile() };
-            }
-            Location::Llc => {
-                // SAFETY: as above.
-                unsafe { (line as *const u8).read_volatile() };
-                // SAFETY: CLDEMOTE of a mapped line changes no bytes and executes everywhere.
-                unsafe { asm!("cldemote [{0}]", in(reg) line, options(nostack, preserves_flags)) };
-            }
-        }
+        // SAFETY: the line is in the range that the caller vouches for.
+        unsafe { (line as *const u8).read_volatile() };
     }
     fence();
 }
 
+/// Flushes a range to memory.
+///
 /// # Safety
-/// None: nothing is done.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn place(_: u64, _: u64, _: Location) {}
+/// The range must be mapped and readable.
+pub(super) unsafe fn flush(address: u64, len: u64) {
+    #[cfg(target_arch = "x86_64")]
+    for line in lines(address, len) {
+        // SAFETY: the line is in the range that the caller vouches for.
+        unsafe { std::arch::x86_64::_mm_clflush(line as *const u8) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (address, len);
+    fence();
+}
 
-/// Reads memory of twice the second-level cache's size, which pushes everything else out of it.
-pub(super) fn push_out(space: &[u8]) {
+/// Demotes a range to the last-level cache, as far as the processor follows: CLDEMOTE is a hint,
+/// and on processors that do not have it an instruction without effect.
+///
+/// # Safety
+/// The range must be mapped and readable.
+pub(super) unsafe fn demote(address: u64, len: u64) {
+    #[cfg(target_arch = "x86_64")]
+    for line in lines(address, len) {
+        // SAFETY: CLDEMOTE changes no byte; the line is mapped, as the caller vouches.
+        unsafe {
+            std::arch::asm!("cldemote [{0}]", in(reg) line, options(nostack, preserves_flags));
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (address, len);
+    fence();
+}
+
+/// Reads other memory, which pushes lines out of a cache of half its size.
+pub(super) fn sweep(space: &[u8]) {
     let sum = space
         .iter()
         .step_by(LINE as usize)
@@ -92,13 +99,10 @@ pub(super) unsafe fn look(_: u64, _: u64) -> u64 {
     0
 }
 
-#[cfg(target_arch = "x86_64")]
 fn fence() {
-    // SAFETY: no condition but the instruction set's baseline.
-    unsafe { std::arch::x86_64::_mm_mfence() };
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-#[cfg(target_arch = "x86_64")]
 fn lines(address: u64, len: u64) -> impl Iterator<Item = u64> {
     let first = address / LINE * LINE;
     (first..address + len).step_by(LINE as usize)
@@ -109,16 +113,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placing_changes_no_byte() {
+    fn moving_lines_changes_no_byte() {
         let buffer: Vec<u8> = (0..=255).cycle().take(10_000).collect();
         let copy = buffer.clone();
-        for location in [Location::Ram, Location::Llc, Location::L2, Location::L1] {
-            // SAFETY: the range is the buffer's.
-            unsafe { place(buffer.as_ptr() as u64, 10_000, location) };
-            // SAFETY: as above.
-            let ticks = unsafe { look(buffer.as_ptr() as u64, 10_000) };
-            assert!(ticks > 0, "{location}");
-        }
+        let address = buffer.as_ptr() as u64;
+        // SAFETY: the range is the buffer's.
+        unsafe { touch(address, 10_000) };
+        // SAFETY: as above.
+        unsafe { demote(address, 10_000) };
+        // SAFETY: as above.
+        unsafe { flush(address, 10_000) };
+        // SAFETY: as above.
+        let ticks = unsafe { look(address, 10_000) };
+        assert!(ticks > 0);
         assert_eq!(buffer, copy);
     }
 }

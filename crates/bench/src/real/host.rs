@@ -8,7 +8,7 @@ use dray_experiment::parse_bytes;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
-use crate::Context;
+use crate::{BenchError, Context};
 
 /// CPUs that this process may use, in order.
 pub fn available() -> Vec<u16> {
@@ -19,6 +19,31 @@ pub fn available() -> Vec<u16> {
             .collect(),
         Err(_) => vec![0],
     }
+}
+
+/// CPUs of a memory node that this process may use.
+///
+/// # Errors
+/// A node that is not there, or has no such CPU.
+pub(super) fn on_node(node: u16) -> Result<Vec<u16>, BenchError> {
+    let list = text(&format!("/sys/devices/system/node/node{node}/cpulist"));
+    let there = list.and_then(|list| crate::micros::cpu_list(&list).ok());
+    let mut cpus = there.unwrap_or_default();
+    let mine = available();
+    cpus.retain(|cpu| mine.contains(cpu));
+    match cpus.is_empty() {
+        true => Err(BenchError::Value {
+            flag: format!("--node={node}"),
+            reason: "this machine has no such memory node, or it has no CPU to use".to_owned(),
+            hint: format!("memory nodes are {}; --node=-1 takes all", nodes()),
+        }),
+        false => Ok(cpus),
+    }
+}
+
+/// Memory nodes of this machine, as the kernel lists them.
+pub(super) fn nodes() -> String {
+    text("/sys/devices/system/node/online").unwrap_or("0".to_owned())
 }
 
 /// Keeps the calling thread on one CPU.
@@ -76,8 +101,8 @@ fn cpuinfo(key: &str) -> Option<String> {
         .map(|(_, value)| value.trim().to_owned())
 }
 
-/// Head of a measured result, with a warning for each thing that makes it doubtful.
-pub fn context() -> Context {
+/// Head of a result that a program measured, with a warning for each thing that makes it doubtful.
+pub fn context(executable: &str) -> Context {
     let cpus = available();
     let first = cpus.first().copied().unwrap_or(0);
     let root = format!("/sys/devices/system/cpu/cpu{first}/cpufreq");
@@ -153,7 +178,7 @@ pub fn context() -> Context {
     Context {
         date: Some(humantime::format_rfc3339_seconds(SystemTime::now()).to_string()),
         host_name: Some(uname.nodename().to_string_lossy().into_owned()),
-        executable: "dray bench --real".to_owned(),
+        executable: executable.to_owned(),
         num_cpus: cpus.len() as u32,
         mhz_per_cpu: cpuinfo("cpu MHz").and_then(|mhz| Some(mhz.parse::<f64>().ok()? as u32)),
         cpu_scaling_enabled: Some(governor.is_some_and(|g| g != "performance")),

@@ -8,14 +8,17 @@ use dray_bench::real::{Measured, Real, context};
 use dray_bench::{Case, Counter, Layout, Row, TimeUnit, Timing, failed, positions, rows};
 
 use super::args::{Args, Form};
-use super::{add_context, bar, finish, shown};
+use super::{add_context, bar, complaint, finish, shown};
 use crate::print;
 
 /// Counters of a measured case; percentiles are of an iteration.
 const COUNTERS: [&str; 6] = ["Latency", "Latency/Op", "Throughput", "p50", "p90", "p99"];
 
 pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result<ExitCode> {
-    let mut context = context();
+    let node = u16::try_from(args.node).ok();
+    let machine = Real::new(args.min_time, node).map_err(complaint)?;
+    let mut context = context("dray bench --real");
+    context.num_cpus = machine.cpus().len() as u32;
     add_context(args, &mut context)?;
     eprintln!(
         "Measured on {}, {} CPUs; repetitions of the cases take turns.",
@@ -24,7 +27,7 @@ pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result
     for warning in &context.dray_warnings {
         eprintln!("warning: {warning}");
     }
-    let (all, warnings, failures) = measure(args, cases);
+    let (all, warnings, failures) = measure(args, &machine, cases);
     for warning in &warnings {
         eprintln!("warning: {warning}");
     }
@@ -50,8 +53,7 @@ pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result
 
 /// Every case once, then every case again: what disturbs the machine for a while disturbs all of
 /// them, and not one.
-fn measure(args: &Args, cases: &[Case]) -> (Vec<Row>, BTreeSet<String>, usize) {
-    let machine = Real::new(args.min_time);
+fn measure(args: &Args, machine: &Real, cases: &[Case]) -> (Vec<Row>, BTreeSet<String>, usize) {
     let mut found: Vec<Vec<(Timing, Vec<Counter>)>> = vec![Vec::new(); cases.len()];
     let mut reasons: Vec<Option<String>> = vec![None; cases.len()];
     let mut warnings = BTreeSet::new();
@@ -69,7 +71,7 @@ fn measure(args: &Args, cases: &[Case]) -> (Vec<Row>, BTreeSet<String>, usize) {
                         let mut counters = timing.counters(case);
                         counters.extend(percentiles);
                         found[index].push((timing, counters));
-                        warnings.extend(doubts);
+                        warnings.extend(doubts.iter().map(|doubt| format!("{case}: {doubt}")));
                     }
                     Err(error) => reasons[index] = Some(error.to_string()),
                 }

@@ -1,19 +1,22 @@
 //! Cases on the modelled device, and on the modelled core beside it.
 
+mod memory;
+mod queues;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_clock::{Duration, Time};
-use dray_device::{Capabilities, DeviceConfig, Payload, WorkQueueConfig, WorkQueueMode};
+use dray_device::{Capabilities, DeviceConfig, Payload};
 use dray_idxd::Profile;
-use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile, WaitMode};
+use dray_platform::{NodeId, PlatformFile, WaitMode};
 
 use crate::BenchError;
-use crate::buffers::{Buffers, Ring};
 use crate::case::{Api, Case, Location, Op, Path, Timer};
 use crate::rounds::{Plan, Rounds, together};
 use crate::timing::Timing;
+use memory::buffers;
 
 /// Operations that are simulated of a case at most, warm-up apart, unless iterations are asked
 /// for by number: the model repeats itself long before.
@@ -222,100 +225,6 @@ impl Modelled {
             real_ns,
             cpu_ns: real_ns * f64::from(case.threads) * share,
         })
-    }
-
-    /// Work queues that threads take in turn: device by device, so that two threads use two.
-    fn queues(&self) -> Vec<(u16, u16)> {
-        let topology = &self.platform.topology;
-        let mut queues = Vec::new();
-        let most = self.devices.iter().map(|d| d.work_queues.len()).max();
-        for index in 0..most.unwrap_or(0) {
-            for (number, device) in self.devices.iter().enumerate() {
-                let number = number as u16;
-                let wanted = self
-                    .node
-                    .is_none_or(|node| node == topology.socket_of_device(number));
-                if let (true, Some(queue)) = (wanted, device.work_queues.get(index)) {
-                    queues.push((number, queue.id));
-                }
-            }
-        }
-        queues
-    }
-
-    fn queue(&self, (device, id): (u16, u16)) -> Option<&WorkQueueConfig> {
-        let device = self.devices.get(usize::from(device))?;
-        device.work_queues.iter().find(|queue| queue.id == id)
-    }
-
-    fn check(&self, case: &Case, queues: &[(u16, u16)]) -> Result<(), BenchError> {
-        let limit = |what, value: u64, limit: u64, field| match value > limit {
-            true => Err(BenchError::Limit {
-                what,
-                value,
-                limit,
-                field,
-            }),
-            false => Ok(()),
-        };
-        let cores = self.platform.topology.cores_per_socket;
-        if case.threads > u32::from(cores) {
-            return Err(BenchError::Cores {
-                threads: case.threads,
-                cores,
-                platform: self.platform.name.clone(),
-            });
-        }
-        for (index, at) in queues.iter().enumerate() {
-            let users = (case.threads as usize)
-                .saturating_sub(index)
-                .div_ceil(queues.len());
-            if let (Some(queue), true) = (self.queue(*at), users > 0) {
-                let bytes = u64::from(case.size);
-                limit("size", bytes, queue.max_transfer_size, "max_transfer_size")?;
-                let batch = u64::from(case.bsize);
-                limit(
-                    "bsize",
-                    batch,
-                    queue.max_batch_size.into(),
-                    "max_batch_size",
-                )?;
-                // What a full dedicated queue drops is lost (spec 3.2.1); a shared one says retry.
-                if queue.mode == WorkQueueMode::Dedicated {
-                    let asked = u64::from(case.queue_per_thread()) * users as u64;
-                    limit("qsize", asked, queue.size.into(), "size")?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// As many buffers as a thread has operations in flight, each used again and again.
-fn buffers(world: &mut World, case: &Case, node: NodeId, count: u64) -> Buffers {
-    let stride = u64::from(case.size.max(64)).next_multiple_of(match case.op {
-        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
-        Op::Dualcast => PAGE_BYTES,
-        _ => 64,
-    });
-    let mut ring = |location: Location| {
-        let cache = match location {
-            Location::None | Location::Ram => Cache::Memory,
-            // The device finds what a core's own cache holds where it finds the shared cache.
-            Location::L1 | Location::L2 | Location::Llc => Cache::Llc,
-        };
-        let place = Place { node, cache };
-        let region = world.memory.allocate(count * stride, place, false);
-        Ring {
-            base: world.memory.region(region).base,
-            stride,
-            count,
-        }
-    };
-    Buffers {
-        src: ring(case.in_mem),
-        dst: ring(case.out_mem.location),
-        dst2: ring(case.out_mem.location),
     }
 }
 

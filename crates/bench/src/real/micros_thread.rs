@@ -1,0 +1,195 @@
+//! One CPU of a measurement in software.
+
+use std::io;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::arena::Arena;
+use super::host::pin;
+use super::percentiles;
+use super::placement::{Operand, Placement};
+use super::work::Work;
+use crate::buffers::{Buffers, PATTERN, Ring};
+use crate::case::{Api, Location, Op};
+use crate::gauge::Gauge;
+use crate::micros::{Access, Micros};
+
+const PAGE: u64 = 4096;
+/// Time between two words to whoever watches.
+const WATCHED: Duration = Duration::from_millis(50);
+
+/// What a CPU did.
+pub(super) struct Share {
+    pub(super) rounds: u64,
+    pub(super) elapsed: Duration,
+    pub(super) histogram: Histogram<u64>,
+    pub(super) failed: u64,
+    /// A buffer that does not hold what it should.
+    pub(super) wrong: Option<u64>,
+    /// What makes its numbers doubtful.
+    pub(super) doubts: Vec<String>,
+}
+
+fn stride(micros: &Micros) -> u64 {
+    let size = u64::from(micros.size);
+    micros.stride.unwrap_or(match micros.op {
+        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
+        Op::Dualcast => size.next_multiple_of(PAGE),
+        _ => size.next_multiple_of(64),
+    })
+}
+
+fn operand_bytes(micros: &Micros) -> u64 {
+    (u64::from(micros.buffers) - 1) * stride(micros) + u64::from(micros.size.max(64))
+}
+
+fn offset(micros: &Micros, operand: usize) -> u64 {
+    micros.offsets.get(operand).copied().unwrap_or(0) * PAGE
+}
+
+/// Bytes of memory for each operand of one CPU.
+pub(super) fn arenas(micros: &Micros) -> impl Iterator<Item = usize> + '_ {
+    (0..micros.op.operands() as usize)
+        .map(|operand| (operand_bytes(micros) + offset(micros, operand)) as usize)
+}
+
+/// Runs the part of one CPU; all start together.
+pub(super) fn share(
+    micros: &Micros,
+    index: usize,
+    cpu: u16,
+    barrier: &Barrier,
+    watched: Option<&Gauge>,
+) -> io::Result<Share> {
+    let pinned = pin(cpu);
+    let nodes = micros.nodes.get(index).or(micros.nodes.last());
+    let node = |operand: usize| {
+        let node = nodes.and_then(|nodes| nodes.get(operand))?;
+        u16::try_from(*node).ok()
+    };
+    let made = arenas(micros)
+        .enumerate()
+        .map(|(operand, bytes)| Arena::new(bytes, micros.pages, node(operand)));
+    let made: io::Result<Vec<Arena>> = made.collect();
+    barrier.wait();
+    let made = made?;
+    let ring = |wanted: usize| {
+        let operand = wanted.min(made.len() - 1);
+        Ring {
+            base: made[operand].start() + offset(micros, operand),
+            stride: stride(micros),
+            count: micros.buffers.into(),
+        }
+    };
+    let buffers = Buffers {
+        src: ring(0),
+        dst: ring(1),
+        dst2: ring(2),
+    };
+    let operands = (0..made.len()).map(|operand| Operand {
+        address: ring(operand).base,
+        len: operand_bytes(micros),
+        location: match micros.access.get(operand) {
+            None | Some(Access::None) => Location::None,
+            Some(Access::Touched) => Location::L1,
+            Some(Access::Demoted) => Location::Llc,
+            Some(Access::Flushed) => Location::Ram,
+        },
+    });
+    // SAFETY: the operands are in the arenas, which outlive the placement.
+    let placement = unsafe { Placement::new(operands.collect(), cpu) };
+    let mut doubts = Vec::new();
+    if !pinned {
+        doubts.push(format!("a thread could not be kept on CPU {cpu}"));
+    }
+    doubts.extend(placement.doubt());
+    if made.iter().any(|arena| arena.huge_bytes() == Some(0)) {
+        doubts.push("no huge page was to be had: translations are part of the time".to_owned());
+    }
+    let mut work = Work::new(micros.op, Api::Rust, micros.size, buffers, micros.buffers);
+    // Code and translations are warm before the first iteration that counts.
+    // SAFETY: the buffers are in this thread's arenas.
+    unsafe { work.round(micros.buffers) };
+    let mut share = Share {
+        rounds: 0,
+        elapsed: Duration::ZERO,
+        histogram: percentiles::histogram(),
+        failed: 0,
+        wrong: None,
+        doubts,
+    };
+    repeat(micros, &placement, &mut work, &mut share, watched);
+    share.failed = work.failed;
+    let overlapping = stride(micros) < u64::from(micros.size);
+    if micros.verify && !overlapping {
+        share.wrong = wrong(micros, &buffers);
+    }
+    Ok(share)
+}
+
+/// The iterations that count.
+fn repeat(
+    micros: &Micros,
+    placement: &Placement,
+    work: &mut Work,
+    share: &mut Share,
+    watched: Option<&Gauge>,
+) {
+    let iterations = micros.iterations.unwrap_or(u64::MAX);
+    let limit = match micros.iterations {
+        Some(_) => Duration::MAX,
+        None => Duration::from_secs_f64(micros.seconds.clamp(0.001, 1e6)),
+    };
+    let per_round = u64::from(micros.buffers);
+    let (mut told_at, mut told) = (Instant::now(), (0, Duration::ZERO));
+    let tell = |share: &Share, told: (u64, Duration)| {
+        if let Some(gauge) = watched {
+            gauge.add(match micros.iterations {
+                Some(_) => share.rounds - told.0,
+                None => (share.elapsed - told.1).as_nanos() as u64,
+            });
+        }
+    };
+    while share.rounds < iterations && share.elapsed < limit {
+        placement.place();
+        let start = Instant::now();
+        // SAFETY: the buffers are in the calling thread's arenas, and nobody else uses them.
+        unsafe { work.round(micros.buffers) };
+        let took = start.elapsed();
+        share.elapsed += took;
+        share.rounds += 1;
+        percentiles::record(&mut share.histogram, took, per_round);
+        if start.duration_since(told_at) > WATCHED {
+            tell(share, told);
+            (told_at, told) = (start, (share.rounds, share.elapsed));
+        }
+    }
+    tell(share, told);
+}
+
+/// The first buffer that does not hold what it should: all memory holds the pattern at first, so
+/// that every operation leaves it there.
+fn wrong(micros: &Micros, buffers: &Buffers) -> Option<u64> {
+    let written: &[Ring] = match micros.op {
+        Op::Move | Op::Copy | Op::Fill | Op::CopyCrc => &[buffers.dst],
+        Op::Dualcast => &[buffers.dst, buffers.dst2],
+        Op::Compare | Op::ComparePattern | Op::Crc | Op::Nop => return None,
+    };
+    let bytes = |address: u64| {
+        // SAFETY: the buffer is in an arena of the calling thread, which nobody else uses.
+        unsafe { std::slice::from_raw_parts(address as *const u8, micros.size as usize) }
+    };
+    let pattern = PATTERN.to_le_bytes();
+    let is_wrong = |ring: &Ring, index: u64| match micros.op {
+        Op::Fill => {
+            let found = bytes(ring.at(index)).iter().enumerate();
+            found.into_iter().any(|(at, byte)| *byte != pattern[at % 8])
+        }
+        _ => bytes(ring.at(index)) != bytes(buffers.src.at(index)),
+    };
+    written
+        .iter()
+        .find_map(|ring| (0..ring.count).find(|index| is_wrong(ring, *index)))
+}

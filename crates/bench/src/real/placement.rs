@@ -1,0 +1,195 @@
+//! Operands where a case wants them: put there before each timed span, and looked at.
+
+use super::cache::{CAN_PLACE, demote, flush, look, sweep, touch};
+use super::host::cache_bytes;
+use crate::case::Location;
+
+/// Bytes of an operand that tell what each level costs here.
+const SAMPLE: u64 = 4096;
+
+/// An operand, and where it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operand {
+    /// First address.
+    pub(super) address: u64,
+    /// Bytes.
+    pub(super) len: u64,
+    /// Where it is to be.
+    pub(super) location: Location,
+}
+
+/// The operands of a thread.
+#[derive(Debug)]
+pub(super) struct Placement {
+    operands: Vec<Operand>,
+    /// Memory to read instead, which pushes lines out of the second level.
+    space: Vec<u8>,
+    /// Bytes of it that push lines out of the first.
+    small: usize,
+    /// Sizes of the data caches by level, the first at 0.
+    caches: [Option<u64>; 3],
+}
+
+impl Placement {
+    /// # Safety
+    /// The operands must be mapped for as long as this lives.
+    pub(super) unsafe fn new(operands: Vec<Operand>, cpu: u16) -> Placement {
+        let caches = [1, 2, 3].map(|level| cache_bytes(cpu, level));
+        let twice = |size: Option<u64>, otherwise: u64| 2 * size.unwrap_or(otherwise) as usize;
+        let wanted = operands.iter().any(|o| o.location != Location::None);
+        let small = twice(caches[0], 48 << 10);
+        Placement {
+            space: match wanted {
+                true => vec![1; twice(caches[1], 2 << 20).max(small)],
+                false => Vec::new(),
+            },
+            operands,
+            small,
+            caches,
+        }
+    }
+
+    /// Whether use alone does not keep the operands where they are to be.
+    pub(super) fn is_lost_by_use(&self) -> bool {
+        let lost = |o: &Operand| matches!(o.location, Location::L2 | Location::Llc | Location::Ram);
+        CAN_PLACE && self.operands.iter().any(lost)
+    }
+
+    /// Puts every operand where it is to be, the farthest first: what follows does not move it.
+    pub(super) fn place(&self) {
+        for location in [Location::Ram, Location::Llc, Location::L2, Location::L1] {
+            let mut any = false;
+            for operand in self.operands.iter().filter(|o| o.location == location) {
+                // SAFETY: operands are mapped, as `new` asks for.
+                unsafe { put(operand.address, operand.len, location) };
+                any = true;
+            }
+            match location {
+                Location::Llc if any => sweep(&self.space),
+                Location::L2 if any => sweep(&self.space[..self.small]),
+                _ => {}
+            }
+        }
+    }
+
+    /// What is wrong with the places, if anything: places the operands and looks.
+    pub(super) fn doubt(&self) -> Option<String> {
+        if !CAN_PLACE {
+            return None;
+        }
+        let wanted: Vec<&Operand> = self
+            .operands
+            .iter()
+            .filter(|o| o.location != Location::None)
+            .collect();
+        let first = wanted.first()?;
+        let all: u64 = wanted.iter().map(|o| o.len).sum();
+        for (level, location, name) in [
+            (0, Location::L1, "first"),
+            (1, Location::L2, "second"),
+            (2, Location::Llc, "last"),
+        ] {
+            let is = wanted.iter().any(|o| o.location == location);
+            if is && self.caches[level].is_some_and(|size| all > size) {
+                return Some(format!(
+                    "the operands, {all} bytes, do not fit into the {name}-level cache"
+                ));
+            }
+        }
+        let costs = self.costs(first.address, first.len.min(SAMPLE));
+        self.place();
+        // Looking brings lines in: what is looked at first must be what is nearest.
+        let mut order = wanted.clone();
+        order.sort_by_key(|o| o.location);
+        order.into_iter().find_map(|operand| {
+            // SAFETY: operands are mapped, as `new` asks for.
+            let ticks = unsafe { look(operand.address, operand.len) };
+            misplaced(operand.location, ticks, &costs)
+        })
+    }
+
+    /// Ticks of a load from each place, of an operand's first bytes.
+    fn costs(&self, address: u64, len: u64) -> [(Location, u64); 4] {
+        [Location::L1, Location::L2, Location::Llc, Location::Ram].map(|location| {
+            // SAFETY: the bytes are an operand's, which is mapped.
+            unsafe { put(address, len, location) };
+            match location {
+                Location::L2 => sweep(&self.space[..self.small]),
+                Location::Llc => sweep(&self.space),
+                _ => {}
+            }
+            // SAFETY: as above.
+            (location, unsafe { look(address, len) })
+        })
+    }
+}
+
+/// # Safety
+/// The range must be mapped and readable.
+unsafe fn put(address: u64, len: u64, location: Location) {
+    match location {
+        Location::None => {}
+        // SAFETY: the caller vouches for the range.
+        Location::Ram => unsafe { flush(address, len) },
+        Location::Llc => {
+            // SAFETY: as above.
+            unsafe { touch(address, len) };
+            // SAFETY: as above.
+            unsafe { demote(address, len) };
+        }
+        // SAFETY: as above.
+        Location::L1 | Location::L2 => unsafe { touch(address, len) },
+    }
+}
+
+/// Whether a load took as long as from another place: nearer to its cost than to that of the
+/// place wanted, and the two differ by a quarter at least.
+fn misplaced(wanted: Location, ticks: u64, costs: &[(Location, u64)]) -> Option<String> {
+    let own = costs.iter().find(|(l, _)| *l == wanted)?.1;
+    let (nearest, cost) = *costs.iter().min_by_key(|(_, cost)| cost.abs_diff(ticks))?;
+    let apart = own.abs_diff(cost) * 4 > own.min(cost);
+    (nearest != wanted && apart).then(|| {
+        format!(
+            "an operand wanted in {wanted} is rather in {nearest}: a load took {ticks} ticks; {wanted} takes {own}, {nearest} {cost}"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: [(Location, u64); 4] = [
+        (Location::L1, 40),
+        (Location::L2, 48),
+        (Location::Llc, 100),
+        (Location::Ram, 300),
+    ];
+
+    #[test]
+    fn a_load_tells_where_its_line_was() {
+        assert_eq!(misplaced(Location::Llc, 90, &COSTS), None);
+        assert!(misplaced(Location::Llc, 290, &COSTS).is_some_and(|t| t.contains("rather in ram")));
+        assert!(misplaced(Location::Ram, 41, &COSTS).is_some_and(|t| t.contains("rather in l1")));
+        // The first two levels are too much alike to be told from each other.
+        assert_eq!(misplaced(Location::L1, 47, &COSTS), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let bytes = [0u8; 64];
+        let operand = Operand {
+            address: bytes.as_ptr() as u64,
+            len: 64,
+            location: Location::L1,
+        };
+        // SAFETY: the buffer outlives the placement.
+        let mut placement = unsafe { Placement::new(vec![operand], 0) };
+        placement.caches = [Some(63), None, None];
+        if CAN_PLACE {
+            let doubt = placement.doubt().unwrap();
+            assert!(doubt.contains("do not fit into the first-level"), "{doubt}");
+        }
+        assert!(!placement.is_lost_by_use());
+    }
+}

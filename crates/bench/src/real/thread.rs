@@ -1,0 +1,207 @@
+//! One thread of a case: its memory, its warm-up, its iterations.
+
+use std::io;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::arena::{Arena, Pages};
+use super::host::pin;
+use super::percentiles;
+use super::placement::{Operand, Placement};
+use super::work::Work;
+use crate::buffers::{Buffers, Ring};
+use crate::case::{Case, Op};
+use crate::modelled::MinTime;
+
+/// A timed span is at least so long, so that reading the clock costs nothing that matters.
+const SPAN: Duration = Duration::from_micros(10);
+/// Most time for placing operands, as a multiple of the time that is measured.
+const PLACING: u32 = 8;
+/// Share of its CPU below which something else was running there.
+const ALONE: f64 = 0.97;
+
+/// What one thread did.
+pub(super) struct Share {
+    pub(super) iterations: u64,
+    pub(super) elapsed: Duration,
+    /// Share of its time in which it had a CPU.
+    pub(super) cpu_share: f64,
+    pub(super) histogram: Histogram<u64>,
+    pub(super) failed: u64,
+    /// What makes its numbers doubtful.
+    pub(super) doubts: Vec<String>,
+}
+
+/// Runs a case's share of one thread on a CPU; all threads start to count together.
+pub(super) fn share(
+    case: &Case,
+    cpu: u16,
+    min_time: MinTime,
+    barrier: &Barrier,
+) -> io::Result<Share> {
+    let pinned = pin(cpu);
+    let thread = Thread::new(case, cpu);
+    let (mut thread, plan) = match thread {
+        Ok(mut thread) => {
+            let plan = thread.plan(min_time);
+            (thread, plan)
+        }
+        // The others wait for this one too.
+        Err(error) => {
+            barrier.wait();
+            return Err(error);
+        }
+    };
+    let mut doubts = Vec::new();
+    if !pinned {
+        doubts.push("a thread could not be kept on one CPU".to_owned());
+    }
+    doubts.extend(thread.placement.doubt());
+    if thread.arena.huge_bytes() == Some(0) {
+        doubts.push("no huge page was to be had: translations are part of the time".to_owned());
+    }
+    barrier.wait();
+    let mut histogram = percentiles::histogram();
+    let (wall, cpu_before) = (Instant::now(), thread_time());
+    let mut elapsed = Duration::ZERO;
+    let mut done = 0;
+    while done < plan {
+        let count = thread.chunk.min(plan - done);
+        let took = thread.span(count);
+        elapsed += took;
+        done += count;
+        percentiles::record(&mut histogram, took, count);
+    }
+    let cpu_time = thread_time().saturating_sub(cpu_before).as_secs_f64();
+    let cpu_share = (cpu_time / wall.elapsed().as_secs_f64().max(1e-9)).min(1.0);
+    if cpu_share < ALONE {
+        doubts.push(format!(
+            "something else was running on CPU {cpu}: the thread had {:.0} % of it",
+            cpu_share * 100.0
+        ));
+    }
+    Ok(Share {
+        iterations: done,
+        elapsed,
+        cpu_share,
+        histogram,
+        failed: thread.work.failed,
+        doubts,
+    })
+}
+
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What reading the clock twice takes: the least of many, so that nothing is taken off that
+/// belongs to an operation.
+fn clock_cost() -> Duration {
+    let pair = || {
+        let start = Instant::now();
+        start.elapsed()
+    };
+    (0..256).map(|_| pair()).min().unwrap_or_default()
+}
+
+/// A thread's operands and operations.
+struct Thread {
+    work: Work,
+    queue: u32,
+    placement: Placement,
+    /// Iterations between two looks at the clock.
+    chunk: u64,
+    /// Operands are placed again before every iteration.
+    replace: bool,
+    clock_cost: Duration,
+    /// What the operands lie in; freed last.
+    arena: Arena,
+}
+
+impl Thread {
+    fn new(case: &Case, cpu: u16) -> io::Result<Thread> {
+        let queue = case.queue_per_thread();
+        let stride = u64::from(case.size.max(64)).next_multiple_of(match case.op {
+            Op::Dualcast => 4096,
+            _ => 64,
+        });
+        let part = (stride * u64::from(queue)).next_multiple_of(4096);
+        let operands = case.op.operands();
+        let arena = Arena::new((part * operands) as usize, Pages::Transparent, None)?;
+        let ring = |index: u64| Ring {
+            base: arena.start() + index.min(operands - 1) * part,
+            stride,
+            count: queue.into(),
+        };
+        let buffers = Buffers {
+            src: ring(0),
+            // What has no source, or no destination, has its only operand there.
+            dst: ring(1),
+            dst2: ring(2),
+        };
+        let places = (0..operands).map(|index| Operand {
+            address: ring(index).base,
+            len: stride * u64::from(queue),
+            location: match index == 0 && case.op != Op::Fill {
+                true => case.in_mem,
+                false => case.out_mem.location,
+            },
+        });
+        // SAFETY: the operands are in the arena, which is dropped after the placement.
+        let placement = unsafe { Placement::new(places.collect(), cpu) };
+        Ok(Thread {
+            work: Work::new(case.op, case.api, case.size, buffers, queue),
+            queue,
+            chunk: 1,
+            replace: placement.is_lost_by_use(),
+            placement,
+            clock_cost: clock_cost(),
+            arena,
+        })
+    }
+
+    /// `count` iterations; how long they took, without placing and the clock.
+    fn span(&mut self, count: u64) -> Duration {
+        if self.replace {
+            self.placement.place();
+        }
+        let start = Instant::now();
+        for _ in 0..count {
+            // SAFETY: the buffers are in this thread's arena, which lives as long as the work.
+            unsafe { self.work.round(self.queue) };
+        }
+        let took = start.elapsed();
+        took.saturating_sub(self.clock_cost)
+    }
+
+    /// Warms up, finds how many iterations make a span, and how many make the wanted time.
+    fn plan(&mut self, min_time: MinTime) -> u64 {
+        let start = Instant::now();
+        let mut took = self.span(1);
+        while !self.replace && took < SPAN && self.chunk < 1 << 20 {
+            self.chunk *= 2;
+            took = self.span(self.chunk);
+        }
+        for _ in 0..2 {
+            took = took.min(self.span(self.chunk));
+        }
+        let with_placing = (start.elapsed() / 3).max(took);
+        match min_time {
+            MinTime::Iterations(count) => count,
+            MinTime::Seconds(seconds) => {
+                let spans = seconds / took.as_secs_f64().max(1e-9);
+                let most = seconds * f64::from(PLACING) / with_placing.as_secs_f64().max(1e-9);
+                let spans = match self.replace {
+                    true => spans.min(most),
+                    false => spans,
+                };
+                // Float to integer saturates.
+                (spans.ceil() as u64).max(1).saturating_mul(self.chunk)
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Flags that are refused by name, and flags that say nothing to the one who does the work.
+
+use super::args::Args;
+use super::read::misc;
+use crate::complain::Usage;
+
+/// Flags that need what the model does not have.
+pub(super) fn refuse(args: &Args) -> anyhow::Result<()> {
+    let refused = [
+        (
+            args.drain,
+            "-Y",
+            "drain descriptors are not measured",
+            "leave -Y out",
+        ),
+        (
+            args.fetch.is_some(),
+            "-X",
+            "translation fetch is not modelled",
+            "leave -X out",
+        ),
+        (
+            args.mmio.is_some(),
+            "-B",
+            "buffers in PCI devices are not modelled",
+            "leave -B out",
+        ),
+        (
+            args.user_driver.is_some(),
+            "-u",
+            "there is no hardware to bind a driver to",
+            "leave -u out",
+        ),
+        (
+            args.owners.is_some(),
+            "-R",
+            "inter-domain operations are not modelled",
+            "leave -R out",
+        ),
+        (
+            args.window.is_some(),
+            "-r",
+            "inter-domain operations are not modelled",
+            "leave -r out",
+        ),
+    ];
+    if args.cpu && submits_only(args) {
+        return Err(Usage::error(
+            format!("-m -x {}: software submits nothing", args.misc),
+            "leave -m or -x out",
+        ));
+    }
+    match refused.iter().find(|(given, ..)| *given) {
+        Some((_, flag, reason, hint)) => Err(Usage::error(format!("{flag}: {reason}"), *hint)),
+        None => Ok(()),
+    }
+}
+
+fn submits_only(args: &Args) -> bool {
+    misc(&args.misc).is_ok_and(|(_, submission)| submission.is_some())
+}
+
+/// What `-m` makes of flags that speak of a device: nothing, as with the peer, but it is said.
+pub(super) fn without_effect(args: &Args) -> Option<String> {
+    let given = [
+        (args.batch != 1, "-b"),
+        (args.continuous, "-j"),
+        (args.shared.is_some(), "-w"),
+        (!args.cpu_queues.is_empty(), "-K"),
+        (args.cache_control, "-f"),
+        (args.flags.is_some(), "-F"),
+        (args.shuffle, "-a"),
+        (args.portal_rotates, "-c"),
+        (args.count_preparation, "-C"),
+        (args.misc != "0", "-x"),
+    ];
+    let flags: Vec<&str> = given.iter().filter(|(g, _)| *g).map(|(_, f)| *f).collect();
+    (!flags.is_empty()).then(|| {
+        let flags = flags.join(" ");
+        format!("{flags} without effect: with -m there is no queue and no descriptor")
+    })
+}
