@@ -74,7 +74,29 @@ fn hint(pattern: &str, names: &[String]) -> String {
             return format!("{part} is not there: {key} is one of {values}{flag}{nearest}");
         }
     }
-    format!("--benchmark_list_tests shows all names{nearest}")
+    match apart(pattern, names) {
+        Some((one, other @ "exec:async")) => format!(
+            "{one} and {other} never meet: each thread needs an operation in flight, --threads up to --queue_size{nearest}"
+        ),
+        Some((one, other)) => format!("{one} and {other} never meet in a case{nearest}"),
+        None => format!("--benchmark_list_tests shows all names{nearest}"),
+    }
+}
+
+/// Two parts of a filter that names have, but none has both.
+fn apart<'p>(pattern: &'p str, names: &[String]) -> Option<(&'p str, &'p str)> {
+    let has = |name: &str, wanted: &str| name.split('/').any(|part| part == wanted);
+    let parts: Vec<&str> = pattern
+        .split('/')
+        .filter(|part| names.iter().any(|name| has(name, part)))
+        .collect();
+    let pairs = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(index, one)| parts[index + 1..].iter().map(move |other| (*one, *other)));
+    pairs
+        .into_iter()
+        .find(|(one, other)| !names.iter().any(|name| has(name, one) && has(name, other)))
 }
 
 /// Values that a part of the name has.
@@ -166,5 +188,15 @@ mod tests {
         assert!(complaint("move/.*/colour:red/.*").contains("no part of a name"));
         assert!(complaint("mvoe/api:c/path:dsa").contains("near: move/api:c/path:dsa"));
         assert!(complaint("move/(").contains("regular expression"));
+        let text = complaint("nop/api:c/path:dsa/.*/size:4096/.*");
+        assert!(text.contains("nop and size:4096 never meet"), "{text}");
+        let crowded = Axes {
+            queue_sizes: vec![16],
+            threads: vec![17],
+            ..Axes::default()
+        };
+        let error = select(crowded.cases(), "move/.*/path:dsa/exec:async/.*").unwrap_err();
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("--threads up to --queue_size"), "{hint}");
     }
 }

@@ -21,6 +21,7 @@ use crate::complain::Usage;
 use crate::print;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    args::refuse(args)?;
     let unit = match args.time_unit {
         Unit::Ns => TimeUnit::Ns,
         Unit::Us => TimeUnit::Us,
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Wait::Pause => WaitMode::Pause,
             Wait::Umwait => WaitMode::Umwait,
         })
-        .lasting(args.min_time);
+        .lasting(args.lasting());
     let topology = machine.platform().topology;
     let cores = u32::from(topology.sockets) * u32::from(topology.cores_per_socket);
     let mut context = Context::modelled(&machine.platform().name, name, cores);
@@ -82,7 +83,7 @@ fn measure(
 ) -> anyhow::Result<(Vec<Row>, usize)> {
     let names: Vec<String> = cases.iter().map(Case::to_string).collect();
     let names = names.iter().map(String::as_str);
-    let layout = Layout::new(names, args.repetitions, args.tabular, unit);
+    let layout = Layout::new(names, args.repeated(), args.tabular, unit);
     let console = args.format == Form::Console;
     let bar = bar(cases.len());
     let out = &mut io::stdout();
@@ -96,7 +97,7 @@ fn measure(
         let found = match run(case) {
             Ok(timing) => {
                 let one = (timing, timing.counters(case));
-                rows(case, at, &vec![one; args.repetitions as usize])
+                rows(case, at, &vec![one; args.repeated() as usize])
             }
             Err(error) => {
                 failures += 1;
@@ -152,7 +153,7 @@ fn finish(args: &Args, unit: TimeUnit, context: &Context, rows: &[Row]) -> anyho
 fn console(args: &Args, unit: TimeUnit, rows: &[Row]) -> String {
     let names: Vec<String> = rows.iter().map(|row| row.case.to_string()).collect();
     let names = names.iter().map(String::as_str);
-    let layout = Layout::new(names, args.repetitions, args.tabular, unit);
+    let layout = Layout::new(names, args.repeated(), args.tabular, unit);
     let counters = match rows.iter().all(|row| matches!(row.kind, Kind::Failed(_))) {
         true => &[][..],
         false => &["Latency", "Latency/Op", "Throughput"][..],

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (old, new) = (read(&args.old)?, read(&args.new)?);
     let compared = compare(&old, &new).map_err(refused)?;
-    if let Some(caution) = &compared.caution {
+    if let Some(caution) = compared.caution() {
         eprintln!("warning: {caution}");
     }
     for (file, result) in [(&args.old, &old), (&args.new, &new)] {
@@ -130,10 +130,18 @@ fn word(change: Change) -> &'static str {
 }
 
 fn table(compared: &Comparison) -> String {
+    // Where both are of one kind, saying so twice says nothing.
+    let (old, new) = match compared.caution() {
+        None => ("old ns".to_owned(), "new ns".to_owned()),
+        Some(_) => {
+            let [old, new] = &compared.kinds;
+            (format!("old ns, {old}"), format!("new ns, {new}"))
+        }
+    };
     let mut table = print::plain([
         "case",
-        "old ns",
-        "new ns",
+        old.as_str(),
+        new.as_str(),
         "ratio",
         "95 % interval",
         "n",
@@ -161,14 +169,16 @@ fn table(compared: &Comparison) -> String {
 
 fn csv(compared: &Comparison) -> String {
     let mut text =
-        "case,old_ns,new_ns,ratio,low,high,old_repetitions,new_repetitions,change\n".to_owned();
+        "case,old_ns,new_ns,ratio,low,high,old_repetitions,new_repetitions,change,old_time,new_time\n"
+            .to_owned();
+    let [old, new] = &compared.kinds;
     for r in &compared.ratios {
         let (low, high) = match r.interval {
             Some((low, high)) => (low.to_string(), high.to_string()),
             None => (String::new(), String::new()),
         };
         text += &format!(
-            "\"{}\",{},{},{},{low},{high},{},{},{}\n",
+            "\"{}\",{},{},{},{low},{high},{},{},{},{old},{new}\n",
             r.name.replace('"', "\"\""),
             r.old_ns,
             r.new_ns,
@@ -198,7 +208,8 @@ fn json(compared: &Comparison) -> anyhow::Result<String> {
         })
         .collect();
     let document = serde_json::json!({
-        "caution": compared.caution,
+        "caution": compared.caution(),
+        "times": compared.kinds,
         "only_old": compared.only_old,
         "only_new": compared.only_new,
         "ratios": rows,

@@ -132,6 +132,39 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert!(message.contains("--batch_size=1"), "{message}");
     let message = refused(&["--benchmark_fltr=x"]);
     assert!(message.contains("--benchmark_filter"), "{message}");
+    let message = refused(&["--benchmark_perf_counters=CYCLES"]);
+    assert!(message.contains("perf stat"), "{message}");
+    let message = refused(&["--dataset=corpus"]);
+    assert!(message.contains("--dataset=corpus"), "{message}");
+    let message = refused(&["--real", "--node=99"]);
+    assert!(message.contains("--node=99"), "{message}");
+}
+
+/// One line for each operation on each path: in modelled time they are exact.
+#[test]
+fn every_operation_on_device_and_core() {
+    let text = stdout(&[
+        "--block_size=4k",
+        "--queue_size=16",
+        "--batch_size=0,8",
+        "--benchmark_filter=api:rust/.*timer:full/.*(real_time|threads:1)$",
+    ]);
+    snapshot("operations", &text);
+}
+
+#[test]
+fn a_dry_run_is_one_iteration() {
+    let text = stdout(&[
+        "--benchmark_dry_run",
+        "--benchmark_repetitions=5",
+        "--block_size=4k",
+        "--queue_size=16",
+        "--benchmark_format=csv",
+        "--benchmark_filter=^move/api:rust/path:dsa/exec:sync/qsize:16/bsize:0/.*full",
+    ]);
+    let rows: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(rows.len(), 1, "{text}");
+    assert!(rows[0].contains("\",1,"), "{text}");
 }
 
 #[test]
@@ -184,6 +217,14 @@ fn measured_cases_record_the_machine_and_how_sure_they_are() {
             !name.contains("path:dsa") && !name.contains("api:c/"),
             "{name}"
         );
+        // Percentiles are of the same iterations as the mean: of one order of magnitude at least.
+        if row["run_type"] == "iteration" {
+            let (p50, mean) = (
+                row["p50"].as_f64().unwrap(),
+                row["Latency"].as_f64().unwrap(),
+            );
+            assert!(p50 > mean / 20.0, "{row}");
+        }
     }
 }
 

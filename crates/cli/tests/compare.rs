@@ -75,7 +75,10 @@ fn logs_and_json_of_the_other_tool_are_compared() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\"-n1 -q1\",541.5,601.5,1.11"), "{text}");
-    assert!(text.trim_end().ends_with(",3,3,slower"), "{text}");
+    assert!(
+        text.trim_end().ends_with(",3,3,slower,measured,measured"),
+        "{text}"
+    );
 
     let model = directory.path().join("model.json");
     let output = dray(&["micros", "-n1", "-q1", "--format", "json"]);
@@ -85,6 +88,12 @@ fn logs_and_json_of_the_other_tool_are_compared() {
     assert!(
         warnings.contains("the first result is measured, the second modelled"),
         "{warnings}"
+    );
+    let table = String::from_utf8(output.stdout).unwrap();
+    let head = table.lines().next().unwrap();
+    assert!(
+        head.contains("old ns, measured") && head.contains("new ns, modelled"),
+        "{table}"
     );
 }
 

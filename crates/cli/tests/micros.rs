@@ -97,6 +97,13 @@ fn every_operation_is_measured_and_checked() {
 }
 
 #[test]
+fn another_order_of_buffers_moves_the_same_bytes() {
+    let text = stdout("-a -n64 -b8 -i10 --format json");
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["verified"], true, "{text}");
+}
+
+#[test]
 fn json_and_csv_hold_the_same_numbers() {
     snapshot("json", &stdout("-n1 -q1 -s4k -i100 --format json"));
     snapshot("csv", &stdout("-n32 -s4k -j -i100 --format csv"));
@@ -146,5 +153,15 @@ fn the_cpu_of_this_machine_measures_and_says_so() {
     assert_eq!(result["verified"], true);
     assert!(result["latency_ns"].as_f64().unwrap() > 0.0);
     assert!(refused("-m -k4095").contains("-k 4095"));
+    for key in ["p50_ns", "p90_ns", "p99_ns", "machine"] {
+        assert!(result.get(key).is_some(), "{key}: {text}");
+    }
+    assert!(result["machine"]["dray_kernel"].is_string(), "{text}");
+    assert!(stdout("-m -n4 -i5 -S0,-1 -a -o9").starts_with("GB per sec = "));
+    let silent = dray("-m -n4 -i5 -w0 -c");
+    let notes = String::from_utf8(silent.stderr).unwrap();
+    assert!(notes.contains("-w -c without effect"), "{notes}");
     assert!(refused("-m --config 1e1w-d").contains("-m"));
+    assert!(refused("-m -S0,999").contains("-S 999"));
+    assert!(refused("-m -x 8000000").contains("submits nothing"));
 }

@@ -17,8 +17,20 @@ pub struct Comparison {
     pub only_old: Vec<String>,
     /// Cases that only the second has.
     pub only_new: Vec<String>,
+    /// Kinds of both results' times: `modelled` or `measured`. They stand over every table.
+    pub kinds: [String; 2],
+}
+
+impl Comparison {
     /// Why the two should not be taken for the same kind of number.
-    pub caution: Option<String>,
+    pub fn caution(&self) -> Option<String> {
+        let [old, new] = &self.kinds;
+        (old != new).then(|| {
+            format!(
+                "the first result is {old}, the second {new}: a ratio of the two is not a change"
+            )
+        })
+    }
 }
 
 /// Matches the cases of two results by name.
@@ -33,7 +45,8 @@ pub fn compare(old: &ResultFile, new: &ResultFile) -> Result<Comparison, Compare
         ratios: Vec::new(),
         only_old: Vec::new(),
         only_new: Vec::new(),
-        caution: caution(old, new),
+        // Other people's tools measure.
+        kinds: [old, new].map(|file| file.time.clone().unwrap_or("measured".to_owned())),
     };
     for case in &old.cases {
         match find(new, &case.name) {
@@ -56,14 +69,6 @@ pub fn compare(old: &ResultFile, new: &ResultFile) -> Result<Comparison, Compare
         .ratios
         .sort_by(|a, b| b.size().total_cmp(&a.size()).then(a.name.cmp(&b.name)));
     Ok(comparison)
-}
-
-fn caution(old: &ResultFile, new: &ResultFile) -> Option<String> {
-    let kind = |file: &ResultFile| file.time.clone().unwrap_or("measured".to_owned());
-    let (a, b) = (kind(old), kind(new));
-    (a != b).then(|| {
-        format!("the first result is {a}, the second {b}: a ratio of the two is not a change")
-    })
 }
 
 #[cfg(test)]
@@ -91,7 +96,7 @@ mod tests {
         let compared = compare(&old, &new).unwrap();
         let names: Vec<&str> = compared.ratios.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(names, ["b", "c", "a"]);
-        assert_eq!(compared.caution, None);
+        assert_eq!(compared.caution(), None);
     }
 
     #[test]
@@ -101,7 +106,7 @@ mod tests {
         let compared = compare(&old, &new).unwrap();
         assert_eq!(compared.only_old, ["gone"]);
         assert_eq!(compared.only_new, ["come"]);
-        assert!(compared.caution.unwrap().contains("modelled"));
+        assert!(compared.caution().unwrap().contains("modelled"));
         let other = file(None, &[("x", &[1.0])]);
         assert!(compare(&old, &other).is_err());
     }

@@ -28,12 +28,7 @@ pub fn picture(
         let all = comparison.ratios.len();
         notes.push(format!("The {MOST} most changed of {all} cases."));
     }
-    notes.extend(
-        comparison
-            .caution
-            .clone()
-            .map(|text| format!("Caution: {text}.")),
-    );
+    notes.extend(comparison.caution().map(|text| format!("Caution: {text}.")));
     let chart = Chart {
         id: "compare".to_owned(),
         title: format!("Time of {} over {}", names.1, names.0),

@@ -111,7 +111,7 @@ pub(super) fn share(
     let mut work = Work::new(micros.op, Api::Rust, micros.size, buffers, micros.buffers);
     // Code and translations are warm before the first iteration that counts.
     // SAFETY: the buffers are in this thread's arenas.
-    unsafe { work.round(micros.buffers) };
+    unsafe { work.rounds(micros.buffers, 1) };
     let mut share = Share {
         rounds: 0,
         elapsed: Duration::ZERO,
@@ -156,7 +156,7 @@ fn repeat(
         placement.place();
         let start = Instant::now();
         // SAFETY: the buffers are in the calling thread's arenas, and nobody else uses them.
-        unsafe { work.round(micros.buffers) };
+        unsafe { work.rounds(micros.buffers, 1) };
         let took = start.elapsed();
         share.elapsed += took;
         share.rounds += 1;

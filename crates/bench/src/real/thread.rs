@@ -170,10 +170,8 @@ impl Thread {
             self.placement.place();
         }
         let start = Instant::now();
-        for _ in 0..count {
-            // SAFETY: the buffers are in this thread's arena, which lives as long as the work.
-            unsafe { self.work.round(self.queue) };
-        }
+        // SAFETY: the buffers are in this thread's arena, which lives as long as the work.
+        unsafe { self.work.rounds(self.queue, count) };
         let took = start.elapsed();
         took.saturating_sub(self.clock_cost)
     }

@@ -91,6 +91,16 @@ pub(crate) struct Args {
     )]
     pub(super) context: Vec<String>,
 
+    /// Run every case once, for one iteration.
+    #[arg(long = "benchmark_dry_run", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set, default_value = "false", hide_possible_values = true)]
+    pub(super) dry_run: bool,
+
+    #[arg(long = "benchmark_perf_counters", value_name = "LIST", hide = true)]
+    pub(super) perf_counters: Option<String>,
+
+    #[arg(long = "dataset", value_name = "PATH", hide = true)]
+    pub(super) dataset: Option<String>,
+
     /// Accepted: the table has no colours.
     #[arg(long = "benchmark_color", value_name = "BOOL", hide = true)]
     pub(super) color: Option<String>,
@@ -120,7 +130,7 @@ pub(crate) struct Args {
     #[arg(long = "threads", value_name = "N", value_delimiter = ',')]
     pub(super) threads: Vec<u32>,
 
-    /// Use only devices of this memory node; -1 for all.
+    /// Use only devices of this memory node, with --real only its CPUs; -1 for all.
     #[arg(long = "node", value_name = "N", default_value_t = -1, allow_hyphen_values = true)]
     pub(super) node: i32,
 
@@ -178,6 +188,41 @@ pub(super) enum Wait {
     Poll,
     Pause,
     Umwait,
+}
+
+impl Args {
+    /// How long a case runs.
+    pub(super) fn lasting(&self) -> MinTime {
+        match self.dry_run {
+            true => MinTime::Iterations(1),
+            false => self.min_time,
+        }
+    }
+
+    /// Measurements of each case.
+    pub(super) fn repeated(&self) -> u32 {
+        match self.dry_run {
+            true => 1,
+            false => self.repetitions,
+        }
+    }
+}
+
+/// Flags of both tools that are understood and not provided.
+pub(super) fn refuse(args: &Args) -> anyhow::Result<()> {
+    if let Some(list) = args.perf_counters.as_ref().filter(|list| !list.is_empty()) {
+        return Err(Usage::error(
+            format!("--benchmark_perf_counters={list}: performance counters are not read"),
+            "perf stat -e LIST dray bench --real ... counts them for the whole run",
+        ));
+    }
+    if let Some(path) = args.dataset.as_ref().filter(|path| !path.is_empty()) {
+        return Err(Usage::error(
+            format!("--dataset={path}: buffers hold a pattern: no operation depends on the data"),
+            "leave --dataset out; --block_size=4k,1M chooses sizes",
+        ));
+    }
+    Ok(())
 }
 
 /// What varies, as typed.

@@ -16,7 +16,7 @@ const COUNTERS: [&str; 6] = ["Latency", "Latency/Op", "Throughput", "p50", "p90"
 
 pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result<ExitCode> {
     let node = u16::try_from(args.node).ok();
-    let machine = Real::new(args.min_time, node).map_err(complaint)?;
+    let machine = Real::new(args.lasting(), node).map_err(complaint)?;
     let mut context = context("dray bench --real");
     context.num_cpus = machine.cpus().len() as u32;
     add_context(args, &mut context)?;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result
     if args.format == Form::Console {
         let names: Vec<String> = cases.iter().map(Case::to_string).collect();
         let names = names.iter().map(String::as_str);
-        let layout = Layout::new(names, args.repetitions, args.tabular, unit);
+        let layout = Layout::new(names, args.repeated(), args.tabular, unit);
         let only = args.report_aggregates_only || args.display_aggregates_only;
         let lines = all.iter().filter(|row| shown(row, only));
         let lines: String = lines.map(|row| layout.row(row)).collect();
@@ -57,8 +57,8 @@ fn measure(args: &Args, machine: &Real, cases: &[Case]) -> (Vec<Row>, BTreeSet<S
     let mut found: Vec<Vec<(Timing, Vec<Counter>)>> = vec![Vec::new(); cases.len()];
     let mut reasons: Vec<Option<String>> = vec![None; cases.len()];
     let mut warnings = BTreeSet::new();
-    let bar = bar(cases.len() * args.repetitions as usize);
-    for _ in 0..args.repetitions {
+    let bar = bar(cases.len() * args.repeated() as usize);
+    for _ in 0..args.repeated() {
         for (index, case) in cases.iter().enumerate() {
             bar.set_message(case.to_string());
             if reasons[index].is_none() {

@@ -1,0 +1,55 @@
+//! The command lines of the README's section "Measure" run as they stand.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+/// Words of a shell line: apart by blanks, with single quotes around what holds any.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for (index, part) in line.split('\'').enumerate() {
+        if index % 2 == 1 {
+            words.last_mut().unwrap().push_str(part);
+            continue;
+        }
+        for (index, piece) in part.split(' ').enumerate() {
+            if index > 0 {
+                words.push(String::new());
+            }
+            words.last_mut().unwrap().push_str(piece);
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn the_lines_of_the_section_run_in_order() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let section = text.split("\n## Measure\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let lines: Vec<&str> = section.lines().filter(|l| l.starts_with("dray ")).collect();
+    assert!(lines.len() >= 12, "{lines:?}");
+    let directory = tempfile::tempdir().unwrap();
+    for line in lines {
+        let output = Command::cargo_bin("dray")
+            .unwrap()
+            .current_dir(directory.path())
+            .args(words(line).into_iter().skip(1))
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {errors}");
+        assert!(!output.stdout.is_empty(), "{line}");
+    }
+    let picture = std::fs::read_to_string(directory.path().join("change.svg")).unwrap();
+    assert!(picture.contains("</svg>"));
+}
+
+#[test]
+fn quotes_keep_words_together() {
+    assert_eq!(words("a 'b c' -x'[0]'  d"), ["a", "b c", "-x[0]", "d"]);
+}
