@@ -198,8 +198,8 @@ mod tests {
                 };
                 let found = measure(&micros, None).unwrap();
                 assert_eq!(found.outcome.iterations, 3, "{name}");
-                assert!(found.outcome.kops > 0, "{name}");
-                assert_eq!(found.percentiles.len(), 3, "{name}");
+                let spread = found.percentiles.iter();
+                assert_eq!(spread.filter(|p| p.value > 0.0).count(), 3, "{name}");
             }
         }
     }
