@@ -217,13 +217,10 @@ fn measured_cases_record_the_machine_and_how_sure_they_are() {
             !name.contains("path:dsa") && !name.contains("api:c/"),
             "{name}"
         );
-        // Percentiles are of the same iterations as the mean: of one order of magnitude at least.
+        // Of ten iterations the 99th percentile is the slowest: not below the mean.
         if row["run_type"] == "iteration" {
-            let (p50, mean) = (
-                row["p50"].as_f64().unwrap(),
-                row["Latency"].as_f64().unwrap(),
-            );
-            assert!(p50 > mean / 20.0, "{row}");
+            let value = |name: &str| row[name].as_f64().unwrap();
+            assert!(value("p99") * 1.01 > value("Latency"), "{row}");
         }
     }
 }
