@@ -34,6 +34,8 @@ enum Command {
     Micros(Box<crate::micros::Args>),
     /// Compare two result files.
     Compare(Box<crate::compare::Args>),
+    /// Find out why a DSA does not work, and what mends it.
+    Doctor(Box<crate::doctor::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -47,6 +49,7 @@ impl Cli {
             Command::Bench(args) => bench::run(&args),
             Command::Micros(args) => crate::micros::run(&args),
             Command::Compare(args) => crate::compare::run(&args),
+            Command::Doctor(args) => crate::doctor::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -6,6 +6,7 @@ mod cli;
 mod compare;
 mod complain;
 mod completions;
+mod doctor;
 mod figures;
 mod man;
 mod micros;

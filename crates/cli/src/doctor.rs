@@ -1,0 +1,155 @@
+//! `dray doctor`.
+
+mod capture;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use dray_doctor::{CHECKS, Captured, Diagnosis, Live, Severity, diagnose};
+
+use crate::complain::Usage;
+use crate::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray doctor                              what is wrong here, and what mends it
+  sudo dray doctor --format markdown       for an issue report; root sees more
+  dray doctor --message \"libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted\"
+  sudo dray doctor --capture dsa.tar.gz    to be mailed, with a list of what is in it
+  dray doctor --from dsa.tar.gz            that machine, here
+  dray doctor --explain sva                why a link matters, and where it is documented
+
+Nothing is changed: files are read, no command is run. Of the kernel's messages and command line
+only what concerns the device is looked at and captured.
+Exit codes: 0 no error (there may be warnings and notes), 1 an error, 2 usage or bad input,
+3 there is no DSA.";
+
+/// An attribute answers within microseconds; one of a stuck driver never.
+const DEADLINE: Duration = Duration::from_secs(2);
+/// Longest accepted text of messages, in bytes.
+const MAX_MESSAGES_BYTES: u64 = 1 << 20;
+
+/// Arguments of `dray doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Look at a captured machine: an archive of --capture, or a directory of the same form.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["capture", "message", "messages"])]
+    from: Option<PathBuf>,
+    /// Write what is looked at to a new tar.gz, and list it.
+    #[arg(long, value_name = "FILE.tar.gz")]
+    capture: Option<PathBuf>,
+    /// Something that a program said; may be given again.
+    #[arg(long, value_name = "TEXT")]
+    message: Vec<String>,
+    /// A file of what programs said.
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    /// How the diagnosis is printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Say why a check matters, and where it is documented.
+    #[arg(long, value_name = "CHECK", conflicts_with_all = ["from", "capture", "list"])]
+    explain: Option<String>,
+    /// List the checks, in the order of the chain.
+    #[arg(long, conflicts_with_all = ["from", "capture"])]
+    list: bool,
+}
+
+/// How a diagnosis is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// The chain, then the findings, for people.
+    Table,
+    /// One JSON document.
+    Json,
+    /// For an issue report.
+    Markdown,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        return list();
+    }
+    if let Some(id) = &args.explain {
+        return explain(id);
+    }
+    if let Some(path) = &args.from {
+        return report(args.format, &diagnose(&open(path)?));
+    }
+    let mut live = Live::new(DEADLINE);
+    if let Some(messages) = messages(args)? {
+        live = live.with_messages(messages);
+    }
+    match &args.capture {
+        Some(path) => capture::run(&live, path),
+        None => report(args.format, &diagnose(&live)),
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<Captured> {
+    Captured::open(path).map_err(|error| {
+        let error = anyhow::Error::new(error);
+        let hint = "--from takes what `dray doctor --capture FILE.tar.gz` wrote, as it is";
+        Usage::error(format!("{error:#}"), hint)
+    })
+}
+
+/// What programs said, if anything was given.
+fn messages(args: &Args) -> anyhow::Result<Option<String>> {
+    let mut text = args.message.join("\n");
+    if let Some(path) = &args.messages {
+        let read = || format!("cannot read {}", path.display());
+        let bytes = fs::metadata(path).with_context(read)?.len();
+        if bytes > MAX_MESSAGES_BYTES {
+            let what = format!(
+                "{} is longer than {MAX_MESSAGES_BYTES} bytes",
+                path.display()
+            );
+            return Err(Usage::error(what, "give the lines around the error alone"));
+        }
+        text.push('\n');
+        text.push_str(&String::from_utf8_lossy(
+            &fs::read(path).with_context(read)?,
+        ));
+    }
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+fn report(format: Format, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
+    let text = match format {
+        Format::Table => dray_doctor::table(diagnosis),
+        Format::Markdown => dray_doctor::markdown(diagnosis),
+        Format::Json => serde_json::to_string_pretty(diagnosis)? + "\n",
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(match diagnosis.worst() {
+        _ if diagnosis.device_missing => ExitCode::from(3),
+        Some(Severity::Error) => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn list() -> anyhow::Result<ExitCode> {
+    let mut table = print::plain(["check", "what is looked at", "after"]);
+    for check in CHECKS {
+        table.add_row([check.id, check.title, &check.needs.join(", ")]);
+    }
+    print::all(&mut io::stdout().lock(), &format!("{table}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(id: &str) -> anyhow::Result<ExitCode> {
+    let Some(check) = CHECKS.iter().find(|check| check.id == id) else {
+        let ids: Vec<_> = CHECKS.iter().map(|check| check.id).collect();
+        let hint = format!("the checks are {}", ids.join(", "));
+        return Err(Usage::error(format!("there is no check {id:?}"), hint));
+    };
+    print::all(&mut io::stdout().lock(), &dray_doctor::explain(check))?;
+    Ok(ExitCode::SUCCESS)
+}

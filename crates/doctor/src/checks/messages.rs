@@ -1,0 +1,66 @@
+//! What did the user's program say?
+
+mod known;
+
+use self::known::KNOWN;
+use super::sources::{
+    DML_17, IDXD_CONFIG_11, IDXD_CONFIG_29, IDXD_CONFIG_40, LRL, PLUGINS_1779, SPDK_2329,
+};
+use crate::check::{Check, Context, Verdict};
+use crate::finding::{Evidence, Finding, Mend};
+
+pub(super) const CHECK: Check = Check {
+    id: "messages",
+    title: "messages of programs",
+    needs: &[],
+    why: "What accel-config, DML, SPDK and others say names a symptom; the same words come from many \
+causes. A message given with --message or --messages is looked up in a table of known ones. If a \
+check above has found the cause, it is not reported again.",
+    sources: &[
+        LRL,
+        IDXD_CONFIG_11,
+        IDXD_CONFIG_29,
+        IDXD_CONFIG_40,
+        DML_17,
+        PLUGINS_1779,
+        SPDK_2329,
+    ],
+    judge,
+};
+
+fn judge(context: &Context<'_>) -> Verdict {
+    let Ok(messages) = &context.survey.messages else {
+        return Verdict::DoesNotApply("none was given (--message)".to_owned());
+    };
+    let mut findings = Vec::new();
+    let (mut explained, mut unknown) = (0, 0);
+    let mut told: Vec<&str> = Vec::new();
+    for line in messages.lines().filter(|line| !line.trim().is_empty()) {
+        let lower = line.to_ascii_lowercase();
+        let known = KNOWN
+            .iter()
+            .find(|known| known.words.iter().all(|word| lower.contains(word)));
+        let Some(known) = known else {
+            unknown += 1;
+            continue;
+        };
+        if known
+            .causes
+            .iter()
+            .any(|check| context.broken.contains(check))
+        {
+            explained += 1;
+            continue;
+        }
+        if told.contains(&known.what) {
+            continue;
+        }
+        told.push(known.what);
+        let mend = Mend::advice(known.advice).then(known.commands.iter().copied());
+        let finding = Finding::error(known.what).seen([Evidence::new("said", line.trim())]);
+        findings.push(finding.mend(mend));
+    }
+    Verdict::of(findings, || {
+        format!("{explained} explained by what was found above, {unknown} not known")
+    })
+}

@@ -1,0 +1,63 @@
+//! Is the driver loaded?
+
+use super::sources::{KERNEL_IDXD, PLUGINS_919, USER_GUIDE};
+use crate::check::{Check, Context, Verdict};
+use crate::finding::{Evidence, Finding, Mend};
+use crate::survey::kernel::{COMMAND_LINE, Setting};
+use crate::survey::module::LOADED;
+
+pub(super) const CHECK: Check = Check {
+    id: "module",
+    title: "idxd module",
+    needs: &["cpu", "kernel", "options"],
+    why: "The driver is the module idxd (with idxd_bus). udev loads it when the PCI function shows, \
+unless a rule of modprobe.d or the command line forbids it, or the distribution packs it apart from \
+the kernel. A container sees the modules of its host and cannot load any.",
+    sources: &[PLUGINS_919, USER_GUIDE, KERNEL_IDXD],
+    judge,
+};
+
+fn judge(context: &Context<'_>) -> Verdict {
+    let survey = context.survey;
+    let (module, kernel) = (&survey.module, &survey.kernel);
+    match &module.loaded {
+        Ok(true) => return Verdict::Holds("loaded".to_owned()),
+        Ok(false) => {}
+        Err(reason) => return Verdict::Unknown(format!("{LOADED}: {reason}")),
+    }
+    let not_loaded = Evidence::new(LOADED, "does not exist");
+    let load = "sudo modprobe idxd";
+    let on_line = kernel.words().find(|word| {
+        let value = word
+            .strip_prefix("modprobe.blacklist=")
+            .or_else(|| word.strip_prefix("module_blacklist="));
+        value.is_some_and(|list| list.split(',').any(|name| name == "idxd")) || *word == "nomodule"
+    });
+    let finding = if let Some(word) = on_line {
+        let line = Evidence::of(COMMAND_LINE, &kernel.command_line);
+        let mend = Mend::advice("Take it away.").then(kernel.remove_from_command_line(word));
+        Finding::error(format!("the command line forbids the idxd module: {word}"))
+            .seen([not_loaded, line])
+            .mend(mend)
+    } else if let Some((path, rule)) = module.blacklisted() {
+        let rule = Evidence::new(path.clone(), rule.clone());
+        let mend = Mend::advice(format!("Take the line out of {path}, and load the module."));
+        Finding::error(format!("{path} forbids the idxd module"))
+            .seen([not_loaded, rule])
+            .mend(mend.then([load]))
+    } else if module.installed == Ok(false) && kernel.option("INTEL_IDXD") != Some(Setting::BuiltIn)
+    {
+        let directory = Evidence::new(module.directory.clone(), "no idxd.ko");
+        let mend = Mend::advice("Install the package that has it, and load it.");
+        Finding::error("the idxd module is not installed for this kernel")
+            .seen([not_loaded, directory])
+            .mend(mend.then(kernel.install_modules()).then([load]))
+    } else {
+        let failed = kernel.message("idxd").map(Evidence::log);
+        let mend = Mend::advice("Load it; if it does not stay, dmesg says why.");
+        Finding::error("the idxd module is not loaded")
+            .seen(std::iter::once(not_loaded).chain(failed))
+            .mend(mend.then([load, "sudo dmesg | grep idxd"]))
+    };
+    finding.into()
+}

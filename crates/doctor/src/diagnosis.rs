@@ -1,0 +1,141 @@
+//! All checks, in order.
+
+use serde::Serialize;
+
+use crate::check::{Check, Context, Verdict, has_error};
+use crate::checks::CHECKS;
+use crate::finding::{Finding, Severity, printable};
+use crate::machine::Machine;
+use crate::survey::Survey;
+
+/// What became of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// All is well; what was seen.
+    Holds(String),
+    /// What is wrong.
+    Broken(Vec<Finding>),
+    /// It does not apply here; why.
+    DoesNotApply(String),
+    /// It could not be judged; why.
+    NotJudged(String),
+}
+
+/// A check and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// The check's short name.
+    pub check: &'static str,
+    /// What it looks at.
+    pub title: &'static str,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What is wrong with a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// What the machine is, in a line.
+    pub machine: String,
+    /// Whether there is no DSA function at all.
+    pub device_missing: bool,
+    /// Every check, in the order of the chain.
+    pub checks: Vec<Judged>,
+}
+
+/// Judges every link of the chain.
+#[must_use]
+pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
+    let survey = Survey::of(machine);
+    let mut checks = Vec::with_capacity(CHECKS.len());
+    let mut broken: Vec<&'static str> = Vec::new();
+    // A check that was not judged, and the broken one that is to be mended first.
+    let mut blocked: Vec<(&'static str, &'static str)> = Vec::new();
+    for check in CHECKS {
+        let root = |need: &&'static str| {
+            let through = blocked.iter().find(|(check, _)| check == need);
+            let itself = broken.iter().find(|check| *check == need);
+            itself.copied().or(through.map(|&(_, root)| root))
+        };
+        let outcome = match check.needs.iter().find_map(root) {
+            Some(root) => {
+                blocked.push((check.id, root));
+                Outcome::NotJudged(format!("{root} comes first"))
+            }
+            None => judge(check, &survey, &broken),
+        };
+        if matches!(&outcome, Outcome::Broken(findings) if has_error(findings)) {
+            broken.push(check.id);
+        }
+        checks.push(Judged {
+            check: check.id,
+            title: check.title,
+            outcome,
+        });
+    }
+    Diagnosis {
+        machine: describe(&survey),
+        device_missing: survey.pci.functions().is_empty(),
+        checks,
+    }
+}
+
+fn judge(check: &Check, survey: &Survey, broken: &[&'static str]) -> Outcome {
+    match (check.judge)(&Context { survey, broken }) {
+        Verdict::Holds(seen) => Outcome::Holds(printable(&seen)),
+        Verdict::DoesNotApply(why) => Outcome::DoesNotApply(printable(&why)),
+        Verdict::Unknown(why) => Outcome::NotJudged(printable(&why)),
+        Verdict::Broken(findings) => {
+            let entered = findings.into_iter().map(|finding| Finding {
+                check: check.id,
+                ..finding.printable()
+            });
+            Outcome::Broken(entered.collect())
+        }
+    }
+}
+
+fn describe(survey: &Survey) -> String {
+    let mut parts = vec![survey.cpu.name()];
+    if let Ok(release) = &survey.kernel.release {
+        parts.push(format!("Linux {release}"));
+    }
+    if !survey.host.product.is_empty() {
+        parts.push(survey.host.product.clone());
+    }
+    if survey.is_guest() {
+        parts.push("a virtual machine".to_owned());
+    }
+    if survey.process.container.is_some() {
+        parts.push("in a container".to_owned());
+    }
+    printable(&parts.join(", "))
+}
+
+impl Diagnosis {
+    /// All findings, what to mend first first: errors in the order of the chain, then warnings,
+    /// then notes.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        let of = |severity: Severity| {
+            let findings = self
+                .checks
+                .iter()
+                .filter_map(|judged| match &judged.outcome {
+                    Outcome::Broken(findings) => Some(findings),
+                    _ => None,
+                });
+            findings.flatten().filter(move |f| f.severity == severity)
+        };
+        of(Severity::Error)
+            .chain(of(Severity::Warning))
+            .chain(of(Severity::Note))
+    }
+
+    /// The severity of the worst finding.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings().map(|finding| finding.severity).min()
+    }
+}

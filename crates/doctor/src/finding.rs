@@ -1,0 +1,228 @@
+//! What a check finds.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::machine::Reading;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The device cannot be used.
+    Error,
+    /// Some programs cannot use it, or it will fail later.
+    Warning,
+    /// It works; who measures should know.
+    Note,
+}
+
+impl Severity {
+    /// As a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Where something was seen, and what stands there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// A path, `dmesg`, `CPUID` or the like.
+    pub path: String,
+    /// What stands there, or why it cannot be read.
+    pub text: String,
+}
+
+impl Evidence {
+    pub(crate) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    /// A kernel message.
+    pub(crate) fn log(line: &str) -> Self {
+        Self::new("dmesg", line)
+    }
+
+    /// What was read, or why it was not.
+    pub(crate) fn of<T: fmt::Display>(path: impl Into<String>, reading: &Reading<T>) -> Self {
+        match reading {
+            Ok(value) => {
+                let value = value.to_string();
+                let text = match value.as_str() {
+                    "" => "(empty)",
+                    text => text,
+                };
+                Self::new(path, text)
+            }
+            Err(reason) => Self::new(path, reason.to_string()),
+        }
+    }
+}
+
+/// What mends it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Mend {
+    /// What to do, in words.
+    pub advice: String,
+    /// What to type, in order; what begins with `#` is for the reader.
+    pub commands: Vec<String>,
+}
+
+impl Mend {
+    pub(crate) fn advice(advice: impl Into<String>) -> Self {
+        Self {
+            advice: advice.into(),
+            commands: Vec::new(),
+        }
+    }
+
+    pub(crate) fn then<C: Into<String>>(self, commands: impl IntoIterator<Item = C>) -> Self {
+        let mut all = self.commands;
+        all.extend(commands.into_iter().map(Into::into));
+        Self {
+            commands: all,
+            ..self
+        }
+    }
+}
+
+/// How sure a cause is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Likelihood {
+    /// The evidence shows it.
+    Proven,
+    /// The evidence points to it.
+    Likely,
+    /// Nothing speaks against it.
+    Possible,
+}
+
+impl Likelihood {
+    /// As a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Likely => "likely",
+            Self::Possible => "possible",
+        }
+    }
+}
+
+/// One of the possible causes of a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// How sure it is.
+    pub likelihood: Likelihood,
+    /// What may be wrong.
+    pub what: String,
+    /// What speaks for it.
+    pub evidence: Vec<Evidence>,
+    /// What would mend it.
+    pub mend: Mend,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The check that found it.
+    pub check: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in a sentence.
+    pub what: String,
+    /// What shows it.
+    pub evidence: Vec<Evidence>,
+    /// What mends it; empty if the causes have their own.
+    pub mend: Mend,
+    /// Possible causes, the most likely first; empty if there is no doubt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+}
+
+impl Finding {
+    /// A finding of the check that is running; the diagnosis enters its name.
+    pub(crate) fn new(severity: Severity, what: impl Into<String>) -> Self {
+        Self {
+            check: "",
+            severity,
+            what: what.into(),
+            evidence: Vec::new(),
+            mend: Mend::default(),
+            causes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn error(what: impl Into<String>) -> Self {
+        Self::new(Severity::Error, what)
+    }
+
+    pub(crate) fn warning(what: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, what)
+    }
+
+    pub(crate) fn note(what: impl Into<String>) -> Self {
+        Self::new(Severity::Note, what)
+    }
+
+    pub(crate) fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    pub(crate) fn mend(self, mend: Mend) -> Self {
+        Self { mend, ..self }
+    }
+
+    /// Without what a terminal would obey: names and messages come from the machine.
+    pub(crate) fn printable(self) -> Self {
+        let mend = |mend: Mend| Mend {
+            advice: printable(&mend.advice),
+            commands: mend.commands.iter().map(|c| printable(c)).collect(),
+        };
+        let evidence = |evidence: Vec<Evidence>| {
+            let plain = evidence.into_iter().map(|seen| Evidence {
+                path: printable(&seen.path),
+                text: printable(&seen.text),
+            });
+            plain.collect()
+        };
+        let causes = self.causes.into_iter().map(|cause| Cause {
+            what: printable(&cause.what),
+            evidence: evidence(cause.evidence),
+            mend: mend(cause.mend),
+            ..cause
+        });
+        Self {
+            what: printable(&self.what),
+            causes: causes.collect(),
+            evidence: evidence(self.evidence),
+            mend: mend(self.mend),
+            ..self
+        }
+    }
+}
+
+/// Longest text that is shown.
+const MAX_CHARS: usize = 600;
+
+/// Text without control characters, and not without end.
+pub(crate) fn printable(text: &str) -> String {
+    let plain = text.chars().map(|c| match c {
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        // They turn the direction of what follows.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c => c,
+    });
+    plain.take(MAX_CHARS).collect()
+}

@@ -1,0 +1,33 @@
+//! Why a data mover does not work.
+//!
+//! A [`Machine`] is looked at, this one ([`Live`]) or a captured one ([`Captured`]), and every link
+//! of the chain from the PCI function to the program is judged by one [`Check`]. A check that
+//! depends on a broken link is not judged, so that what is found is what to mend first.
+//!
+//! ```
+//! use dray_doctor::{Captured, diagnose};
+//!
+//! // A machine of which nothing is known has no device.
+//! let diagnosis = diagnose(&Captured::default());
+//! assert!(diagnosis.device_missing);
+//! assert_eq!(diagnosis.findings().next().unwrap().check, "pci");
+//! ```
+
+mod check;
+mod checks;
+mod cmd_status;
+mod diagnosis;
+mod finding;
+mod machine;
+mod report;
+mod survey;
+
+pub use check::Check;
+pub use checks::CHECKS;
+pub use diagnosis::{Diagnosis, Judged, Outcome, diagnose};
+pub use finding::{Cause, Evidence, Finding, Likelihood, Mend, Severity};
+pub use machine::{
+    ArchiveError, CPUID_7, Captured, CapturedError, KERNEL_CONFIG, KERNEL_LOG, Kind, Live,
+    MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, Stat, Unreadable,
+};
+pub use report::{explain, markdown, table};

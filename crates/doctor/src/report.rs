@@ -1,0 +1,67 @@
+//! A diagnosis for people: as a table, as Markdown, and what a check is about.
+
+mod explain;
+mod markdown;
+mod table;
+
+pub use explain::explain;
+pub use markdown::markdown;
+pub use table::table;
+
+use crate::diagnosis::{Diagnosis, Outcome};
+use crate::finding::Severity;
+
+/// How many findings there are, in words.
+fn summary(diagnosis: &Diagnosis) -> String {
+    let count = |severity| {
+        let of = diagnosis.findings().filter(|f| f.severity == severity);
+        of.count()
+    };
+    let counted = |count: usize, name: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {name}")),
+        _ => Some(format!("{count} {name}s")),
+    };
+    let severities = [Severity::Error, Severity::Warning, Severity::Note];
+    let parts = severities.map(|severity| counted(count(severity), severity.name()));
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    match (parts.is_empty(), diagnosis.worst()) {
+        (true, _) => "Nothing is wrong.".to_owned(),
+        (false, Some(Severity::Error)) if parts.len() > 1 || count(Severity::Error) > 1 => {
+            format!("{}. Mend the first, then look again.", parts.join(", "))
+        }
+        (false, _) => format!("{}.", parts.join(", ")),
+    }
+}
+
+/// Checks that were not judged, or do not apply, by the reason.
+fn unjudged(diagnosis: &Diagnosis) -> Vec<(String, Vec<&'static str>)> {
+    let mut reasons: Vec<(String, Vec<&'static str>)> = Vec::new();
+    for judged in &diagnosis.checks {
+        let reason = match &judged.outcome {
+            Outcome::NotJudged(why) => format!("not judged, {why}"),
+            Outcome::DoesNotApply(why) => format!("does not apply, {why}"),
+            _ => continue,
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, checks)) => checks.push(judged.check),
+            None => reasons.push((reason, vec![judged.check])),
+        }
+    }
+    reasons
+}
+
+/// Lines of at most `width` characters, broken between words.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,99 @@
+//! For the terminal.
+
+use std::fmt::Write;
+
+use super::{summary, unjudged, wrap};
+use crate::diagnosis::{Diagnosis, Outcome};
+use crate::finding::{Cause, Evidence, Finding, Mend};
+
+const WIDTH: usize = 96;
+
+/// The chain, link by link, and then the findings, what to mend first first.
+#[must_use]
+pub fn table(diagnosis: &Diagnosis) -> String {
+    let mut out = format!("{}\n\n", diagnosis.machine);
+    for judged in &diagnosis.checks {
+        let (word, text) = match &judged.outcome {
+            Outcome::Holds(seen) => ("ok", seen.as_str()),
+            Outcome::Broken(findings) => match findings.first() {
+                Some(finding) => (finding.severity.name(), finding.what.as_str()),
+                None => continue,
+            },
+            _ => continue,
+        };
+        let lines = wrap(text, WIDTH - 26);
+        let (first, rest) = lines.split_first().map_or(("", &[][..]), |(f, r)| (f, r));
+        line(&mut out, &format!("{word:8}{:16}{first}", judged.check));
+        for more in rest {
+            line(&mut out, &format!("{:24}{more}", ""));
+        }
+    }
+    for (reason, checks) in unjudged(diagnosis) {
+        for (place, text) in wrap(&format!("{}: {reason}", checks.join(", ")), WIDTH - 10)
+            .iter()
+            .enumerate()
+        {
+            let mark = if place == 0 { "-" } else { "" };
+            line(&mut out, &format!("{mark:8}{text}"));
+        }
+    }
+    for (place, finding) in diagnosis.findings().enumerate() {
+        out.push('\n');
+        describe(&mut out, place + 1, finding);
+    }
+    out.push('\n');
+    out.push_str(&summary(diagnosis));
+    out.push('\n');
+    out
+}
+
+fn describe(out: &mut String, number: usize, finding: &Finding) {
+    let head = format!("{number}. {}: {}", finding.severity.name(), finding.what);
+    for (place, text) in wrap(&head, WIDTH).iter().enumerate() {
+        let indent = if place == 0 { "" } else { "   " };
+        line(out, &format!("{indent}{text}"));
+    }
+    evidence(out, &finding.evidence, "   ");
+    mend(out, &finding.mend, "   ");
+    for cause in &finding.causes {
+        describe_cause(out, cause);
+    }
+    line(
+        out,
+        &format!("   why:  dray doctor --explain {}", finding.check),
+    );
+}
+
+fn describe_cause(out: &mut String, cause: &Cause) {
+    let head = format!("{}: {}", cause.likelihood.name(), cause.what);
+    for (place, text) in wrap(&head, WIDTH - 5).iter().enumerate() {
+        let indent = if place == 0 { "   - " } else { "     " };
+        line(out, &format!("{indent}{text}"));
+    }
+    evidence(out, &cause.evidence, "     ");
+    mend(out, &cause.mend, "     ");
+}
+
+fn evidence(out: &mut String, evidence: &[Evidence], indent: &str) {
+    for seen in evidence {
+        line(out, &format!("{indent}seen: {}: {}", seen.path, seen.text));
+    }
+}
+
+fn mend(out: &mut String, mend: &Mend, indent: &str) {
+    for (place, text) in wrap(&mend.advice, WIDTH - 12).iter().enumerate() {
+        let label = if place == 0 { "mend: " } else { "      " };
+        line(out, &format!("{indent}{label}{text}"));
+    }
+    for command in &mend.commands {
+        line(
+            out,
+            &format!("{indent}      $ {command}").replace("$ # ", "# "),
+        );
+    }
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{}", text.trim_end());
+}

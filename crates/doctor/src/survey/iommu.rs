@@ -1,0 +1,125 @@
+//! DMA remapping: the ACPI table, the units, what they can.
+
+use super::look::Look;
+use crate::machine::Reading;
+
+pub(crate) const DMAR_TABLE: &str = "/sys/firmware/acpi/tables/DMAR";
+pub(crate) const CLASS: &str = "/sys/class/iommu";
+
+/// The DMA remapping of the machine.
+pub(crate) struct Iommu {
+    /// Whether the firmware has a DMAR table.
+    pub(crate) table: Reading<bool>,
+    pub(crate) units: Vec<Unit>,
+}
+
+/// One remapping unit.
+pub(crate) struct Unit {
+    /// As in `dmar3`.
+    pub(crate) name: String,
+    capability: Reading<u64>,
+    extended: Reading<u64>,
+}
+
+/// What a unit needs for shared virtual addressing: register, bit, name, what it is.
+///
+/// Bits as in drivers/iommu/intel/iommu.h; that they are needed, in svm.c and iommu.c there.
+const NEEDED: &[(u32, &str, &str)] = &[
+    (43, "SMTS", "scalable mode"),
+    (40, "PASID", "process address space identifiers"),
+    (29, "PRS", "page requests"),
+    (47, "FLTS", "first-stage translation"),
+    (48, "SMPWC", "coherent page walks in scalable mode"),
+];
+const FL1GP: u32 = 56;
+const FL5LP: u32 = 60;
+
+impl Iommu {
+    pub(super) fn of(look: Look<'_>) -> Self {
+        let names = look.names(CLASS).unwrap_or_default();
+        let units = names.into_iter().filter(|name| name.starts_with("dmar"));
+        let unit = |name: String| Unit {
+            capability: look.hex(&format!("{CLASS}/{name}/intel-iommu/cap")),
+            extended: look.hex(&format!("{CLASS}/{name}/intel-iommu/ecap")),
+            name,
+        };
+        Self {
+            table: look.exists(DMAR_TABLE),
+            units: units.map(unit).collect(),
+        }
+    }
+
+    pub(crate) fn unit(&self, name: &str) -> Option<&Unit> {
+        self.units.iter().find(|unit| unit.name == name)
+    }
+}
+
+impl Unit {
+    /// Where a register can be read.
+    pub(crate) fn path(&self, register: &str) -> String {
+        format!("{CLASS}/{}/intel-iommu/{register}", self.name)
+    }
+
+    pub(crate) fn extended(&self) -> Option<u64> {
+        self.extended.as_ref().ok().copied()
+    }
+
+    /// What SVA needs and the unit lacks, as `PASID (bit 40, ...)`.
+    pub(crate) fn lacks(&self) -> Vec<String> {
+        let Some(extended) = self.extended() else {
+            return Vec::new();
+        };
+        let lacking = NEEDED.iter().filter(|(bit, ..)| extended >> bit & 1 == 0);
+        lacking
+            .map(|(bit, name, what)| format!("{name} (bit {bit}: {what})"))
+            .collect()
+    }
+
+    /// Whether the first stage walks five levels, as the CPU does with la57.
+    pub(crate) fn walks_five_levels(&self) -> Option<bool> {
+        Some(self.capability.as_ref().ok()? >> FL5LP & 1 == 1)
+    }
+
+    /// Whether the first stage knows pages of 1 GiB, as the CPU does with pdpe1gb.
+    pub(crate) fn walks_huge_pages(&self) -> Option<bool> {
+        Some(self.capability.as_ref().ok()? >> FL1GP & 1 == 1)
+    }
+
+    pub(crate) fn capability(&self) -> Option<u64> {
+        self.capability.as_ref().ok().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_register_from_a_thread_is_decoded() {
+        // intel-device-plugins-for-kubernetes issue 1836: pasid_enabled 0 in spite of sm_on.
+        let unit = Unit {
+            name: "dmar0".to_owned(),
+            capability: Ok(0x19ed_008c_4078_0c66),
+            extended: Ok(0x0003_ee9e_86f0_50df),
+        };
+        let lacks = unit.lacks();
+        assert_eq!(lacks.len(), 2, "{lacks:?}");
+        assert!(lacks[0].starts_with("PASID (bit 40"), "{lacks:?}");
+        assert!(lacks[1].starts_with("PRS (bit 29"), "{lacks:?}");
+        assert_eq!(unit.walks_five_levels(), Some(true));
+        assert_eq!(unit.walks_huge_pages(), Some(true));
+    }
+
+    #[test]
+    fn the_unit_that_qemu_gives_a_guest_lacks_one_thing() {
+        let unit = Unit {
+            name: "dmar0".to_owned(),
+            capability: Ok(0),
+            extended: Ok(0x8d9a_20f0_0f4e),
+        };
+        assert_eq!(
+            unit.lacks(),
+            ["SMPWC (bit 48: coherent page walks in scalable mode)"]
+        );
+    }
+}
