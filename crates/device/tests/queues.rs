@@ -303,3 +303,27 @@ fn a_drain_may_ask_for_an_interrupt_alone() {
     assert_eq!(effects.len(), 2);
     assert_eq!(effects[1], Effect::Interrupt { handle: 9 });
 }
+
+#[test]
+fn a_drain_of_a_shared_queue_waits_for_its_pasid_alone() {
+    let mut desk = desk(Shared, 8);
+    let of = |descriptor: Descriptor, pasid| descriptor.with_pasid(pasid);
+    for descriptor in [
+        of(noop(1), 1),
+        of(noop(2), 2),
+        of(drain(3), 1),
+        of(drain(4), 3),
+    ] {
+        desk.enqueue(0, &descriptor);
+    }
+    let (first, second) = (desk.take(0), desk.take(1));
+    // Nothing of PASID 3 is there, that of PASID 1 waits.
+    let third = desk.take(0);
+    assert_eq!(desk.descriptor(&third).completion_addr, 4 * 32);
+    assert_eq!(desk.done(&third), [(4, Status::SUCCESS)]);
+    assert_eq!(desk.done(&second), [(2, Status::SUCCESS)]);
+    assert_eq!(
+        desk.done(&first),
+        [(1, Status::SUCCESS), (3, Status::SUCCESS)]
+    );
+}

@@ -7,7 +7,7 @@ mod witness;
 
 use common::cases;
 use common::profile::{capabilities, queue};
-use dray_device::{DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -46,7 +46,10 @@ fn config() -> impl Strategy<Value = DeviceConfig> {
             (0..4).filter(|engine| home(*engine) == group).collect()
         };
         DeviceConfig {
-            capabilities: capabilities(),
+            capabilities: Capabilities {
+                gen_cap: capabilities().gen_cap | 1 << 9,
+                ..capabilities()
+            },
             work_queues: work_queues.collect(),
             groups: (0..groups)
                 .map(|id| GroupConfig {
@@ -67,6 +70,7 @@ enum Act {
         limited: bool,
         posted: bool,
         kind: Kind,
+        pasid: u32,
     },
     Take {
         engine: u16,
@@ -95,15 +99,22 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         4 => Just(Kind::Noop),
         2 => Just(Kind::Drain),
+        1 => Just(Kind::ReadBack),
         1 => Just(Kind::Refused),
         2 => vec(member, 2..6).prop_map(Kind::Batch),
     ]
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let submit = (any::<Index>(), any::<bool>(), any::<bool>(), kind());
+    let submit = (
+        any::<Index>(),
+        any::<bool>(),
+        any::<bool>(),
+        kind(),
+        0..3_u32,
+    );
     prop_oneof![
-        5 => submit.prop_map(|(wq, limited, posted, kind)| Act::Submit { wq, limited, posted, kind }),
+        5 => submit.prop_map(|(wq, limited, posted, kind, pasid)| Act::Submit { wq, limited, posted, kind, pasid }),
         3 => (0..4_u16).prop_map(|engine| Act::Take { engine }),
         2 => any::<Index>().prop_map(|which| Act::Fetch { which }),
         3 => any::<Index>().prop_map(|which| Act::Start { which }),
@@ -119,9 +130,10 @@ fn perform(witness: &mut Witness, act: &Act) {
             limited,
             posted,
             kind,
+            pasid,
         } => {
             let wq = wq.index(witness.queues()) as u16;
-            witness.submit(wq, *limited, *posted, kind);
+            witness.submit(wq, *limited, *posted, kind, *pasid);
         }
         Act::Take { engine } => witness.take(*engine),
         Act::Fetch { which } => witness.fetch(|n| which.index(n)),

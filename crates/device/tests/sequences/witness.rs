@@ -18,6 +18,8 @@ pub(crate) struct Member {
 pub(crate) enum Kind {
     Noop,
     Drain,
+    /// A drain that an engine carries out, once it has waited.
+    ReadBack,
     /// Breaks a rule.
     Refused,
     Batch(Vec<Member>),
@@ -28,6 +30,7 @@ pub(crate) enum Kind {
 struct Known {
     kind: Kind,
     wq: u16,
+    pasid: u32,
     /// What a drain waits for, as far as it had not ended when the drain was submitted.
     before: BTreeSet<u64>,
     /// Numbers of the members; none have a record before the list is there.
@@ -82,15 +85,16 @@ impl Witness {
         self.next
     }
 
-    pub(crate) fn submit(&mut self, wq: u16, limited: bool, posted: bool, kind: &Kind) {
+    pub(crate) fn submit(&mut self, wq: u16, limited: bool, posted: bool, kind: &Kind, pasid: u32) {
         let n = self.new_number();
         let descriptor = match kind {
             Kind::Noop => Descriptor::noop(),
             Kind::Drain => Descriptor::drain(),
+            Kind::ReadBack => Descriptor::drain().with_readback2(0x1000),
             Kind::Refused => Descriptor::fill(0, 0, 0),
             Kind::Batch(members) => Descriptor::batch(64 * n, members.len() as u32),
         };
-        let descriptor = descriptor.with_completion(32 * n);
+        let descriptor = descriptor.with_completion(32 * n).with_pasid(pasid);
         let queue = &self.device.config().work_queues[usize::from(wq)];
         let (mode, size, threshold) = (queue.mode, queue.size, queue.threshold);
         let occupancy = self.waiting[usize::from(wq)].len() as u16;
@@ -116,13 +120,16 @@ impl Witness {
         match answer {
             Submission::Accepted => {
                 let open = |(n, known): (&u64, &Known)| {
-                    (known.wq == wq && !self.ended.contains_key(n)).then_some(*n)
+                    let same = mode == WorkQueueMode::Dedicated || known.pasid == pasid;
+                    let open = known.wq == wq && !self.ended.contains_key(n);
+                    (same && open).then_some(*n)
                 };
                 let before = self.known.iter().filter_map(open).collect();
                 self.waiting[usize::from(wq)].push_back(n);
                 let known = Known {
                     kind: kind.clone(),
                     wq,
+                    pasid,
                     before,
                     members: Vec::new(),
                     failed: false,
@@ -160,7 +167,10 @@ impl Witness {
                 );
                 // Only drains leave a queue without reaching an engine, to wait.
                 if Some(n) != taken {
-                    assert!(matches!(known.kind, Kind::Drain), "{n} got lost");
+                    assert!(
+                        matches!(known.kind, Kind::Drain | Kind::ReadBack),
+                        "{n} got lost"
+                    );
                     let open = |n: &u64| !self.ended.contains_key(n);
                     assert!(known.before.iter().any(open), "drain {n} waits for nothing");
                 }
@@ -173,7 +183,7 @@ impl Witness {
             match (&self.known[&n].kind, work.kind) {
                 (Kind::Batch(_), WorkKind::FetchList { .. }) => self.unfetched.push((work.id, n)),
                 (Kind::Refused, WorkKind::Reject(_))
-                | (Kind::Noop | Kind::Drain, WorkKind::Execute(_)) => {
+                | (Kind::Noop | Kind::Drain | Kind::ReadBack, WorkKind::Execute(_)) => {
                     self.worked.push((work, n, None));
                 }
                 (kind, work) => panic!("{kind:?} became {work:?}"),
@@ -306,7 +316,7 @@ impl Witness {
     fn tell(&mut self, n: u64, record: CompletionRecord) {
         assert!(!self.lost.contains(&n), "{n} was never accepted");
         if let Some(known) = self.known.get(&n)
-            && matches!(known.kind, Kind::Drain)
+            && matches!(known.kind, Kind::Drain | Kind::ReadBack)
         {
             let open = |b: &u64| !self.ended.contains_key(b);
             assert!(!known.before.iter().any(open), "drain {n} before its turn");

@@ -1,0 +1,127 @@
+//! Updates of windows beside the descriptors that use them (spec 3.14.5).
+
+#[allow(dead_code, reason = "every test binary uses its part of it")]
+mod common;
+
+use common::desk::{Desk, noop, records};
+use common::profile::{one_group, queue};
+use dray_device::{IdptEntry, Work, WorkKind, WorkQueueMode};
+use dray_spec::registers::{IdCap, IdptAccess, IdptControl};
+use dray_spec::{Descriptor, Flags, GenCap, OpCap, Opcode, Status, WindowFlags};
+
+/// Two entries that belong to PASID 0, which the queue has, and may be used by it.
+fn desk() -> Desk {
+    let mut config = one_group(2, vec![queue(0, WorkQueueMode::Dedicated, 8)]);
+    let capabilities = &mut config.capabilities;
+    capabilities.gen_cap = GenCap::from(capabilities.gen_cap)
+        .with_inter_domain(true)
+        .into();
+    capabilities.op_cap = OpCap(capabilities.op_cap)
+        .with(Opcode::UpdateWindow)
+        .with(Opcode::InterDomainFill)
+        .0;
+    capabilities.id_cap = IdCap::new()
+        .with_types(1)
+        .with_entries(2)
+        .with_suppress_drain(true)
+        .into();
+    let own = IdptEntry {
+        control: IdptControl::new().with_usable(true).with_allow_update(true),
+        access: IdptAccess::new().with_write(true),
+        ..IdptEntry::default()
+    };
+    config.idpt.entries = vec![own; 2];
+    Desk::new(config)
+}
+
+fn fill(n: u64, handle: u16) -> Descriptor {
+    let fill = Descriptor::inter_domain_fill(1, 0x5000, 8);
+    fill.with_destination_handle(handle).with_completion(32 * n)
+}
+
+fn update(n: u64, handle: u16) -> Descriptor {
+    let window = WindowFlags::new().with_write(true).with_window_enable(true);
+    Descriptor::update_window(0x9000, 0x1000, window, handle).with_completion(32 * n)
+}
+
+/// A fill that has begun.
+fn begin(desk: &mut Desk, n: u64, handle: u16) -> Work {
+    desk.write(0, &fill(n, handle));
+    let work = desk.take(0);
+    assert_eq!(work.kind, WorkKind::ExecuteBetween(Opcode::InterDomainFill));
+    desk.device.domains(work.id).expect("an entry that lets it");
+    work
+}
+
+#[test]
+fn an_update_waits_for_what_began_under_the_old_window() {
+    let mut desk = desk();
+    let (first, second) = (begin(&mut desk, 1, 0), begin(&mut desk, 2, 0));
+    let other = begin(&mut desk, 3, 1);
+    desk.write(0, &update(4, 0));
+    assert_eq!(desk.device.take(0), None);
+    // The new window holds at once for what comes later.
+    desk.write(0, &fill(5, 0));
+    let late = desk.take(0);
+    let refused = desk
+        .device
+        .domains(late.id)
+        .expect_err("outside of the window");
+    assert_eq!(refused.record.status(), Status::IDPT_WINDOW);
+    assert_eq!(
+        records(&desk.effects(&late, &refused)),
+        [(5, Status::IDPT_WINDOW)]
+    );
+    assert_eq!(desk.done(&second), [(2, Status::SUCCESS)]);
+    assert_eq!(
+        desk.done(&first),
+        [(1, Status::SUCCESS), (4, Status::SUCCESS)]
+    );
+    assert_eq!(desk.done(&other), [(3, Status::SUCCESS)]);
+}
+
+#[test]
+fn an_update_of_what_nobody_uses_or_without_its_drain_waits_for_nobody() {
+    let mut desk = desk();
+    let user = begin(&mut desk, 1, 0);
+    desk.write(0, &update(2, 1));
+    let unused = desk.take(1);
+    assert_eq!(desk.done(&unused), [(2, Status::SUCCESS)]);
+    let hasty = update(3, 0).with_flags(Flags::UPDATE_WINDOW_SUPPRESS_DRAIN);
+    desk.write(0, &hasty);
+    let hasty = desk.take(1);
+    assert_eq!(desk.done(&hasty), [(3, Status::SUCCESS)]);
+    assert_eq!(desk.done(&user), [(1, Status::SUCCESS)]);
+}
+
+#[test]
+fn a_drain_waits_for_an_update_that_waits() {
+    let mut desk = desk();
+    let user = begin(&mut desk, 1, 0);
+    desk.write(0, &update(2, 0));
+    desk.write(0, &Descriptor::drain().with_completion(32 * 3));
+    desk.write(0, &noop(4));
+    let late = desk.take(1);
+    assert_eq!(desk.done(&late), [(4, Status::SUCCESS)]);
+    let all = [1, 2, 3].map(|n| (n, Status::SUCCESS));
+    assert_eq!(desk.done(&user), all);
+}
+
+#[test]
+fn software_replaces_entries_while_the_device_runs() {
+    let mut desk = desk();
+    assert_eq!(desk.device.idpt_entry(2), None);
+    assert!(!desk.device.set_idpt_entry(2, IdptEntry::default()));
+    assert!(desk.device.set_idpt_entry(0, IdptEntry::default()));
+    desk.write(0, &fill(1, 0));
+    let work = desk.take(0);
+    let refused = desk
+        .device
+        .domains(work.id)
+        .expect_err("not usable any more");
+    assert_eq!(refused.record.status(), Status::IDPT_HANDLE);
+    assert_eq!(refused.record.idpt_handle(), 0);
+    assert_eq!(desk.done(&work), [(1, Status::SUCCESS)]);
+    // What has ended has no domains.
+    assert!(desk.device.domains(work.id).is_err());
+}
