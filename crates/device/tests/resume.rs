@@ -88,7 +88,7 @@ fn descriptor(seed: &Seed) -> Descriptor {
             )
         }
         11 => Descriptor::dix_generate(src, dst8, 512 * blocks, 0, made, tags(value)),
-        12 => Descriptor::create_delta(src8, SRC2 + seed.src & !7, eight, dst, 30_000),
+        12 => Descriptor::create_delta(src8, (SRC2 + seed.src) & !7, eight, dst, 30_000),
         _ => Descriptor::apply_delta(src, dst8, 16_384, 10 * (1 + size / 20)),
     }
 }
