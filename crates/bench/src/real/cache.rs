@@ -2,8 +2,11 @@
 
 const LINE: u64 = 64;
 
-/// Lines that are looked at to see where a buffer is.
-const LOOKS: u64 = 32;
+/// Prefetchers work within pages of this size, whatever the size of the translation.
+const PAGE: u64 = 4096;
+
+/// Loads that tell where a buffer is.
+pub(super) const LOOKS: u64 = 32;
 
 /// Whether this machine lets a program place its lines.
 pub(super) const CAN_PLACE: bool = cfg!(target_arch = "x86_64");
@@ -62,19 +65,32 @@ pub(super) fn sweep(space: &[u8]) {
     std::hint::black_box(sum);
 }
 
-/// Median time of a load from lines spread over a buffer, in ticks; it brings them in.
+/// How often a buffer has to be placed again to see [`LOOKS`] of its lines.
+pub(super) fn turns(len: u64) -> u64 {
+    LOOKS.div_ceil((len / PAGE).max(1))
+}
+
+/// Times loads in ticks: of each page one line, another one each turn, and of at most [`LOOKS`]
+/// pages, because the second load from a page finds what prefetchers brought after the first.
 ///
 /// # Safety
 /// The range must be mapped and readable.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn look(address: u64, len: u64) -> u64 {
+pub(super) unsafe fn look(address: u64, len: u64, turn: u64, ticks: &mut Vec<u64>) {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
 
-    let count = (len / LINE).max(1);
-    let mut ticks = Vec::with_capacity(LOOKS as usize);
-    for index in 0..LOOKS.min(count) {
-        // A large odd step: no prefetcher foresees it.
-        let line = address / LINE * LINE + index * 2_654_435_761 % count * LINE;
+    let pages = (len / PAGE).max(1);
+    let lines = (len.min(PAGE) / LINE).max(1);
+    for index in 0..LOOKS.min(pages) {
+        // A prime step: no page comes twice, and none beside the last one.
+        let page = index * 2_654_435_761 % pages;
+        let line = (turn * 37 + index * 11) % lines;
+        let start = address / LINE * LINE + page * PAGE;
+        // The translation is no part of the time; half a page away no prefetcher wakes up.
+        let other = start + (line + lines / 2) % lines * LINE;
+        let line = start + line * LINE;
+        // SAFETY: the line is in the range that the caller vouches for.
+        unsafe { (other as *const u8).read_volatile() };
         // SAFETY: no condition but the instruction set's baseline.
         unsafe { _mm_lfence() };
         // SAFETY: as above.
@@ -88,16 +104,12 @@ pub(super) unsafe fn look(address: u64, len: u64) -> u64 {
         // SAFETY: as above.
         ticks.push(unsafe { _rdtsc() }.saturating_sub(before));
     }
-    ticks.sort_unstable();
-    ticks.get(ticks.len() / 2).copied().unwrap_or(0)
 }
 
 /// # Safety
 /// None: nothing is done.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn look(_: u64, _: u64) -> u64 {
-    0
-}
+pub(super) unsafe fn look(_: u64, _: u64, _: u64, _: &mut Vec<u64>) {}
 
 fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -123,9 +135,13 @@ mod tests {
         unsafe { demote(address, 10_000) };
         // SAFETY: as above.
         unsafe { flush(address, 10_000) };
-        // SAFETY: as above.
-        let ticks = unsafe { look(address, 10_000) };
-        assert!(ticks > 0);
+        let mut ticks = Vec::new();
+        for turn in 0..turns(10_000) {
+            // SAFETY: as above.
+            unsafe { look(address, 10_000, turn, &mut ticks) };
+        }
+        assert_eq!(ticks.len(), 32);
+        assert!(ticks.iter().all(|t| *t > 0));
         assert_eq!(buffer, copy);
     }
 }
