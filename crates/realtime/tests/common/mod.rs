@@ -1,0 +1,235 @@
+//! Devices to test, and memory that watches and holds up what they do.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use dray_device::{
+    Access, Capabilities, DeviceConfig, GroupConfig, Memory, Portal, Submission, WorkQueueConfig,
+    WorkQueueMode,
+};
+use dray_realtime::{
+    Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice, SharedMemory,
+    Vouched,
+};
+use dray_spec::{CompletionRecord, Descriptor, Status};
+
+pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
+    WorkQueueConfig {
+        id,
+        mode,
+        size,
+        threshold: size,
+        priority: 10,
+        pasid: Some(0),
+        max_batch_size: 32,
+        max_transfer_size: 2 << 20,
+        ..WorkQueueConfig::default()
+    }
+}
+
+/// One group with `engines` engines and these queues.
+pub(crate) fn config(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+            ..Capabilities::default()
+        },
+        user_interrupts: true,
+        work_queues,
+        groups: vec![GroupConfig {
+            engines: (0..engines).collect(),
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}
+
+/// All ways to run, each with a number of engines.
+pub(crate) fn ways() -> Vec<(u16, Options)> {
+    let mut ways = Vec::new();
+    for after in [Duration::ZERO, Duration::from_micros(50)] {
+        for (engines, who) in [
+            (1, Engines::Threads),
+            (3, Engines::Threads),
+            (3, Engines::Dispatcher),
+        ] {
+            let options = Options {
+                idle: Idle::Park { after },
+                engines: who,
+                ..Options::default()
+            };
+            ways.push((engines, options));
+        }
+    }
+    ways
+}
+
+/// What tests know of a device's accesses.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    /// Addresses of records, in the order in which they were written.
+    pub(crate) records: Mutex<Vec<u64>>,
+    /// Reads that wait for the gate.
+    pub(crate) held: AtomicUsize,
+    closed: AtomicBool,
+    pub(crate) events: Mutex<Vec<Event>>,
+}
+
+impl Witness {
+    pub(crate) fn close_gate(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn open_gate(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Until `count` engines are held up.
+    pub(crate) fn wait_held(&self, count: usize) {
+        while self.held.load(Ordering::SeqCst) != count {
+            thread::yield_now();
+        }
+    }
+
+    pub(crate) fn errors(&self) -> Vec<Status> {
+        let events = self.events.lock().expect("no panic while it is held");
+        let error = |event: &Event| match event {
+            Event::SoftwareError { status, .. } => Some(*status),
+            Event::Interrupt { .. } => None,
+        };
+        events.iter().filter_map(error).collect()
+    }
+}
+
+/// Memory of the process, watched. Reads of [`HELD`] wait as long as the gate is closed.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    inner: ProcessMemory<Vouched>,
+    witness: Arc<Witness>,
+}
+
+/// A source of 64 bytes at which engines are held up.
+pub(crate) static HELD: [u8; 64] = [7; 64];
+/// A source of 64 bytes over which a thread panics.
+pub(crate) static TRAP: [u8; 64] = [8; 64];
+
+pub(crate) fn address(bytes: &[u8]) -> u64 {
+    bytes.as_ptr().expose_provenance() as u64
+}
+
+impl Memory for Watched {
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        self.inner.accessible(addr, len, access)
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        assert_ne!(addr, address(&TRAP), "a trap in memory");
+        if addr == address(&HELD) {
+            self.witness.held.fetch_add(1, Ordering::SeqCst);
+            while self.witness.closed.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            self.witness.held.fetch_sub(1, Ordering::SeqCst);
+        }
+        self.inner.read(addr, into);
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        self.inner.write(addr, from);
+    }
+}
+
+impl SharedMemory for Watched {
+    fn publish(&mut self, address: u64, record: &CompletionRecord) {
+        self.inner.publish(address, record);
+        let mut records = self.witness.records.lock().expect("nobody panics with it");
+        records.push(address);
+    }
+}
+
+/// A device on watched memory.
+pub(crate) fn start(config: DeviceConfig, options: Options) -> (RealtimeDevice, Arc<Witness>) {
+    let witness = Arc::new(Witness::default());
+    let memory = Watched {
+        // SAFETY: tests keep what descriptors name until the device has ended.
+        inner: unsafe { ProcessMemory::new(Arc::new(Vouched)) },
+        witness: witness.clone(),
+    };
+    let told = witness.clone();
+    let listener = move |event| {
+        told.events
+            .lock()
+            .expect("nobody panics with it")
+            .push(event)
+    };
+    let device = RealtimeDevice::start(config, memory, options, listener);
+    (
+        device.expect("a configuration that can be enabled"),
+        witness,
+    )
+}
+
+pub(crate) fn portal(device: &RealtimeDevice, wq: u16, limited: bool) -> MappedPortal {
+    device.map(Portal { wq, limited }).expect("a queue")
+}
+
+/// Places for records, shared with the device by their status bytes.
+pub(crate) struct Records(Vec<CompletionRecord>);
+
+impl Records {
+    pub(crate) fn new(count: usize) -> Records {
+        Records(vec![CompletionRecord::default(); count])
+    }
+
+    pub(crate) fn address(&self, n: usize) -> u64 {
+        (&raw const self.0[n]).expose_provenance() as u64
+    }
+
+    pub(crate) fn status(&self, n: usize) -> Status {
+        let byte = self.address(n) as *mut u8;
+        // SAFETY: the record is there, and its status byte is accessed as an atomic alone.
+        Status(unsafe { AtomicU8::from_ptr(byte) }.load(Ordering::Acquire))
+    }
+
+    /// Waits for record `n`.
+    pub(crate) fn wait(&self, n: usize) -> CompletionRecord {
+        while self.status(n) == Status::NONE {
+            thread::yield_now();
+        }
+        let record = self.address(n) as *const CompletionRecord;
+        // SAFETY: it has been written, and is not written again.
+        unsafe { record.read() }
+    }
+}
+
+/// Submits until it is accepted. How often it was not.
+pub(crate) fn insist(portal: &MappedPortal, descriptor: &Descriptor) -> u64 {
+    let mut refused = 0;
+    while portal.submit(descriptor) != Submission::Accepted {
+        refused += 1;
+        thread::yield_now();
+    }
+    refused
+}
+
+/// Holds every engine up: with one copy each, from [`HELD`] to `into`. The gate is closed.
+pub(crate) fn hold(portal: &MappedPortal, witness: &Witness, into: &mut [u8], engines: usize) {
+    witness.close_gate();
+    for (n, into) in into.chunks_mut(64).take(engines).enumerate() {
+        let dst = into.as_mut_ptr().expose_provenance() as u64;
+        insist(portal, &Descriptor::memmove(address(&HELD), dst, 64));
+        witness.wait_held(n + 1);
+    }
+}
