@@ -1,0 +1,135 @@
+//! The table of rules, on devices that run on threads.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use dray_device::conformance::{Case, Observed, Pages, rules};
+use dray_device::{Access, AddressSpace, DeviceConfig, Memory, Portal, Submission};
+use dray_realtime::{Engines, Event, Options, RealtimeDevice, SharedMemory, Stop};
+use dray_spec::{CompletionRecord, Status};
+use zerocopy::IntoBytes;
+
+type Told<T> = Arc<Mutex<Vec<T>>>;
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("no panic while it is held")
+}
+
+/// Pages between threads, each address space for itself.
+#[derive(Clone)]
+struct SharedPages {
+    pages: Arc<Mutex<Pages>>,
+    others: Vec<(u32, SharedPages)>,
+    records: Told<(u64, CompletionRecord)>,
+}
+
+impl SharedPages {
+    fn new(pages: Pages) -> SharedPages {
+        // The table's address spaces have small PASIDs.
+        let other = |pasid| Some((pasid, SharedPages::new(pages.other(pasid)?.clone())));
+        SharedPages {
+            others: (0..16).filter_map(other).collect(),
+            pages: Arc::new(Mutex::new(pages)),
+            records: Arc::default(),
+        }
+    }
+
+    fn gather(&self) -> Pages {
+        let mut pages = locked(&self.pages).clone();
+        for (pasid, other) in &self.others {
+            if let Some(place) = pages.other_mut(*pasid) {
+                *place = other.gather();
+            }
+        }
+        pages
+    }
+}
+
+impl Memory for SharedPages {
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        locked(&self.pages).accessible(addr, len, access)
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        locked(&self.pages).read(addr, into);
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        locked(&self.pages).write(addr, from);
+    }
+
+    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
+        let pasid = space.pasid?;
+        let found = self.others.iter_mut().find(|other| other.0 == pasid);
+        found.map(|other| &mut other.1 as &mut dyn Memory)
+    }
+}
+
+impl SharedMemory for SharedPages {
+    fn publish(&mut self, address: u64, record: &CompletionRecord) {
+        self.write(address, record.as_bytes());
+        locked(&self.records).push((address, *record));
+    }
+}
+
+fn run(case: &Case, config: DeviceConfig, options: Options) -> Observed {
+    let memory = SharedPages::new(case.memory());
+    let errors: Told<(Status, u64)> = Arc::default();
+    let told = errors.clone();
+    let listener = move |event| {
+        if let Event::SoftwareError {
+            status, address, ..
+        } = event
+        {
+            locked(&told).push((status, address));
+        }
+    };
+    let device = RealtimeDevice::start(config, memory.clone(), options, listener);
+    let device = device.expect("a configuration that can be enabled");
+    let portal = Portal {
+        wq: 0,
+        limited: true,
+    };
+    let portal = device.map(portal).expect("the table's queue");
+    assert_eq!(portal.submit(&case.submission()), Submission::Accepted);
+    device.stop(Stop::Drain).expect("no failure");
+    Observed {
+        records: locked(&memory.records).clone(),
+        errors: locked(&errors).clone(),
+        memory: memory.gather(),
+    }
+}
+
+fn conforms(options: Options, change: impl Fn(&mut DeviceConfig)) {
+    let rules = rules();
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for rule in &rules {
+        for case in rule.cases() {
+            let mut config = case.device();
+            change(&mut config);
+            cases += 1;
+            if let Err(mismatch) = case.judge(&run(case, config, options)) {
+                wrong.push(format!("{}: {mismatch}: {case:?}", rule.name));
+            }
+        }
+    }
+    println!("{} rules in {cases} cases, in real time", rules.len());
+    let first = &wrong[..wrong.len().min(8)];
+    assert!(wrong.is_empty(), "{}: {first:#?}", wrong.len());
+}
+
+#[test]
+fn the_table_of_rules_on_the_dispatcher() {
+    let options = Options {
+        engines: Engines::Dispatcher,
+        ..Options::default()
+    };
+    conforms(options, |_| {});
+}
+
+#[test]
+fn the_table_of_rules_on_engines_with_threads() {
+    conforms(Options::default(), |config| {
+        assert!(config.capabilities.max_engines >= 2);
+        config.groups[0].engines = vec![0, 1];
+    });
+}
