@@ -10,11 +10,21 @@ pub(crate) struct Arbiter {
 }
 
 impl Arbiter {
-    pub(crate) fn new(queues: Vec<(usize, u8)>) -> Arbiter {
-        Arbiter {
-            credit: queues.iter().map(|q| q.1).collect(),
-            queues,
-            next: 0,
+    /// One queue more. Queues are in the order of their indexes, whenever they come.
+    pub(crate) fn insert(&mut self, queue: usize, priority: u8) {
+        self.remove(queue);
+        let at = self.queues.partition_point(|q| q.0 < queue);
+        self.queues.insert(at, (queue, priority));
+        self.credit.insert(at, priority);
+        self.next = 0;
+    }
+
+    /// One queue less.
+    pub(crate) fn remove(&mut self, queue: usize) {
+        if let Some(at) = self.queues.iter().position(|q| q.0 == queue) {
+            self.queues.remove(at);
+            self.credit.remove(at);
+            self.next = 0;
         }
     }
 
@@ -59,9 +69,32 @@ impl Arbiter {
 mod tests {
     use super::*;
 
+    fn arbiter(queues: &[(usize, u8)]) -> Arbiter {
+        let mut arbiter = Arbiter::default();
+        for (queue, priority) in queues {
+            arbiter.insert(*queue, *priority);
+        }
+        arbiter
+    }
+
+    #[test]
+    fn queues_come_and_go_and_the_order_is_that_of_their_indexes() {
+        let mut arbiter = arbiter(&[(2, 1), (0, 1), (1, 1)]);
+        let mut order = || [(); 3].map(|()| arbiter.pick(|_| true).unwrap());
+        assert_eq!(order(), [0, 1, 2]);
+        arbiter.remove(1);
+        arbiter.remove(7);
+        let mut order = || [(); 4].map(|()| arbiter.pick(|_| true).unwrap());
+        assert_eq!(order(), [0, 2, 0, 2]);
+        arbiter.insert(2, 3);
+        let mut order = || [(); 4].map(|()| arbiter.pick(|_| true).unwrap());
+        // Queue 0 has had its turn.
+        assert_eq!(order(), [2, 2, 2, 0]);
+    }
+
     #[test]
     fn queues_are_served_by_priority_and_nobody_starves() {
-        let mut arbiter = Arbiter::new(vec![(0, 1), (1, 3)]);
+        let mut arbiter = arbiter(&[(0, 1), (1, 3)]);
         let mut served = [0; 2];
         for _ in 0..400 {
             served[arbiter.pick(|_| true).unwrap()] += 1;
@@ -71,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_empty_queue_leaves_its_turns_to_the_others() {
-        let mut arbiter = Arbiter::new(vec![(0, 15), (1, 1), (2, 1)]);
+        let mut arbiter = arbiter(&[(0, 15), (1, 1), (2, 1)]);
         let picks: Vec<_> = (0..4).map(|_| arbiter.pick(|q| q != 0).unwrap()).collect();
         assert_eq!(picks, [1, 2, 1, 2]);
         assert_eq!(arbiter.pick(|_| false), None);
@@ -79,7 +112,7 @@ mod tests {
 
     #[test]
     fn asking_in_vain_renews_nothing() {
-        let mut arbiter = Arbiter::new(vec![(0, 1), (1, 3)]);
+        let mut arbiter = arbiter(&[(0, 1), (1, 3)]);
         let mut served = [0; 2];
         for _ in 0..400 {
             served[arbiter.pick(|_| true).unwrap()] += 1;
@@ -90,6 +123,6 @@ mod tests {
 
     #[test]
     fn a_group_without_queues_has_nothing_to_serve() {
-        assert_eq!(Arbiter::new(Vec::new()).pick(|_| true), None);
+        assert_eq!(arbiter(&[]).pick(|_| true), None);
     }
 }

@@ -67,6 +67,18 @@ impl Batch {
         self.ended()
     }
 
+    /// Members that have started.
+    #[inline]
+    pub(crate) fn started(&self) -> usize {
+        self.next
+    }
+
+    /// No further member starts, and no list is waited for.
+    pub(crate) fn abandon(&mut self) {
+        self.fetched = true;
+        self.members.truncate(self.next);
+    }
+
     /// Whether all members that will ever run have run.
     pub(crate) fn ended(&self) -> bool {
         self.fetched && self.outstanding == 0 && self.next == self.members.len()

@@ -1,5 +1,6 @@
 //! How a device is configured: what it can do, its work queues, its groups.
 
+use dray_spec::registers::CommandError;
 use thiserror::Error;
 
 use crate::IdptConfig;
@@ -35,6 +36,19 @@ pub enum ConfigError {
         id: u16,
         /// What is wrong.
         why: &'static str,
+    },
+    /// What Enable Device refuses (spec 5.1).
+    #[error("{0}")]
+    Device(CommandError),
+    /// What Enable WQ refuses (spec 5.2).
+    #[error("{what} {id}: {error}")]
+    Refused {
+        /// Kind of thing.
+        what: &'static str,
+        /// Index.
+        id: u16,
+        /// What is wrong.
+        error: CommandError,
     },
 }
 
@@ -191,49 +205,86 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The checks of the Enable Device and Enable WQ commands (spec 5.1, 5.2).
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    /// Whether registers can hold all of this. What they can hold and the device refuses, Enable
+    /// Device and Enable WQ say (spec 5.1, 5.2).
+    pub(crate) fn check_representable(&self) -> Result<(), ConfigError> {
         let cap = &self.capabilities;
-        let beyond = |what, id, limit| match id >= limit {
-            true => Err(ConfigError::Beyond { what, id, limit }),
-            false => Ok(()),
-        };
-        let unusable = |bad, what, id, why| match bad {
-            true => Err(ConfigError::Unusable { what, id, why }),
-            false => Ok(()),
-        };
-        let mut engines = vec![false; cap.max_engines.into()];
         let mut groups = vec![false; cap.max_groups.into()];
         for group in &self.groups {
             beyond("group", group.id, cap.max_groups)?;
+            let unusable = |bad, why| unusable(bad, "group", group.id, why);
             let twice = std::mem::replace(&mut groups[usize::from(group.id)], true);
-            unusable(twice, "group", group.id, "configured twice")?;
+            unusable(twice, "configured twice")?;
             for engine in &group.engines {
-                beyond("engine", *engine, cap.max_engines)?;
-                let twice = std::mem::replace(&mut engines[usize::from(*engine)], true);
-                unusable(twice, "engine", *engine, "in two groups")?;
+                beyond("engine", *engine, cap.max_engines.min(64))?;
             }
+            let most = u16::from(u8::MAX);
+            let buffers = group.read_buffers_reserved.max(group.read_buffers_allowed);
+            unusable(buffers > most, "more than 255 read buffers")?;
+            let classes = group.traffic_classes.iter().all(|class| *class < 8);
+            unusable(!classes, "a traffic class is not 0 to 7")?;
         }
         let mut queues = vec![false; cap.max_work_queues.into()];
         for wq in &self.work_queues {
             beyond("work queue", wq.id, cap.max_work_queues)?;
+            let unusable = |bad, why| unusable(bad, "work queue", wq.id, why);
             let twice = std::mem::replace(&mut queues[usize::from(wq.id)], true);
-            unusable(twice, "work queue", wq.id, "configured twice")?;
+            unusable(twice, "configured twice")?;
             let served = |g: &GroupConfig| g.id == wq.group && !g.engines.is_empty();
             let served = self.groups.iter().any(served);
-            unusable(!served, "work queue", wq.id, "in a group without engines")?;
-            unusable(wq.size == 0, "work queue", wq.id, "has no entries")?;
-            let priority = (1..=15).contains(&wq.priority);
-            unusable(!priority, "work queue", wq.id, "priority is not 1 to 15")?;
+            unusable(!served, "in a group without engines")?;
+            unusable(wq.priority > 15, "priority is not 1 to 15")?;
+            let pasid = wq.pasid.is_none_or(|pasid| pasid < 1 << 20);
+            unusable(!pasid, "PASID has more than 20 bits")?;
+            let powers =
+                wq.max_batch_size.is_power_of_two() && wq.max_transfer_size.is_power_of_two();
+            unusable(!powers, "largest batch or transfer is no power of two")?;
         }
-        let asked: u32 = self.work_queues.iter().map(|wq| u32::from(wq.size)).sum();
-        match asked > u32::from(cap.work_queue_size) {
-            true => Err(ConfigError::Entries {
-                asked,
-                limit: cap.work_queue_size,
+        Ok(())
+    }
+
+    /// What Enable Device says of a configuration, with what it is about.
+    pub(crate) fn explain(&self, error: CommandError) -> ConfigError {
+        let unusable = |what, id, why| ConfigError::Unusable { what, id, why };
+        let explained = match error {
+            CommandError::WQ_SIZES => Some(ConfigError::Entries {
+                asked: self.work_queues.iter().map(|wq| u32::from(wq.size)).sum(),
+                limit: self.capabilities.work_queue_size,
             }),
-            false => Ok(()),
-        }
+            CommandError::GROUP => {
+                let lonely = |g: &&GroupConfig| {
+                    let queues = self.work_queues.iter().any(|wq| wq.group == g.id);
+                    queues == g.engines.is_empty()
+                };
+                let group = self.groups.iter().find(lonely);
+                group.map(|g| unusable("group", g.id, "has engines but no work queues"))
+            }
+            CommandError::GROUP_WQS => {
+                let queue = self.work_queues.iter().find(|wq| wq.size == 0);
+                queue.map(|wq| unusable("work queue", wq.id, "has no entries"))
+            }
+            CommandError::GROUP_ENGINES => {
+                let engines = || self.groups.iter().flat_map(|group| &group.engines);
+                let twice = engines().find(|e| engines().filter(|other| other == e).count() > 1);
+                twice.map(|engine| unusable("engine", *engine, "in two groups"))
+            }
+            _ => None,
+        };
+        explained.unwrap_or(ConfigError::Device(error))
+    }
+}
+
+fn beyond(what: &'static str, id: u16, limit: u16) -> Result<(), ConfigError> {
+    match id >= limit {
+        true => Err(ConfigError::Beyond { what, id, limit }),
+        false => Ok(()),
+    }
+}
+
+fn unusable(bad: bool, what: &'static str, id: u16, why: &'static str) -> Result<(), ConfigError> {
+    match bad {
+        true => Err(ConfigError::Unusable { what, id, why }),
+        false => Ok(()),
     }
 }
 
@@ -249,6 +300,7 @@ mod tests {
             size,
             threshold: size,
             priority: 1,
+            pasid: Some(0),
             max_batch_size: 32,
             max_transfer_size: 4096,
             ..WorkQueueConfig::default()
@@ -284,7 +336,8 @@ mod tests {
     }
 
     fn error(work_queues: Vec<WorkQueueConfig>, groups: Vec<GroupConfig>) -> String {
-        let checked = config(work_queues, groups).check();
+        let checked = config(work_queues, groups);
+        let checked = crate::registers::check(&checked);
         checked.map_or_else(|error| error.to_string(), |()| String::new())
     }
 
@@ -293,8 +346,6 @@ mod tests {
         let queues = vec![queue(2, 1, 10), queue(0, 0, 6)];
         assert_eq!(error(queues, vec![group(1, &[3, 0]), group(0, &[2])]), "");
         assert_eq!(error(vec![], vec![]), "");
-        // A group without queues keeps its engines idle.
-        assert_eq!(error(vec![], vec![group(0, &[0])]), "");
     }
 
     #[test]
@@ -319,6 +370,10 @@ mod tests {
             error(vec![], vec![group(0, &[4])]),
             "engine 4: the device has 4"
         );
+        assert_eq!(
+            error(vec![], vec![group(0, &[0])]),
+            "group 0: has engines but no work queues"
+        );
     }
 
     #[test]
@@ -328,7 +383,8 @@ mod tests {
         assert_eq!(twice, "work queue 1: configured twice");
         let twice = error(vec![], vec![group(0, &[0]), group(0, &[1])]);
         assert_eq!(twice, "group 0: configured twice");
-        let shared = error(vec![], vec![group(0, &[0]), group(1, &[0])]);
+        let queues = vec![queue(0, 0, 1), queue(1, 1, 1)];
+        let shared = error(queues, vec![group(0, &[0]), group(1, &[0])]);
         assert_eq!(shared, "engine 0: in two groups");
         let idle = error(vec![queue(0, 1, 1)], vec![group(0, &[0]), group(1, &[])]);
         assert_eq!(idle, "work queue 0: in a group without engines");
@@ -337,15 +393,76 @@ mod tests {
             error(vec![queue(0, 0, 0)], one()),
             "work queue 0: has no entries"
         );
-        for priority in [0, 16] {
-            let low = WorkQueueConfig {
-                priority,
-                ..queue(0, 0, 1)
-            };
-            assert_eq!(
-                error(vec![low], one()),
-                "work queue 0: priority is not 1 to 15"
-            );
+        let changed = |change: fn(&mut WorkQueueConfig)| {
+            let mut queue = queue(0, 0, 1);
+            change(&mut queue);
+            error(vec![queue], one())
+        };
+        let why = "work queue 0: priority is not 1 to 15";
+        assert_eq!(changed(|wq| wq.priority = 16), why);
+        let why = "work queue 0: PASID has more than 20 bits";
+        assert_eq!(changed(|wq| wq.pasid = Some(1 << 20)), why);
+        let why = "work queue 0: largest batch or transfer is no power of two";
+        assert_eq!(changed(|wq| wq.max_batch_size = 3), why);
+        assert_eq!(changed(|wq| wq.max_transfer_size = 0), why);
+    }
+
+    // Enable errors of a queue (spec 5.2): the same rules as for a driver.
+    #[test]
+    fn what_the_commands_refuse_is_refused_with_their_codes() {
+        type Change = fn(&mut DeviceConfig);
+        let refused: [(Change, CommandError); 7] = [
+            (|c| c.work_queues[0].priority = 0, CommandError::WQ_PRIORITY),
+            (
+                |c| c.work_queues[0].block_on_fault = true,
+                CommandError::WQ_BLOCK_ON_FAULT,
+            ),
+            (
+                |c| c.work_queues[0].pasid = None,
+                CommandError::WQ_PASID_ENABLE,
+            ),
+            (
+                |c| {
+                    c.capabilities.op_cap[0] = 2;
+                    c.work_queues[0].max_batch_size = 1;
+                },
+                CommandError::WQ_MAX_BATCH,
+            ),
+            (
+                |c| {
+                    c.capabilities.op_cap[0] = 2;
+                    c.work_queues[0].max_batch_size = 64;
+                },
+                CommandError::WQ_MAX_BATCH,
+            ),
+            (
+                |c| c.work_queues[0].max_transfer_size = 8192,
+                CommandError::WQ_MAX_TRANSFER,
+            ),
+            (
+                |c| {
+                    c.pci.privileged_mode = false;
+                    c.work_queues[0].mode = WorkQueueMode::Dedicated;
+                    c.work_queues[0].privileged = true;
+                },
+                CommandError::WQ_PRIVILEGE,
+            ),
+        ];
+        for (change, error) in refused {
+            let mut config = config(vec![queue(0, 0, 1)], vec![group(0, &[0])]);
+            assert_eq!(crate::registers::check(&config), Ok(()));
+            change(&mut config);
+            let what = "work queue";
+            let refusal = ConfigError::Refused { what, id: 0, error };
+            assert_eq!(crate::registers::check(&config), Err(refusal));
+        }
+        // Read buffers: four for each engine, and no more than there are.
+        for (reserved, allowed) in [(0, 3), (9, 8), (97, 97), (0, 97)] {
+            let mut config = config(vec![queue(0, 0, 1)], vec![group(0, &[0])]);
+            config.groups[0].read_buffers_reserved = reserved;
+            config.groups[0].read_buffers_allowed = allowed;
+            let refusal = ConfigError::Device(CommandError::READ_BUFFERS);
+            assert_eq!(crate::registers::check(&config), Err(refusal));
         }
     }
 }

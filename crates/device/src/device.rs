@@ -1,20 +1,24 @@
 //! The device: queues, groups and engines, and the way of a descriptor through them.
 
+mod abort;
 mod domains;
 mod ending;
 mod members;
+mod setup;
 
-use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
+use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::arbiter::Arbiter;
 use crate::batch::Batches;
 use crate::check::{Checker, is_inter_domain};
-use crate::config::ConfigError;
 use crate::idpt::Idpt;
 use crate::job::{Job, Jobs, Route};
-use crate::queue::WorkQueue;
+use crate::queue::{State, WorkQueue};
+use crate::registers::{Claim, Interrupts, Source};
 use crate::{DeviceConfig, Effect, Portal, Submission, Work, WorkId, WorkKind, WorkQueueMode};
 use domains::Windows;
+
+pub(crate) use abort::Scope;
 
 /// Software errors that are kept for [`Device::take_errors`]. Hardware keeps one and a bit that says
 /// that there were more (spec 9.2.15); a writer that floods a full queue must not fill the memory.
@@ -23,7 +27,10 @@ const MOST_ERRORS: usize = 4096;
 /// Flags of a drain that an engine has to carry out, once it has waited.
 const READBACK: Flags = Flags::DRAIN_READBACK1_VALID.union(Flags::DRAIN_READBACK2_VALID);
 
-/// One virtual device, enabled.
+/// The virtual device without its registers: queues, groups, engines and what is in them.
+///
+/// [`Device::new`] makes one that is enabled; a [`Function`](crate::Function) enables, disables and
+/// resets it as software writes its registers.
 #[derive(Debug, Clone)]
 pub struct Device {
     config: DeviceConfig,
@@ -42,68 +49,16 @@ pub struct Device {
     /// Drains with nothing left to wait for that read back, with their groups' indices.
     read_back: Vec<(usize, WorkId)>,
     errors: Vec<Effect>,
+    /// Descriptors that a command waits for.
+    awaited: u32,
+    /// The interrupt tables. Without them every handle is good, and goes to the runner as it is.
+    interrupts: Option<Interrupts>,
     /// GENCAP bits 12 and 15, which decide what records say.
     fault_info: bool,
     batch_continuation: bool,
 }
 
 impl Device {
-    /// An enabled device.
-    ///
-    /// # Errors
-    /// What the Enable Device and Enable WQ commands refuse (spec 5.1, 5.2).
-    pub fn new(config: DeviceConfig) -> Result<Device, ConfigError> {
-        config.check()?;
-        let capabilities = &config.capabilities;
-        let queues: Vec<WorkQueue> = config
-            .work_queues
-            .iter()
-            .cloned()
-            .map(WorkQueue::new)
-            .collect();
-        let checkers = config
-            .work_queues
-            .iter()
-            .map(|wq| Checker::new(&config, wq))
-            .collect();
-        let mut by_id = vec![None; capabilities.max_work_queues.into()];
-        for (index, wq) in config.work_queues.iter().enumerate() {
-            by_id[usize::from(wq.id)] = Some(index);
-        }
-        let mut group_of_engine = vec![None; capabilities.max_engines.into()];
-        let mut arbiters = Vec::new();
-        for (index, group) in config.groups.iter().enumerate() {
-            for engine in &group.engines {
-                group_of_engine[usize::from(*engine)] = Some(index);
-            }
-            let members = config.work_queues.iter().enumerate();
-            arbiters.push(Arbiter::new(
-                members
-                    .filter(|(_, wq)| wq.group == group.id)
-                    .map(|(i, wq)| (i, wq.priority))
-                    .collect(),
-            ));
-        }
-        let gen_cap = GenCap::from(capabilities.gen_cap);
-        Ok(Device {
-            fault_info: gen_cap.fault_info(),
-            batch_continuation: gen_cap.batch_continuation(),
-            queues,
-            checkers,
-            by_id,
-            arbiters,
-            group_of_engine,
-            jobs: Jobs::default(),
-            batches: Batches::default(),
-            idpt: Idpt::new(capabilities.id_cap, config.idpt.clone()),
-            windows: Windows::default(),
-            drained: Vec::new(),
-            read_back: Vec::new(),
-            errors: Vec::new(),
-            config,
-        })
-    }
-
     /// How it is configured.
     pub fn config(&self) -> &DeviceConfig {
         &self.config
@@ -111,7 +66,9 @@ impl Device {
 
     /// Engines that serve the group of a work queue, in order; empty for a queue that is not there.
     pub fn engines_of(&self, wq: u16) -> &[u16] {
-        let group = self.queue_index(wq).map(|i| self.queues[i].config.group);
+        let queue = self.queue_index(wq).map(|i| &self.queues[i]);
+        let queue = queue.filter(|queue| queue.state != State::Disabled);
+        let group = queue.map(|queue| queue.config.group);
         self.config
             .groups
             .iter()
@@ -121,23 +78,38 @@ impl Device {
 
     /// Entries of a work queue in use; `None` for a queue that is not there.
     pub fn occupancy(&self, wq: u16) -> Option<u16> {
-        self.queue_index(wq).map(|i| self.queues[i].occupancy())
+        let queue = &self.queues[self.queue_index(wq)?];
+        (queue.state != State::Disabled).then(|| queue.occupancy())
     }
 
     /// A posted 64-byte write to a portal (MOVDIR64B). Nobody tells the writer what became of it.
     #[inline]
     pub fn write_posted(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
-        match self.queue_index(portal.wq) {
-            Some(i) if self.queues[i].config.mode == WorkQueueMode::Dedicated => {
-                if self.queues[i].has_room(portal.limited) {
-                    self.accept(i, descriptor);
+        self.post(portal, false, descriptor)
+    }
+
+    /// A deferrable 64-byte write to a portal (ENQCMD): accepted, or retry.
+    #[inline]
+    pub fn enqueue(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
+        self.defer(portal, false, descriptor)
+    }
+
+    /// A posted write; `message_storage` for one to an IMS portal.
+    #[inline]
+    pub(crate) fn post(&mut self, to: Portal, message_storage: bool, d: &Descriptor) -> Submission {
+        const OPEN: State = State::Enabled(WorkQueueMode::Dedicated);
+        match self.queue_index(to.wq) {
+            Some(i) if self.queues[i].state == OPEN => {
+                if self.queues[i].has_room(to.limited) {
+                    self.accept(i, message_storage, d);
                     Submission::Accepted
                 } else {
                     if self.errors.len() < MOST_ERRORS {
                         self.errors.push(Effect::SoftwareError {
                             status: Status::WQ_OVERFLOW,
-                            wq: portal.wq,
+                            wq: to.wq,
                             address: 0,
+                            origin: None,
                         });
                     }
                     Submission::Lost
@@ -147,15 +119,18 @@ impl Device {
         }
     }
 
-    /// A deferrable 64-byte write to a portal (ENQCMD): accepted, or retry.
+    /// A deferrable write; `message_storage` for one to an IMS portal.
     #[inline]
-    pub fn enqueue(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
-        match self.queue_index(portal.wq) {
-            Some(i)
-                if self.queues[i].config.mode == WorkQueueMode::Shared
-                    && self.queues[i].has_room(portal.limited) =>
-            {
-                self.accept(i, descriptor);
+    pub(crate) fn defer(
+        &mut self,
+        to: Portal,
+        message_storage: bool,
+        d: &Descriptor,
+    ) -> Submission {
+        const OPEN: State = State::Enabled(WorkQueueMode::Shared);
+        match self.queue_index(to.wq) {
+            Some(i) if self.queues[i].state == OPEN && self.queues[i].has_room(to.limited) => {
+                self.accept(i, message_storage, d);
                 Submission::Accepted
             }
             _ => Submission::Retry,
@@ -186,7 +161,19 @@ impl Device {
             let id = self.queues[index].pop()?;
             let job = self.jobs.get_mut(id)?;
             let submitter = job.route.submitter;
-            let checked = self.checkers[index].check(&job.descriptor, submitter, false);
+            let mut checked = self.checkers[index].check(&job.descriptor, submitter, false);
+            if let Some(interrupts) = &self.interrupts
+                && checked.is_ok()
+            {
+                let claim = Claim {
+                    pasid_enable: self.queues[index].config.pasid.is_some(),
+                    pasid: submitter.pasid,
+                };
+                let source = Source::of(job.route.message_storage);
+                if !interrupts.allow(&job.descriptor, source, claim) {
+                    checked = Err(Status::INTERRUPT_HANDLE.into());
+                }
+            }
             let lanes = &mut self.queues[index].lanes;
             if checked == Ok(Opcode::Drain) {
                 let reads_back = job.descriptor.flags().intersects(READBACK);
@@ -222,11 +209,12 @@ impl Device {
     }
 
     #[inline]
-    fn accept(&mut self, index: usize, descriptor: &Descriptor) {
+    fn accept(&mut self, index: usize, message_storage: bool, descriptor: &Descriptor) {
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
             route: Route {
                 queue: index as u16,
+                message_storage,
                 submitter: self.queues[index].submitter(descriptor),
                 ..Route::default()
             },

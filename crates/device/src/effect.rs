@@ -41,10 +41,25 @@ pub enum Effect {
         /// What to write.
         record: CompletionRecord,
     },
-    /// Send a completion interrupt.
+    /// Send the interrupt of an entry of the MSI-X table.
     Interrupt {
-        /// Handle of the descriptor.
+        /// Entry of the table; the handle of the descriptor is that.
         handle: u16,
+    },
+    /// Send an interrupt of the interrupt message storage (spec 9.2.28).
+    Message {
+        /// Where the message is written.
+        address: u64,
+        /// What is written, 4 bytes.
+        data: u32,
+    },
+    /// Write half of an event log entry: its first 32 bytes, or the completion record behind them
+    /// (spec 5.9.1). The address is one of EVLCFG's address space.
+    Log {
+        /// 32-byte aligned address.
+        address: u64,
+        /// What to write, little-endian.
+        words: [u64; 4],
     },
     /// An error that no completion record can carry (spec 5.8.1): SWERROR or event log.
     SoftwareError {
@@ -54,7 +69,28 @@ pub enum Effect {
         wq: u16,
         /// Completion address or fault address, if the status has one.
         address: u64,
+        /// The descriptor that is in error, if there is one.
+        origin: Option<Origin>,
     },
+}
+
+/// Of a descriptor in error, what SWERROR and the event log say of it (spec 9.2.15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Operation code.
+    pub operation: u8,
+    /// 20 bits.
+    pub pasid: u32,
+    /// Whether it ran with privilege.
+    pub privileged: bool,
+    /// Number in its batch, for a member.
+    pub member: Option<u16>,
+    /// Ties what the event log says of members of a batch, and of the batch, together.
+    pub batch_id: u8,
+    /// Its interrupt is one of the interrupt message storage.
+    pub message_storage: bool,
+    /// Error information: flags at fault, interrupt handle, operand.
+    pub information: u32,
 }
 
 /// Operand identifiers of the fault info field (spec Table 8-13).
@@ -82,13 +118,28 @@ pub(crate) struct Notice {
     pub(crate) flags: Flags,
     pub(crate) completion_addr: u64,
     pub(crate) interrupt_handle: u16,
+    /// What an error says of it.
+    pub(crate) origin: Origin,
     /// The record cannot be written, whatever its address (spec 5.4, traffic class).
     pub(crate) unwritable: bool,
 }
 
-/// Appends what the end of one descriptor causes: record and interrupt, or a software error.
+/// Error information of an error that a record would have told (spec 9.2.15).
+fn information(notice: &Notice, record: &CompletionRecord) -> u32 {
+    match record.status().code() {
+        0x11 => record.invalid_flags().bits(),
+        0x19 => notice.interrupt_handle.into(),
+        // Operand in bits 63:61 of its qword.
+        0x03 | 0x04 | 0x06 | 0x1f => u32::from(record.fault_info >> 1 & 7) << 29,
+        0x29..=0x2c => record.idpt_handle().into(),
+        _ => 0,
+    }
+}
+
+/// Appends what the end of one descriptor causes: a record, or a software error. True if an
+/// interrupt is due after it.
 #[inline]
-pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &CompletionRecord) {
+pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &CompletionRecord) -> bool {
     let status = record.status();
     // Asked for, or an error that must be told (spec 8.1.3, request completion record).
     let ordinary = matches!(
@@ -100,14 +151,15 @@ pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &Completi
             status.code(),
             0x1a | 0x1b | 0x1d // Completion address fault, alignment; privilege (spec 5.8.1).
         );
-    if notice.flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable {
-        if notice.flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary {
-            effects.push(Effect::Record {
-                address: notice.completion_addr,
-                record: *record,
-            });
-        }
-    } else if !ordinary {
+    let recorded = notice.flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable;
+    if recorded && (notice.flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary) {
+        effects.push(Effect::Record {
+            address: notice.completion_addr,
+            record: *record,
+        });
+    }
+    // One about an interrupt is told twice (spec Table 5-1).
+    if !ordinary && (!recorded || status == Status::INTERRUPT_HANDLE) {
         effects.push(Effect::SoftwareError {
             status,
             wq: notice.wq,
@@ -117,15 +169,15 @@ pub(crate) fn emit(effects: &mut Vec<Effect>, notice: &Notice, record: &Completi
                 0x03 | 0x04 | 0x06 | 0x1f => record.fault_address,
                 _ => 0,
             },
+            origin: Some(Origin {
+                information: information(notice, record),
+                ..notice.origin
+            }),
         });
     }
     // Sent also after a failed check, unless that was about the interrupt itself (spec 5.4).
     let told = !unusable && status != Status::INTERRUPT_HANDLE;
-    if notice.flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) && told {
-        effects.push(Effect::Interrupt {
-            handle: notice.interrupt_handle,
-        });
-    }
+    notice.flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) && told
 }
 
 #[cfg(test)]
@@ -134,6 +186,16 @@ mod tests {
 
     const CRAV: Flags = Flags::COMPLETION_ADDRESS_VALID;
     const RCR: Flags = Flags::REQUEST_COMPLETION_RECORD;
+
+    const ORIGIN: Origin = Origin {
+        operation: 3,
+        pasid: 0xabcde,
+        privileged: true,
+        member: Some(5),
+        batch_id: 2,
+        message_storage: true,
+        information: 0,
+    };
 
     /// Record, software error, interrupt: what a descriptor with an interrupt has of each.
     fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
@@ -144,32 +206,36 @@ mod tests {
             flags: flags | Flags::REQUEST_COMPLETION_INTERRUPT,
             completion_addr: 0x40,
             interrupt_handle: 7,
+            origin: ORIGIN,
             unwritable: false,
         };
         let mut effects = Vec::new();
-        emit(&mut effects, &notice, &record);
-        let (mut written, mut error, mut interrupt) = (false, None, false);
+        let interrupt = emit(&mut effects, &notice, &record);
+        let (mut written, mut error) = (false, None);
         for effect in effects {
             match effect {
                 Effect::Record {
                     address,
                     record: of,
                 } => {
-                    assert_eq!((address, of, interrupt), (0x40, record, false));
+                    assert_eq!((address, of, error), (0x40, record, None));
                     written = true;
                 }
                 Effect::SoftwareError {
                     status: of,
                     wq,
                     address,
+                    origin,
                 } => {
-                    assert_eq!((of, wq, interrupt), (status, 3, false));
+                    let information = information(&notice, &record);
+                    let expected = Origin {
+                        information,
+                        ..ORIGIN
+                    };
+                    assert_eq!((of, wq, origin), (status, 3, Some(expected)));
                     error = Some(address);
                 }
-                Effect::Interrupt { handle } => {
-                    assert_eq!(handle, 7);
-                    interrupt = true;
-                }
+                other => panic!("{other:?}"),
             }
         }
         (written, error, interrupt)
@@ -225,7 +291,7 @@ mod tests {
         // An interrupt that is itself at fault is not sent.
         assert_eq!(
             told(CRAV | RCR, Status::INTERRUPT_HANDLE),
-            (true, None, false)
+            (true, Some(0), false)
         );
     }
 }

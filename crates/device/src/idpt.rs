@@ -89,6 +89,11 @@ impl Idpt {
         Idpt { cap, config }
     }
 
+    /// Changes how submitter bitmaps are read.
+    pub(crate) fn set_bitmaps(&mut self, bitmaps: IdBr) {
+        self.config.bitmaps = bitmaps;
+    }
+
     pub(crate) fn get(&self, handle: u16) -> Option<&IdptEntry> {
         self.config.entries.get(usize::from(handle))
     }

@@ -28,6 +28,15 @@ pub(crate) struct Submitter {
     pub(crate) privileged: bool,
 }
 
+/// What a command has to do with a descriptor on its way (spec 3.15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Fate {
+    /// A command waits for its end.
+    pub(crate) awaited: bool,
+    /// An abort has given it up: nobody is told of its end.
+    pub(crate) abandoned: bool,
+}
+
 /// Where a descriptor came from and what it belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Route {
@@ -35,6 +44,14 @@ pub(crate) struct Route {
     pub(crate) queue: u16,
     /// Where drains of its queue count it.
     pub(crate) place: Place,
+    /// Number in its batch.
+    pub(crate) member: u16,
+    /// Slot of the batch that it is a member of.
+    pub(crate) in_batch: u32,
+    /// Its interrupt is one of the interrupt message storage.
+    pub(crate) message_storage: bool,
+    /// What a command has to do with it.
+    pub(crate) fate: Fate,
     /// In whose name it runs.
     pub(crate) submitter: Submitter,
     /// Batch that it is a member of.
@@ -89,6 +106,22 @@ impl Jobs {
     pub(crate) fn get_mut(&mut self, id: WorkId) -> Option<&mut Job> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation).then_some(&mut slot.job)
+    }
+
+    /// Handles of all that are on their way, in no order that means anything.
+    pub(crate) fn ids(&self) -> Vec<WorkId> {
+        let mut live = vec![true; self.slots.len()];
+        for slot in &self.free {
+            live[*slot as usize] = false;
+        }
+        let slots = (0..).zip(&self.slots).zip(live);
+        let id = |((slot, place), live): ((u32, &Slot), bool)| {
+            live.then_some(WorkId {
+                slot,
+                generation: place.generation,
+            })
+        };
+        slots.filter_map(id).collect()
     }
 
     /// Ends a job. It can be read until the next one is inserted.

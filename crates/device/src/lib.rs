@@ -22,6 +22,7 @@ mod job;
 mod memory;
 mod portal;
 mod queue;
+mod registers;
 mod rule;
 mod work;
 
@@ -30,11 +31,12 @@ pub use config::{
     Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };
 pub use device::Device;
-pub use effect::{Effect, Outcome};
+pub use effect::{Effect, Origin, Outcome};
 pub use execute::domain::execute_between;
 pub use execute::{Payload, execute};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;
 pub use memory::{Access, Memory, SliceMemory};
 pub use portal::{Portal, Submission};
+pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use work::{Member, Work, WorkKind};

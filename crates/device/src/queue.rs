@@ -1,6 +1,6 @@
 //! A work queue: entries, occupancy, and in whose name its descriptors come.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use dray_spec::Descriptor;
 
@@ -8,9 +8,20 @@ use crate::drain::Lanes;
 use crate::job::Submitter;
 use crate::{WorkId, WorkQueueConfig, WorkQueueMode};
 
+/// Whether a work queue takes descriptors, and gives any to engines (spec 9.2.24, WQ State).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Disabled,
+    /// Takes them as its mode has it.
+    Enabled(WorkQueueMode),
+    /// Takes none; engines get what is in it.
+    Draining,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct WorkQueue {
     pub(crate) config: WorkQueueConfig,
+    pub(crate) state: State,
     entries: VecDeque<WorkId>,
     /// What has left the queue and not ended.
     pub(crate) lanes: Lanes,
@@ -21,6 +32,7 @@ impl WorkQueue {
         WorkQueue {
             entries: VecDeque::with_capacity(config.size.into()),
             lanes: Lanes::new(),
+            state: State::Enabled(config.mode),
             config,
         }
     }
@@ -44,6 +56,21 @@ impl WorkQueue {
     #[inline]
     pub(crate) fn push(&mut self, id: WorkId) {
         self.entries.push_back(id);
+    }
+
+    /// What waits for an engine, in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = WorkId> {
+        self.entries.iter().copied()
+    }
+
+    /// Some entries are no more.
+    pub(crate) fn forget(&mut self, gone: &[WorkId]) {
+        if gone.len() == self.entries.len() {
+            self.entries.clear();
+        } else if !gone.is_empty() {
+            let gone: HashSet<WorkId> = gone.iter().copied().collect();
+            self.entries.retain(|id| !gone.contains(id));
+        }
     }
 
     #[inline]

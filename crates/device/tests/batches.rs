@@ -123,12 +123,16 @@ fn members_are_checked_one_by_one() {
     desk.ended(&members[1], Status::BAD_OPCODE);
     // A member without an address for its record ends in a software error.
     let effects = desk.effects(&members[2], &Outcome::status(Status::TRANSFER_SIZE));
-    let error = Effect::SoftwareError {
+    let Effect::SoftwareError {
         status: Status::TRANSFER_SIZE,
         wq: 0,
         address: 0,
+        origin: Some(origin),
+    } = effects[0]
+    else {
+        panic!("{:?}", effects[0]);
     };
-    assert_eq!(effects[0], error);
+    assert_eq!((origin.operation, origin.member), (4, Some(2)));
     assert_eq!(records(&effects), [(1, Status::BATCH_FAIL)]);
 }
 

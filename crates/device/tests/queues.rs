@@ -27,6 +27,7 @@ fn a_write_to_a_full_dedicated_queue_is_lost_and_told() {
         status: Status::WQ_OVERFLOW,
         wq: 0,
         address: 0,
+        origin: None,
     };
     assert_eq!(desk.device.take_errors(), [overflow]);
     assert_eq!(desk.device.take_errors(), []);

@@ -154,6 +154,8 @@ fn capabilities() -> Vec<Rule> {
     let incapable: fn(&mut DeviceConfig) = |c| {
         able(c);
         without_gen_cap(c, 0);
+        // A queue cannot be enabled otherwise.
+        c.work_queues[0].block_on_fault = false;
     };
     needs("the device can block", blocking, flag, incapable, able);
     let flag = Flags::CACHE_CONTROL;

@@ -3,8 +3,9 @@
 use dray_spec::{CompletionRecord, Status};
 
 use super::{Device, READBACK};
-use crate::effect::{Notice, emit};
-use crate::job::Route;
+use crate::effect::{Notice, Origin, emit};
+use crate::job::{Fate, Route};
+use crate::registers::Source;
 use crate::{Effect, Outcome, WorkId};
 
 impl Device {
@@ -44,11 +45,17 @@ impl Device {
     #[inline]
     fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
+        let mut given_up = Vec::new();
         let queue = &mut self.queues[usize::from(route.queue)];
         queue.lanes.end(route.place, &mut drained);
         for id in drained.drain(..) {
             let job = self.jobs.get(id);
-            if job.is_some_and(|job| job.descriptor.flags().intersects(READBACK)) {
+            let works = job.is_some_and(|job| job.descriptor.flags().intersects(READBACK));
+            if works && self.is_abandoned(id) {
+                given_up.push(id);
+                continue;
+            }
+            if works {
                 let group = self.queues[usize::from(route.queue)].config.group;
                 let group = self.config.groups.iter().position(|g| g.id == group);
                 self.read_back.extend(group.map(|group| (group, id)));
@@ -58,6 +65,9 @@ impl Device {
             self.tell(id, &record, effects);
         }
         self.drained = drained;
+        for id in given_up {
+            self.done(id, &Outcome::default(), effects);
+        }
     }
 
     /// Ends a job and appends what its submitter is told.
@@ -70,6 +80,13 @@ impl Device {
     ) -> Option<Route> {
         let job = self.jobs.remove(id)?;
         let route = job.route;
+        if route.fate != Fate::default() {
+            self.awaited -= u32::from(route.fate.awaited);
+            // No record, no interrupt (spec 3.15).
+            if route.fate.abandoned {
+                return Some(route);
+            }
+        }
         let queue = usize::from(route.queue);
         let flags = job.descriptor.flags();
         let unwritable = record.status() == Status::TRAFFIC_CLASS
@@ -79,16 +96,33 @@ impl Device {
             flags,
             completion_addr: job.descriptor.completion_addr,
             interrupt_handle: job.descriptor.interrupt_handle,
+            origin: Origin {
+                operation: job.descriptor.opcode_byte(),
+                pasid: route.submitter.pasid,
+                privileged: route.submitter.privileged,
+                member: route.parent.map(|_| route.member),
+                batch_id: route.batch.unwrap_or(route.in_batch) as u8,
+                message_storage: route.message_storage,
+                information: 0,
+            },
             unwritable,
         };
-        if record.fault_info == 0 || self.fault_info {
-            emit(effects, &notice, record);
+        let interrupts = if record.fault_info == 0 || self.fault_info {
+            emit(effects, &notice, record)
         } else {
             let record = CompletionRecord {
                 fault_info: 0,
                 ..*record
             };
-            emit(effects, &notice, &record);
+            emit(effects, &notice, &record)
+        };
+        if interrupts {
+            let handle = notice.interrupt_handle;
+            let source = Source::of(route.message_storage);
+            effects.extend(match &mut self.interrupts {
+                None => Some(Effect::Interrupt { handle }),
+                Some(tables) => tables.complete(source, handle),
+            });
         }
         Some(route)
     }

@@ -1,11 +1,12 @@
 //! Batches on the device: their lists arrive, their members start.
 
-use dray_spec::{Descriptor, Flags};
+use dray_spec::{Descriptor, Flags, Status};
 
 use super::Device;
 use crate::batch::NextMember;
 use crate::check::is_inter_domain;
-use crate::job::{Job, Route};
+use crate::job::{Fate, Job, Route};
+use crate::registers::{Claim, Source};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
 
 impl Device {
@@ -36,6 +37,8 @@ impl Device {
     pub fn next_member(&mut self, id: WorkId) -> Member {
         let Some(&Route {
             queue,
+            message_storage,
+            fate,
             submitter,
             batch: Some(batch),
             ..
@@ -48,7 +51,21 @@ impl Device {
             NextMember::Fenced => return Member::Fenced,
             NextMember::None => return Member::None,
         };
-        let kind = match self.checkers[usize::from(queue)].check(&descriptor, submitter, true) {
+        let member = self.batches.get_mut(batch).started() - 1;
+        let index = usize::from(queue);
+        let mut checked = self.checkers[index].check(&descriptor, submitter, true);
+        if let Some(interrupts) = &self.interrupts
+            && checked.is_ok()
+        {
+            let claim = Claim {
+                pasid_enable: self.queues[index].config.pasid.is_some(),
+                pasid: submitter.pasid,
+            };
+            if !interrupts.allow(&descriptor, Source::of(message_storage), claim) {
+                checked = Err(Status::INTERRUPT_HANDLE.into());
+            }
+        }
+        let kind = match checked {
             Ok(opcode) if is_inter_domain(opcode) => WorkKind::ExecuteBetween(opcode),
             Ok(opcode) => WorkKind::Execute(opcode),
             Err(rejection) => WorkKind::Reject(rejection),
@@ -57,6 +74,13 @@ impl Device {
             descriptor,
             route: Route {
                 queue,
+                member: member as u16,
+                in_batch: batch,
+                message_storage,
+                fate: Fate {
+                    awaited: false,
+                    ..fate
+                },
                 submitter,
                 parent: Some(id),
                 ..Route::default()
@@ -72,15 +96,18 @@ impl Device {
         fault: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
-        let Some((flags, slot)) = self
-            .jobs
-            .get(id)
-            .and_then(|job| Some((job.descriptor.flags(), job.route.batch?)))
-        else {
+        let Some((flags, fate, slot)) = self.jobs.get(id).and_then(|job| {
+            let route = job.route;
+            Some((job.descriptor.flags(), route.fate, route.batch?))
+        }) else {
             return;
         };
         let batch = self.batches.get_mut(slot);
         if batch.is_fetched() {
+            // An abort has ended the wait for the list, and with its reader the batch is gone.
+            if fate.abandoned && batch.ended() {
+                self.end_batch(id, slot, effects);
+            }
             return;
         }
         batch.begin(list, fault, flags.contains(Flags::BATCH_ERROR));

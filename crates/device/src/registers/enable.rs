@@ -85,7 +85,9 @@ fn read_buffers_fit(file: &File) -> bool {
         false => !file.groups.iter().any(|group| limited(&group)),
     };
     let bandwidth = |flags: GroupFlags| {
-        let most = flags.read_bandwidth_limit().max(flags.write_bandwidth_limit());
+        let most = flags
+            .read_bandwidth_limit()
+            .max(flags.write_bandwidth_limit());
         most <= if cap.bandwidth_limits() { 3 } else { 0 }
     };
     let reserved: u32 = active()
@@ -171,12 +173,16 @@ pub(crate) fn check_queue(
         CommandError::WQ_ATS_DISABLE,
     )?;
     let device = OpCap(hardware.capabilities.op_cap);
-    let operations = !hardware.wq_cap.operation_config() || device.contains(&OpCap(queue.operations));
+    let operations =
+        !hardware.wq_cap.operation_config() || device.contains(&OpCap(queue.operations));
     refuse(!operations, CommandError::WQ_OPERATIONS)?;
     let without_prs = hardware.wq_cap.prs_disable()
         && file.gen_cfg.event_log_enable()
         && !policy.block_on_fault();
-    refuse(policy.prs_disable() && !without_prs, CommandError::WQ_PRS_DISABLE)
+    refuse(
+        policy.prs_disable() && !without_prs,
+        CommandError::WQ_PRS_DISABLE,
+    )
 }
 
 fn check_limits(file: &File, queue: &QueueRegisters) -> Checked {

@@ -4,7 +4,7 @@ mod write;
 
 use dray_spec::registers::{
     self as at, CommandStatus, DeviceState, EvlCfg, EvlStatus, GenCfg, GenCtrl, GenSts, IntCause,
-    ResetType, SoftwareErrorRegister,
+    ResetType, SoftwareErrorRegister, WorkQueueState,
 };
 use zerocopy::transmute_ref;
 
@@ -72,13 +72,26 @@ impl File {
         self.software_error = old.software_error;
         self.event_status = old.event_status;
         if fixed {
-            self.gen_cfg = old.gen_cfg.with_event_log_enable(false);
-            self.groups = old.groups;
-            self.queues = old.queues;
-            for queue in &mut self.queues {
-                queue.state = Default::default();
-                queue.interrupt_generated = false;
-            }
+            self.keep_fixed(old);
+        }
+    }
+
+    /// Takes over the configuration of a device that is not configurable.
+    pub(crate) fn keep_fixed(&mut self, old: File) {
+        self.gen_cfg = old.gen_cfg.with_event_log_enable(false);
+        self.groups = old.groups;
+        self.queues = old.queues;
+        for queue in &mut self.queues {
+            queue.state = WorkQueueState::Disabled;
+            queue.interrupt_generated = false;
+        }
+    }
+
+    /// Reset WQ clears the configuration of a queue but for its size.
+    pub(crate) fn reset_queue(&mut self, wq: usize) {
+        let hardware = &self.hardware;
+        if hardware.gen_cap.configurable() {
+            self.queues[wq].reset(hardware);
         }
     }
 
@@ -86,9 +99,7 @@ impl File {
     pub(crate) fn read(&self, address: u64, occupancy: impl Fn(usize) -> u16) -> u64 {
         match self.layout.find(address) {
             Spot::Group(index, at) => self.groups[index].read(at),
-            Spot::Queue(index, at) => {
-                self.queues[index].read(at, occupancy(index), &self.hardware)
-            }
+            Spot::Queue(index, at) => self.queues[index].read(at, occupancy(index), &self.hardware),
             _ => self.read_fixed(address),
         }
     }
@@ -127,7 +138,10 @@ impl File {
             at::EVLCFG => event_log as u64,
             0xe8 => (event_log >> 64) as u64,
             at::EVLSTATUS => self.event_status.into_bits(),
-            at::IDCAP => if_so(hardware.gen_cap.inter_domain(), hardware.capabilities.id_cap),
+            at::IDCAP => if_so(
+                hardware.gen_cap.inter_domain(),
+                hardware.capabilities.id_cap,
+            ),
             at::IDBR => self.bitmap.into(),
             at::DSACAP0..=at::DSACAP2 => {
                 let word = hardware.dsa_cap[(address - at::DSACAP0) as usize / 8];

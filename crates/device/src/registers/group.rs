@@ -28,10 +28,6 @@ impl GroupRegisters {
         self.work_queues[wq / 64 % 4] >> (wq % 64) & 1 == 1
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.work_queues == [0; 4] && self.engines == 0
-    }
-
     pub(crate) fn read(&self, at: u64) -> u64 {
         match at {
             GroupRegister::WORK_QUEUES..GroupRegister::ENGINES => self.work_queues[at as usize / 8],

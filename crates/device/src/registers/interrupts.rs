@@ -3,6 +3,7 @@
 mod entry;
 
 use dray_spec::registers::MsixPermission;
+use dray_spec::{Descriptor, Flags};
 
 use crate::Effect;
 use entry::{Message, Vector};
@@ -71,11 +72,23 @@ impl Interrupts {
         self.handles_left = fresh.handles_left;
     }
 
-    /// Whether a descriptor may ask for this interrupt (spec 5.4, Table 5-2).
-    pub(crate) fn may_use(&self, source: Source, handle: u16, claim: Claim) -> bool {
+    /// Whether a descriptor asks for no interrupt, or for one that it may have.
+    #[inline]
+    pub(crate) fn allow(&self, descriptor: &Descriptor, source: Source, claim: Claim) -> bool {
+        let asks = descriptor
+            .flags()
+            .contains(Flags::REQUEST_COMPLETION_INTERRUPT);
+        !asks || self.may_use(source, descriptor.interrupt_handle, claim)
+    }
+
+    /// Spec 5.4, Table 5-2.
+    fn may_use(&self, source: Source, handle: u16, claim: Claim) -> bool {
         let index = usize::from(handle);
         let entry = match source {
-            Source::Msix => self.vectors.get(index).map(|v| (v.permission, v.has_handle)),
+            Source::Msix => self
+                .vectors
+                .get(index)
+                .map(|v| (v.permission, v.has_handle)),
             Source::Storage => {
                 let message = self.messages.get(index);
                 message.map(|m| (m.control.permission(), m.has_handle))
@@ -203,7 +216,9 @@ impl Interrupts {
 
     pub(crate) fn write_vector(&mut self, index: usize, at: u64, bits: Bits) -> Option<Effect> {
         let due = self.vectors[index].write(at, bits);
-        due.then_some(Effect::Interrupt { handle: index as u16 })
+        due.then_some(Effect::Interrupt {
+            handle: index as u16,
+        })
     }
 
     pub(crate) fn read_pending(&self, qword: usize) -> u64 {

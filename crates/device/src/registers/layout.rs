@@ -72,7 +72,12 @@ impl Layout {
         let vectors = u64::from(hardware.interrupt_vectors.clamp(1, 2048));
         let permissions = table(0x400, 0x100, MSIX_PERMISSION_STRIDE, vectors);
         let count = hardware.groups() as u64;
-        let groups = table(permissions.end().max(0x600), 0x100, GroupRegister::STRIDE, count);
+        let groups = table(
+            permissions.end().max(0x600),
+            0x100,
+            GroupRegister::STRIDE,
+            count,
+        );
         let stride = hardware.wq_cap.config_stride_bytes().into();
         let count = hardware.queues() as u64;
         let queues = table(groups.end().max(0x800), 0x100, stride, count);
@@ -83,14 +88,15 @@ impl Layout {
         };
         let vectors = table(after, 0x1000, MSIX_ENTRY_BYTES, vectors);
         let pending = table(vectors.end(), 0x1000, 8, vectors.entries.div_ceil(64));
+        let after = pending.end().max(BAR0_BYTES);
+        let count = hardware.gen_cap.ims_entries().into();
+        let messages = table(after, 0x1000, IMS_ENTRY_BYTES, count);
         let id_cap = match hardware.gen_cap.inter_domain() {
             true => IdCap::from(hardware.capabilities.id_cap),
             false => IdCap::new(),
         };
-        let after = pending.end().max(BAR0_BYTES);
-        let domains = table(after, 0x1000, id_cap.entry_stride_bytes(), id_cap.entries().into());
-        let count = hardware.gen_cap.ims_entries().into();
-        let messages = table(domains.end(), 0x1000, IMS_ENTRY_BYTES, count);
+        let (stride, count) = (id_cap.entry_stride_bytes(), id_cap.entries().into());
+        let domains = table(messages.end(), 0x1000, stride, count);
         Layout {
             permissions,
             groups,
@@ -115,7 +121,9 @@ impl Layout {
     /// Size of BAR0 in bytes, a power of two.
     pub fn bar0_bytes(&self) -> u64 {
         let end = self.messages.end().max(self.domains.end());
-        end.max(self.pending.end()).max(BAR0_BYTES).next_power_of_two()
+        end.max(self.pending.end())
+            .max(BAR0_BYTES)
+            .next_power_of_two()
     }
 
     /// Offset of the MSI-X table in BAR0, for the PCI capability.
@@ -132,7 +140,11 @@ impl Layout {
         let groups = self.groups.find(at).map(|(i, at)| Spot::Group(i, at));
         groups
             .or_else(|| self.queues.find(at).map(|(i, at)| Spot::Queue(i, at)))
-            .or_else(|| self.permissions.find(at).map(|(i, at)| Spot::Permission(i, at)))
+            .or_else(|| {
+                self.permissions
+                    .find(at)
+                    .map(|(i, at)| Spot::Permission(i, at))
+            })
             .or_else(|| self.vectors.find(at).map(|(i, at)| Spot::Vector(i, at)))
             .or_else(|| self.pending.find(at).map(|(i, _)| Spot::Pending(i)))
             .or_else(|| self.messages.find(at).map(|(i, at)| Spot::Message(i, at)))
@@ -164,9 +176,15 @@ mod tests {
         let layout = layout(|_| ());
         let bases = [layout.permissions, layout.groups, layout.queues].map(|table| table.base);
         assert_eq!(bases, [0x400, 0x600, 0x800]);
-        assert_eq!((layout.msix_table(), layout.msix_pending()), (0x2000, 0x3000));
+        assert_eq!(
+            (layout.msix_table(), layout.msix_pending()),
+            (0x2000, 0x3000)
+        );
         // 2048 messages do not fit below the dummy portal.
-        assert_eq!((layout.messages.base, layout.bar0_bytes()), (0x1_0000, 0x2_0000));
+        assert_eq!(
+            (layout.messages.base, layout.bar0_bytes()),
+            (0x1_0000, 0x2_0000)
+        );
         assert_eq!(layout.offsets().into_bits(), 0x0100_0004_0008_0006);
     }
 
@@ -192,7 +210,10 @@ mod tests {
             assert!(pair[0].end() <= pair[1].base, "{pair:x?}");
         }
         for table in tables {
-            assert!(table.end() <= CMDPARAM || table.base >= BAR0_BYTES, "{table:x?}");
+            assert!(
+                table.end() <= CMDPARAM || table.base >= BAR0_BYTES,
+                "{table:x?}"
+            );
             assert!(table.end() <= layout.bar0_bytes());
             assert!(table.base / TableOffsets::UNIT <= u16::MAX.into());
         }

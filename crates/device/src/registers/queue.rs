@@ -54,9 +54,7 @@ impl QueueRegisters {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         match at {
             WorkQueueRegister::SIZE => pair(self.size.into(), self.threshold.into()),
-            WorkQueueRegister::POLICY => {
-                pair(self.policy.into_bits(), self.limits.into_bits())
-            }
+            WorkQueueRegister::POLICY => pair(self.policy.into_bits(), self.limits.into_bits()),
             WorkQueueRegister::INTERRUPT => {
                 pair(self.interrupt.into_bits(), self.occupancy.into_bits())
             }
@@ -126,7 +124,14 @@ impl QueueRegisters {
             WorkQueueRegister::OPERATIONS.. if hw.wq_cap.operation_config() => {
                 let word = (at - WorkQueueRegister::OPERATIONS) / 8;
                 if let Some(word) = self.operations.get_mut(word as usize) {
-                    bits.store(word, if disabled && configurable { u64::MAX } else { 0 });
+                    bits.store(
+                        word,
+                        if disabled && configurable {
+                            u64::MAX
+                        } else {
+                            0
+                        },
+                    );
                 }
             }
             _ => {}

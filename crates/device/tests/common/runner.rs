@@ -122,6 +122,9 @@ impl Runner {
                     }
                 }
                 Effect::Interrupt { handle } => self.interrupts.push(handle),
+                Effect::Message { .. } | Effect::Log { .. } => {
+                    panic!("a device without registers has none of these")
+                }
                 Effect::SoftwareError {
                     status, address, ..
                 } => self.errors.push((status, address)),

@@ -1,0 +1,103 @@
+//! Commands that wait for descriptors, or give them up (spec 3.15).
+
+use super::Device;
+use crate::job::Route;
+use crate::{Effect, WorkId};
+
+/// Descriptors that a command is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All.
+    All,
+    /// Those of 16 work queues from `first` on, a bit each.
+    Queues { first: u16, mask: u16 },
+    /// Those of a PASID.
+    Pasid(u32),
+}
+
+impl Device {
+    /// Waits for what is there now: [`Device::awaited`] counts it down. What comes later is not
+    /// waited for, and only one command waits at a time.
+    pub(crate) fn await_work(&mut self, scope: Scope) {
+        self.awaited = 0;
+        for id in self.jobs.ids() {
+            let Some(route) = self.jobs.get(id).map(|job| job.route) else {
+                continue;
+            };
+            // A batch ends after its members.
+            let awaited = route.parent.is_none() && self.concerns(scope, &route);
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.route.fate.awaited = awaited;
+            }
+            self.awaited += u32::from(awaited);
+        }
+    }
+
+    /// Descriptors that the last command to wait still waits for.
+    pub(crate) fn awaited(&self) -> u32 {
+        self.awaited
+    }
+
+    /// Gives descriptors up: what is in a queue is gone, of what has left it nobody is told. Its end
+    /// is still to come, and can be [awaited](Device::await_work): engines may be at it.
+    pub(crate) fn abandon_work(&mut self, scope: Scope, effects: &mut Vec<Effect>) {
+        for index in 0..self.queues.len() {
+            let entries = self.queues[index].entries();
+            let gone: Vec<WorkId> = entries
+                .filter(|id| {
+                    let job = self.jobs.get(*id);
+                    job.is_some_and(|job| self.concerns(scope, &job.route))
+                })
+                .collect();
+            self.queues[index].forget(&gone);
+            for id in gone {
+                if let Some(job) = self.jobs.remove(id) {
+                    self.awaited -= u32::from(job.route.fate.awaited);
+                }
+            }
+        }
+        let mut batches = Vec::new();
+        for id in self.jobs.ids() {
+            let Some(route) = self.jobs.get(id).map(|job| job.route) else {
+                continue;
+            };
+            if !self.concerns(scope, &route) {
+                continue;
+            }
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.route.fate.abandoned = true;
+            }
+            if let Some(slot) = route.batch {
+                batches.push((id, slot));
+            }
+        }
+        for (id, slot) in batches {
+            let batch = self.batches.get_mut(slot);
+            // A list that is being read is still to come.
+            let reading = !batch.is_fetched();
+            batch.abandon();
+            if !reading && batch.ended() {
+                self.end_batch(id, slot, effects);
+            }
+        }
+    }
+
+    /// Whether an engine's work on this need not go on: nobody will be told. Its end must be said
+    /// all the same.
+    pub fn is_abandoned(&self, id: WorkId) -> bool {
+        let job = self.jobs.get(id);
+        job.is_none_or(|job| job.route.fate.abandoned)
+    }
+
+    fn concerns(&self, scope: Scope, route: &Route) -> bool {
+        let queue = &self.queues[usize::from(route.queue)].config;
+        match scope {
+            Scope::All => true,
+            Scope::Queues { first, mask } => {
+                let bit = queue.id.checked_sub(first).filter(|bit| *bit < 16);
+                bit.is_some_and(|bit| mask >> bit & 1 == 1)
+            }
+            Scope::Pasid(pasid) => queue.pasid.is_some() && route.submitter.pasid == pasid,
+        }
+    }
+}

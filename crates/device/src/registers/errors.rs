@@ -1,0 +1,170 @@
+//! Errors that no completion record carries: SWERROR and the event log (spec 5.8, 5.9).
+
+use std::collections::VecDeque;
+
+use dray_spec::Status;
+use dray_spec::registers::{ErrorHead, EventLogEntry, SoftwareErrorRegister};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::{File, Interrupts, Source};
+use crate::Effect;
+use crate::effect::Origin;
+
+/// An error to report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) status: Status,
+    pub(crate) wq: Option<u16>,
+    pub(crate) address: u64,
+    pub(crate) origin: Option<Origin>,
+}
+
+impl Report {
+    /// One that has to do with no queue.
+    pub(crate) fn of(status: Status) -> Report {
+        Report {
+            status,
+            wq: None,
+            address: 0,
+            origin: None,
+        }
+    }
+
+    fn head(&self) -> ErrorHead {
+        let head = ErrorHead::new()
+            .with_error(self.status.code())
+            .with_wq_valid(self.wq.is_some())
+            .with_wq(self.wq.unwrap_or(0) as u8)
+            .with_write(self.status.is_write_fault());
+        let Some(origin) = self.origin else {
+            return head;
+        };
+        head.with_descriptor_valid(true)
+            .with_batch_member(origin.member.is_some())
+            .with_privileged(origin.privileged)
+            .with_information_valid(origin.information != 0)
+            .with_operation(origin.operation)
+            .with_batch_id(origin.batch_id)
+            .with_pasid(origin.pasid)
+    }
+
+    fn detail(&self) -> u64 {
+        let Some(origin) = self.origin else { return 0 };
+        u64::from(origin.member.unwrap_or(0)) | u64::from(origin.information) << 32
+    }
+
+    /// Codes that are never in the event log (spec Table 5-7).
+    fn is_for_the_register(&self) -> bool {
+        matches!(self.status.0, 0x51 | 0x53 | 0x54)
+    }
+}
+
+/// What waits for the head of a full event log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Backlog(VecDeque<EventLogEntry>);
+
+impl Backlog {
+    /// Whether the device is blocked by a full log (spec 5.9).
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.0.is_empty()
+    }
+}
+
+impl File {
+    /// Reports an error in the event log, if it is on, or in SWERROR.
+    pub(crate) fn report(
+        &mut self,
+        report: &Report,
+        backlog: &mut Backlog,
+        interrupts: &mut Interrupts,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !self.gen_cfg.event_log_enable() || report.is_for_the_register() {
+            self.record(report, interrupts, effects);
+            return;
+        }
+        let mut detail = report.detail();
+        if report.status == Status::INTERRUPT_HANDLE {
+            detail |= EventLogEntry::INTERRUPT_REQUIRED;
+            if report.origin.is_some_and(|origin| origin.message_storage) {
+                detail |= EventLogEntry::MESSAGE_STORAGE;
+            }
+        }
+        let entry = EventLogEntry {
+            head: report.head().into_bits(),
+            detail,
+            address: report.address,
+            ..EventLogEntry::default()
+        };
+        self.log(entry, backlog, interrupts, effects);
+    }
+
+    /// Appends to the event log, or has the device wait for room in it.
+    pub(crate) fn log(
+        &mut self,
+        entry: EventLogEntry,
+        backlog: &mut Backlog,
+        interrupts: &mut Interrupts,
+        effects: &mut Vec<Effect>,
+    ) {
+        backlog.0.push_back(entry);
+        self.write_backlog(backlog, interrupts, effects);
+        // Where the log may overflow, nothing waits (GENCAP bit 32).
+        if backlog.is_blocked() && self.hardware.gen_cap.event_log_overflow() {
+            backlog.0.clear();
+            self.record(&Report::of(Status::EVENT_LOG_APPEND), interrupts, effects);
+        }
+    }
+
+    /// Writes what has waited, as far as there is room now.
+    pub(crate) fn write_backlog(
+        &mut self,
+        backlog: &mut Backlog,
+        interrupts: &mut Interrupts,
+        effects: &mut Vec<Effect>,
+    ) {
+        let entries = u32::from(self.event_log.entries()).max(1);
+        let bytes = self.hardware.gen_cap.event_log_entry_bytes();
+        loop {
+            let tail = self.event_status.tail();
+            let next = ((u32::from(tail) + 1) % entries) as u16;
+            if next == self.event_status.head() {
+                return;
+            }
+            let Some(entry) = backlog.0.pop_front() else {
+                return;
+            };
+            let at = self.event_log.base() + u64::from(tail) * u64::from(bytes);
+            let halves = <[[u64; 4]; 2]>::read_from_bytes(entry.as_bytes());
+            for (half, words) in (0..).zip(halves.unwrap_or_default()) {
+                let address = at + 32 * half;
+                effects.push(Effect::Log { address, words });
+            }
+            self.event_status.set_tail(next);
+            if self.gen_ctrl.event_log_interrupt() && !self.event_status.interrupt_pending() {
+                self.event_status.set_interrupt_pending(true);
+                self.cause.set_event_log(true);
+                effects.extend(interrupts.raise(Source::Msix, 0));
+            }
+        }
+    }
+
+    /// Records an error in SWERROR, which holds the first one (spec 9.2.15).
+    fn record(&mut self, report: &Report, interrupts: &mut Interrupts, effects: &mut Vec<Effect>) {
+        let held = ErrorHead::from_bits(self.software_error.head);
+        if held.valid() {
+            self.software_error.head = held.with_overflow(true).into_bits();
+            return;
+        }
+        self.software_error = SoftwareErrorRegister {
+            head: report.head().with_batch_id(0).with_valid(true).into_bits(),
+            detail: report.detail(),
+            address: report.address,
+            unused: 0,
+        };
+        if self.gen_ctrl.software_error_interrupt() {
+            self.cause.set_software_error(true);
+            effects.extend(interrupts.raise(Source::Msix, 0));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Writes to portals (spec 5.3, 9.3).
+
+use dray_spec::Descriptor;
+use dray_spec::registers::{DeviceState, PortalAddress};
+use zerocopy::FromBytes;
+
+use super::{Bar, Function};
+use crate::{Effect, Portal, Submission};
+
+impl Function {
+    /// A posted write of 64 bytes to BAR2 (MOVDIR64B). The writer is not told what becomes of it.
+    pub fn post(&mut self, offset: u64, bytes: &[u8; 64], effects: &mut Vec<Effect>) -> Submission {
+        let Some((portal, message_storage)) = self.portal(offset) else {
+            return Submission::Ignored;
+        };
+        let Ok(descriptor) = Descriptor::read_from_bytes(bytes) else {
+            return Submission::Ignored;
+        };
+        let answer = self.device.post(portal, message_storage, &descriptor);
+        if answer == Submission::Lost {
+            self.report_errors(effects);
+        }
+        answer
+    }
+
+    /// A deferrable write of 64 bytes (ENQCMD): accepted, or retry. There are portals in BAR2 alone.
+    pub fn enqueue(&mut self, bar: Bar, offset: u64, bytes: &[u8; 64]) -> Submission {
+        let portal = match bar {
+            Bar::Portals => self.portal(offset),
+            Bar::Registers => None,
+        };
+        match (portal, Descriptor::read_from_bytes(bytes)) {
+            (Some((portal, message_storage)), Ok(descriptor)) => {
+                self.device.defer(portal, message_storage, &descriptor)
+            }
+            _ => Submission::Retry,
+        }
+    }
+
+    /// The portal at an offset, and whether its interrupts are those of the message storage. Without
+    /// a message storage there is no such portal (spec 3.3).
+    fn portal(&self, offset: u64) -> Option<(Portal, bool)> {
+        let address = PortalAddress::at(offset)?;
+        let there = !address.message_storage || self.hardware().gen_cap.ims_blocks() > 0;
+        let portal = Portal {
+            wq: address.wq,
+            limited: address.limited,
+        };
+        (there && self.file.state == DeviceState::Enabled)
+            .then_some((portal, address.message_storage))
+    }
+}

@@ -1,0 +1,147 @@
+//! What engines take, and how it ends: the [`Device`](crate::Device)'s ways, and what registers have
+//! to do with them.
+
+use dray_spec::Descriptor;
+use dray_spec::registers::WorkQueueState;
+
+use super::Function;
+use crate::registers::{Report, Source};
+use crate::{Effect, Member, Outcome, Work, WorkId};
+
+impl Function {
+    /// Next descriptor for `engine`; see [`Device::take`](crate::Device::take). None comes while a
+    /// full event log blocks the device (spec 5.9).
+    #[inline]
+    pub fn take(&mut self, engine: u16, effects: &mut Vec<Effect>) -> Option<Work> {
+        if self.backlog.is_blocked() {
+            return None;
+        }
+        let work = self.device.take(engine);
+        for wq in 0..self.file.queues.len() {
+            self.check_occupancy(wq, effects);
+        }
+        work
+    }
+
+    /// The descriptor of work that has not ended.
+    #[inline]
+    pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {
+        self.device.descriptor(id)
+    }
+
+    /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
+    pub fn is_abandoned(&self, id: WorkId) -> bool {
+        self.device.is_abandoned(id)
+    }
+
+    /// See [`Device::next_member`](crate::Device::next_member).
+    #[inline]
+    pub fn next_member(&mut self, id: WorkId) -> Member {
+        self.device.next_member(id)
+    }
+
+    /// See [`Device::list_fetched`](crate::Device::list_fetched).
+    pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
+        let before = effects.len();
+        self.device.list_fetched(id, list, effects);
+        self.after(before, effects);
+    }
+
+    /// See [`Device::list_faulted`](crate::Device::list_faulted).
+    pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
+        let before = effects.len();
+        self.device.list_faulted(id, address, effects);
+        self.after(before, effects);
+    }
+
+    /// See [`Device::list_fetched_until`](crate::Device::list_fetched_until).
+    pub fn list_fetched_until(
+        &mut self,
+        id: WorkId,
+        list: &[Descriptor],
+        address: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        let before = effects.len();
+        self.device.list_fetched_until(id, list, address, effects);
+        self.after(before, effects);
+    }
+
+    /// See [`Device::done`](crate::Device::done). A command that has waited may end with it.
+    #[inline]
+    pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+        let before = effects.len();
+        self.device.done(id, outcome, effects);
+        self.after(before, effects);
+    }
+
+    /// Errors among the effects from `before` on go to their registers, and a command that has waited
+    /// ends.
+    #[inline]
+    pub(super) fn after(&mut self, before: usize, effects: &mut Vec<Effect>) {
+        let is_error = |effect: &Effect| matches!(effect, Effect::SoftwareError { .. });
+        if effects[before..].iter().any(is_error) {
+            self.take_out_errors(before, effects);
+        }
+        if self.pending.is_some() {
+            self.settle(effects);
+        }
+    }
+
+    #[cold]
+    fn take_out_errors(&mut self, before: usize, effects: &mut Vec<Effect>) {
+        for effect in effects.split_off(before) {
+            self.sort(effect, effects);
+        }
+    }
+
+    fn sort(&mut self, effect: Effect, effects: &mut Vec<Effect>) {
+        let Effect::SoftwareError {
+            status,
+            wq,
+            address,
+            origin,
+        } = effect
+        else {
+            effects.push(effect);
+            return;
+        };
+        let report = Report {
+            status,
+            wq: Some(wq),
+            address,
+            origin,
+        };
+        self.report(&report, effects);
+    }
+
+    /// Errors of submission.
+    pub(super) fn report_errors(&mut self, effects: &mut Vec<Effect>) {
+        for error in self.device.take_errors() {
+            self.sort(error, effects);
+        }
+    }
+
+    /// The occupancy interrupt of a queue, if it is due (spec 9.2.24).
+    pub(super) fn check_occupancy(&mut self, wq: usize, effects: &mut Vec<Effect>) {
+        let queue = &mut self.file.queues[wq];
+        let armed = queue.occupancy.interrupt_enable() && !queue.interrupt_generated;
+        if !armed || queue.state != WorkQueueState::Enabled {
+            return;
+        }
+        let occupancy = self.device.occupancy(wq as u16).unwrap_or(0);
+        if occupancy > queue.occupancy.limit() {
+            return;
+        }
+        queue.interrupt_generated = true;
+        let source = Source::of(queue.interrupt.message_storage());
+        let handle = queue.interrupt.handle();
+        // Causes are told of entry 0 alone (spec 9.2.11).
+        if source == Source::Msix && handle == 0 {
+            self.file.cause.set_occupancy(true);
+        }
+        if let Some(interrupts) = self.device.interrupts() {
+            effects.extend(interrupts.raise(source, handle));
+        }
+    }
+}
