@@ -31,8 +31,8 @@ fn permissive() -> DeviceConfig {
     let mut config = one_group(2, vec![queue(0, WorkQueueMode::Dedicated, 8)]);
     config.capabilities.gen_cap = u64::MAX;
     config.capabilities.op_cap = [u64::MAX; 4];
-    config.capabilities.max_transfer_size = u64::MAX;
-    config.capabilities.max_batch_size = u32::MAX;
+    config.capabilities.max_transfer_size = 1 << 31;
+    config.capabilities.max_batch_size = 1 << 15;
     let whole = IdptEntry {
         control: IdptControl::new().with_usable(true).with_allow_update(true),
         access: IdptAccess::new().with_read(true).with_write(true),
@@ -40,8 +40,8 @@ fn permissive() -> DeviceConfig {
     };
     config.idpt.entries = vec![whole; 4];
     let queue = &mut config.work_queues[0];
-    queue.max_transfer_size = u64::MAX;
-    queue.max_batch_size = u32::MAX;
+    queue.max_transfer_size = 1 << 31;
+    queue.max_batch_size = 1 << 15;
     queue.block_on_fault = true;
     config
 }

@@ -45,13 +45,18 @@ fn config() -> impl Strategy<Value = DeviceConfig> {
             };
             (0..4).filter(|engine| home(*engine) == group).collect()
         };
+        let work_queues: Vec<WorkQueueConfig> = work_queues.collect();
+        // A group without queues cannot be enabled with engines (spec 5.1).
+        let used = |group: &u16| work_queues.iter().any(|queue| queue.group == *group);
+        let used: Vec<u16> = (0..groups).filter(used).collect();
         DeviceConfig {
             capabilities: Capabilities {
                 gen_cap: capabilities().gen_cap | 1 << 9,
                 ..capabilities()
             },
-            work_queues: work_queues.collect(),
-            groups: (0..groups)
+            work_queues,
+            groups: used
+                .into_iter()
                 .map(|id| GroupConfig {
                     id,
                     engines: engines(id),

@@ -306,11 +306,14 @@ impl<M: SharedMemory> Dispatcher<M> {
                     status,
                     wq,
                     address,
+                    ..
                 } => (self.listener)(Event::SoftwareError {
                     status,
                     wq: Some(wq),
                     address,
                 }),
+                // Of a device with registers alone.
+                Effect::Message { .. } | Effect::Log { .. } => {}
             }
         }
     }

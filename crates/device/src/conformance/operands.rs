@@ -22,10 +22,13 @@ pub(super) fn rules() -> Vec<Rule> {
     .collect()
 }
 
-/// Queue and device have limits of their own; the smaller one counts.
+/// Queue and device have limits of their own; a queue's is not above the device's.
 const LIMITS: [fn(&mut DeviceConfig); 2] = [
     |config| config.work_queues[0].max_transfer_size = 8192,
-    |config| config.capabilities.max_transfer_size = 8192,
+    |config| {
+        config.capabilities.max_transfer_size = 8192;
+        config.work_queues[0].max_transfer_size = 8192;
+    },
 ];
 
 fn sizes() -> Vec<Rule> {
@@ -260,7 +263,10 @@ fn counts() -> Vec<Rule> {
     let mut limits = Rule::new("8.3.2", "a batch has no more members than the limit");
     let limit: [fn(&mut DeviceConfig); 2] = [
         |config| config.work_queues[0].max_batch_size = 16,
-        |config| config.capabilities.max_batch_size = 16,
+        |config| {
+            config.capabilities.max_batch_size = 16;
+            config.work_queues[0].max_batch_size = 16;
+        },
     ];
     for limit in limit {
         limits = limits
