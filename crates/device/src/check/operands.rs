@@ -51,16 +51,10 @@ impl Limits {
         refuse_if(size == 0 || size > self.max_transfer, Status::TRANSFER_SIZE)?;
         let (src, dst) = ((d.address1, size), (d.address2, size));
         match opcode {
-            Opcode::Memmove => refuse_overlap_if(!self.overlapping_copy, src, dst),
+            Opcode::Memmove if self.overlapping_copy => Ok(()),
+            Opcode::Memmove => refuse_overlap(src, dst),
             Opcode::CreateDelta | Opcode::ApplyDelta => self.check_delta(opcode, d),
-            Opcode::Dualcast => {
-                let second = (d.destination2(), size);
-                let differ = (dst.0 ^ second.0) & 0xfff != 0;
-                refuse_if(differ, Status::DUALCAST_ALIGNMENT)?;
-                refuse_overlap(src, dst)?;
-                refuse_overlap(src, second)?;
-                refuse_overlap(dst, second)
-            }
+            Opcode::Dualcast => check_dualcast(d),
             Opcode::CrcGenerate => check_seed(d),
             Opcode::CopyCrc => {
                 check_seed(d)?;
@@ -83,6 +77,7 @@ impl Limits {
         refuse_if(!aligned, Status::DESCRIPTOR_LIST_ALIGNMENT)
     }
 
+    #[inline(never)]
     fn check_delta(&self, opcode: Opcode, d: &Descriptor) -> Result<(), Rejection> {
         let size = u64::from(d.size);
         refuse_if(size > DELTA_MAX_BYTES as u64, Status::TRANSFER_SIZE)?;
@@ -108,6 +103,7 @@ impl Limits {
     }
 
     /// Window fields alone; the entry is looked at when the descriptor runs (spec 5.4, 8.3.27).
+    #[inline(never)]
     fn check_window(&self, d: &Descriptor) -> Result<(), Rejection> {
         let flags = d.window_flags();
         let (base, size) = (d.address1, d.window_size());
@@ -127,6 +123,7 @@ pub(crate) fn fits(base: u64, size: u64) -> bool {
 }
 
 /// No limit of the queue counts: nothing is transferred (spec 8.3.11).
+#[inline(never)]
 fn check_region(d: &Descriptor) -> Result<(), Rejection> {
     let size = u64::from(d.region_size());
     let region = size != 0 && fits(d.address1, size);
@@ -137,7 +134,23 @@ fn check_region(d: &Descriptor) -> Result<(), Rejection> {
     refuse_if(strides && !valid, Status::ADDRESS_ALIGNMENT)
 }
 
+#[inline(never)]
+fn check_dualcast(d: &Descriptor) -> Result<(), Rejection> {
+    let size = u64::from(d.size);
+    let (src, dst, second) = (
+        (d.address1, size),
+        (d.address2, size),
+        (d.destination2(), size),
+    );
+    let differ = (dst.0 ^ second.0) & 0xfff != 0;
+    refuse_if(differ, Status::DUALCAST_ALIGNMENT)?;
+    refuse_overlap(src, dst)?;
+    refuse_overlap(src, second)?;
+    refuse_overlap(dst, second)
+}
+
 /// A seed in memory is aligned to its size (spec 5.4).
+#[inline(never)]
 fn check_seed(d: &Descriptor) -> Result<(), Rejection> {
     let flags = d.flags();
     let size = match flags.contains(Flags::CRC_64) {
@@ -151,6 +164,7 @@ fn check_seed(d: &Descriptor) -> Result<(), Rejection> {
 
 /// The specification says that the size should be a multiple of the block, and names no status;
 /// what else is wrong with a size has status 0x13.
+#[inline(never)]
 fn check_dif(opcode: Opcode, d: &Descriptor) -> Result<(), Rejection> {
     // Flag bytes that the operation does not have are reserved as a whole (spec 8.3.17.1, .3).
     let reserved = d.dif_flags() & 0xf0 != 0 || d.destination_dif_flags() & 0x07 != 0;

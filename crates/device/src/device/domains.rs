@@ -68,6 +68,7 @@ impl Device {
     }
 
     /// What an engine does with an inter-domain descriptor; `None` for an update that waits.
+    #[inline(never)]
     pub(super) fn begin_between(&mut self, id: WorkId, opcode: Opcode) -> Option<WorkKind> {
         if opcode != Opcode::UpdateWindow {
             return Some(WorkKind::ExecuteBetween(opcode));
