@@ -21,8 +21,8 @@ pub struct Check {
 /// What a check can look at.
 pub(crate) struct Context<'a> {
     pub(crate) survey: &'a Survey,
-    /// Checks before this one that found an error.
-    pub(crate) broken: &'a [&'static str],
+    /// Checks before this one that found an error or a warning.
+    pub(crate) reported: &'a [&'static str],
 }
 
 /// What a check says.

@@ -27,6 +27,8 @@ mod sources;
 mod sva;
 
 use crate::check::Check;
+use crate::finding::Evidence;
+use crate::survey::Survey;
 
 /// Every check, each after those that it needs.
 pub static CHECKS: &[Check] = &[
@@ -55,6 +57,13 @@ pub static CHECKS: &[Check] = &[
     perfmon::CHECK,
     power::CHECK,
 ];
+
+/// What shows that the warning of a check came true.
+pub(crate) fn confirmed(survey: &Survey) -> Vec<(&'static str, Evidence)> {
+    let mut confirmed = messages::confirmed(survey);
+    confirmed.extend(cmd_status::confirmed(survey));
+    confirmed
+}
 
 #[cfg(test)]
 mod tests {

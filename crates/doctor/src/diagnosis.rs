@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::check::{Check, Context, Verdict, has_error};
-use crate::checks::CHECKS;
-use crate::finding::{Finding, Severity, printable};
+use crate::checks::{CHECKS, confirmed};
+use crate::finding::{Evidence, Finding, Severity, printable};
 use crate::machine::Machine;
 use crate::survey::Survey;
 
@@ -52,6 +52,8 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
     let mut checks = Vec::with_capacity(CHECKS.len());
     let mut broken: Vec<&'static str> = Vec::new();
     // A check that was not judged, and the broken one that is to be mended first.
+    let confirmed = confirmed(&survey);
+    let mut reported: Vec<&'static str> = Vec::new();
     let mut blocked: Vec<(&'static str, &'static str)> = Vec::new();
     for check in CHECKS {
         let root = |need: &&'static str| {
@@ -64,11 +66,25 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
                 blocked.push((check.id, root));
                 Outcome::NotJudged(format!("{root} comes first"))
             }
-            None => judge(check, &survey, &broken),
+            None => judge(check, &survey, &reported),
         };
-        if matches!(&outcome, Outcome::Broken(findings) if has_error(findings)) {
-            broken.push(check.id);
-        }
+        let outcome = match outcome {
+            Outcome::Broken(mut findings) => {
+                // Before a warning is raised: what it warns of does not hinder what follows.
+                if has_error(&findings) {
+                    broken.push(check.id);
+                }
+                if findings
+                    .iter()
+                    .any(|finding| finding.severity != Severity::Note)
+                {
+                    reported.push(check.id);
+                }
+                raise(&mut findings, &confirmed);
+                Outcome::Broken(findings)
+            }
+            outcome => outcome,
+        };
         checks.push(Judged {
             check: check.id,
             title: check.title,
@@ -82,8 +98,23 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
     }
 }
 
-fn judge(check: &Check, survey: &Survey, broken: &[&'static str]) -> Outcome {
-    match (check.judge)(&Context { survey, broken }) {
+/// Makes an error of a warning that came true: a program failed in that very way.
+fn raise(findings: &mut [Finding], confirmed: &[(&'static str, Evidence)]) {
+    let warning = |finding: &&mut Finding| finding.severity == Severity::Warning;
+    let Some(finding) = findings.iter_mut().find(warning) else {
+        return;
+    };
+    let said = confirmed
+        .iter()
+        .filter(|(check, _)| *check == finding.check);
+    for (_, evidence) in said {
+        finding.severity = Severity::Error;
+        finding.evidence.push(evidence.clone());
+    }
+}
+
+fn judge(check: &Check, survey: &Survey, reported: &[&'static str]) -> Outcome {
+    match (check.judge)(&Context { survey, reported }) {
         Verdict::Holds(seen) => Outcome::Holds(printable(&seen)),
         Verdict::DoesNotApply(why) => Outcome::DoesNotApply(printable(&why)),
         Verdict::Unknown(why) => Outcome::NotJudged(printable(&why)),

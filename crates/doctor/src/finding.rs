@@ -226,3 +226,11 @@ pub(crate) fn printable(text: &str) -> String {
     });
     plain.take(MAX_CHARS).collect()
 }
+
+/// A number of things.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    }
+}

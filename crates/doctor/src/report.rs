@@ -9,25 +9,21 @@ pub use markdown::markdown;
 pub use table::table;
 
 use crate::diagnosis::{Diagnosis, Outcome};
-use crate::finding::Severity;
+use crate::finding::{Severity, count};
 
 /// How many findings there are, in words.
 fn summary(diagnosis: &Diagnosis) -> String {
-    let count = |severity| {
+    let number = |severity| {
         let of = diagnosis.findings().filter(|f| f.severity == severity);
         of.count()
     };
-    let counted = |count: usize, name: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {name}")),
-        _ => Some(format!("{count} {name}s")),
-    };
     let severities = [Severity::Error, Severity::Warning, Severity::Note];
-    let parts = severities.map(|severity| counted(count(severity), severity.name()));
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let counts = severities.map(|severity| (number(severity), severity.name()));
+    let some = counts.into_iter().filter(|&(number, _)| number > 0);
+    let parts: Vec<_> = some.map(|(number, name)| count(number, name)).collect();
     match (parts.is_empty(), diagnosis.worst()) {
         (true, _) => "Nothing is wrong.".to_owned(),
-        (false, Some(Severity::Error)) if parts.len() > 1 || count(Severity::Error) > 1 => {
+        (false, Some(Severity::Error)) if parts.len() > 1 || number(Severity::Error) > 1 => {
             format!("{}. Mend the first, then look again.", parts.join(", "))
         }
         (false, _) => format!("{}.", parts.join(", ")),

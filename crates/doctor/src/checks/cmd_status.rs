@@ -4,6 +4,7 @@ use super::sources::{DML_40, IDXD_CONFIG_29, IDXD_CONFIG_78, KERNEL_IDXD, SPECIF
 use crate::check::{Check, Context, Verdict};
 use crate::cmd_status::{decode, is_software};
 use crate::finding::{Evidence, Finding, Mend};
+use crate::survey::Survey;
 use crate::survey::device::Device;
 
 pub(super) const CHECK: Check = Check {
@@ -68,4 +69,20 @@ fn finding(device: &Device, status: u64) -> Option<Finding> {
         _ => mend,
     };
     Some(finding.seen([evidence]).mend(mend))
+}
+
+/// A refused shared queue shows that the lack of ENQCMD matters here.
+pub(super) fn confirmed(survey: &Survey) -> Vec<(&'static str, Evidence)> {
+    const NO_SHARED_QUEUES: i64 = 0x800c_0000;
+    let devices = survey.devices.all().iter();
+    let refused = devices.filter(|device| device.cmd_status == Ok(NO_SHARED_QUEUES));
+    refused
+        .flat_map(|device| {
+            let path = device.path("cmd_status");
+            ["cpu", "kernel"].map(|check| {
+                let text = "0x800c0000: a shared queue was refused";
+                (check, Evidence::new(path.clone(), text))
+            })
+        })
+        .collect()
 }

@@ -4,7 +4,7 @@ use super::sources::{
     CSIT_4068, DML_40, IDXD_CONFIG_11, IDXD_CONFIG_15, IDXD_CONFIG_40, KERNEL_IDXD,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Mend, count};
 use crate::survey::device::{Device, Queue};
 
 pub(super) const CHECK: Check = Check {
@@ -45,7 +45,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         return Verdict::DoesNotApply("no work queue is configured".to_owned());
     }
     Verdict::of(findings, || {
-        format!("{configured} work queues are configured")
+        format!("{} configured", count(configured, "work queue"))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::sources::{PLUGINS_919, PLUGINS_1019, PLUGINS_1779};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Mend, count};
 use crate::machine::Unreadable;
 
 pub(super) const CHECK: Check = Check {
@@ -50,6 +50,6 @@ fn judge(context: &Context<'_>) -> Verdict {
             Some(false) => "/sys is read-only, configure on the host",
             None => "/sys is not a mount of its own",
         };
-        format!("{} nodes are passed on; {writable}", shown.len())
+        format!("{} passed on; {writable}", count(shown.len(), "node"))
     })
 }

@@ -58,7 +58,7 @@ fn halted(survey: &Survey) -> Option<Finding> {
     let what = format!("{} is halted", names.join(", "));
     let mend = match line.contains("need FLR") {
         true => Mend::advice(
-            "Reset the function; kernels before 7.0 need idxd loaded again after it. The faults in dmesg before the halt say why it halted.",
+            "Reset the function; older kernels need idxd loaded again after it. The faults in dmesg before the halt say why it halted.",
         )
         .then(commands)
         .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]),

@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IOMMU, PERF_MICROS_2, PLUGINS_1836};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Mend, count};
 use crate::survey::iommu::CLASS;
 
 pub(super) const CHECK: Check = Check {
@@ -42,8 +42,11 @@ fn judge(context: &Context<'_>) -> Verdict {
     registers.dedup();
     let registers = registers.iter().map(|register| format!("{register:#x}"));
     Verdict::Holds(format!(
-        "{} remapping units, ecap {}",
-        units.len(),
-        registers.collect::<Vec<_>>().join(", ")
+        "{}, ecap {}",
+        count(units.len(), "remapping unit"),
+        match registers.len() {
+            0 => "cannot be read".to_owned(),
+            _ => registers.collect::<Vec<_>>().join(", "),
+        }
     ))
 }

@@ -2,12 +2,13 @@
 
 mod known;
 
-use self::known::KNOWN;
+use self::known::{KNOWN, Known};
 use super::sources::{
     DML_17, IDXD_CONFIG_11, IDXD_CONFIG_29, IDXD_CONFIG_40, LRL, PLUGINS_1779, SPDK_2329,
 };
 use crate::check::{Check, Context, Verdict};
 use crate::finding::{Evidence, Finding, Mend};
+use crate::survey::Survey;
 
 pub(super) const CHECK: Check = Check {
     id: "messages",
@@ -28,6 +29,26 @@ check above has found the cause, it is not reported again.",
     judge,
 };
 
+fn look_up(line: &str) -> Option<&'static Known> {
+    let lower = line.to_ascii_lowercase();
+    let mut known = KNOWN.iter();
+    known.find(|known| known.words.iter().all(|word| lower.contains(word)))
+}
+
+/// Which checks a message points to, with the message.
+pub(super) fn confirmed(survey: &Survey) -> Vec<(&'static str, Evidence)> {
+    let messages = survey.messages.as_deref().unwrap_or_default();
+    let known = messages
+        .lines()
+        .filter_map(|line| Some((line, look_up(line)?)));
+    known
+        .flat_map(|(line, known)| {
+            let causes = known.causes.iter();
+            causes.map(move |check| (*check, Evidence::new("said", line.trim())))
+        })
+        .collect()
+}
+
 fn judge(context: &Context<'_>) -> Verdict {
     let Ok(messages) = &context.survey.messages else {
         return Verdict::DoesNotApply("none was given (--message)".to_owned());
@@ -36,18 +57,14 @@ fn judge(context: &Context<'_>) -> Verdict {
     let (mut explained, mut unknown) = (0, 0);
     let mut told: Vec<&str> = Vec::new();
     for line in messages.lines().filter(|line| !line.trim().is_empty()) {
-        let lower = line.to_ascii_lowercase();
-        let known = KNOWN
-            .iter()
-            .find(|known| known.words.iter().all(|word| lower.contains(word)));
-        let Some(known) = known else {
+        let Some(known) = look_up(line) else {
             unknown += 1;
             continue;
         };
         if known
             .causes
             .iter()
-            .any(|check| context.broken.contains(check))
+            .any(|check| context.reported.contains(check))
         {
             explained += 1;
             continue;

@@ -99,7 +99,7 @@ fn causes(survey: &Survey) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
     for function in survey.pci.functions() {
-        causes.extend(function_lacks(function));
+        causes.extend(function_lacks(survey, function));
         let unit = function
             .iommu
             .as_ref()
@@ -117,14 +117,17 @@ fn causes(survey: &Survey) -> Vec<Cause> {
             .iommu
             .units
             .iter()
-            .filter(|unit| !unit.lacks().is_empty());
+            .filter(|unit| !unit.lacks(survey.kernel.version()).is_empty());
         if let Some(unit) = lacking.next()
             && lacking.count() + 1 == survey.iommu.units.len()
         {
             causes.extend(unit_lacks(survey, unit, "every function"));
         }
     }
-    causes.extend(logged(&survey.kernel));
+    let walks = causes
+        .iter()
+        .any(|cause| cause.what.starts_with("the CPU uses"));
+    causes.extend(logged(&survey.kernel, walks));
     let proven = causes
         .iter()
         .any(|cause| cause.likelihood == Likelihood::Proven);
@@ -145,7 +148,7 @@ fn firmware() -> Mend {
 }
 
 fn unit_lacks(survey: &Survey, unit: &Unit, serves: &str) -> Option<Cause> {
-    let lacks = unit.lacks();
+    let lacks = unit.lacks(survey.kernel.version());
     let register = unit.extended().filter(|_| !lacks.is_empty())?;
     let what = format!(
         "{}, which serves {serves}, lacks {}",
@@ -203,12 +206,14 @@ fn unit_walks(survey: &Survey, unit: &Unit) -> Vec<Cause> {
     causes
 }
 
-fn function_lacks(function: &Function) -> Option<Cause> {
-    let lacks = function.lacks().filter(|lacks| !lacks.is_empty())?;
+fn function_lacks(survey: &Survey, function: &Function) -> Option<Cause> {
+    let lacks = function
+        .lacks(survey.kernel.version())
+        .filter(|lacks| !lacks.is_empty())?;
     let address = &function.address;
     Some(Cause {
         likelihood: Likelihood::Proven,
-        what: format!("{address} shows no {} capability", lacks.join(", ")),
+        what: format!("{address} shows no {} capability", lacks.join(" and no ")),
         evidence: vec![Evidence::new(
             format!("{}/config", function.path()),
             "extended capabilities without it",
@@ -221,9 +226,11 @@ where the host allows it); on hardware use a newer firmware.",
     })
 }
 
-fn logged(kernel: &Kernel) -> Vec<Cause> {
+/// Causes that the kernel names; `walks` says whether the registers showed the first already.
+fn logged(kernel: &Kernel, walks: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    if let Some(line) = kernel.message("SVM disabled, incompatible") {
+    let incompatible = kernel.message("SVM disabled, incompatible");
+    if let Some(line) = incompatible.filter(|_| !walks) {
         causes.push(Cause {
             likelihood: Likelihood::Proven,
             what: "the kernel found CPU and remapping unit to walk different page tables"

@@ -1,5 +1,6 @@
 //! DMA remapping: the ACPI table, the units, what they can.
 
+use super::kernel::Version;
 use super::look::Look;
 use crate::machine::Reading;
 
@@ -21,15 +22,40 @@ pub(crate) struct Unit {
     extended: Reading<u64>,
 }
 
-/// What a unit needs for shared virtual addressing: register, bit, name, what it is.
-///
+/// A bit of ecap that shared virtual addressing needs.
+struct Need {
+    bit: u32,
+    name: &'static str,
+    what: &'static str,
+    /// Kernel versions that need it: from the first on, before the second.
+    versions: (Version, Version),
+}
+
+const ALWAYS: (Version, Version) = ((0, 0), (u32::MAX, 0));
+
+const fn need(
+    bit: u32,
+    name: &'static str,
+    what: &'static str,
+    versions: (Version, Version),
+) -> Need {
+    Need {
+        bit,
+        name,
+        what,
+        versions,
+    }
+}
+
 /// Bits as in drivers/iommu/intel/iommu.h; that they are needed, in svm.c and iommu.c there.
-const NEEDED: &[(u32, &str, &str)] = &[
-    (43, "SMTS", "scalable mode"),
-    (40, "PASID", "process address space identifiers"),
-    (29, "PRS", "page requests"),
-    (47, "FLTS", "first-stage translation"),
-    (48, "SMPWC", "coherent page walks in scalable mode"),
+const NEEDED: &[Need] = &[
+    need(43, "SMTS", "scalable mode", ALWAYS),
+    need(40, "PASID", "process address space identifiers", ALWAYS),
+    // idxd turned on I/O page faults together with SVA, until both became implicit.
+    need(29, "PRS", "page requests", ((0, 0), (6, 16))),
+    need(47, "FLTS", "first-stage translation", ALWAYS),
+    // Seen to be refused by 6.12 and 7.2.
+    need(48, "SMPWC", "coherent page walks", ((6, 12), (u32::MAX, 0))),
 ];
 const FL1GP: u32 = 56;
 const FL5LP: u32 = 60;
@@ -64,14 +90,19 @@ impl Unit {
         self.extended.as_ref().ok().copied()
     }
 
-    /// What SVA needs and the unit lacks, as `PASID (bit 40, ...)`.
-    pub(crate) fn lacks(&self) -> Vec<String> {
+    /// What SVA needs under a kernel and the unit lacks, as `PASID (bit 40: ...)`.
+    pub(crate) fn lacks(&self, kernel: Option<Version>) -> Vec<String> {
         let Some(extended) = self.extended() else {
             return Vec::new();
         };
-        let lacking = NEEDED.iter().filter(|(bit, ..)| extended >> bit & 1 == 0);
+        let needed = |need: &&Need| {
+            let (from, before) = need.versions;
+            kernel.is_none_or(|kernel| (from..before).contains(&kernel))
+        };
+        let lacking = NEEDED.iter().filter(needed);
         lacking
-            .map(|(bit, name, what)| format!("{name} (bit {bit}: {what})"))
+            .filter(|need| extended >> need.bit & 1 == 0)
+            .map(|need| format!("{} (bit {}: {})", need.name, need.bit, need.what))
             .collect()
     }
 
@@ -102,7 +133,7 @@ mod tests {
             capability: Ok(0x19ed_008c_4078_0c66),
             extended: Ok(0x0003_ee9e_86f0_50df),
         };
-        let lacks = unit.lacks();
+        let lacks = unit.lacks(Some((5, 14)));
         assert_eq!(lacks.len(), 2, "{lacks:?}");
         assert!(lacks[0].starts_with("PASID (bit 40"), "{lacks:?}");
         assert!(lacks[1].starts_with("PRS (bit 29"), "{lacks:?}");
@@ -118,8 +149,8 @@ mod tests {
             extended: Ok(0x8d9a_20f0_0f4e),
         };
         assert_eq!(
-            unit.lacks(),
-            ["SMPWC (bit 48: coherent page walks in scalable mode)"]
+            unit.lacks(Some((6, 12))),
+            ["SMPWC (bit 48: coherent page walks)"]
         );
     }
 }

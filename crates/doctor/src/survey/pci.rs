@@ -1,5 +1,6 @@
 //! PCI functions that are data movers.
 
+use super::kernel::Version;
 use super::look::Look;
 use crate::machine::Reading;
 
@@ -80,14 +81,18 @@ impl Function {
         format!("{DEVICES}/{}", self.address)
     }
 
-    /// Which of the capabilities that SVA needs the function lacks.
+    /// Which of the capabilities that SVA needs under a kernel the function lacks.
     ///
     /// None if they cannot be told: without CAP_SYS_ADMIN the kernel shows 64 bytes only.
-    pub(crate) fn lacks(&self) -> Option<Vec<&'static str>> {
+    pub(crate) fn lacks(&self, kernel: Option<Version>) -> Option<Vec<&'static str>> {
         let config = self.config.as_ref().ok().filter(|c| c.len() >= 4096)?;
         let found = extended_capabilities(config);
+        // I/O page faults were turned on together with SVA before 6.16.
+        let with_requests = kernel.is_none_or(|kernel| kernel < (6, 16));
         let needed = [(PASID, "PASID"), (ATS, "ATS"), (PRI, "PRI")];
-        let lacking = needed.iter().filter(|(id, _)| !found.contains(id));
+        let lacking = needed
+            .iter()
+            .filter(|(id, _)| !found.contains(id) && (*id != PRI || with_requests));
         Some(lacking.map(|&(_, name)| name).collect())
     }
 }

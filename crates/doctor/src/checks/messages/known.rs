@@ -88,7 +88,7 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         words: &["mmap", "operation not permitted"],
-        causes: &["container", "nodes"],
+        causes: &["container", "nodes", "raw-io"],
         what: "the portal may not be mapped: the process lacks CAP_SYS_RAWIO, perhaps in spite of being root",
         advice: "Give the program the capability, in a container with --cap-add SYS_RAWIO, or let it use write(2).",
         commands: &["sudo setcap cap_sys_rawio+ep PROGRAM"],
