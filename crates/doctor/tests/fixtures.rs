@@ -1,5 +1,7 @@
 //! Captured machines, made by hand from documented symptoms, and what is found on each.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! Captures that somebody made to do harm, and machines that hold garbage.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
