@@ -32,7 +32,7 @@ impl Report {
 
     fn head(&self) -> ErrorHead {
         let head = ErrorHead::new()
-            .with_error(self.status.code())
+            .with_error(self.status.0 & 0x7f)
             .with_wq_valid(self.wq.is_some())
             .with_wq(self.wq.unwrap_or(0) as u8)
             .with_write(self.status.is_write_fault());
