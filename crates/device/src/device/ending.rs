@@ -3,7 +3,7 @@
 use dray_spec::{CompletionRecord, Status};
 
 use super::{Device, READBACK};
-use crate::effect::{Notice, Origin, emit};
+use crate::effect::{Notice, emit};
 use crate::job::{Fate, Route};
 use crate::registers::Source;
 use crate::{Effect, Outcome, WorkId};
@@ -44,10 +44,18 @@ impl Device {
     /// A descriptor that came through a queue has ended: drains may end with it.
     #[inline]
     fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
+        let queue = &mut self.queues[usize::from(route.queue)];
+        queue.lanes.end(route.place, &mut self.drained);
+        if !self.drained.is_empty() {
+            self.end_drains(route.queue, effects);
+        }
+    }
+
+    /// Drains of a queue have nothing left to wait for.
+    #[cold]
+    fn end_drains(&mut self, queue: u16, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
         let mut given_up = Vec::new();
-        let queue = &mut self.queues[usize::from(route.queue)];
-        queue.lanes.end(route.place, &mut drained);
         for id in drained.drain(..) {
             let job = self.jobs.get(id);
             let works = job.is_some_and(|job| job.descriptor.flags().intersects(READBACK));
@@ -56,7 +64,7 @@ impl Device {
                 continue;
             }
             if works {
-                let group = self.queues[usize::from(route.queue)].config.group;
+                let group = self.queues[usize::from(queue)].config.group;
                 let group = self.config.groups.iter().position(|g| g.id == group);
                 self.read_back.extend(group.map(|group| (group, id)));
                 continue;
@@ -96,34 +104,31 @@ impl Device {
             flags,
             completion_addr: job.descriptor.completion_addr,
             interrupt_handle: job.descriptor.interrupt_handle,
-            origin: Origin {
-                operation: job.descriptor.opcode_byte(),
-                pasid: route.submitter.pasid,
-                privileged: route.submitter.privileged,
-                member: route.parent.map(|_| route.member),
-                batch_id: route.batch.unwrap_or(route.in_batch) as u8,
-                message_storage: route.message_storage,
-                information: 0,
-            },
+            operation: job.descriptor.opcode_byte(),
             unwritable,
         };
         let interrupts = if record.fault_info == 0 || self.fault_info {
-            emit(effects, &notice, record)
+            emit(effects, &notice, &route, record)
         } else {
             let record = CompletionRecord {
                 fault_info: 0,
                 ..*record
             };
-            emit(effects, &notice, &record)
+            emit(effects, &notice, &route, &record)
         };
         if interrupts {
-            let handle = notice.interrupt_handle;
-            let source = Source::of(route.message_storage);
-            effects.extend(match &mut self.interrupts {
-                None => Some(Effect::Interrupt { handle }),
-                Some(tables) => tables.complete(source, handle),
-            });
+            self.interrupt(&route, notice.interrupt_handle, effects);
         }
         Some(route)
+    }
+
+    /// Out of the way of completions that are polled for.
+    #[cold]
+    fn interrupt(&mut self, route: &Route, handle: u16, effects: &mut Vec<Effect>) {
+        let source = Source::of(route.message_storage);
+        effects.extend(match &mut self.interrupts {
+            None => Some(Effect::Interrupt { handle }),
+            Some(tables) => tables.complete(source, handle),
+        });
     }
 }
