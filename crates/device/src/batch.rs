@@ -6,9 +6,9 @@ use crate::effect::{Operand, fault_info};
 
 /// What can be said about the next member.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum NextMember {
-    /// This one may start.
-    Start(Descriptor),
+pub(crate) enum NextMember<'a> {
+    /// This one may start; its number in the batch.
+    Start(&'a Descriptor, u16),
     /// A fence waits for members that have started.
     Fenced,
     /// There is none left to start.
@@ -44,16 +44,17 @@ impl Batch {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> NextMember {
+    pub(crate) fn next(&mut self) -> NextMember<'_> {
         let Some(member) = self.members.get(self.next) else {
             return NextMember::None;
         };
         if member.flags().contains(Flags::FENCE) && self.outstanding > 0 {
             return NextMember::Fenced;
         }
+        let number = self.next as u16;
         self.next += 1;
         self.outstanding += 1;
-        NextMember::Start(*member)
+        NextMember::Start(member, number)
     }
 
     /// A member ended. True if the batch has ended with it.
@@ -63,14 +64,11 @@ impl Batch {
         self.processed += 1;
         // A false predicate is not plain success: it stops a fence too.
         self.failed |= status != Status::SUCCESS;
+        if self.outstanding > 0 {
+            return false;
+        }
         self.abandon_behind_failed_fence();
         self.ended()
-    }
-
-    /// Members that have started.
-    #[inline]
-    pub(crate) fn started(&self) -> usize {
-        self.next
     }
 
     /// No further member starts, and no list is waited for.

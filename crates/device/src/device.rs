@@ -12,7 +12,7 @@ use crate::arbiter::Arbiter;
 use crate::batch::Batches;
 use crate::check::{Checker, is_inter_domain};
 use crate::idpt::Idpt;
-use crate::job::{Job, Jobs, Route};
+use crate::job::{Job, Jobs, Kin, Route};
 use crate::queue::{State, WorkQueue};
 use crate::registers::{Claim, Interrupts, Source};
 use crate::{DeviceConfig, Effect, Portal, Submission, Work, WorkId, WorkKind, WorkQueueMode};
@@ -190,7 +190,7 @@ impl Device {
                     None => continue,
                 },
                 Ok(Opcode::Batch) => {
-                    job.route.batch = Some(self.batches.insert());
+                    job.route.kin = Kin::Batch(self.batches.insert());
                     WorkKind::FetchList {
                         address: job.descriptor.address1,
                         count: job.descriptor.size,

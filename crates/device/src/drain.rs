@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use crate::WorkId;
 
-/// Descriptors between two drains, counted.
-#[derive(Debug, Clone, Copy, Default)]
+/// Descriptors before a drain that has left the queue, counted from the drain before it on.
+#[derive(Debug, Clone, Copy)]
 struct Epoch {
     outstanding: u32,
-    /// The drain that ends the epoch, once it has left the queue.
-    drain: Option<WorkId>,
+    /// The drain that waits for them.
+    drain: WorkId,
 }
 
 /// Where a descriptor is counted.
@@ -25,22 +25,38 @@ pub(crate) struct Place {
 #[derive(Debug, Clone)]
 struct Lane {
     pasid: u32,
-    epochs: VecDeque<Epoch>,
-    first_epoch: u32,
+    /// Descriptors that no drain waits for yet.
+    outstanding: u32,
+    /// Number of the epoch that these are of.
+    epoch: u32,
+    /// The epochs before it. The first has something outstanding.
+    closed: VecDeque<Epoch>,
 }
 
 impl Lane {
     fn new(pasid: u32) -> Lane {
         Lane {
             pasid,
-            epochs: VecDeque::from([Epoch::default()]),
-            first_epoch: 0,
+            outstanding: 0,
+            epoch: 0,
+            closed: VecDeque::new(),
         }
+    }
+
+    /// True if the first drain need not wait any more.
+    #[cold]
+    fn end_before_a_drain(&mut self, epoch: u32) -> bool {
+        let back = self.epoch.wrapping_sub(epoch) as usize;
+        let index = self.closed.len().checked_sub(back);
+        if let Some(epoch) = index.and_then(|index| self.closed.get_mut(index)) {
+            epoch.outstanding = epoch.outstanding.saturating_sub(1);
+        }
+        self.closed.front().is_some_and(|e| e.outstanding == 0)
     }
 
     /// Whether nothing is counted and no drain waits.
     fn is_idle(&self) -> bool {
-        self.epochs.len() == 1 && self.epochs[0].outstanding == 0
+        self.outstanding == 0 && self.closed.is_empty()
     }
 }
 
@@ -65,12 +81,10 @@ impl Lanes {
     pub(crate) fn begin(&mut self, pasid: u32) -> Place {
         let index = self.lane(pasid);
         let lane = &mut self.lanes[index];
-        if let Some(epoch) = lane.epochs.back_mut() {
-            epoch.outstanding += 1;
-        }
+        lane.outstanding += 1;
         Place {
             lane: index as u16,
-            epoch: lane.first_epoch.wrapping_add(lane.epochs.len() as u32 - 1),
+            epoch: lane.epoch,
         }
     }
 
@@ -82,33 +96,41 @@ impl Lanes {
         if lane.is_idle() {
             return None;
         }
-        if let Some(epoch) = lane.epochs.back_mut() {
-            epoch.drain = Some(id);
-        }
-        lane.epochs.push_back(Epoch {
-            outstanding: u32::from(works),
-            drain: None,
+        lane.closed.push_back(Epoch {
+            outstanding: lane.outstanding,
+            drain: id,
         });
+        lane.outstanding = works.into();
+        lane.epoch = lane.epoch.wrapping_add(1);
         Some(Place {
             lane: index as u16,
-            epoch: lane.first_epoch.wrapping_add(lane.epochs.len() as u32 - 1),
+            epoch: lane.epoch,
         })
     }
 
-    /// A descriptor is done. Appends the drains that were waiting for it.
+    /// A descriptor is done. True if drains have waited for it alone: [`Lanes::drained`] says which.
     #[inline]
-    pub(crate) fn end(&mut self, place: Place, drains: &mut Vec<WorkId>) {
+    pub(crate) fn end(&mut self, place: Place) -> bool {
+        match self.lanes.get_mut(usize::from(place.lane)) {
+            Some(lane) if lane.epoch == place.epoch => {
+                lane.outstanding = lane.outstanding.saturating_sub(1);
+                false
+            }
+            Some(lane) => lane.end_before_a_drain(place.epoch),
+            None => false,
+        }
+    }
+
+    /// Drains of the lane of `place` that have nothing to wait for any more, in order.
+    pub(crate) fn drained(&mut self, place: Place, drains: &mut Vec<WorkId>) {
         let Some(lane) = self.lanes.get_mut(usize::from(place.lane)) else {
             return;
         };
-        let index = place.epoch.wrapping_sub(lane.first_epoch) as usize;
-        if let Some(epoch) = lane.epochs.get_mut(index) {
-            epoch.outstanding = epoch.outstanding.saturating_sub(1);
-        }
-        while lane.epochs.len() > 1 && lane.epochs[0].outstanding == 0 {
-            drains.extend(lane.epochs[0].drain);
-            lane.epochs.pop_front();
-            lane.first_epoch = lane.first_epoch.wrapping_add(1);
+        while let Some(epoch) = lane.closed.front()
+            && epoch.outstanding == 0
+        {
+            drains.push(epoch.drain);
+            lane.closed.pop_front();
         }
     }
 
@@ -157,7 +179,9 @@ mod tests {
 
     fn end(lanes: &mut Lanes, place: Place) -> Vec<WorkId> {
         let mut drains = Vec::new();
-        lanes.end(place, &mut drains);
+        if lanes.end(place) {
+            lanes.drained(place, &mut drains);
+        }
         drains
     }
 

@@ -2,8 +2,6 @@
 
 use dray_spec::{CompletionRecord, Flags, Status};
 
-use crate::job::Route;
-
 /// How a descriptor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
@@ -120,83 +118,85 @@ pub(crate) struct Notice {
     pub(crate) flags: Flags,
     pub(crate) completion_addr: u64,
     pub(crate) interrupt_handle: u16,
-    pub(crate) operation: u8,
     /// The record cannot be written, whatever its address (spec 5.4, traffic class).
     pub(crate) unwritable: bool,
 }
 
-/// What SWERROR and the event log say of a descriptor in error (spec 9.2.15).
-fn origin(notice: &Notice, route: &Route, record: &CompletionRecord) -> Origin {
-    Origin {
-        operation: notice.operation,
-        pasid: route.submitter.pasid,
-        privileged: route.submitter.privileged,
-        member: route.parent.map(|_| route.member),
-        batch_id: route.batch.unwrap_or(route.in_batch) as u8,
-        message_storage: route.message_storage,
-        information: match record.status().code() {
-            0x11 => record.invalid_flags().bits(),
-            0x19 => notice.interrupt_handle.into(),
-            // Operand in bits 63:61 of its qword.
-            0x03 | 0x04 | 0x06 | 0x1f => u32::from(record.fault_info >> 1 & 7) << 29,
-            0x29..=0x2c => record.idpt_handle().into(),
-            _ => 0,
-        },
+/// Error information of an error that a record would have told (spec 9.2.15).
+fn information(notice: &Notice, record: &CompletionRecord) -> u32 {
+    match record.status().code() {
+        0x11 => record.invalid_flags().bits(),
+        0x19 => notice.interrupt_handle.into(),
+        // Operand in bits 63:61 of its qword.
+        0x03 | 0x04 | 0x06 | 0x1f => u32::from(record.fault_info >> 1 & 7) << 29,
+        0x29..=0x2c => record.idpt_handle().into(),
+        _ => 0,
     }
 }
 
-/// An error, where no record tells it or not that alone.
-#[cold]
-fn tell_error(
-    effects: &mut Vec<Effect>,
-    notice: &Notice,
-    route: &Route,
-    record: &CompletionRecord,
-) {
-    let status = record.status();
-    effects.push(Effect::SoftwareError {
-        status,
-        wq: notice.wq,
-        address: match status.code() {
-            0x1a | 0x1b => notice.completion_addr,
-            // Page faults (spec 8.2.5).
-            0x03 | 0x04 | 0x06 | 0x1f => record.fault_address,
-            _ => 0,
-        },
-        origin: Some(origin(notice, route, record)),
-    });
-}
-
 /// Appends what the end of one descriptor causes: a record, or a software error. True if an
-/// interrupt is due after it.
+/// interrupt is due after it. `origin` is what an error says of the descriptor.
 #[inline]
 pub(crate) fn emit(
     effects: &mut Vec<Effect>,
     notice: &Notice,
-    route: &Route,
     record: &CompletionRecord,
+    origin: impl FnOnce() -> Origin,
 ) -> bool {
-    let status = record.status();
-    // Asked for, or an error that must be told (spec 8.1.3, request completion record).
+    const RECORD: Flags = Flags::COMPLETION_ADDRESS_VALID.union(Flags::REQUEST_COMPLETION_RECORD);
     let ordinary = matches!(
-        status,
+        record.status(),
         Status::SUCCESS | Status::SUCCESS_PREDICATE | Status::BATCH_FAIL
     );
+    if !ordinary {
+        return emit_error(effects, notice, record, origin);
+    }
+    if notice.flags.contains(RECORD) {
+        effects.push(Effect::Record {
+            address: notice.completion_addr,
+            record: *record,
+        });
+    }
+    notice.flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT)
+}
+
+/// What must be told also if no record is asked for (spec 8.1.3, request completion record).
+#[cold]
+fn emit_error(
+    effects: &mut Vec<Effect>,
+    notice: &Notice,
+    record: &CompletionRecord,
+    origin: impl FnOnce() -> Origin,
+) -> bool {
+    let status = record.status();
     let unusable = notice.unwritable
         || matches!(
             status.code(),
             0x1a | 0x1b | 0x1d // Completion address fault, alignment; privilege (spec 5.8.1).
         );
     let recorded = notice.flags.contains(Flags::COMPLETION_ADDRESS_VALID) && !unusable;
-    if recorded && (notice.flags.contains(Flags::REQUEST_COMPLETION_RECORD) || !ordinary) {
+    if recorded {
         effects.push(Effect::Record {
             address: notice.completion_addr,
             record: *record,
         });
     }
     // One about an interrupt is told twice (spec Table 5-1).
-    if !ordinary && (!recorded || status == Status::INTERRUPT_HANDLE) {
-        tell_error(effects, notice, route, record);
+    if !recorded || status == Status::INTERRUPT_HANDLE {
+        effects.push(Effect::SoftwareError {
+            status,
+            wq: notice.wq,
+            address: match status.code() {
+                0x1a | 0x1b => notice.completion_addr,
+                // Page faults (spec 8.2.5).
+                0x03 | 0x04 | 0x06 | 0x1f => record.fault_address,
+                _ => 0,
+            },
+            origin: Some(Origin {
+                information: information(notice, record),
+                ..origin()
+            }),
+        });
     }
     // Sent also after a failed check, unless that was about the interrupt itself (spec 5.4).
     let told = !unusable && status != Status::INTERRUPT_HANDLE;
@@ -210,6 +210,16 @@ mod tests {
     const CRAV: Flags = Flags::COMPLETION_ADDRESS_VALID;
     const RCR: Flags = Flags::REQUEST_COMPLETION_RECORD;
 
+    const ORIGIN: Origin = Origin {
+        operation: 3,
+        pasid: 0xabcde,
+        privileged: true,
+        member: Some(5),
+        batch_id: 2,
+        message_storage: true,
+        information: 0,
+    };
+
     /// Record, software error, interrupt: what a descriptor with an interrupt has of each.
     fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
         let mut record = CompletionRecord::with_status(status);
@@ -219,11 +229,10 @@ mod tests {
             flags: flags | Flags::REQUEST_COMPLETION_INTERRUPT,
             completion_addr: 0x40,
             interrupt_handle: 7,
-            operation: 3,
             unwritable: false,
         };
         let mut effects = Vec::new();
-        let interrupt = emit(&mut effects, &notice, &Route::default(), &record);
+        let interrupt = emit(&mut effects, &notice, &record, || ORIGIN);
         let (mut written, mut error) = (false, None);
         for effect in effects {
             match effect {
@@ -240,8 +249,12 @@ mod tests {
                     address,
                     origin,
                 } => {
-                    let origin = origin.expect("an error of a descriptor");
-                    assert_eq!((of, wq, origin.operation), (status, 3, 3));
+                    let information = information(&notice, &record);
+                    let expected = Origin {
+                        information,
+                        ..ORIGIN
+                    };
+                    assert_eq!((of, wq, origin), (status, 3, Some(expected)));
                     error = Some(address);
                 }
                 other => panic!("{other:?}"),

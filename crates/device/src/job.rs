@@ -44,20 +44,47 @@ pub(crate) struct Route {
     pub(crate) queue: u16,
     /// Where drains of its queue count it.
     pub(crate) place: Place,
-    /// Number in its batch.
-    pub(crate) member: u16,
-    /// Slot of the batch that it is a member of.
-    pub(crate) in_batch: u32,
     /// Its interrupt is one of the interrupt message storage.
     pub(crate) message_storage: bool,
     /// What a command has to do with it.
     pub(crate) fate: Fate,
     /// In whose name it runs.
     pub(crate) submitter: Submitter,
-    /// Batch that it is a member of.
-    pub(crate) parent: Option<WorkId>,
-    /// Slot of its own batch state, for a batch descriptor that has been taken.
-    pub(crate) batch: Option<u32>,
+    pub(crate) kin: Kin,
+}
+
+/// What a descriptor has to do with a batch; there is none within another (spec 3.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Kin {
+    /// Nothing, or it is one that has not been taken.
+    #[default]
+    Single,
+    /// It is one, with its state in this slot.
+    Batch(u32),
+    /// It is a member.
+    Member {
+        /// The batch descriptor.
+        of: WorkId,
+        /// Slot of the batch.
+        slot: u32,
+        /// Which one.
+        number: u16,
+    },
+}
+
+impl Route {
+    /// Slot of its own batch state.
+    #[inline]
+    pub(crate) fn batch(&self) -> Option<u32> {
+        match self.kin {
+            Kin::Batch(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_member(&self) -> bool {
+        matches!(self.kin, Kin::Member { .. })
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -25,7 +25,7 @@ impl Device {
                 continue;
             };
             // A batch ends after its members.
-            let awaited = route.parent.is_none() && self.concerns(scope, &route);
+            let awaited = !route.is_member() && self.concerns(scope, &route);
             if let Some(job) = self.jobs.get_mut(id) {
                 job.route.fate.awaited = awaited;
             }
@@ -67,7 +67,7 @@ impl Device {
             if let Some(job) = self.jobs.get_mut(id) {
                 job.route.fate.abandoned = true;
             }
-            if let Some(slot) = route.batch {
+            if let Some(slot) = route.batch() {
                 batches.push((id, slot));
             }
         }

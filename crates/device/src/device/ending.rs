@@ -1,10 +1,10 @@
 //! How descriptors end, and what ends with them.
 
-use dray_spec::{CompletionRecord, Status};
+use dray_spec::{CompletionRecord, Descriptor, Status};
 
 use super::{Device, READBACK};
-use crate::effect::{Notice, emit};
-use crate::job::{Fate, Route};
+use crate::effect::{Notice, Origin, emit};
+use crate::job::{Fate, Kin, Route};
 use crate::registers::Source;
 use crate::{Effect, Outcome, WorkId};
 
@@ -19,18 +19,18 @@ impl Device {
         if !self.windows.is_empty() {
             self.end_between(id, effects);
         }
-        if let Some(batch) = route.batch {
-            self.batches.remove(batch);
-        }
-        let Some(parent) = route.parent else {
-            self.leave(route, effects);
-            return;
-        };
-        // The batch may be gone, if its runner has ended it early.
-        if let Some(batch) = self.jobs.get(parent).and_then(|job| job.route.batch) {
-            let status = outcome.record.status();
-            if self.batches.get_mut(batch).member_done(status) {
-                self.end_batch(parent, batch, effects);
+        match route.kin {
+            Kin::Single => self.leave(&route, effects),
+            Kin::Batch(slot) => {
+                self.batches.remove(slot);
+                self.leave(&route, effects);
+            }
+            // The batch may be gone, if its runner has ended it early.
+            Kin::Member { of, slot, .. } => {
+                let status = outcome.record.status();
+                if self.jobs.get(of).is_some() && self.batches.get_mut(slot).member_done(status) {
+                    self.end_batch(of, slot, effects);
+                }
             }
         }
     }
@@ -43,19 +43,20 @@ impl Device {
 
     /// A descriptor that came through a queue has ended: drains may end with it.
     #[inline]
-    fn leave(&mut self, route: Route, effects: &mut Vec<Effect>) {
+    fn leave(&mut self, route: &Route, effects: &mut Vec<Effect>) {
         let queue = &mut self.queues[usize::from(route.queue)];
-        queue.lanes.end(route.place, &mut self.drained);
-        if !self.drained.is_empty() {
-            self.end_drains(route.queue, effects);
+        if queue.lanes.end(route.place) {
+            self.end_drains(route, effects);
         }
     }
 
     /// Drains of a queue have nothing left to wait for.
     #[cold]
-    fn end_drains(&mut self, queue: u16, effects: &mut Vec<Effect>) {
+    fn end_drains(&mut self, route: &Route, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
         let mut given_up = Vec::new();
+        let queue = &mut self.queues[usize::from(route.queue)];
+        queue.lanes.drained(route.place, &mut drained);
         for id in drained.drain(..) {
             let job = self.jobs.get(id);
             let works = job.is_some_and(|job| job.descriptor.flags().intersects(READBACK));
@@ -64,7 +65,7 @@ impl Device {
                 continue;
             }
             if works {
-                let group = self.queues[usize::from(queue)].config.group;
+                let group = self.queues[usize::from(route.queue)].config.group;
                 let group = self.config.groups.iter().position(|g| g.id == group);
                 self.read_back.extend(group.map(|group| (group, id)));
                 continue;
@@ -104,17 +105,17 @@ impl Device {
             flags,
             completion_addr: job.descriptor.completion_addr,
             interrupt_handle: job.descriptor.interrupt_handle,
-            operation: job.descriptor.opcode_byte(),
             unwritable,
         };
+        let origin = || origin(&job.descriptor, &route);
         let interrupts = if record.fault_info == 0 || self.fault_info {
-            emit(effects, &notice, &route, record)
+            emit(effects, &notice, record, origin)
         } else {
             let record = CompletionRecord {
                 fault_info: 0,
                 ..*record
             };
-            emit(effects, &notice, &route, &record)
+            emit(effects, &notice, &record, origin)
         };
         if interrupts {
             self.interrupt(&route, notice.interrupt_handle, effects);
@@ -130,5 +131,24 @@ impl Device {
             None => Some(Effect::Interrupt { handle }),
             Some(tables) => tables.complete(source, handle),
         });
+    }
+}
+
+/// What an error says of the descriptor that it is about.
+#[cold]
+fn origin(d: &Descriptor, route: &Route) -> Origin {
+    let (slot, member) = match route.kin {
+        Kin::Single => (0, None),
+        Kin::Batch(slot) => (slot, None),
+        Kin::Member { slot, number, .. } => (slot, Some(number)),
+    };
+    Origin {
+        operation: d.opcode_byte(),
+        pasid: route.submitter.pasid,
+        privileged: route.submitter.privileged,
+        member,
+        batch_id: slot as u8,
+        message_storage: route.message_storage,
+        information: 0,
     }
 }

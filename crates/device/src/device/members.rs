@@ -5,7 +5,8 @@ use dray_spec::{Descriptor, Flags, Status};
 use super::Device;
 use crate::batch::NextMember;
 use crate::check::is_inter_domain;
-use crate::job::{Fate, Job, Route};
+use crate::drain::Place;
+use crate::job::{Fate, Job, Kin, Route};
 use crate::registers::{Claim, Source};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
 
@@ -40,20 +41,19 @@ impl Device {
             message_storage,
             fate,
             submitter,
-            batch: Some(batch),
+            kin: Kin::Batch(slot),
             ..
         }) = self.jobs.get(id).map(|job| &job.route)
         else {
             return Member::None;
         };
-        let descriptor = match self.batches.get_mut(batch).next() {
-            NextMember::Start(descriptor) => descriptor,
+        let (descriptor, number) = match self.batches.get_mut(slot).next() {
+            NextMember::Start(descriptor, number) => (descriptor, number),
             NextMember::Fenced => return Member::Fenced,
             NextMember::None => return Member::None,
         };
-        let member = self.batches.get_mut(batch).started() - 1;
         let index = usize::from(queue);
-        let mut checked = self.checkers[index].check(&descriptor, submitter, true);
+        let mut checked = self.checkers[index].check(descriptor, submitter, true);
         if let Some(interrupts) = &self.interrupts
             && checked.is_ok()
         {
@@ -61,7 +61,7 @@ impl Device {
                 pasid_enable: self.queues[index].config.pasid.is_some(),
                 pasid: submitter.pasid,
             };
-            if !interrupts.allow(&descriptor, Source::of(message_storage), claim) {
+            if !interrupts.allow(descriptor, Source::of(message_storage), claim) {
                 checked = Err(Status::INTERRUPT_HANDLE.into());
             }
         }
@@ -71,19 +71,21 @@ impl Device {
             Err(rejection) => WorkKind::Reject(rejection),
         };
         let id = self.jobs.insert(Job {
-            descriptor,
+            descriptor: *descriptor,
             route: Route {
                 queue,
-                member: member as u16,
-                in_batch: batch,
+                place: Place::default(),
                 message_storage,
                 fate: Fate {
                     awaited: false,
                     ..fate
                 },
                 submitter,
-                parent: Some(id),
-                ..Route::default()
+                kin: Kin::Member {
+                    of: id,
+                    slot,
+                    number,
+                },
             },
         });
         Member::Work(Work { id, kind })
@@ -98,7 +100,7 @@ impl Device {
     ) {
         let Some((flags, fate, slot)) = self.jobs.get(id).and_then(|job| {
             let route = job.route;
-            Some((job.descriptor.flags(), route.fate, route.batch?))
+            Some((job.descriptor.flags(), route.fate, route.batch()?))
         }) else {
             return;
         };
