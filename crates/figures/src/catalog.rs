@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use dray_experiment::{Experiment, FileError, Sweep};
 
-use crate::workload::VOCABULARY;
+use crate::vocabulary::VOCABULARY;
 use crate::{FiguresError, near};
 
 /// How the published experiments are understood.
@@ -71,6 +71,11 @@ macro_rules! files {
 
 const PAPER: &[(&str, &str)] =
     files!["figures/": "fig2", "fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7"];
+/// What the published figures leave out.
+const MORE: &[(&str, &str)] = files![
+    "figures/more/": "knee", "enqcmd", "devices", "split", "misalignment", "faults", "waits",
+    "priorities", "read-buffers", "tenants", "overtaking", "orders", "pages", "break-even",
+];
 const SEED: &[(&str, &str)] =
     files!["figures/seed/": "modes", "fig2", "fig3", "fig4", "fig6a", "fig7"];
 
@@ -79,14 +84,14 @@ const SEED: &[(&str, &str)] =
 /// # Errors
 /// A file that is not well-formed.
 pub fn experiments(protocol: Protocol) -> Result<Vec<Experiment>, FiguresError> {
-    let files = match protocol {
-        Protocol::Paper => PAPER,
-        Protocol::Seed => SEED,
+    let (files, more) = match protocol {
+        Protocol::Paper => (PAPER, MORE),
+        Protocol::Seed => (SEED, &[][..]),
     };
     let parse = |(origin, text): &(&str, &str)| {
         Experiment::parse(text, origin, &VOCABULARY).map_err(FiguresError::from)
     };
-    files.iter().map(parse).collect()
+    files.iter().chain(more).map(parse).collect()
 }
 
 /// The experiments named in `only` (all if it is empty), with parameters given other values.

@@ -67,6 +67,14 @@ pub enum FiguresError {
         /// Profile field that limits it.
         field: &'static str,
     },
+    /// Two tenants need more than is there.
+    #[error(
+        "no {what} is left for a second tenant; use a profile that leaves one, for example --config 1e1w-s"
+    )]
+    NoSecondTenant {
+        /// What is missing.
+        what: &'static str,
+    },
     /// The machine has no such memory.
     #[error(
         "platform {platform} has no {node} memory; set topology.{field}, or leave the point out"

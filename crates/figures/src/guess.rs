@@ -49,6 +49,29 @@ pub(crate) fn behind(w: &Workload, platform: &PlatformFile) -> Vec<String> {
         if w.cache == Cache::Llc {
             names.push("read_spread_llc");
         }
+        if w.company.core_node == Distance::Remote {
+            names.push("submit_remote");
+        }
+        // Devices of the second socket reach the memory of the first.
+        if w.company.devices > platform.topology.devices_per_socket {
+            names.extend(["remote_extra", "socket_link"]);
+        }
+    }
+    if w.what == What::BreakEven {
+        let software = Workload {
+            what: What::Software,
+            ..*w
+        };
+        return behind(
+            &Workload {
+                what: What::Offload,
+                ..*w
+            },
+            platform,
+        )
+        .into_iter()
+        .chain(behind(&software, platform))
+        .collect();
     }
     let guessed = platform.list().iter().filter(|p| p.guess);
     let guessed = guessed.filter(|p| names.contains(&p.name.as_str()));

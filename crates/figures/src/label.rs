@@ -3,7 +3,7 @@
 use dray_experiment::{Point, Value};
 
 use crate::task::Backend;
-use crate::workload::VOCABULARY;
+use crate::vocabulary::VOCABULARY;
 
 /// Title of the category axis.
 pub(crate) fn axis(parameter: &str) -> String {
@@ -13,6 +13,12 @@ pub(crate) fn axis(parameter: &str) -> String {
         "wq_size" => "Work queue size (entries)".to_owned(),
         "batch" => "Batch size (descriptors)".to_owned(),
         "depth" => "Descriptors outstanding".to_owned(),
+        "count" => "Descriptors of the burst".to_owned(),
+        "cores" => "Cores".to_owned(),
+        "devices" => "Devices".to_owned(),
+        "pages" => "Pages of 4 KiB".to_owned(),
+        "read_buffers" => "Read buffers of the group".to_owned(),
+        "beside_size" => "Copies of the neighbour (bytes; 0: nobody beside)".to_owned(),
         other => VOCABULARY
             .parameters()
             .iter()
@@ -83,6 +89,29 @@ fn one(name: &str, value: &Value) -> String {
             Some(1) => "1 engine".to_owned(),
             _ => format!("{text} engines"),
         },
+        "devices" => match value.integer() {
+            Some(1) => "1 device".to_owned(),
+            _ => format!("{text} devices"),
+        },
+        "cores" => match value.integer() {
+            Some(1) => "1 core".to_owned(),
+            _ => format!("{text} cores"),
+        },
+        "payload" => format!("{} each", bytes(&text)),
+        "core_node" => match text.as_str() {
+            "local" => "cores on the device's socket".to_owned(),
+            _ => "cores on the other socket".to_owned(),
+        },
+        "sharing" => match text.as_str() {
+            "queue" => "one queue".to_owned(),
+            "engine" => "one engine".to_owned(),
+            _ => "own engine".to_owned(),
+        },
+        "fault" => match text.as_str() {
+            "block" => "block on fault".to_owned(),
+            _ => "software touches".to_owned(),
+        },
+        "dst_align" => format!("{text} B aligned"),
         "depth" => format!("{text} outstanding"),
         "buffers" => format!("{text} in flight"),
         "op" => operation(&text).to_owned(),
@@ -95,7 +124,7 @@ fn one(name: &str, value: &Value) -> String {
             "umwait" => "UMWAIT".to_owned(),
             _ => text,
         },
-        "mode" | "placement" | "access" | "kind" => text,
+        "mode" | "placement" | "access" | "kind" | "layout" => text,
         _ => format!("{name} {text}"),
     }
 }
@@ -138,6 +167,8 @@ pub(crate) fn metric(name: &str) -> &str {
         "prepare_ns" => "prepare",
         "submit_ns" => "submit",
         "wait_ns" => "wait",
+        "throughput_gbps" => "first tenant",
+        "beside_gbps" => "neighbour",
         other => other,
     }
 }

@@ -1,5 +1,7 @@
 //! What was measured of a point, by name.
 
+use dray_clock::Duration;
+
 use crate::stream::Measured;
 
 /// Names and values, in a fixed order.
@@ -12,25 +14,34 @@ impl Metrics {
         Metrics(vec![(name.to_owned(), value)])
     }
 
-    /// The metrics of a stream of operations of `bytes` payload bytes.
-    pub(crate) fn of(measured: &Measured, bytes: u64) -> Metrics {
-        let operations = measured.operations.max(1) as f64;
-        let period = measured.elapsed.as_ns() / operations;
-        let latency = measured.latency.as_ns() / operations;
-        let (prepare, submit) = (
-            measured.prepare.as_ns() / operations,
-            measured.submit.as_ns() / operations,
-        );
+    /// The metrics of streams of operations of `bytes` payload bytes that ran at the same time.
+    pub(crate) fn of(streams: &[Measured], bytes: u64) -> Metrics {
+        let operations = streams.iter().map(|m| m.operations).sum::<u64>().max(1) as f64;
+        let mean = |time: fn(&Measured) -> Duration| {
+            streams.iter().map(|m| time(m).as_ns()).sum::<f64>() / operations
+        };
+        let period = match streams {
+            [one] => one.elapsed.as_ns() / operations,
+            all => {
+                let rate =
+                    |m: &Measured| m.operations as f64 / m.elapsed.as_ns().max(f64::MIN_POSITIVE);
+                1.0 / all.iter().map(rate).sum::<f64>().max(f64::MIN_POSITIVE)
+            }
+        };
+        let (prepare, submit) = (mean(|m| m.prepare), mean(|m| m.submit));
+        // What a core waits of its own period; the period of all is shorter.
+        let own = period * streams.len() as f64;
         Metrics::default()
             .with(
                 "throughput_gbps",
                 bytes as f64 / period.max(f64::MIN_POSITIVE),
             )
-            .with("latency_ns", latency)
+            .with("latency_ns", mean(|m| m.latency))
             .with("period_ns", period)
             .with("prepare_ns", prepare)
             .with("submit_ns", submit)
-            .with("wait_ns", (period - prepare - submit).max(0.0))
+            .with("wait_ns", (own - prepare - submit).max(0.0))
+            .with("rate_mops", 1e3 / period.max(f64::MIN_POSITIVE))
     }
 
     /// Adds a metric.

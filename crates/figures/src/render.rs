@@ -458,7 +458,7 @@ fn kind_of(op: &str) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::VOCABULARY;
+    use crate::vocabulary::VOCABULARY;
 
     #[test]
     fn units_follow_the_label() {

@@ -1,5 +1,8 @@
 //! A closed loop of operations: as many outstanding as there are slots, each ended one replaced.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
 use dray_spec::Status;
@@ -40,15 +43,16 @@ pub(crate) const PATTERN: u64 = 0x5aa5_c33c_9669_f00f;
 /// The operation of a workload on the buffers number `index`.
 pub(crate) fn operation(w: &Workload, buffers: &Buffers, index: u64) -> Operation {
     let (src, dst) = (buffers.src.at(index), buffers.dst.at(index));
+    let size = w.list.map_or(w.size, |list| list.size_of(w, index));
     let operation = match w.op {
         Op::Noop => Operation::noop(),
-        Op::Memmove => Operation::memmove(src, dst, w.size),
-        Op::Fill | Op::NtFill => Operation::fill(PATTERN, dst, w.size),
-        Op::Compare => Operation::compare(src, dst, w.size),
-        Op::ComparePattern => Operation::compare_pattern(src, PATTERN, w.size),
-        Op::Dualcast => Operation::dualcast(src, dst, buffers.dst2.at(index), w.size),
-        Op::Crc => Operation::crc(src, w.size, 0),
-        Op::CopyCrc => Operation::copy_crc(src, dst, w.size, 0),
+        Op::Memmove => Operation::memmove(src, dst, size),
+        Op::Fill | Op::NtFill => Operation::fill(PATTERN, dst, size),
+        Op::Compare => Operation::compare(src, dst, size),
+        Op::ComparePattern => Operation::compare_pattern(src, PATTERN, size),
+        Op::Dualcast => Operation::dualcast(src, dst, buffers.dst2.at(index), size),
+        Op::Crc => Operation::crc(src, size, 0),
+        Op::CopyCrc => Operation::copy_crc(src, dst, size, 0),
     };
     let writes = matches!(w.op, Op::Memmove | Op::Fill | Op::Dualcast | Op::CopyCrc);
     let operation = match w.cache_control && writes {
@@ -78,9 +82,28 @@ pub(crate) struct Measured {
     pub(crate) failed: u64,
 }
 
+/// Streams that load the machine together: what counts lies between the time when the last of them
+/// is warm and the time when the last has counted enough.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    warming: Cell<usize>,
+    counting: Cell<usize>,
+}
+
+impl Together {
+    /// So many streams.
+    pub(crate) fn new(streams: usize) -> Rc<Together> {
+        Rc::new(Together {
+            warming: Cell::new(streams),
+            counting: Cell::new(streams),
+        })
+    }
+}
+
 /// The application.
 #[derive(Debug)]
 pub(crate) struct Stream {
+    together: Option<Rc<Together>>,
     workload: Workload,
     buffers: Buffers,
     warm_up: u64,
@@ -104,6 +127,7 @@ impl Stream {
         count: u64,
     ) -> Self {
         Stream {
+            together: None,
             workload,
             buffers,
             warm_up,
@@ -115,6 +139,14 @@ impl Stream {
             warm_at: Time::ZERO,
             measured: Measured::default(),
             completions: vec![Completion::default(); slots.min(256)],
+        }
+    }
+
+    /// The same as one of several that load the machine together.
+    pub(crate) fn with(self, together: &Rc<Together>) -> Stream {
+        Stream {
+            together: Some(together.clone()),
+            ..self
         }
     }
 
@@ -131,16 +163,49 @@ impl Stream {
             if completion.status() != Status::SUCCESS {
                 self.measured.failed += 1;
             }
-            if self.completed <= self.warm_up {
+            if self.is_warming() {
                 self.warm_at = now;
                 self.measured.prepare = Duration::ZERO;
                 self.measured.submit = Duration::ZERO;
-            } else if self.completed <= self.target {
+            } else if !self.is_over() {
                 let slot = completion.ticket.0 as usize % self.started.len();
                 self.measured.latency += now.since(self.started[slot]);
                 self.measured.operations += 1;
                 self.measured.elapsed = now.since(self.warm_at);
+                if let Some(together) = &self.together
+                    && self.measured.operations == self.target - self.warm_up
+                {
+                    together.counting.update(|streams| streams - 1);
+                }
             }
+        }
+    }
+
+    /// Whether the completion that was just counted is one of the warm-up.
+    fn is_warming(&self) -> bool {
+        match &self.together {
+            None => self.completed <= self.warm_up,
+            Some(together) => {
+                if self.completed == self.warm_up {
+                    together.warming.update(|streams| streams - 1);
+                }
+                self.completed <= self.warm_up || together.warming.get() > 0
+            }
+        }
+    }
+
+    /// Whether the completion that was just counted comes too late to be measured.
+    fn is_over(&self) -> bool {
+        match &self.together {
+            None => self.completed > self.target,
+            Some(together) => together.counting.get() == 0,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        match &self.together {
+            None => self.completed >= self.target,
+            Some(together) => together.counting.get() == 0,
         }
     }
 
@@ -167,7 +232,7 @@ impl Application for Stream {
         if self.submitting_since.is_none() || self.issued > self.completed {
             self.collect(mover);
         }
-        if self.completed >= self.target {
+        if self.is_done() {
             return Next::Done;
         }
         if self.submitting_since.is_none() {

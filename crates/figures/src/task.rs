@@ -1,13 +1,13 @@
 //! One point of an experiment on one backend, and whether the profile can run it.
 
-use dray_device::WorkQueueMode;
 use dray_experiment::{BACKEND, Experiment, Point, Value};
 use dray_idxd::Profile;
-use dray_platform::{Distance, PlatformFile};
+use dray_platform::PlatformFile;
 
 use crate::FiguresError;
 use crate::measured;
-use crate::workload::{Op, What, Workload};
+use crate::setup::Setup;
+use crate::workload::{Op, Workload};
 
 /// Who executes a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,7 +60,16 @@ impl Backend {
 }
 
 /// Parameters that mean something to a core that does the work itself.
-const SOFTWARE: &[&str] = &["op", "size", "src_node", "dst_node", "placement", "access"];
+const SOFTWARE: &[&str] = &[
+    "op",
+    "size",
+    "src_node",
+    "dst_node",
+    "placement",
+    "access",
+    "pages",
+    "layout",
+];
 
 /// The point of an experiment as `backend` runs it: a core knows no queues, so that all points
 /// which differ only in these are one.
@@ -125,7 +134,8 @@ pub(crate) fn tasks(
                 if !possible {
                     continue;
                 }
-                admit(&workload, platform, profile).map_err(named)?;
+                // What would fail later is refused before anything runs or is written.
+                Setup::new(platform, profile, &workload).map_err(named)?;
                 tasks.push(Task {
                     experiment: index,
                     point: point.clone(),
@@ -145,74 +155,6 @@ pub(crate) fn backends(experiment: &Experiment, measure: bool) -> Vec<Backend> {
             && (*backend != Backend::Measured || measure)
     };
     Backend::ALL.into_iter().filter(applies).collect()
-}
-
-/// Refuses what would fail later, before anything runs or is written.
-fn admit(w: &Workload, platform: &PlatformFile, profile: &Profile) -> Result<(), FiguresError> {
-    for node in w.nodes {
-        let (node, field) = match node {
-            Distance::Remote if platform.topology.sockets < 2 => ("remote", "sockets"),
-            Distance::Cxl if platform.topology.cxl_nodes == 0 => ("cxl", "cxl_nodes"),
-            _ => continue,
-        };
-        return Err(FiguresError::NoNode {
-            node,
-            platform: platform.origin.clone(),
-            field,
-        });
-    }
-    if w.what == What::Software {
-        return Ok(());
-    }
-    let mut profile = profile.clone();
-    if let Some(engines) = w.engines {
-        profile = profile.with_engines(engines)?;
-    }
-    if let Some(shared) = w.shared {
-        profile = profile.with_mode(match shared {
-            true => WorkQueueMode::Shared,
-            false => WorkQueueMode::Dedicated,
-        })?;
-    }
-    if let Some(size) = w.wq_size {
-        profile = profile.with_wq_size(size)?;
-    }
-    let devices = profile.devices()?;
-    let queue = devices
-        .first()
-        .and_then(|device| device.work_queues.first());
-    let queue = queue.ok_or(FiguresError::NoWorkQueue)?;
-    let depth = match queue.mode {
-        // A client that has more in flight than a dedicated queue holds loses descriptors.
-        WorkQueueMode::Dedicated => w.depth.unwrap_or(1),
-        WorkQueueMode::Shared => 1,
-    };
-    let limits = [
-        ("depth", u64::from(depth), u64::from(queue.size), "size"),
-        (
-            "batch",
-            u64::from(w.batch),
-            u64::from(queue.max_batch_size),
-            "max_batch_size",
-        ),
-        (
-            "size",
-            w.bytes(),
-            queue.max_transfer_size,
-            "max_transfer_size",
-        ),
-    ];
-    for (what, value, limit, field) in limits {
-        if value > limit {
-            return Err(FiguresError::Limit {
-                what,
-                value,
-                limit,
-                field,
-            });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

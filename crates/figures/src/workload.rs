@@ -1,149 +1,13 @@
 //! What one point of an experiment does: from names and values to numbers.
 
-use dray_experiment::{Kind, Parameter, Point, Vocabulary};
+use dray_experiment::Point;
 use dray_platform::{Cache, Distance, WaitMode};
 
-use crate::FiguresError;
+use crate::company::{Company, Neighbour, Sharing};
+use crate::vocabulary::VOCABULARY;
+use crate::{FiguresError, List};
 
 const KIB: u64 = 1024;
-const GIB: u64 = 1 << 30;
-
-/// Every parameter that experiments and reference tables may name.
-const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "kind",
-        kind: Kind::Choice(&["offload", "software", "burst", "overflow", "fault"]),
-        help: "what is done: a stream of operations, or a special experiment",
-    },
-    Parameter {
-        name: "op",
-        kind: Kind::Choice(OPERATIONS),
-        help: "operation",
-    },
-    Parameter {
-        name: "size",
-        kind: Kind::Bytes {
-            min: 1,
-            max: 2 * GIB,
-        },
-        help: "bytes of one operation",
-    },
-    Parameter {
-        name: "mode",
-        kind: Kind::Choice(&["sync", "async"]),
-        help: "sync: one operation (or batch) outstanding; async: the queue kept full",
-    },
-    Parameter {
-        name: "depth",
-        kind: Kind::Count { min: 1, max: 1024 },
-        help: "descriptors outstanding, batch descriptors counted once",
-    },
-    Parameter {
-        name: "buffers",
-        kind: Kind::Count { min: 1, max: 1024 },
-        help: "operations outstanding, however many batch descriptors they make",
-    },
-    Parameter {
-        name: "batch",
-        kind: Kind::Count { min: 1, max: 1024 },
-        help: "operations in a batch descriptor; 1: none",
-    },
-    Parameter {
-        name: "submit",
-        kind: Kind::Choice(&["movdir64b", "enqcmd"]),
-        help: "dedicated or shared work queue",
-    },
-    Parameter {
-        name: "engines",
-        kind: Kind::Count { min: 1, max: 64 },
-        help: "engines of the group",
-    },
-    Parameter {
-        name: "wq_size",
-        kind: Kind::Count { min: 1, max: 1024 },
-        help: "entries of the work queue",
-    },
-    Parameter {
-        name: "wait",
-        kind: Kind::Choice(&["poll", "pause", "umwait"]),
-        help: "how the core waits for completions",
-    },
-    Parameter {
-        name: "portal",
-        kind: Kind::Choice(&["fixed", "rotating"]),
-        help: "MOVDIR64B to one line of the portal page, or to another line each time",
-    },
-    Parameter {
-        name: "placement",
-        kind: Kind::Choice(&["dram", "llc", "l1"]),
-        help: "where the buffers are when they are read",
-    },
-    Parameter {
-        name: "src_node",
-        kind: Kind::Choice(NODES),
-        help: "memory of the source, as seen from the device",
-    },
-    Parameter {
-        name: "dst_node",
-        kind: Kind::Choice(NODES),
-        help: "memory of the destination, as seen from the device",
-    },
-    Parameter {
-        name: "dst_align",
-        kind: Kind::Choice(&["8", "32", "64"]),
-        help: "alignment of the destination in bytes",
-    },
-    Parameter {
-        name: "cache_control",
-        kind: Kind::Choice(&["true", "false"]),
-        help: "write to the cache instead of memory",
-    },
-    Parameter {
-        name: "access",
-        kind: Kind::Choice(&["sequential", "random"]),
-        help: "order in which software walks its buffers",
-    },
-    Parameter {
-        name: "count",
-        kind: Kind::Count {
-            min: 1,
-            max: 1 << 20,
-        },
-        help: "descriptors of a burst",
-    },
-    Parameter {
-        name: "payload",
-        kind: Kind::Bytes { min: 0, max: GIB },
-        help: "bytes of each descriptor of an overflow burst",
-    },
-    Parameter {
-        name: "fault",
-        kind: Kind::Choice(&["touch-write", "touch-read", "block"]),
-        help: "who resolves page faults: software by a touch, or the device by a page request",
-    },
-];
-
-const OPERATIONS: &[&str] = &[
-    "noop", "memmove", "fill", "nt_fill", "compare", "compval", "dualcast", "crc", "copy_crc",
-];
-
-const NODES: &[&str] = &["local", "remote", "cxl"];
-
-/// What is measured of a point.
-const METRICS: &[&str] = &[
-    "throughput_gbps",
-    "latency_ns",
-    "period_ns",
-    "prepare_ns",
-    "submit_ns",
-    "wait_ns",
-    "busy_share",
-];
-
-/// Names that experiment files may use.
-pub const VOCABULARY: Vocabulary = Vocabulary::new(PARAMETERS)
-    .with_backends(&["model", "cpu"])
-    .with_metrics(METRICS);
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +22,8 @@ pub enum What {
     Overflow,
     /// Operations on pages that are not present.
     Fault,
+    /// The size from which the device is worth it.
+    BreakEven,
 }
 
 /// An operation by its role in the experiments.
@@ -224,6 +90,12 @@ pub struct Workload {
     pub payload: u32,
     /// The device resolves page faults.
     pub block_on_fault: bool,
+    /// Who works at the same time, and on what.
+    pub company: Company,
+    /// Read buffers that the group may hold; `None`: as the profile has it.
+    pub read_buffers: Option<u16>,
+    /// Pages that are copied together; they stand for size and batch.
+    pub list: Option<List>,
 }
 
 impl Workload {
@@ -268,12 +140,31 @@ impl Workload {
             // The two fills differ in just this: allocating against non-allocating writes.
             None => op == Op::Fill && matches!(point.text("kind"), None | Some("software")),
         };
-        Ok(Workload {
+        let company = Company {
+            cores: optional("cores"),
+            core_node: node("core_node"),
+            devices: number("devices", 1) as u16,
+            priority: optional("priority").map(|p| p as u8),
+            beside: match number("beside_size", 0) {
+                0 => None,
+                size => Some(Neighbour {
+                    size: size as u32,
+                    priority: optional("beside_priority").map(|p| p as u8),
+                    sharing: match text("sharing", "queue") {
+                        "engine" => Sharing::Engine,
+                        "device" => Sharing::Device,
+                        _ => Sharing::Queue,
+                    },
+                }),
+            },
+        };
+        let workload = Workload {
             what: match text("kind", "offload") {
                 "software" => What::Software,
                 "burst" => What::Burst,
                 "overflow" => What::Overflow,
                 "fault" => What::Fault,
+                "break-even" => What::BreakEven,
                 _ => What::Offload,
             },
             op,
@@ -306,7 +197,22 @@ impl Workload {
             count: number("count", 1) as u32,
             payload: number("payload", 0) as u32,
             block_on_fault: text("fault", "") == "block",
+            company,
+            read_buffers: optional("read_buffers"),
+            list: None,
+        };
+        Ok(match point.integer("pages") {
+            Some(pages) => List::new(pages as u32, text("layout", "contiguous")).fill(workload),
+            None => workload,
         })
+    }
+
+    /// Bytes of the largest operation.
+    pub(crate) fn largest(&self) -> u64 {
+        match self.list {
+            Some(list) => u64::from(list.largest(self)),
+            None => self.bytes(),
+        }
     }
 
     /// Payload bytes of one operation.

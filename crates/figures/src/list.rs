@@ -1,0 +1,141 @@
+//! Pages that are copied together, as page migration copies them.
+
+use dray_platform::PAGE_BYTES;
+
+use crate::workload::{What, Workload};
+
+/// How the pages of a list lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One range: a huge page, or a folio of some order.
+    Contiguous,
+    /// Each page for itself.
+    Scattered,
+    /// Half of the bytes in one range, the rest in single pages.
+    Mixed,
+}
+
+/// A list of 4 KiB pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct List {
+    /// Number of pages.
+    pub pages: u32,
+    /// How they lie.
+    pub layout: Layout,
+}
+
+impl List {
+    /// A list by the name of its layout.
+    pub(crate) fn new(pages: u32, layout: &str) -> List {
+        List {
+            pages,
+            layout: match layout {
+                "scattered" => Layout::Scattered,
+                "mixed" => Layout::Mixed,
+                _ => Layout::Contiguous,
+            },
+        }
+    }
+
+    /// The workload that copies the list once with each batch, spread over its devices. Software
+    /// copies page after page, or the range as a whole.
+    pub(crate) fn fill(self, w: Workload) -> Workload {
+        let page = PAGE_BYTES as u32;
+        let parts = match w.what {
+            What::Software => 1,
+            _ => u32::from(w.company.devices),
+        };
+        let share = self.pages.div_ceil(parts);
+        let (size, batch) = match self.layout {
+            Layout::Contiguous => (share * page, 1),
+            Layout::Scattered => (page, share),
+            Layout::Mixed => (page, 1 + share - share / 2),
+        };
+        Workload {
+            size,
+            batch: match w.what {
+                What::Software => 1,
+                _ => batch,
+            },
+            list: Some(self),
+            ..w
+        }
+    }
+
+    /// Bytes of the operation number `index`, if it is not as all others are.
+    pub(crate) fn size_of(self, w: &Workload, index: u64) -> u32 {
+        match self.layout {
+            Layout::Mixed if index.is_multiple_of(u64::from(self.members(w))) => self.range(w),
+            _ => w.size,
+        }
+    }
+
+    /// Bytes of the largest operation.
+    pub(crate) fn largest(self, w: &Workload) -> u32 {
+        match self.layout {
+            Layout::Mixed => self.range(w).max(w.size),
+            _ => w.size,
+        }
+    }
+
+    /// Operations of one list on one device.
+    pub(crate) fn members(self, w: &Workload) -> u32 {
+        let share = self.share(w);
+        match self.layout {
+            Layout::Contiguous => 1,
+            Layout::Scattered => share,
+            Layout::Mixed => 1 + share - share / 2,
+        }
+    }
+
+    fn range(self, w: &Workload) -> u32 {
+        (self.share(w) / 2).max(1) * PAGE_BYTES as u32
+    }
+
+    fn share(self, w: &Workload) -> u32 {
+        match w.what {
+            What::Software => self.pages,
+            _ => self.pages.div_ceil(u32::from(w.company.devices)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_experiment::Point;
+
+    use super::*;
+
+    fn workload(pages: u64, layout: &str, devices: u64, kind: &str) -> Workload {
+        let point = Point::default()
+            .with("pages", pages)
+            .with("layout", layout)
+            .with("devices", devices)
+            .with("kind", kind);
+        Workload::from_point(&point).unwrap()
+    }
+
+    #[test]
+    fn every_layout_copies_the_same_bytes() {
+        for layout in ["contiguous", "scattered", "mixed"] {
+            for kind in ["offload", "software"] {
+                for (pages, devices) in [(2, 1), (64, 1), (64, 4), (512, 8)] {
+                    let w = workload(pages, layout, devices, kind);
+                    let list = w.list.unwrap();
+                    let members = u64::from(list.members(&w));
+                    let bytes: u64 = (0..members).map(|i| u64::from(list.size_of(&w, i))).sum();
+                    let parts = if kind == "software" { 1 } else { devices };
+                    assert_eq!(bytes * parts, pages * PAGE_BYTES, "{layout} {kind} {pages}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_batch_is_one_list() {
+        assert_eq!(workload(64, "scattered", 2, "offload").batch, 32);
+        assert_eq!(workload(64, "mixed", 2, "offload").batch, 17);
+        assert_eq!(workload(64, "contiguous", 2, "offload").batch, 1);
+        assert_eq!(workload(64, "scattered", 2, "software").batch, 1);
+    }
+}
