@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, completions, figures, man};
+use crate::{advise, bench, completions, figures, man};
 
 /// The workbench for hardware data movers, Intel DSA first.
 ///
@@ -28,6 +28,8 @@ Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted.";
 enum Command {
     /// Run every experiment of the published DSA characterisation and write one report.
     Figures(Box<figures::Args>),
+    /// Say whether one case is worth offloading, and from which size on.
+    Advise(Box<advise::Args>),
     /// Run benchmarks under Google Benchmark's flags and DML's case names.
     Bench(Box<bench::Args>),
     /// Measure as dsa_perf_micros does, with its flags.
@@ -46,6 +48,7 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Figures(args) => figures::run(&args),
+            Command::Advise(args) => advise::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Micros(args) => crate::micros::run(&args),
             Command::Compare(args) => crate::compare::run(&args),

@@ -1,5 +1,6 @@
 //! The dray command.
 
+mod advise;
 mod bench;
 mod check;
 mod cli;

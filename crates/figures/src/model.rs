@@ -61,6 +61,15 @@ struct Alone {
 const BACKED_BYTES: u64 = 16 << 20;
 
 impl Model {
+    /// A machine that counts time and moves no bytes.
+    pub fn new(platform: PlatformFile, profile: Profile) -> Model {
+        Model {
+            platform: platform.into(),
+            profile,
+            payload: Payload::Skipped,
+        }
+    }
+
     /// Runs one point.
     ///
     /// # Errors
