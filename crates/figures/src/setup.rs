@@ -67,17 +67,16 @@ impl Setup {
                 }
             }
             if let Some(buffers) = w.read_buffers {
-                let limit = device.capabilities.max_read_buffers;
-                if buffers > limit {
-                    return Err(FiguresError::Limit {
-                        what: "read_buffers",
-                        value: buffers.into(),
-                        limit: limit.into(),
-                        field: "max_read_buffers",
-                    });
-                }
+                let most = device.capabilities.max_read_buffers;
+                limit(
+                    "read_buffers",
+                    buffers.into(),
+                    most.into(),
+                    "max_read_buffers",
+                )?;
                 for group in &mut device.groups {
                     group.read_buffers_allowed = buffers;
+                    group.read_buffers_reserved = group.read_buffers_reserved.min(buffers);
                 }
             }
             if !software {
