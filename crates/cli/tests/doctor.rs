@@ -1,5 +1,7 @@
 //! `dray doctor`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fs;

@@ -209,6 +209,7 @@ fn notes(request: &Request, figure: &Figure) -> Vec<String> {
     let id = figure.experiment.id.as_str();
     let mut notes = Vec::new();
     match (request.protocol, id) {
+        (Protocol::Paper, id) if !id.starts_with("fig") => {}
         (Protocol::Paper, _) if figure.experiment.reference.is_empty() => notes.push(
             "The plotted values of the publication are not available as numbers, and no published text table of a data mover with this memory is known."
                 .to_owned(),
