@@ -72,6 +72,18 @@ pub enum Effect {
         /// The descriptor that is in error, if there is one.
         origin: Option<Origin>,
     },
+    /// An abort has given a descriptor up, and it has ended (spec 3.15): software is not told.
+    /// Whoever keeps books on descriptors may be: each that was accepted has one end, this one or
+    /// the usual one. After a [`reset`](crate::Function::reset) from outside, engines may still be
+    /// at it.
+    Abandoned {
+        /// Work queue of the descriptor.
+        wq: u16,
+        /// Its completion address, if it has one.
+        completion: Option<u64>,
+        /// A member of a batch.
+        member: bool,
+    },
 }
 
 /// Of a descriptor in error, what SWERROR and the event log say of it (spec 9.2.15).

@@ -5,12 +5,21 @@ mod common;
 
 use common::desk::{Desk, noop, records};
 use common::profile::{one_group, queue};
-use dray_device::{IdptEntry, Work, WorkKind, WorkQueueMode};
-use dray_spec::registers::{IdCap, IdptAccess, IdptControl};
+use dray_device::{
+    DeviceConfig, Effect, Function, IdptEntry, Outcome, Portal, Submission, Work, WorkKind,
+    WorkQueueMode,
+};
+use dray_spec::registers::{
+    CMD, CMDSTATUS, Command, CommandRegister, IdCap, IdptAccess, IdptControl,
+};
 use dray_spec::{Descriptor, Flags, GenCap, OpCap, Opcode, Status, WindowFlags};
 
 /// Two entries that belong to PASID 0, which the queue has, and may be used by it.
 fn desk() -> Desk {
+    Desk::new(config())
+}
+
+fn config() -> DeviceConfig {
     let mut config = one_group(2, vec![queue(0, WorkQueueMode::Dedicated, 8)]);
     let capabilities = &mut config.capabilities;
     capabilities.gen_cap = GenCap::from(capabilities.gen_cap)
@@ -31,7 +40,7 @@ fn desk() -> Desk {
         ..IdptEntry::default()
     };
     config.idpt.entries = vec![own; 2];
-    Desk::new(config)
+    config
 }
 
 fn fill(n: u64, handle: u16) -> Descriptor {
@@ -124,4 +133,53 @@ fn software_replaces_entries_while_the_device_runs() {
     assert_eq!(desk.done(&work), [(1, Status::SUCCESS)]);
     // What has ended has no domains.
     assert!(desk.device.domains(work.id).is_err());
+}
+
+#[test]
+fn an_aborted_user_of_a_window_and_an_aborted_update_end_with_the_user() {
+    const PORTAL: Portal = Portal {
+        wq: 0,
+        limited: false,
+    };
+    for user_ends_first in [true, false] {
+        let mut function = Function::enabled(&config()).expect("a configuration");
+        let mut effects = Vec::new();
+        for descriptor in [fill(1, 0), update(2, 0), noop(3)] {
+            assert_eq!(function.submit(PORTAL, &descriptor), Submission::Accepted);
+        }
+        let user = function.take(0, &mut effects).expect("the fill");
+        function.domains(user.id).expect("an entry that lets it");
+        // The update waits for the fill, and so does the command.
+        let noop = function.take(1, &mut effects).expect("what is behind");
+        let abort = CommandRegister::of(Command::AbortAll, 0).into_bits();
+        function.write32(CMD, abort, &mut effects);
+        assert!(function.is_command_active());
+        let mut order = [user, noop];
+        if !user_ends_first {
+            order.reverse();
+        }
+        for work in order {
+            assert!(function.is_abandoned(work.id));
+            let outcome = Outcome::status(Status::SUCCESS);
+            function.done(work.id, &outcome, &mut effects);
+        }
+        assert_eq!(function.read32(CMDSTATUS), 0);
+        let mut ended: Vec<u64> = effects.iter().map(abandoned).collect();
+        ended.sort_unstable();
+        assert_eq!(ended, [1, 2, 3]);
+        // Nobody is taken to use the window any more.
+        assert_eq!(function.submit(PORTAL, &update(4, 0)), Submission::Accepted);
+        let update = function.take(0, &mut effects).expect("an update");
+        assert_eq!(update.kind, WorkKind::Execute(Opcode::UpdateWindow));
+    }
+}
+
+fn abandoned(effect: &Effect) -> u64 {
+    match effect {
+        Effect::Abandoned {
+            completion: Some(address),
+            ..
+        } => address / 32,
+        other => panic!("{other:?}"),
+    }
 }

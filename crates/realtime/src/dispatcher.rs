@@ -313,7 +313,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                     address,
                 }),
                 // Of a device with registers alone.
-                Effect::Message { .. } | Effect::Log { .. } => {}
+                Effect::Message { .. } | Effect::Log { .. } | Effect::Abandoned { .. } => {}
             }
         }
     }

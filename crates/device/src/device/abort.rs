@@ -1,8 +1,9 @@
 //! Commands that wait for descriptors, or give them up (spec 3.15).
 
 use super::Device;
+use super::ending::abandoned;
 use crate::job::Route;
-use crate::{Effect, WorkId};
+use crate::{Effect, Outcome, WorkId};
 
 /// Descriptors that a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,7 @@ impl Device {
             for id in gone {
                 if let Some(job) = self.jobs.remove(id) {
                     self.awaited -= u32::from(job.route.fate.awaited);
+                    effects.push(abandoned(self.queues[index].config.id, job));
                 }
             }
         }
@@ -78,6 +80,18 @@ impl Device {
             batch.abandon();
             if !reading && batch.ended() {
                 self.end_batch(id, slot, effects);
+            }
+        }
+        self.end_read_backs(effects);
+    }
+
+    /// Drains that an engine was to carry out, and that are given up before one has, end.
+    fn end_read_backs(&mut self, effects: &mut Vec<Effect>) {
+        let waiting = std::mem::take(&mut self.read_back);
+        for (group, id) in waiting {
+            match self.is_abandoned(id) {
+                true => self.done(id, &Outcome::default(), effects),
+                false => self.read_back.push((group, id)),
             }
         }
     }

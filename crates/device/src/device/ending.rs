@@ -1,10 +1,10 @@
 //! How descriptors end, and what ends with them.
 
-use dray_spec::{CompletionRecord, Descriptor, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
 use super::{Device, READBACK};
 use crate::effect::{Notice, Origin, emit};
-use crate::job::{Fate, Kin, Route};
+use crate::job::{Fate, Job, Kin, Route};
 use crate::registers::Source;
 use crate::{Effect, Outcome, WorkId};
 
@@ -93,6 +93,8 @@ impl Device {
             self.awaited -= u32::from(route.fate.awaited);
             // No record, no interrupt (spec 3.15).
             if route.fate.abandoned {
+                let wq = self.queues[usize::from(route.queue)].config.id;
+                effects.push(abandoned(wq, job));
                 return Some(route);
             }
         }
@@ -150,5 +152,17 @@ fn origin(d: &Descriptor, route: &Route) -> Origin {
         batch_id: slot as u8,
         message_storage: route.message_storage,
         information: 0,
+    }
+}
+
+/// The end of a descriptor that nobody is told of.
+#[cold]
+pub(super) fn abandoned(wq: u16, job: &Job) -> Effect {
+    let d = &job.descriptor;
+    let addressed = d.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
+    Effect::Abandoned {
+        wq,
+        completion: addressed.then_some(d.completion_addr),
+        member: job.route.is_member(),
     }
 }

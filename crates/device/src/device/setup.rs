@@ -4,6 +4,7 @@ use dray_spec::GenCap;
 
 use super::Device;
 use super::domains::Windows;
+use super::ending::abandoned;
 use crate::arbiter::Arbiter;
 use crate::batch::Batches;
 use crate::check::Checker;
@@ -11,7 +12,7 @@ use crate::idpt::Idpt;
 use crate::job::Jobs;
 use crate::queue::{State, WorkQueue};
 use crate::registers::{self, Interrupts};
-use crate::{ConfigError, DeviceConfig, IdptConfig, WorkQueueConfig};
+use crate::{ConfigError, DeviceConfig, Effect, IdptConfig, WorkQueueConfig};
 
 impl Device {
     /// An enabled device: the shortcut for who has no use for registers. They are written all the
@@ -142,13 +143,20 @@ impl Device {
     pub(crate) fn set_threshold(&mut self, wq: u16, threshold: u16) {
         if let Some(index) = self.queue_index(wq) {
             self.queues[index].config.threshold = threshold;
+            let queues = &mut self.config.work_queues;
+            if let Some(queue) = queues.iter_mut().find(|queue| queue.id == wq) {
+                queue.threshold = threshold;
+            }
         }
     }
 
     /// Everything on its way is gone, and what engines still say of it means nothing.
-    pub(crate) fn forget_all(&mut self) {
+    pub(crate) fn forget_all(&mut self, effects: &mut Vec<Effect>) {
         for id in self.jobs.ids() {
-            self.jobs.remove(id);
+            if let Some(job) = self.jobs.remove(id) {
+                let queue = &self.queues[usize::from(job.route.queue)];
+                effects.push(abandoned(queue.config.id, job));
+            }
         }
         self.batches = Batches::default();
         self.windows = Windows::default();

@@ -133,9 +133,10 @@ fn write_queue(
     }
 }
 
-/// The rules of Enable Device and Enable WQ, for a configuration that no software writes.
-pub(crate) fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
+/// A part for a configuration that no software writes.
+pub(crate) fn part(config: &DeviceConfig) -> (Hardware, PciControls) {
     let mut hardware = Hardware::new(config.capabilities.clone());
+    hardware.without_driver = true;
     // Whoever has no registers can configure what is fixed for software.
     hardware.gen_cap.set_configurable(true);
     let restricted = config
@@ -148,26 +149,35 @@ pub(crate) fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
             .with_operation_config(true)
             .with_config_shift(1);
     }
-    let interrupts = Interrupts::new(&hardware);
     let pci = PciControls {
         config: config.pci.clone(),
         ..PciControls::default()
     };
+    (hardware, pci)
+}
+
+/// The rules of Enable Device and Enable WQ, for a configuration that no software writes.
+pub(crate) fn check(config: &DeviceConfig) -> Result<(), ConfigError> {
+    let (hardware, pci) = part(config);
+    let interrupts = Interrupts::new(&hardware);
     let writes = config.register_writes(&hardware)?;
     let mut file = File::new(hardware);
     file.apply(&writes);
     check_device(&file, &pci).map_err(|error| config.explain(error))?;
     file.state = at::DeviceState::Enabled;
     for queue in &config.work_queues {
-        check_queue(&file, &interrupts, &pci, queue.id.into()).map_err(|error| {
-            ConfigError::Refused {
-                what: "work queue",
-                id: queue.id,
-                error,
-            }
-        })?;
+        check_queue(&file, &interrupts, &pci, queue.id.into())
+            .map_err(|error| refused(queue.id, error))?;
     }
     Ok(())
+}
+
+pub(crate) fn refused(wq: u16, error: at::CommandError) -> ConfigError {
+    ConfigError::Refused {
+        what: "work queue",
+        id: wq,
+        error,
+    }
 }
 
 impl File {

@@ -34,6 +34,8 @@ pub(crate) struct File {
     pub(crate) bitmap: u32,
     pub(crate) groups: Vec<GroupRegisters>,
     pub(crate) queues: Vec<QueueRegisters>,
+    /// The occupancy interrupt of some queue is enabled.
+    pub(crate) watches_occupancy: bool,
 }
 
 impl File {
@@ -58,6 +60,7 @@ impl File {
             bitmap: 0,
             groups: vec![GroupRegisters::new(&hardware); hardware.groups()],
             queues: vec![QueueRegisters::new(&hardware); hardware.queues()],
+            watches_occupancy: false,
             hardware,
         }
     }
@@ -85,6 +88,13 @@ impl File {
             queue.state = WorkQueueState::Disabled;
             queue.interrupt_generated = false;
         }
+        self.watch_occupancy();
+    }
+
+    /// Queues may have become such whose occupancy matters, or not.
+    pub(crate) fn watch_occupancy(&mut self) {
+        let watches = |queue: &QueueRegisters| queue.occupancy.interrupt_enable();
+        self.watches_occupancy = self.queues.iter().any(watches);
     }
 
     /// Reset WQ clears the configuration of a queue but for its size.

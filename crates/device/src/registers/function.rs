@@ -8,6 +8,7 @@ mod work;
 
 use dray_spec::registers::{DeviceState, ResetType, WorkQueueState};
 
+use super::configure::{part, refused};
 use super::errors::{Backlog, Report};
 use super::{File, Hardware, Interrupts, Layout, PciControls, Source};
 use crate::{ConfigError, Device, DeviceConfig, Effect, WorkQueueConfig};
@@ -66,6 +67,32 @@ impl Function {
         function.file.hardware.gen_cap.set_configurable(false);
         for queue in &mut function.file.queues {
             queue.mode_support = mode_support;
+        }
+        Ok(function)
+    }
+
+    /// A device that is enabled with this configuration, for who brings no driver:
+    /// [`without_driver`](Hardware::without_driver). Commands and registers work all the same.
+    ///
+    /// # Errors
+    /// What the registers cannot hold, and what the Enable Device and Enable WQ commands refuse
+    /// (spec 5.1, 5.2).
+    pub fn enabled(config: &DeviceConfig) -> Result<Function, ConfigError> {
+        let (hardware, pci) = part(config);
+        let mut function = Function::new(hardware, pci);
+        let writes = config.register_writes(&function.file.hardware)?;
+        function.file.apply(&writes);
+        function.file.bitmap = config.idpt.bitmaps.into_bits();
+        for (index, entry) in (0..).zip(&config.idpt.entries) {
+            function.device.set_idpt_entry(index, *entry);
+        }
+        function
+            .enable_device()
+            .map_err(|error| config.explain(error))?;
+        for queue in &config.work_queues {
+            function
+                .enable_queue(queue.id, &mut Vec::new())
+                .map_err(|error| refused(queue.id, error))?;
         }
         Ok(function)
     }

@@ -33,6 +33,9 @@ pub struct Hardware {
     /// The MSI-X table of BAR0 masks vectors. A door whose other side keeps that table itself (vfio)
     /// clears this, and gets every vector as it comes.
     pub masks_vectors: bool,
+    /// No driver: every interrupt handle is good and goes to the runner as it is, and errors come as
+    /// effects, beside their registers.
+    pub without_driver: bool,
 }
 
 impl Hardware {
@@ -80,6 +83,7 @@ impl Hardware {
             interrupt_vectors: 1 + capabilities.max_work_queues.min(2047),
             interrupt_handles: u16::MAX,
             masks_vectors: true,
+            without_driver: false,
             capabilities,
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct Interrupts {
     vectors: Vec<Vector>,
     messages: Vec<Message>,
     masks_vectors: bool,
+    /// Every handle is good: see [`Hardware::without_driver`].
+    unchecked: bool,
     /// Entries may only be used with a handle.
     needs_handle: bool,
     handles_left: u16,
@@ -57,6 +59,7 @@ impl Interrupts {
             vectors: vec![Vector::default(); vectors.into()],
             messages: vec![Message::default(); messages as usize],
             masks_vectors: hardware.masks_vectors,
+            unchecked: hardware.without_driver,
             needs_handle: hardware.uses_handles(),
             handles_left: hardware.interrupt_handles,
         }
@@ -78,7 +81,7 @@ impl Interrupts {
         let asks = descriptor
             .flags()
             .contains(Flags::REQUEST_COMPLETION_INTERRUPT);
-        !asks || self.may_use(source, descriptor.interrupt_handle, claim)
+        !asks || self.unchecked || self.may_use(source, descriptor.interrupt_handle, claim)
     }
 
     /// Spec 5.4, Table 5-2.
@@ -106,6 +109,7 @@ impl Interrupts {
     pub(crate) fn is_valid(&self, source: Source, handle: u16) -> bool {
         let index = usize::from(handle);
         let has_handle = match source {
+            _ if self.unchecked => return true,
             Source::Msix => self.vectors.get(index).map(|v| v.has_handle),
             Source::Storage => self.messages.get(index).map(|m| m.has_handle),
         };
@@ -116,6 +120,7 @@ impl Interrupts {
     pub(crate) fn complete(&mut self, source: Source, handle: u16) -> Option<Effect> {
         let index = usize::from(handle);
         let ignored = match source {
+            _ if self.unchecked => return Some(Effect::Interrupt { handle }),
             Source::Msix => self.vectors.get(index)?.permission.ignore(),
             Source::Storage => self.messages.get(index)?.control.ignore(),
         };
@@ -128,6 +133,7 @@ impl Interrupts {
     /// An interrupt of any cause: sent, or pending if its entry is masked.
     pub(crate) fn raise(&mut self, source: Source, index: u16) -> Option<Effect> {
         match source {
+            _ if self.unchecked => Some(Effect::Interrupt { handle: index }),
             Source::Msix => {
                 let masks = self.masks_vectors;
                 let vector = self.vectors.get_mut(usize::from(index))?;

@@ -122,7 +122,7 @@ impl Runner {
                     }
                 }
                 Effect::Interrupt { handle } => self.interrupts.push(handle),
-                Effect::Message { .. } | Effect::Log { .. } => {
+                Effect::Message { .. } | Effect::Log { .. } | Effect::Abandoned { .. } => {
                     panic!("a device without registers has none of these")
                 }
                 Effect::SoftwareError {

@@ -191,7 +191,7 @@ fn a_fixed_device_can_be_enabled_but_not_changed() {
         driver.command(Command::ResetDevice, 0);
         assert_eq!(driver.command(Command::EnableDevice, 0), 0);
         assert_eq!(driver.command(Command::EnableWq, 1), 0);
-        driver.function.reset();
+        driver.function.reset(&mut driver.effects);
         driver
             .function
             .set_pci(PciControls::default(), &mut driver.effects);

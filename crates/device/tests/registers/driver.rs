@@ -114,6 +114,17 @@ impl Driver {
         self.effects.drain(..).filter_map(record).collect()
     }
 
+    /// Numbers of those that an abort has ended since the last call, in order of their numbers.
+    pub(crate) fn abandoned(&mut self) -> Vec<u64> {
+        let abandoned = |effect: Effect| match effect {
+            Effect::Abandoned { completion, .. } => completion.map(|address| address / 32),
+            _ => None,
+        };
+        let mut numbers: Vec<u64> = self.effects.drain(..).filter_map(abandoned).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     /// Vectors that have interrupted since the last call.
     pub(crate) fn vectors(&mut self) -> Vec<u16> {
         let vector = |effect: Effect| match effect {

@@ -36,6 +36,7 @@ impl File {
             }
             Spot::Queue(index, at) => {
                 self.queues[index].write(at, bits, disabled, &self.hardware);
+                self.watch_occupancy();
                 match at {
                     WorkQueueRegister::SIZE => Written::Threshold(index),
                     WorkQueueRegister::INTERRUPT | WorkQueueRegister::STATUS => {

@@ -23,12 +23,12 @@ pub(super) struct Pending {
 }
 
 /// How far a command has come at once: its result, or it waits.
-enum Progress {
+pub(super) enum Progress {
     Done(u16),
     Waits,
 }
 
-type Started = Result<Progress, CommandError>;
+pub(super) type Started = Result<Progress, CommandError>;
 
 impl Function {
     /// The command register was written.
@@ -44,6 +44,11 @@ impl Function {
             Err(error) => self.complete(request_interrupt, Err(error), effects),
             Ok(Progress::Waits) => self.settle(effects),
         }
+    }
+
+    /// Whether a command is in progress: CMDSTATUS says so too.
+    pub fn is_command_active(&self) -> bool {
+        self.file.command_status.active()
     }
 
     /// The end of a command.
@@ -170,7 +175,7 @@ impl Function {
         }
     }
 
-    fn enable_device(&mut self) -> Started {
+    pub(super) fn enable_device(&mut self) -> Started {
         check_device(&self.file, &self.pci)?;
         self.device.reconfigure(self.file.device_config(&self.pci));
         self.file.state = DeviceState::Enabled;
@@ -180,7 +185,7 @@ impl Function {
         Ok(Progress::Done(0))
     }
 
-    fn enable_queue(&mut self, wq: u16, effects: &mut Vec<Effect>) -> Started {
+    pub(super) fn enable_queue(&mut self, wq: u16, effects: &mut Vec<Effect>) -> Started {
         let index = usize::from(wq);
         if let Some(interrupts) = self.device.interrupts_ref() {
             check_queue(&self.file, interrupts, &self.pci, index)?;

@@ -60,10 +60,10 @@ impl Function {
     /// Function level reset, or a stronger one: all is as after power-on, but PCI's controls are off
     /// until software writes them. What engines still do must not reach memory any more: that is up
     /// to whoever runs them; what they say of it means nothing.
-    pub fn reset(&mut self) {
+    pub fn reset(&mut self, effects: &mut Vec<Effect>) {
         let fixed = !self.file.hardware.gen_cap.configurable();
         let hardware = self.file.hardware.clone();
-        self.device.forget_all();
+        self.device.forget_all(effects);
         self.device.set_interrupts(Interrupts::new(&hardware));
         let old = std::mem::replace(&mut self.file, File::new(hardware));
         if fixed {

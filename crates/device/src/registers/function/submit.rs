@@ -1,7 +1,7 @@
 //! Writes to portals (spec 5.3, 9.3).
 
-use dray_spec::Descriptor;
 use dray_spec::registers::{DeviceState, PortalAddress};
+use dray_spec::{Descriptor, Status};
 use zerocopy::FromBytes;
 
 use super::{Bar, Function};
@@ -35,6 +35,27 @@ impl Function {
             }
             _ => Submission::Retry,
         }
+    }
+
+    /// A descriptor that a door has taken for a queue whose entries it counts itself, as the queue is
+    /// written to: posted to a dedicated one, deferrable to a shared one.
+    #[inline]
+    pub fn submit(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
+        match self.device.post(portal, false, descriptor) {
+            Submission::Ignored => self.device.defer(portal, false, descriptor),
+            answer => answer,
+        }
+    }
+
+    /// A door that counts entries itself has dropped a descriptor for a full dedicated queue.
+    pub fn overflow(&mut self, wq: u16, effects: &mut Vec<Effect>) {
+        let error = Effect::SoftwareError {
+            status: Status::WQ_OVERFLOW,
+            wq,
+            address: 0,
+            origin: None,
+        };
+        self.sort(error, effects);
     }
 
     /// The portal at an offset, and whether its interrupts are those of the message storage. Without

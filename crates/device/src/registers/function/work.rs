@@ -1,12 +1,12 @@
 //! What engines take, and how it ends: the [`Device`](crate::Device)'s ways, and what registers have
 //! to do with them.
 
-use dray_spec::Descriptor;
 use dray_spec::registers::WorkQueueState;
+use dray_spec::{Descriptor, Status};
 
 use super::Function;
 use crate::registers::{Report, Source};
-use crate::{Effect, Member, Outcome, Work, WorkId};
+use crate::{AddressSpace, Domains, Effect, Member, Outcome, Work, WorkId};
 
 impl Function {
     /// Next descriptor for `engine`; see [`Device::take`](crate::Device::take). None comes while a
@@ -17,10 +17,36 @@ impl Function {
             return None;
         }
         let work = self.device.take(engine);
+        if self.file.watches_occupancy {
+            self.check_occupancies(effects);
+        }
+        work
+    }
+
+    #[cold]
+    fn check_occupancies(&mut self, effects: &mut Vec<Effect>) {
         for wq in 0..self.file.queues.len() {
             self.check_occupancy(wq, effects);
         }
-        work
+    }
+
+    /// Whether engines get nothing until software makes room in a full event log (spec 5.9).
+    pub fn is_blocked(&self) -> bool {
+        self.backlog.is_blocked()
+    }
+
+    /// Entries of a work queue in use; `None` for a queue that is not enabled, or draining.
+    #[inline]
+    pub fn occupancy(&self, wq: u16) -> Option<u16> {
+        self.device.occupancy(wq)
+    }
+
+    /// Address spaces of inter-domain work; see [`Device::domains`](crate::Device::domains).
+    ///
+    /// # Errors
+    /// The outcome with which it ends, if the table does not let it start (spec 5.6).
+    pub fn domains(&mut self, id: WorkId) -> Result<Domains, Outcome> {
+        self.device.domains(id)
     }
 
     /// The descriptor of work that has not ended.
@@ -95,7 +121,7 @@ impl Function {
         }
     }
 
-    fn sort(&mut self, effect: Effect, effects: &mut Vec<Effect>) {
+    pub(super) fn sort(&mut self, effect: Effect, effects: &mut Vec<Effect>) {
         let Effect::SoftwareError {
             status,
             wq,
@@ -106,6 +132,9 @@ impl Function {
             effects.push(effect);
             return;
         };
+        if self.hardware().without_driver {
+            effects.push(effect);
+        }
         let report = Report {
             status,
             wq: Some(wq),
@@ -113,6 +142,32 @@ impl Function {
             origin,
         };
         self.report(&report, effects);
+    }
+
+    /// A completion record that could not be written, where the runner has found that out too late
+    /// for [`done`](Function::done) (spec 5.8.1, 0x1a).
+    pub fn unrecorded(&mut self, address: u64, effects: &mut Vec<Effect>) {
+        let status = Status::COMPLETION_ADDRESS_FAULT.with_write_fault();
+        let report = Report {
+            address,
+            ..Report::of(status)
+        };
+        self.report(&report, effects);
+    }
+
+    /// An entry of the event log that could not be written.
+    pub fn unlogged(&mut self, effects: &mut Vec<Effect>) {
+        self.report(&Report::of(Status::EVENT_LOG_APPEND), effects);
+    }
+
+    /// The address space of the event log; `None` where there is none that is on.
+    pub fn event_log_space(&self) -> Option<AddressSpace> {
+        let log = self.file.event_log;
+        let space = AddressSpace {
+            pasid: log.pasid_enable().then_some(log.pasid()),
+            privileged: log.privileged(),
+        };
+        self.file.gen_cfg.event_log_enable().then_some(space)
     }
 
     /// Errors of submission.
