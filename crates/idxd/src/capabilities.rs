@@ -49,6 +49,16 @@ pub(crate) fn version_2() -> Capabilities {
     }
 }
 
+/// The known device of a version: 0x100 as a published `accel-config list` prints it, 0x200 a preset.
+/// `None` for versions whose rules are not known.
+pub fn known(version: u32) -> Option<Capabilities> {
+    match KNOWN_VERSIONS.contains(&version.into()) {
+        false => None,
+        true if version >= 0x200 => Some(version_2()),
+        true => Some(version_1()),
+    }
+}
+
 /// The largest version whose rules are known; 3.0 has other fields in GRPCFG and WQCFG.
 const KNOWN_VERSIONS: std::ops::RangeInclusive<u64> = 0x100..=0x2ff;
 

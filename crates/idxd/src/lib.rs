@@ -1,4 +1,5 @@
-//! What the Linux driver decides: accel-config profiles and their validation.
+//! What the Linux driver decides: the files of sysfs ([`driver`]), accel-config profiles and their
+//! validation.
 //!
 //! A [`Profile`] is what `accel-config load-config` reads and `accel-config list` prints. It is
 //! read as it stands, checked against the rules of the driver and of the hardware, and turned
@@ -16,6 +17,7 @@
 mod capabilities;
 mod change;
 mod configure;
+pub mod driver;
 mod error;
 mod finding;
 mod names;
@@ -29,6 +31,7 @@ mod unmodelled;
 mod validate;
 mod write;
 
+pub use capabilities::known as known_capabilities;
 pub use error::ProfileError;
 pub use finding::Finding;
 pub use names::GRAMMAR;

@@ -1,0 +1,70 @@
+//! Who has a work queue open (`drivers/dma/idxd/cdev.c`).
+
+use super::enable::Bound;
+use super::{Driver, Errno};
+
+/// An open work queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub(super) u64);
+
+impl Driver {
+    /// open(2) of `/dev/dsa/wqD.Q` by a process with this PASID.
+    ///
+    /// A dedicated queue gets the PASID for as long as it is open: it is disabled, written and
+    /// enabled again.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is no such node, `EBUSY` for a dedicated queue that someone has open,
+    /// `ENXIO` where the device refuses, `EAGAIN` while descriptors are in flight.
+    pub fn open(&mut self, device: u32, wq: u16, pasid: u32) -> Result<ClientId, Errno> {
+        let index = self.index_of(device).ok_or(Errno::ENOENT)?;
+        let wq = usize::from(wq);
+        let part = &mut self.devices[index];
+        let queue = part.queues.get(wq).ok_or(Errno::ENOENT)?;
+        if queue.bound != Some(Bound::User) {
+            return Err(Errno::ENOENT);
+        }
+        if queue.dedicated && !queue.clients.is_empty() {
+            return Err(Errno::EBUSY);
+        }
+        if queue.dedicated && part.part.pasid_enabled {
+            let effects = &mut self.effects[index];
+            part.command_disable(wq, effects)?;
+            part.write_pasid(wq, Some(pasid), false, effects);
+            part.command_enable(wq, effects)?;
+        }
+        let id = ClientId(self.next_client);
+        self.next_client += 1;
+        self.devices[index].queues[wq].clients.push(id);
+        Ok(id)
+    }
+
+    /// The last reference to an open work queue is gone: closed and unmapped. A queue that was
+    /// disabled meanwhile knows nothing of it any more.
+    ///
+    /// # Errors
+    /// `ENOENT` where nobody has opened this; `EAGAIN` while descriptors are in flight.
+    pub fn release(&mut self, client: ClientId) -> Result<(), Errno> {
+        let mut homes = self.devices.iter().enumerate().flat_map(|(index, device)| {
+            let queues = device.queues.iter().enumerate();
+            queues.map(move |(wq, queue)| (index, wq, queue))
+        });
+        let home = homes.find(|(_, _, queue)| queue.clients.contains(&client));
+        let Some((index, wq, _)) = home else {
+            return match client.0 < self.next_client {
+                true => Ok(()),
+                false => Err(Errno::ENOENT),
+            };
+        };
+        let device = &mut self.devices[index];
+        if device.queues[wq].dedicated && device.part.pasid_enabled && device.queues[wq].enabled {
+            let effects = &mut self.effects[index];
+            device.command_disable(wq, effects)?;
+            device.write_pasid(wq, None, false, effects);
+            device.command_enable(wq, effects)?;
+        }
+        let clients = &mut self.devices[index].queues[wq].clients;
+        clients.retain(|other| *other != client);
+        Ok(())
+    }
+}
