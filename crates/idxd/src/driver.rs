@@ -28,7 +28,7 @@ pub use attributes::{
 pub use clients::ClientId;
 pub use enable::Bound;
 pub use errno::Errno;
-pub use personality::Personality;
+pub use personality::{Personality, UnknownKernel};
 pub use state::Part;
 pub use status::CommandStatus;
 pub use tree::{Entry, EntryKind};

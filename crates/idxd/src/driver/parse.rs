@@ -69,8 +69,8 @@ pub(super) fn trimmed(bytes: &[u8]) -> &[u8] {
 /// commas.
 pub(super) fn bitmap(bytes: &[u8]) -> Result<[u64; 4], Errno> {
     let mut words = [0_u32; 8];
-    let mut count = 0;
-    for chunk in trimmed(bytes).rsplit(|&byte| byte == b',') {
+    let chunks = trimmed(bytes).rsplit(|&byte| byte == b',');
+    for (count, chunk) in chunks.enumerate() {
         let chunk = chunk.trim_ascii();
         if chunk.len() > 8 {
             return Err(Errno::EOVERFLOW);
@@ -84,7 +84,6 @@ pub(super) fn bitmap(bytes: &[u8]) -> Result<[u64; 4], Errno> {
             None if word == 0 => {}
             None => return Err(Errno::EOVERFLOW),
         }
-        count += 1;
     }
     let pair = |i: usize| u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32;
     Ok([pair(0), pair(1), pair(2), pair(3)])

@@ -1,6 +1,7 @@
 //! Which kernel, as far as its idxd driver differs.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A class of kernels whose idxd driver decides alike.
 ///
@@ -10,7 +11,9 @@ use std::fmt;
 pub enum Personality {
     /// 5.18, the first with shared queues for users; as distributions of 2022 have it.
     Linux5_18,
-    /// 6.8: event log, operations per queue, `driver_name`; the portal can be mapped by anyone.
+    /// 6.4: event log, operations per queue, limits of work in progress.
+    Linux6_4,
+    /// 6.8: as 6.4, with `driver_name`; the portal can be mapped by anyone.
     Linux6_8,
     /// 7.2: as 6.8, with write(2) instead of mapping for users without `CAP_SYS_RAWIO`.
     Linux7_2,
@@ -18,13 +21,19 @@ pub enum Personality {
 
 impl Personality {
     /// All of them, oldest first.
-    pub const ALL: [Personality; 3] = [Self::Linux5_18, Self::Linux6_8, Self::Linux7_2];
+    pub const ALL: [Personality; 4] = [
+        Self::Linux5_18,
+        Self::Linux6_4,
+        Self::Linux6_8,
+        Self::Linux7_2,
+    ];
 
     /// The class of a kernel version; `None` before 5.17, whose attributes have other names.
     pub fn of_kernel(major: u32, minor: u32) -> Option<Personality> {
         match (major, minor) {
             (0..=4, _) | (5, 0..=16) => None,
-            (5, _) | (6, 0..=6) => Some(Self::Linux5_18),
+            (5, _) | (6, 0..=1) => Some(Self::Linux5_18),
+            (6, 2..=6) => Some(Self::Linux6_4),
             (6, 7..=9) => Some(Self::Linux6_8),
             _ => Some(Self::Linux7_2),
         }
@@ -32,7 +41,7 @@ impl Personality {
 
     /// `wq/driver_name`, which a queue must have to be bound: 6.7.
     pub const fn has_driver_name(self) -> bool {
-        !matches!(self, Self::Linux5_18)
+        !matches!(self, Self::Linux5_18 | Self::Linux6_4)
     }
 
     /// `wq/op_config`, `wq/prs_disable`, the event log and the limits of work in progress: 6.2 to
@@ -56,6 +65,11 @@ impl Personality {
         !matches!(self, Self::Linux5_18)
     }
 
+    /// `read_buffers_allowed` of a fresh group is what the device has, and not 0: 6.2.
+    pub(crate) const fn allows_all_buffers(self) -> bool {
+        !matches!(self, Self::Linux5_18)
+    }
+
     /// A queue of type kernel cannot be named where PASIDs are on: until 6.3.
     pub(crate) const fn refuses_kernel_names(self) -> bool {
         matches!(self, Self::Linux5_18)
@@ -66,7 +80,7 @@ impl Personality {
         match self {
             // `hw.version < DEVICE_VERSION_2` became `<=` with 6.4.
             Self::Linux5_18 => 0x1ff,
-            Self::Linux6_8 | Self::Linux7_2 => 0x200,
+            Self::Linux6_4 | Self::Linux6_8 | Self::Linux7_2 => 0x200,
         }
     }
 
@@ -81,8 +95,31 @@ impl fmt::Display for Personality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Linux5_18 => "5.18",
+            Self::Linux6_4 => "6.4",
             Self::Linux6_8 => "6.8",
             Self::Linux7_2 => "7.2",
         })
+    }
+}
+
+/// A text that names no class of kernels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no rules are known for kernel {0:?}; 5.17 and later have them")]
+pub struct UnknownKernel(pub String);
+
+impl FromStr for Personality {
+    type Err = UnknownKernel;
+
+    /// Reads a release such as `6.8` or `6.4.16-200.fc38.x86_64`.
+    fn from_str(text: &str) -> Result<Personality, UnknownKernel> {
+        let mut parts = text.split('.').map(|part| {
+            let end = part.find(|c: char| !c.is_ascii_digit());
+            part[..end.unwrap_or(part.len())].parse().ok()
+        });
+        let version = match (parts.next().flatten(), parts.next().flatten()) {
+            (Some(major), Some(minor)) => Personality::of_kernel(major, minor),
+            _ => None,
+        };
+        version.ok_or_else(|| UnknownKernel(text.to_owned()))
     }
 }

@@ -151,10 +151,10 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn new(fixed_classes: bool) -> Group {
+    fn new(fixed_classes: bool, allowed: u32) -> Group {
         Group {
             use_limit: false,
-            allowed: 0,
+            allowed,
             reserved: 0,
             traffic_classes: if fixed_classes { [1, 1] } else { [-1, -1] },
             work_limit: 0,
@@ -180,6 +180,7 @@ pub(super) struct Device {
     /// Group of each engine.
     pub(super) engines: Vec<Option<u16>>,
     fixed_classes: bool,
+    fresh_allowed: u32,
 }
 
 impl Device {
@@ -188,6 +189,10 @@ impl Device {
         let hardware = &part.hardware;
         let version = hardware.capabilities.version;
         let fixed_classes = version <= personality.fixed_traffic_classes() && !tc_override;
+        let fresh_allowed = match personality.allows_all_buffers() {
+            true => hardware.group_cap.read_buffers().into(),
+            false => 0,
+        };
         let pci = PciControls {
             pasid: part.pasid_enabled,
             page_requests: part.pasid_enabled,
@@ -202,10 +207,14 @@ impl Device {
             free_buffers: hardware.group_cap.read_buffers().into(),
             event_log_size: 64,
             queues: vec![Queue::new(hardware); hardware.wq_cap.work_queues().into()],
-            groups: vec![Group::new(fixed_classes); hardware.group_cap.groups().into()],
+            groups: vec![
+                Group::new(fixed_classes, fresh_allowed);
+                hardware.group_cap.groups().into()
+            ],
             engines: vec![None; hardware.engine_cap.engines().into()],
             part,
             fixed_classes,
+            fresh_allowed,
         }
     }
 
@@ -235,7 +244,8 @@ impl Device {
             queue.size = 0;
             queue.group = None;
         }
-        self.groups.fill(Group::new(self.fixed_classes));
+        self.groups
+            .fill(Group::new(self.fixed_classes, self.fresh_allowed));
         self.engines.fill(None);
     }
 

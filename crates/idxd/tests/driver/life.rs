@@ -185,6 +185,10 @@ fn without_shared_virtual_addressing() {
         };
         assert_eq!(errno, Err(first));
     }
+    let mut middle = without(Personality::Linux6_4);
+    put_all(&mut middle, &rest);
+    bind(&mut middle, "idxd", "dsa0").unwrap();
+    assert_eq!(bind(&mut middle, "user", "wq0.0"), Err(Errno::EOPNOTSUPP));
     let mut shared = without(Personality::Linux6_8);
     put_all(&mut shared, DEDICATED);
     put_all(&mut shared, "wq0.0/mode=shared");
