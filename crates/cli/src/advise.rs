@@ -175,7 +175,7 @@ impl Advice {
             ),
         };
         let from = |what: &str, size: Option<u32>| match size {
-            Some(size) => format!("{what} from {} on.", format_bytes(size.into())),
+            Some(size) => format!("{what} from {} on.", size_text(size.into())),
             None => format!("{what} at no size that the work queue takes."),
         };
         vec![
@@ -222,5 +222,13 @@ impl Advice {
         let rows =
             rows.map(|(what, unit, device, core)| format!("{what},{unit},{device},{core}\n"));
         format!("metric,unit,dsa,core\n{}", rows.collect::<String>())
+    }
+}
+
+fn size_text(bytes: u64) -> String {
+    let text = format_bytes(bytes);
+    match text.strip_suffix(|unit: char| unit.is_ascii_alphabetic()) {
+        Some(number) => format!("{number} {}iB", &text[number.len()..]),
+        None => format!("{text} B"),
     }
 }

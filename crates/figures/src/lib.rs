@@ -15,6 +15,7 @@ mod fault;
 mod findings;
 mod guess;
 mod hint;
+mod hues;
 mod label;
 mod list;
 mod measured;
@@ -30,6 +31,7 @@ mod run;
 mod setup;
 mod stream;
 mod task;
+mod unit;
 mod vocabulary;
 mod workload;
 

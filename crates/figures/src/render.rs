@@ -4,9 +4,11 @@ use dray_experiment::{BACKEND, Filter, Overlay, Panel, PanelKind, Point, Value};
 use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
+use crate::hues::Hues;
 use crate::published::Published;
 use crate::run::Figure;
 use crate::task::{Backend, backends, reduced};
+use crate::unit::Unit;
 use crate::workload::Workload;
 use crate::{guess, label};
 
@@ -153,7 +155,7 @@ impl Drawing<'_> {
             })
             .collect();
         let beside_core = present.iter().any(|b| *b != Backend::Model);
-        let hues = Hues::new(self, names, beside_core);
+        let hues = Hues::new(&self.figure.experiment, names, beside_core);
         for backend in present {
             for point in &points {
                 let Some(x) = point.get(&self.panel.x) else {
@@ -365,107 +367,10 @@ fn series(row: &Row, kind: SeriesKind) -> Series {
     series.family(row.family)
 }
 
-/// What the label of an axis asks for.
-#[derive(Clone, Copy, PartialEq)]
-enum Unit {
-    /// As the metric is.
-    Plain,
-    /// Microseconds of a metric in nanoseconds.
-    Micro,
-    /// How much above the core, relative to it.
-    Excess,
-    /// Percent of all parts of a stack together.
-    Share,
-}
-
-impl Unit {
-    fn of(y_label: &str) -> Unit {
-        if y_label.contains("(µs)") {
-            Unit::Micro
-        } else if y_label.contains("(DSA − core) / core") {
-            Unit::Excess
-        } else if y_label.starts_with("Share (%)") {
-            Unit::Share
-        } else {
-            Unit::Plain
-        }
-    }
-
-    fn apply(self, value: f64) -> f64 {
-        match self {
-            Unit::Plain | Unit::Share => value,
-            Unit::Micro => value / 1000.0,
-            Unit::Excess => value - 1.0,
-        }
-    }
-}
-
-/// Hues: one for each value of the first parameter where several make the series or its values are
-/// names; shades of one where they are numbers. Then one for the core.
-struct Hues {
-    name: Option<String>,
-    values: Vec<Value>,
-    cores: u8,
-}
-
-impl Hues {
-    fn new(drawing: &Drawing<'_>, names: &[String], beside_core: bool) -> Hues {
-        let experiment = &drawing.figure.experiment;
-        let values = |name: &String| experiment.values(name);
-        let first = names.iter().find(|name| values(name).len() > 1);
-        let places = names.iter().any(|name| name.ends_with("_node"));
-        let numbers = |name: &String| values(name).iter().all(|v| v.integer().is_some());
-        let alone = |name: &String| {
-            names.iter().filter(|n| values(n).len() > 1).count() == 1 && numbers(name)
-        };
-        let name = first
-            .filter(|name| !(alone(name) || places && beside_core))
-            .cloned();
-        let values = name.as_ref().map(values).unwrap_or_default();
-        Hues {
-            cores: values.len().max(1) as u8,
-            name,
-            values,
-        }
-    }
-
-    fn of(&self, backend: Backend, point: &Point) -> u8 {
-        let Some(name) = &self.name else {
-            return u8::from(backend != Backend::Model);
-        };
-        match (backend, name.as_str(), point.get(name)) {
-            (Backend::Model, "op", Some(op)) => kind_of(&op.to_string()),
-            (Backend::Model, _, Some(value)) => {
-                self.values.iter().position(|v| v == value).unwrap_or(0) as u8
-            }
-            _ => self.cores,
-        }
-    }
-}
-
-/// Operations of one kind share a hue.
-fn kind_of(op: &str) -> u8 {
-    match op {
-        "memmove" => 0,
-        "fill" | "nt_fill" => 1,
-        "compare" | "compval" => 2,
-        "dualcast" => 3,
-        "crc" | "copy_crc" => 5,
-        _ => 6,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::label;
     use crate::vocabulary::VOCABULARY;
-
-    #[test]
-    fn units_follow_the_label() {
-        assert_eq!(Unit::of("Latency (µs)").apply(1500.0), 1.5);
-        assert_eq!(Unit::of("Time of one copy (ns)").apply(15.0), 15.0);
-        assert_eq!(Unit::of("Improvement, (DSA − core) / core").apply(3.0), 2.0);
-    }
 
     #[test]
     fn every_parameter_has_an_axis_title() {
