@@ -27,6 +27,7 @@ const _: () = {
     assert!(offset_of!(Line<Writers>, 0) == 0);
     assert!(offset_of!(Writers, accepted) == 0);
     assert!(offset_of!(Writers, taken_before) == 8);
+    assert!(offset_of!(Writers, gate) == 16);
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };
 

@@ -5,10 +5,15 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{Device, DeviceConfig, Effect, Portal};
+use dray_device::{DeviceConfig, Effect, Function, Hardware, Portal};
+use dray_spec::registers::{
+    self, Command, CommandError, CommandRegister, CommandStatus, ResetType,
+};
 
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
+use crate::request::{Answer, Request, When};
+use crate::ring::Ring;
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::{
@@ -22,6 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RealtimeDevice {
     shared: Arc<Shared>,
+    hardware: Hardware,
     config: DeviceConfig,
     dispatcher: Option<JoinHandle<()>>,
     engine_depth: usize,
@@ -29,8 +35,9 @@ pub struct RealtimeDevice {
 }
 
 impl RealtimeDevice {
-    /// Starts an enabled device that works on `memory`; `listener` is told of interrupts and
-    /// software errors, on the dispatcher's thread.
+    /// Starts an enabled device that works on `memory`; `listener` is told of interrupts, software
+    /// errors and aborts, on the dispatcher's thread. There is no driver: see
+    /// [`Function::enabled`].
     ///
     /// # Errors
     /// A configuration that cannot be enabled; no more threads.
@@ -40,13 +47,50 @@ impl RealtimeDevice {
         options: Options,
         listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<RealtimeDevice, StartError> {
-        let device = Device::new(config.clone())?;
-        let shared = Arc::new(Shared::new(&config.work_queues));
-        let engines = engines(&config, &memory, &options, &shared)?;
+        let function = Function::enabled(&config)?;
+        let engines = config.groups.iter().flat_map(|group| &group.engines);
+        let mut threads: Vec<u16> = engines.copied().collect();
+        if threads.len() == 1 {
+            threads.clear();
+        }
+        RealtimeDevice::run(function, config, &threads, memory, options, listener)
+    }
+
+    /// Starts a device as it is, for a driver to enable and configure, by
+    /// [`control`](RealtimeDevice::control). Every engine that the part has gets a thread, if
+    /// engines have threads.
+    ///
+    /// # Errors
+    /// No more threads.
+    pub fn start_function<M: SharedMemory>(
+        function: Function,
+        memory: M,
+        options: Options,
+        listener: impl FnMut(Event) + Send + 'static,
+    ) -> Result<RealtimeDevice, StartError> {
+        let engines = function.hardware().engine_cap.engines();
+        let threads: Vec<u16> = (0..engines.into()).collect();
+        let config = function.config().clone();
+        RealtimeDevice::run(function, config, &threads, memory, options, listener)
+    }
+
+    fn run<M: SharedMemory>(
+        function: Function,
+        config: DeviceConfig,
+        threads: &[u16],
+        memory: M,
+        options: Options,
+        listener: impl FnMut(Event) + Send + 'static,
+    ) -> Result<RealtimeDevice, StartError> {
+        let hardware = function.hardware().clone();
+        let queues = usize::from(hardware.wq_cap.work_queues());
+        let shared = Arc::new(Shared::new(queues, hardware.wq_cap.total_entries()));
+        let all = u16::from(hardware.engine_cap.engines());
+        let engines = engines(all, threads, &memory, &options, &shared)?;
         let name = "dray-dispatcher";
         let mut dispatcher = Dispatcher::new(
             shared.clone(),
-            device,
+            function,
             engines,
             memory,
             Box::new(listener),
@@ -71,6 +115,7 @@ impl RealtimeDevice {
             })?;
         Ok(RealtimeDevice {
             shared,
+            hardware,
             config,
             dispatcher: Some(dispatcher),
             engine_depth: options.engine_depth.max(1),
@@ -83,21 +128,27 @@ impl RealtimeDevice {
         &self.config
     }
 
-    /// A portal to write descriptors to; `None` for a queue that is not there.
+    /// What the part is.
+    pub fn hardware(&self) -> &Hardware {
+        &self.hardware
+    }
+
+    /// A portal to write descriptors to; `None` for a queue that the part does not have. What is
+    /// written to a queue that is not enabled meets what hardware has there: nothing.
     pub fn map(&self, portal: Portal) -> Option<MappedPortal> {
-        let queue = self.shared.queue(portal.wq)?;
-        Some(MappedPortal::new(&self.shared, queue, portal.limited))
+        let ring = self.shared.ring(portal.wq)?;
+        Some(MappedPortal::new(&self.shared, ring, portal))
     }
 
-    /// Entries of a work queue in use; `None` for a queue that is not there.
+    /// Entries of a work queue in use; `None` for a queue that the part does not have.
     pub fn occupancy(&self, wq: u16) -> Option<u16> {
-        let queue = self.shared.queue(wq)?;
-        u16::try_from(queue.ring.occupancy()).ok()
+        u16::try_from(self.shared.ring(wq)?.occupancy()).ok()
     }
 
-    /// Descriptors that a full dedicated queue has lost; `None` for a queue that is not there.
+    /// Descriptors that a full dedicated queue has lost; `None` for a queue that the part does not
+    /// have.
     pub fn lost(&self, wq: u16) -> Option<u64> {
-        self.shared.queue(wq).map(|queue| queue.ring.lost())
+        self.shared.ring(wq).map(Ring::lost)
     }
 
     /// Descriptors of a work queue that may be under way at once: of those that were submitted, one
@@ -111,20 +162,83 @@ impl RealtimeDevice {
     }
 
     /// Does something with the device between two descriptors, on the dispatcher's thread, and
-    /// waits for it. All that was accepted before is in the device's queues by then. Effects are
-    /// carried out afterwards.
+    /// waits for it: reads and writes registers, PCI's controls. All that was accepted before is in
+    /// the device's queues by then, and writers wait meanwhile. Effects are carried out afterwards.
     ///
     /// # Errors
     /// The device has stopped, or the dispatcher panicked over this.
     pub fn control<R: Send + 'static>(
         &self,
-        action: impl FnOnce(&mut Device, &mut Vec<Effect>) -> R + Send + 'static,
+        action: impl FnOnce(&mut Function, &mut Vec<Effect>) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let mut action = Some(action);
+        self.attempt(When::Now, move |function, effects| {
+            let action = action.take().ok_or(When::Now)?;
+            Ok(action(function, effects))
+        })
+    }
+
+    /// Issues an administrative command (spec 3.15) and waits for its end: work in flight may have
+    /// to end first. The result is what CMDSTATUS says. A command in progress is waited for.
+    ///
+    /// # Errors
+    /// The device has stopped before the end of the command.
+    pub fn command(
+        &self,
+        command: Command,
+        operand: u32,
+    ) -> Result<Result<u16, CommandError>, Stopped> {
+        let register = CommandRegister::of(command, operand).into_bits();
+        let mut issued = false;
+        self.attempt(When::CommandEnded, move |function, effects| {
+            if !std::mem::replace(&mut issued, true) {
+                function.write32(registers::CMD, register, effects);
+                if function.is_command_active() {
+                    return Err(When::CommandEnded);
+                }
+            }
+            let status = CommandStatus::from(function.read32(registers::CMDSTATUS));
+            Ok(match status.error() {
+                0 => Ok(status.result()),
+                error => Err(CommandError(error)),
+            })
+        })
+    }
+
+    /// Function level reset (spec 5.7): the device halts, what was in it is given up, and once no
+    /// engine touches memory any more all is as after power-on, with PCI's controls off.
+    ///
+    /// # Errors
+    /// The device has stopped before that.
+    pub fn reset(&self) -> Result<(), Stopped> {
+        let mut halted = false;
+        self.attempt(When::Now, move |function, effects| {
+            if !std::mem::replace(&mut halted, true) {
+                function.halt(ResetType::FunctionLevel, effects);
+                return Err(When::EnginesIdle);
+            }
+            function.reset(effects);
+            Ok(())
+        })
+    }
+
+    /// Has the dispatcher do something until it comes to an end, and waits for that.
+    fn attempt<R: Send + 'static>(
+        &self,
+        when: When,
+        mut action: impl FnMut(&mut Function, &mut Vec<Effect>) -> Result<R, When> + Send + 'static,
     ) -> Result<R, Stopped> {
         let (answer, answered) = sync_channel(1);
-        self.shared.request(Box::new(move |device, effects| {
+        let action = move |function: &mut Function, effects: &mut Vec<Effect>| {
+            let result = action(function, effects)?;
+            let answer = answer.clone();
             // Whoever asks waits for it.
-            let _ = answer.send(action(device, effects));
-        }))?;
+            Ok(Box::new(move || drop(answer.send(result))) as Answer)
+        };
+        self.shared.request(Request {
+            when,
+            action: Box::new(action),
+        })?;
         answered.recv().map_err(|_| Stopped)
     }
 
@@ -167,22 +281,18 @@ impl Drop for RealtimeDevice {
     }
 }
 
-/// All engines of all groups, with or without threads of their own.
+/// Engines 0 to `all`, some with threads of their own.
 fn engines<M: SharedMemory>(
-    config: &DeviceConfig,
+    all: u16,
+    threads: &[u16],
     memory: &M,
     options: &Options,
     shared: &Arc<Shared>,
 ) -> Result<Vec<Engine>, StartError> {
-    let ids: Vec<u16> = config
-        .groups
-        .iter()
-        .flat_map(|group| group.engines.iter().copied())
-        .collect();
     let depth = options.engine_depth.max(1);
-    let threads = options.engines == Engines::Threads && ids.len() > 1;
     let engine = |id| {
         let name = format!("dray-engine-{id}");
+        let threads = options.engines == Engines::Threads && threads.contains(&id);
         let worker = threads.then(|| {
             let (memory, shared) = (memory.clone(), shared.clone());
             Worker::start(name.clone(), depth, options.idle, memory, shared)
@@ -195,5 +305,5 @@ fn engines<M: SharedMemory>(
             }),
         }
     };
-    ids.into_iter().map(engine).collect()
+    (0..all).map(engine).collect()
 }

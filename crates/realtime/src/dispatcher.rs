@@ -9,23 +9,26 @@
 use std::sync::Arc;
 
 use dray_device::{
-    Access, Device, Domains, Effect, Member, Outcome, Portal, Work, WorkId, WorkKind, WorkQueueMode,
+    Access, Domains, Effect, Function, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
 };
-use dray_spec::{Descriptor, Opcode, Status};
+use dray_spec::registers::WorkQueueState;
+use dray_spec::{Descriptor, Opcode};
 use zerocopy::transmute;
 
 use crate::engine::Engine;
-use crate::event::{Event, Listener};
+use crate::event::Listener;
+use crate::gate::Gate;
+use crate::outlet::Outlet;
 use crate::patience::Patience;
+use crate::request::{Request, When};
 use crate::ring::Reader;
-use crate::shared::{Queue, Shared};
+use crate::shared::Shared;
 use crate::worker::{Order, carry_out};
 use crate::{Idle, SharedMemory};
 
 /// A work queue as the dispatcher sees it.
 pub(crate) struct Source {
     portal: Portal,
-    mode: WorkQueueMode,
     reader: Reader,
     /// Losses that have been told.
     lost: u64,
@@ -33,11 +36,12 @@ pub(crate) struct Source {
 
 pub(crate) struct Dispatcher<M> {
     shared: Arc<Shared>,
-    device: Device,
+    function: Function,
     sources: Vec<Source>,
     engines: Vec<Engine>,
-    memory: M,
-    listener: Listener,
+    outlet: Outlet<M>,
+    /// Those that are not over.
+    requests: Vec<Request>,
     effects: Vec<Effect>,
     list: Vec<Descriptor>,
     name: String,
@@ -46,33 +50,31 @@ pub(crate) struct Dispatcher<M> {
 impl<M: SharedMemory> Dispatcher<M> {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        device: Device,
+        function: Function,
         engines: Vec<Engine>,
         memory: M,
         listener: Listener,
         name: String,
     ) -> Dispatcher<M> {
-        let source = |queue: &Queue| Source {
+        let sources = (0..).zip(&shared.rings).map(|(wq, ring)| Source {
             // The ring has applied the threshold.
-            portal: Portal {
-                wq: queue.config.id,
-                limited: false,
-            },
-            mode: queue.config.mode,
-            reader: Reader::new(queue.ring.clone()),
+            portal: Portal { wq, limited: false },
+            reader: Reader::new(ring.clone()),
             lost: 0,
-        };
-        Dispatcher {
-            sources: shared.queues.iter().map(source).collect(),
+        });
+        let mut dispatcher = Dispatcher {
+            sources: sources.collect(),
             shared,
-            device,
+            function,
             engines,
-            memory,
-            listener,
+            outlet: Outlet::new(memory, listener),
+            requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
             name,
-        }
+        };
+        dispatcher.arrange();
+        dispatcher
     }
 
     /// Until the device is to stop, and has stopped.
@@ -98,7 +100,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn turn(&mut self) -> bool {
         let mut worked = false;
-        if self.shared.is_requested() {
+        if self.shared.is_requested() || self.is_due() {
             worked = true;
             self.obey();
         }
@@ -110,15 +112,79 @@ impl<M: SharedMemory> Dispatcher<M> {
         worked
     }
 
+    /// Whether the time has come for something that handles of the device have asked for.
+    #[inline]
+    fn is_due(&self) -> bool {
+        !self.requests.is_empty() && self.requests.iter().any(|r| self.has_come(r.when))
+    }
+
+    fn has_come(&self, when: When) -> bool {
+        match when {
+            When::Now => true,
+            When::CommandEnded => !self.function.is_command_active(),
+            When::EnginesIdle => self.engines.iter().all(|engine| engine.outstanding == 0),
+        }
+    }
+
     /// Carries out what handles of the device have asked for.
+    ///
+    /// Writers wait meanwhile: all that was accepted before is in the device's queues by then, and
+    /// what comes after meets the queues as they are left.
     #[cold]
     fn obey(&mut self) {
-        for request in self.shared.take_requests() {
-            // What has been accepted before the request was made comes before it.
-            self.collect();
-            request(&mut self.device, &mut self.effects);
-            self.free();
-            self.carry_out();
+        let sources = self.sources.iter();
+        let accepted: Vec<u64> = sources.map(|s| s.reader.ring().hold()).collect();
+        while self.collect() || self.is_behind(&accepted) {
+            std::thread::yield_now();
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.append(&mut self.shared.take_requests());
+        let mut answers = Vec::new();
+        for mut request in requests {
+            if self.has_come(request.when) {
+                match (request.action)(&mut self.function, &mut self.effects) {
+                    Err(when) => request.when = when,
+                    Ok(answer) => {
+                        answers.push(answer);
+                        continue;
+                    }
+                }
+            }
+            self.requests.push(request);
+        }
+        self.free();
+        self.arrange();
+        self.carry_out();
+        for answer in answers {
+            answer();
+        }
+    }
+
+    /// Whether a writer that had been accepted has not written yet.
+    fn is_behind(&self, accepted: &[u64]) -> bool {
+        let mut both = self.sources.iter().zip(accepted);
+        both.any(|(source, accepted)| source.reader.read() < *accepted)
+    }
+
+    /// Rings open and close with their queues, engines follow their groups.
+    fn arrange(&mut self) {
+        for source in &self.sources {
+            let ring = source.reader.ring();
+            let wq = source.portal.wq;
+            let enabled = self.function.queue_state(wq) == Some(WorkQueueState::Enabled);
+            match self.function.queue(wq) {
+                Some(queue) if enabled => ring.open(Gate::of(queue)),
+                _ => ring.close(),
+            }
+        }
+        let groups = &self.function.config().groups;
+        let is_active = |id| groups.iter().any(|group| group.engines.contains(&id));
+        for engine in &mut self.engines {
+            engine.active = is_active(engine.id);
+        }
+        let alone = self.engines.iter().filter(|engine| engine.active).count() == 1;
+        for engine in &mut self.engines {
+            engine.alone = alone;
         }
     }
 
@@ -130,7 +196,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             while let Some(report) = self.engines[index].worker.as_mut().and_then(|w| w.report()) {
                 heard = true;
                 self.engines[index].outstanding -= 1;
-                self.device
+                self.function
                     .done(report.id, &report.outcome, &mut self.effects);
                 self.carry_out();
             }
@@ -142,29 +208,24 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn collect(&mut self) -> bool {
         let mut found = false;
+        let mut overflows = false;
         for source in &mut self.sources {
             while let Some(words) = source.reader.next() {
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
-                // A queue that the device has disabled meanwhile takes nothing, and says so to
-                // nobody: the descriptor is gone, and its entry free.
-                let _ = match source.mode {
-                    WorkQueueMode::Dedicated => {
-                        self.device.write_posted(source.portal, &descriptor)
-                    }
-                    WorkQueueMode::Shared => self.device.enqueue(source.portal, &descriptor),
-                };
+                let answer = self.function.submit(source.portal, &descriptor);
+                debug_assert_eq!(answer, Submission::Accepted, "the ring knows the queue");
             }
             let lost = source.reader.ring().lost();
             if lost != source.lost {
                 source.lost = lost;
+                overflows = true;
                 // However many they are: the register holds one (spec 9.2.15).
-                (self.listener)(Event::SoftwareError {
-                    status: Status::WQ_OVERFLOW,
-                    wq: Some(source.portal.wq),
-                    address: 0,
-                });
+                self.function.overflow(source.portal.wq, &mut self.effects);
             }
+        }
+        if overflows {
+            self.carry_out();
         }
         found
     }
@@ -173,8 +234,10 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn free(&mut self) {
         for source in &mut self.sources {
-            let waiting = self.device.occupancy(source.portal.wq).unwrap_or(0);
-            source.reader.free_but(waiting.into());
+            if source.reader.has_waiting() {
+                let waiting = self.function.occupancy(source.portal.wq).unwrap_or(0);
+                source.reader.free_but(waiting.into());
+            }
         }
     }
 
@@ -186,19 +249,22 @@ impl<M: SharedMemory> Dispatcher<M> {
             return false;
         }
         if let Some(batch) = engine.batch {
-            match self.device.next_member(batch) {
+            match self.function.next_member(batch) {
                 Member::Work(work) => self.begin(index, work),
                 Member::Fenced => return false,
                 Member::None => engine.batch = None,
             }
             return true;
         }
-        let Some(work) = self.device.take(engine.id) else {
-            // Drains that wait for others have left their queue all the same.
-            self.free();
+        let work = self.function.take(engine.id, &mut self.effects);
+        // Drains that wait for others have left their queue all the same.
+        self.free();
+        let Some(work) = work else {
+            if !self.effects.is_empty() {
+                self.carry_out();
+            }
             return false;
         };
-        self.free();
         self.begin(index, work);
         true
     }
@@ -210,7 +276,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 Some(outcome) => outcome,
                 None => return,
             },
-            WorkKind::ExecuteBetween(opcode) => match self.device.domains(work.id) {
+            WorkKind::ExecuteBetween(opcode) => match self.function.domains(work.id) {
                 Ok(domains) => match self.execute(index, work.id, opcode, Some(domains)) {
                     Some(outcome) => outcome,
                     None => return,
@@ -224,7 +290,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 return self.carry_out();
             }
         };
-        self.device.done(work.id, &outcome, &mut self.effects);
+        self.function.done(work.id, &outcome, &mut self.effects);
         self.carry_out();
     }
 
@@ -240,19 +306,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let order = Order {
             id,
             opcode,
-            descriptor: *self.device.descriptor(id)?,
+            descriptor: *self.function.descriptor(id)?,
             domains,
         };
         let engine = &mut self.engines[index];
         match &mut engine.worker {
-            Some(worker) => {
+            Some(worker) if !engine.alone => {
                 engine.outstanding += 1;
                 worker.order(order);
                 None
             }
-            None => Some(carry_out(
+            _ => Some(carry_out(
                 &order,
-                &mut self.memory,
+                &mut self.outlet.memory,
                 &self.shared,
                 &self.name,
             )),
@@ -263,22 +329,22 @@ impl<M: SharedMemory> Dispatcher<M> {
     fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
         const SIZE: u64 = size_of::<Descriptor>() as u64;
         let size = u64::from(count) * SIZE;
-        let readable = self.memory.accessible(address, size, Access::Read);
+        let readable = self.outlet.memory.accessible(address, size, Access::Read);
         let whole = readable / SIZE;
         self.list.clear();
         for n in 0..whole {
             let mut bytes = [0; SIZE as usize];
-            self.memory.read(address + n * SIZE, &mut bytes);
+            self.outlet.memory.read(address + n * SIZE, &mut bytes);
             self.list.push(transmute!(bytes));
         }
         let fault = address.saturating_add(whole * SIZE);
         let effects = &mut self.effects;
         if whole == u64::from(count) {
-            self.device.list_fetched(id, &self.list, effects);
+            self.function.list_fetched(id, &self.list, effects);
         } else if whole == 0 {
-            self.device.list_faulted(id, fault, effects);
+            self.function.list_faulted(id, fault, effects);
         } else {
-            self.device
+            self.function
                 .list_fetched_until(id, &self.list, fault, effects);
         }
     }
@@ -286,36 +352,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Carries out what the device has said.
     #[inline]
     fn carry_out(&mut self) {
-        const SIZE: u64 = 32;
-        for effect in self.effects.drain(..) {
-            match effect {
-                Effect::Record { address, record } => {
-                    let writable = self.memory.accessible(address, SIZE, Access::Write);
-                    if writable == SIZE {
-                        self.memory.publish(address, &record);
-                    } else {
-                        (self.listener)(Event::SoftwareError {
-                            status: Status::COMPLETION_ADDRESS_FAULT,
-                            wq: None,
-                            address,
-                        });
-                    }
-                }
-                Effect::Interrupt { handle } => (self.listener)(Event::Interrupt { handle }),
-                Effect::SoftwareError {
-                    status,
-                    wq,
-                    address,
-                    ..
-                } => (self.listener)(Event::SoftwareError {
-                    status,
-                    wq: Some(wq),
-                    address,
-                }),
-                // Of a device with registers alone.
-                Effect::Message { .. } | Effect::Log { .. } | Effect::Abandoned { .. } => {}
-            }
-        }
+        self.outlet.carry_out(&mut self.effects, &mut self.function);
     }
 
     /// Whether a look would find anything.
@@ -323,16 +360,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let source = |s: &Source| s.reader.pending() || s.reader.ring().lost() != s.lost;
         let reports = |e: &Engine| e.worker.as_ref().is_some_and(|w| w.has_reports());
         self.shared.is_requested()
+            || self.is_due()
             || self.shared.is_stopping()
             || self.sources.iter().any(source)
             || self.engines.iter().any(reports)
     }
 
-    /// Whether all that was accepted has ended. The rings are closed.
+    /// Whether all that was accepted has ended, or never will for a full event log. The rings take
+    /// nothing any more.
     fn is_quiet(&self) -> bool {
         let empty = |s: &Source| {
-            let accepted = s.reader.ring().close();
-            s.reader.read() == accepted && self.device.occupancy(s.portal.wq).unwrap_or(0) == 0
+            let accepted = s.reader.ring().end();
+            let waiting = self.function.occupancy(s.portal.wq).unwrap_or(0);
+            s.reader.read() == accepted && (waiting == 0 || self.function.is_blocked())
         };
         self.sources.iter().all(empty) && self.engines.iter().all(Engine::is_idle)
     }

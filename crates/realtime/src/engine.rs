@@ -8,8 +8,12 @@ use crate::worker::Worker;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) id: u16,
-    /// Its thread; `None` if the dispatcher carries its work out itself.
+    /// Its thread; without one the dispatcher carries its work out.
     pub(crate) worker: Option<Worker>,
+    /// The dispatcher carries its work out in any case: nobody else works.
+    pub(crate) alone: bool,
+    /// It serves a group.
+    pub(crate) active: bool,
     /// Descriptors that its thread may hold.
     depth: usize,
     /// Descriptors that its thread holds.
@@ -23,6 +27,8 @@ impl Engine {
         Engine {
             id,
             worker,
+            alone: false,
+            active: false,
             depth,
             outstanding: 0,
             batch: None,
@@ -32,7 +38,7 @@ impl Engine {
     /// Whether it may start something.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.outstanding < self.depth
+        self.outstanding < self.depth && (self.active || self.batch.is_some())
     }
 
     /// Whether nothing of its work is left.

@@ -6,9 +6,9 @@ use dray_spec::Status;
 /// software error register. Whoever is told must not block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A completion interrupt. The record that it belongs to can be seen.
+    /// An interrupt of the MSI-X table. The record that it belongs to can be seen.
     Interrupt {
-        /// Handle of the descriptor.
+        /// Entry of the table: for a completion, the handle of the descriptor.
         handle: u16,
     },
     /// An error that no completion record carries (spec 5.8.1).
@@ -19,6 +19,23 @@ pub enum Event {
         wq: Option<u16>,
         /// Completion address or fault address, if the status has one.
         address: u64,
+    },
+    /// An interrupt of the interrupt message storage (spec 9.2.28).
+    Message {
+        /// Where the message goes.
+        address: u64,
+        /// What it says.
+        data: u32,
+    },
+    /// A descriptor that an abort has given up has ended (spec 3.15): the device does not touch what
+    /// it names any more, and writes no record.
+    Abandoned {
+        /// Work queue of the descriptor.
+        wq: u16,
+        /// Its completion address, if it has one.
+        completion: Option<u64>,
+        /// It is a member of a batch.
+        member: bool,
     },
 }
 

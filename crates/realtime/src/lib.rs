@@ -4,7 +4,8 @@
 //! descriptors to [`MappedPortal`]s: each work queue is a lock-free ring that answers as hardware
 //! does (accepted, retry, lost), from what it holds alone. A dispatcher owns the state machine and
 //! moves what the rings hold into it; engines carry descriptors out, on threads of their own or, if
-//! there is one only, on the dispatcher's. Completion records appear in [`SharedMemory`], the status
+//! there is one only, on the dispatcher's. Registers and commands work while all of that goes on
+//! ([`RealtimeDevice::control`], [`RealtimeDevice::command`]). Completion records appear in [`SharedMemory`], the status
 //! byte last.
 
 mod board;
@@ -14,12 +15,15 @@ mod doorbell;
 mod engine;
 mod event;
 mod failure;
+mod gate;
 mod memory;
 mod options;
+mod outlet;
 mod patience;
 mod places;
 mod portal;
 mod regions;
+mod request;
 mod ring;
 mod shared;
 mod sync;

@@ -7,40 +7,27 @@ use dray_spec::Descriptor;
 use zerocopy::transmute;
 
 use crate::board::Board;
+use crate::gate::Way;
 use crate::ring::{Offer, Ring};
-use crate::shared::{Queue, Shared};
+use crate::shared::Shared;
 
 /// One portal of one work queue, for any thread to write to.
 ///
-/// The answer comes from the queue's ring, without a call and without a lock.
+/// The answer comes from the queue's ring, without a call and without a lock; only while the device
+/// carries a command out do writers wait.
 #[derive(Debug, Clone)]
 pub struct MappedPortal {
     ring: Ring,
     board: Arc<Board>,
     portal: Portal,
-    mode: WorkQueueMode,
-    size: u16,
-    /// Occupancy at which the portal has no more room.
-    limit: u64,
 }
 
 impl MappedPortal {
-    pub(crate) fn new(shared: &Shared, queue: &Queue, limited: bool) -> MappedPortal {
-        let config = &queue.config;
-        let limit = match (config.mode, limited) {
-            (WorkQueueMode::Shared, true) => config.threshold.min(config.size),
-            _ => config.size,
-        };
+    pub(crate) fn new(shared: &Shared, ring: &Ring, portal: Portal) -> MappedPortal {
         MappedPortal {
-            ring: queue.ring.clone(),
+            ring: ring.clone(),
             board: shared.board.clone(),
-            portal: Portal {
-                wq: config.id,
-                limited,
-            },
-            mode: config.mode,
-            size: config.size,
-            limit: limit.into(),
+            portal,
         }
     }
 
@@ -49,31 +36,33 @@ impl MappedPortal {
         self.portal
     }
 
-    /// Whether its queue is dedicated or shared.
+    /// Whether its queue is dedicated or shared, as it was last enabled.
+    #[inline]
     pub fn mode(&self) -> WorkQueueMode {
-        self.mode
+        match self.ring.gate().dedicated {
+            true => WorkQueueMode::Dedicated,
+            false => WorkQueueMode::Shared,
+        }
     }
 
-    /// Entries of its queue.
+    /// Entries of its queue, as it was last enabled; 0 if it never was.
+    #[inline]
     pub fn size(&self) -> u16 {
-        self.size
+        self.ring.gate().size
     }
 
     /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there nobody
     /// learns what became of it.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
-        if self.mode != WorkQueueMode::Dedicated {
-            return Submission::Ignored;
-        }
-        match self.offer(descriptor) {
+        match self.offer(descriptor, Way::Posted) {
             Offer::Accepted => Submission::Accepted,
             Offer::Full => {
                 self.ring.lose();
                 self.board.doorbell().ring();
                 Submission::Lost
             }
-            // A queue that is not enabled (spec 9.3).
+            // A queue that is not enabled, or shared (spec 9.3).
             Offer::Closed => Submission::Ignored,
         }
     }
@@ -81,10 +70,11 @@ impl MappedPortal {
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry.
     #[inline]
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
-        if self.mode != WorkQueueMode::Shared {
-            return Submission::Retry;
-        }
-        match self.offer(descriptor) {
+        let way = match self.portal.limited {
+            true => Way::Limited,
+            false => Way::Unlimited,
+        };
+        match self.offer(descriptor, way) {
             Offer::Accepted => Submission::Accepted,
             Offer::Full | Offer::Closed => Submission::Retry,
         }
@@ -93,15 +83,15 @@ impl MappedPortal {
     /// Submits as the queue wants it.
     #[inline]
     pub fn submit(&self, descriptor: &Descriptor) -> Submission {
-        match self.mode {
+        match self.mode() {
             WorkQueueMode::Dedicated => self.write_posted(descriptor),
             WorkQueueMode::Shared => self.enqueue(descriptor),
         }
     }
 
     #[inline]
-    fn offer(&self, descriptor: &Descriptor) -> Offer {
-        let offer = self.ring.offer(&transmute!(*descriptor), self.limit);
+    fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
+        let offer = self.ring.offer(&transmute!(*descriptor), way);
         if offer == Offer::Accepted {
             self.board.doorbell().ring();
         }

@@ -10,13 +10,23 @@
 //!
 //! Everything in it is an atomic of fixed size and all zero at first, and nothing in it is an
 //! address: it can lie in memory that processes share. What it says is trusted for descriptors only;
-//! its size and limits are each side's own knowledge.
+//! its size is each side's own knowledge, and no limit in it is above that.
 
+use crate::gate::{Gate, Way};
 use crate::places::Places;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, relax};
 
-/// In the counter of accepted descriptors: no more of them.
+/// In the counter of accepted descriptors: the queue is not enabled.
 const CLOSED: u64 = 1 << 63;
+/// Writers wait: a command is being carried out.
+const HELD: u64 = 1 << 62;
+/// The device ends, and the queue will not be enabled again.
+const ENDED: u64 = 1 << 61;
+/// How often the ring was opened, in the bits below: a writer that has read the gate before is
+/// turned back by that, however often other bits have come and gone.
+const ROUND: u64 = 1 << 56;
+/// The descriptors themselves: for two hundred years at ten million a second.
+const COUNT: u64 = ROUND - 1;
 
 /// The 64 bytes of a descriptor.
 pub(crate) type Words = [u64; 8];
@@ -30,11 +40,13 @@ pub(crate) struct Line<T>(pub(crate) T);
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Writers {
-    /// Descriptors accepted so far, and [`CLOSED`].
+    /// Descriptors accepted so far, and whether there may be more.
     pub(crate) accepted: AtomicU64,
     /// Some earlier value of `taken`. It spares writers the reader's line as long as even by this
     /// there is room.
     pub(crate) taken_before: AtomicU64,
+    /// The [`Gate`].
+    pub(crate) gate: AtomicU64,
 }
 
 /// The counters of a ring.
@@ -78,15 +90,27 @@ impl Ring {
         Ring { places, mask }
     }
 
-    /// Takes `words` in, if fewer than `limit` entries are occupied; `limit` is at most the capacity.
+    /// Takes `words` in, if the gate lets them.
     #[inline]
-    pub(crate) fn offer(&self, words: &Words, limit: u64) -> Offer {
+    pub(crate) fn offer(&self, words: &Words, way: Way) -> Offer {
         let writers = &self.counters().writers.0;
-        let mut accepted = writers.accepted.load(Ordering::Relaxed);
-        loop {
-            if accepted & CLOSED != 0 {
-                return Offer::Closed;
+        let mut word = writers.accepted.load(Ordering::Acquire);
+        let accepted = loop {
+            if word & (CLOSED | HELD | ENDED) != 0 {
+                if word & (CLOSED | ENDED) != 0 {
+                    return Offer::Closed;
+                }
+                relax();
+                word = writers.accepted.load(Ordering::Acquire);
+                continue;
             }
+            let gate = Gate::from_word(writers.gate.load(Ordering::Relaxed));
+            let Some(limit) = gate.limit(way) else {
+                return Offer::Closed;
+            };
+            // Whatever another process may have written there.
+            let limit = limit.min(self.mask + 1);
+            let accepted = word & COUNT;
             // Acquire, also where another writer passes it on: the reader is through with the entry.
             // The difference is negative if `accepted` is old; then the exchange fails.
             let before = writers.taken_before.load(Ordering::Acquire);
@@ -98,15 +122,15 @@ impl Ring {
                 writers.taken_before.store(taken, Ordering::Release);
             }
             match writers.accepted.compare_exchange_weak(
-                accepted,
-                accepted + 1,
+                word,
+                word + 1,
                 Ordering::Relaxed,
-                Ordering::Relaxed,
+                Ordering::Acquire,
             ) {
-                Ok(_) => break,
-                Err(now) => accepted = now,
+                Ok(_) => break accepted,
+                Err(now) => word = now,
             }
-        }
+        };
         let entry = self.places.entry((accepted & self.mask) as usize);
         for (place, word) in entry.0.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
@@ -128,17 +152,52 @@ impl Ring {
         self.counters().lost.0.load(Ordering::Relaxed)
     }
 
-    /// From now on nothing is accepted. How much has been.
-    pub(crate) fn close(&self) -> u64 {
+    /// From now on, and for ever, nothing is accepted. How much has been.
+    pub(crate) fn end(&self) -> u64 {
         let accepted = &self.counters().writers.0.accepted;
-        accepted.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED
+        accepted.fetch_or(ENDED, Ordering::Relaxed) & COUNT
     }
 
-    /// Accepts again.
-    #[allow(dead_code, reason = "the models of the loom tests close once")]
-    pub(crate) fn open(&self) {
+    /// Has writers wait until it is [opened](Ring::open) or [closed](Ring::close). How much has been
+    /// accepted. For the reader alone, as these are.
+    pub(crate) fn hold(&self) -> u64 {
         let accepted = &self.counters().writers.0.accepted;
-        accepted.fetch_and(!CLOSED, Ordering::Relaxed);
+        accepted.fetch_or(HELD, Ordering::Relaxed) & COUNT
+    }
+
+    /// Accepts what `gate` lets in.
+    pub(crate) fn open(&self, gate: Gate) {
+        let writers = &self.counters().writers.0;
+        let (word, was) = (gate.word(), writers.gate.load(Ordering::Relaxed));
+        if word != was {
+            writers.gate.store(word, Ordering::Relaxed);
+        }
+        self.change(|accepted| {
+            let count = accepted & (ROUND - 1);
+            let round = (accepted & (ENDED - 1) & !COUNT).wrapping_add(ROUND) & (ENDED - 1);
+            count | round | accepted & ENDED
+        });
+    }
+
+    /// Turns everything away until it is opened again.
+    pub(crate) fn close(&self) {
+        self.change(|accepted| accepted & !HELD | CLOSED);
+    }
+
+    fn change(&self, to: impl Fn(u64) -> u64) {
+        let accepted = &self.counters().writers.0.accepted;
+        let mut word = accepted.load(Ordering::Relaxed);
+        while let Err(now) =
+            accepted.compare_exchange(word, to(word), Ordering::Release, Ordering::Relaxed)
+        {
+            word = now;
+        }
+    }
+
+    /// What it lets in, or let in before it was closed.
+    #[inline]
+    pub(crate) fn gate(&self) -> Gate {
+        Gate::from_word(self.counters().writers.0.gate.load(Ordering::Relaxed))
     }
 
     /// Entries occupied at one moment during the call.
@@ -148,7 +207,7 @@ impl Ring {
             let accepted = writers.accepted.load(Ordering::Acquire);
             let taken = self.counters().taken.0.load(Ordering::Acquire);
             if writers.accepted.load(Ordering::Acquire) == accepted {
-                return (accepted & !CLOSED).saturating_sub(taken);
+                return (accepted & COUNT).saturating_sub(taken);
             }
         }
     }
@@ -193,6 +252,12 @@ impl Reader {
 
     pub(crate) fn ring(&self) -> &Ring {
         &self.ring
+    }
+
+    /// Descriptors that have been read, and whose entries are occupied.
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.read != self.taken
     }
 
     /// Whether [`next`](Reader::next) would give something.

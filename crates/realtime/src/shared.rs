@@ -5,22 +5,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use dray_device::{Device, Effect, WorkQueueConfig};
-
 use crate::board::Board;
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
+use crate::request::Request;
 use crate::ring::Ring;
-
-/// Something for the dispatcher to do with its device.
-pub(crate) type Request = Box<dyn FnOnce(&mut Device, &mut Vec<Effect>) + Send>;
-
-/// A work queue and its ring.
-#[derive(Debug)]
-pub(crate) struct Queue {
-    pub(crate) config: WorkQueueConfig,
-    pub(crate) ring: Ring,
-}
 
 const RUNNING: u8 = 0;
 const DRAINING: u8 = 1;
@@ -37,7 +26,8 @@ struct Requests {
 /// Shared by all handles and threads.
 pub(crate) struct Shared {
     pub(crate) board: Arc<Board>,
-    pub(crate) queues: Vec<Queue>,
+    /// By work queue.
+    pub(crate) rings: Vec<Ring>,
     requests: Mutex<Requests>,
     requested: AtomicBool,
     stopping: AtomicU8,
@@ -46,17 +36,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(work_queues: &[WorkQueueConfig]) -> Shared {
-        let sizes: Vec<u16> = work_queues.iter().map(|wq| wq.size).collect();
-        let board = Board::new(&sizes);
-        let queues = work_queues.iter().enumerate().filter_map(|(index, wq)| {
-            Some(Queue {
-                config: wq.clone(),
-                ring: board.ring(index)?,
-            })
-        });
+    /// For a device with so many work queues, of which each may be as large as `entries`.
+    pub(crate) fn new(queues: usize, entries: u16) -> Shared {
+        let board = Board::new(&vec![entries.max(1); queues]);
         Shared {
-            queues: queues.collect(),
+            rings: (0..queues).filter_map(|index| board.ring(index)).collect(),
             board,
             requests: Mutex::default(),
             requested: AtomicBool::new(false),
@@ -66,8 +50,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn queue(&self, wq: u16) -> Option<&Queue> {
-        self.queues.iter().find(|queue| queue.config.id == wq)
+    pub(crate) fn ring(&self, wq: u16) -> Option<&Ring> {
+        self.rings.get(usize::from(wq))
     }
 
     /// Asks the dispatcher for something.
@@ -120,8 +104,8 @@ impl Shared {
     }
 
     fn close(&self) {
-        for queue in &self.queues {
-            queue.ring.close();
+        for ring in &self.rings {
+            ring.end();
         }
     }
 
@@ -158,7 +142,7 @@ impl Shared {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("queues", &self.queues)
+            .field("rings", &self.rings)
             .field("stopping", &self.stopping)
             .field("ended", &self.ended)
             .field("failure", &self.failure)

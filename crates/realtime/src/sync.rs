@@ -6,6 +6,12 @@ use rustix::thread::futex;
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+/// Lets another thread go on.
+#[cold]
+pub(crate) fn relax() {
+    std::thread::yield_now();
+}
+
 /// A word that a thread can sleep on, in this process or, over shared memory, in several.
 #[derive(Debug, Default)]
 #[repr(transparent)]

@@ -3,6 +3,9 @@
 
 #[path = "../src/doorbell.rs"]
 mod doorbell;
+#[allow(dead_code, reason = "the models have no device")]
+#[path = "../src/gate.rs"]
+mod gate;
 #[path = "loom/places.rs"]
 mod places;
 #[allow(dead_code, reason = "the models count no losses")]
@@ -12,6 +15,7 @@ mod ring;
 mod sync;
 
 use doorbell::Doorbell;
+use gate::{Gate, Way};
 use loom::sync::Arc;
 use loom::thread;
 use places::Places;
@@ -29,6 +33,21 @@ fn words(n: u64) -> Words {
     [n; 8]
 }
 
+fn gate(size: u16) -> Gate {
+    Gate {
+        dedicated: true,
+        size,
+        threshold: 0,
+    }
+}
+
+/// A ring of a dedicated queue with that many entries.
+fn ring(entries: u16) -> Ring {
+    let ring = Ring::new(Places::new(entries.into()));
+    ring.open(gate(entries));
+    ring
+}
+
 fn number(words: Words) -> u64 {
     assert!(words.iter().all(|w| *w == words[0]), "torn: {words:?}");
     words[0]
@@ -37,11 +56,11 @@ fn number(words: Words) -> u64 {
 #[test]
 fn what_is_accepted_arrives_once_and_whole() {
     check(|| {
-        let ring = Ring::new(Places::new(2));
+        let ring = ring(2);
         let writers: Vec<_> = (1..=2)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), 2))
+                thread::spawn(move || ring.offer(&words(n), Way::Posted))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -60,12 +79,12 @@ fn what_is_accepted_arrives_once_and_whole() {
 #[test]
 fn a_full_ring_refuses_exactly_and_an_entry_is_used_again_only_when_it_is_free() {
     check(|| {
-        let ring = Ring::new(Places::new(1));
-        assert_eq!(ring.offer(&words(1), 1), Offer::Accepted);
+        let ring = ring(1);
+        assert_eq!(ring.offer(&words(1), Way::Posted), Offer::Accepted);
         let writers: Vec<_> = (2..=3)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), 1))
+                thread::spawn(move || ring.offer(&words(n), Way::Posted))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -87,14 +106,14 @@ fn a_full_ring_refuses_exactly_and_an_entry_is_used_again_only_when_it_is_free()
 }
 
 #[test]
-fn after_closing_the_count_of_accepted_ones_is_final() {
+fn after_its_end_the_count_of_accepted_ones_is_final() {
     check(|| {
-        let ring = Ring::new(Places::new(2));
+        let ring = ring(2);
         let writer = {
             let ring = ring.clone();
-            thread::spawn(move || ring.offer(&words(1), 2))
+            thread::spawn(move || ring.offer(&words(1), Way::Posted))
         };
-        let accepted = ring.close();
+        let accepted = ring.end();
         let offer = writer.join().unwrap();
         assert_eq!(accepted == 1, offer == Offer::Accepted);
         assert_eq!(accepted == 0, offer == Offer::Closed);
@@ -106,13 +125,13 @@ fn after_closing_the_count_of_accepted_ones_is_final() {
 #[test]
 fn a_sleeper_misses_nothing() {
     check(|| {
-        let ring = Ring::new(Places::new(2));
+        let ring = ring(2);
         let doorbell = Arc::new(Doorbell::new(Futex::new()));
         let writers: Vec<_> = (1..=2)
             .map(|n| {
                 let (ring, doorbell) = (ring.clone(), doorbell.clone());
                 thread::spawn(move || {
-                    assert_eq!(ring.offer(&words(n), 2), Offer::Accepted);
+                    assert_eq!(ring.offer(&words(n), Way::Posted), Offer::Accepted);
                     doorbell.ring();
                 })
             })
@@ -128,5 +147,34 @@ fn a_sleeper_misses_nothing() {
         for writer in writers {
             writer.join().unwrap();
         }
+    });
+}
+
+/// A command disables the queue while a writer comes, and the next one enables it again, smaller.
+#[test]
+fn what_was_accepted_before_a_command_is_there_when_it_is_carried_out() {
+    check(|| {
+        let ring = ring(2);
+        let writer = {
+            let ring = ring.clone();
+            thread::spawn(move || ring.offer(&words(1), Way::Posted))
+        };
+        let mut reader = Reader::new(ring.clone());
+        let accepted = ring.hold();
+        while reader.read() < accepted {
+            match reader.next() {
+                Some(words) => assert!(number(words) > 0),
+                None => sync::relax(),
+            }
+        }
+        assert!(!reader.pending(), "no more than was accepted");
+        reader.free_but(0);
+        ring.close();
+        assert!(reader.next().is_none(), "closed");
+        ring.open(gate(1));
+        let offer = writer.join().unwrap();
+        let later = u64::from(offer == Offer::Accepted) - accepted;
+        assert_eq!(std::iter::from_fn(|| reader.next()).count() as u64, later);
+        assert_eq!(reader.ring().occupancy(), later);
     });
 }

@@ -84,13 +84,26 @@ impl Arena {
     #[inline]
     pub(crate) fn clear(&self, index: u32) {
         self.status(index).store(0, Ordering::Relaxed);
+        self.abandoned(index).store(0, Ordering::Relaxed);
     }
 
-    /// Record `index`, once the device has written it.
+    /// The descriptor whose record would be at `address` was aborted, and has ended. Addresses that
+    /// are not of this arena are somebody else's.
+    pub(crate) fn abandon(&self, address: u64) {
+        let all = self.addresses();
+        if all.contains(&address) {
+            let index = (address - all.start) / STRIDE as u64;
+            self.abandoned(index as u32).store(1, Ordering::Release);
+        }
+    }
+
+    /// Record `index`, once the device has written it; for a descriptor that was aborted an empty
+    /// one.
     #[inline]
     pub(crate) fn read(&self, index: u32) -> Option<CompletionRecord> {
         if self.status(index).load(Ordering::Acquire) == 0 {
-            return None;
+            let abandoned = self.abandoned(index).load(Ordering::Acquire) != 0;
+            return abandoned.then(CompletionRecord::default);
         }
         let record = self.place(index).cast::<CompletionRecord>();
         // SAFETY: it lies in the arena, is aligned, and once its status is there nobody writes it.
@@ -109,6 +122,17 @@ impl Arena {
     fn status(&self, index: u32) -> &AtomicU8 {
         // SAFETY: the byte lies in the arena, and is accessed as an atomic while anybody writes it.
         unsafe { AtomicU8::from_ptr(self.place(index)) }
+    }
+}
+
+impl Arena {
+    /// Beside the record: whether there will be none.
+    #[inline]
+    fn abandoned(&self, index: u32) -> &AtomicU8 {
+        // SAFETY: a record is half as large as its place, which lies in the arena.
+        let byte = unsafe { self.place(index).add(size_of::<CompletionRecord>()) };
+        // SAFETY: the byte lies in the arena, and is accessed as an atomic alone.
+        unsafe { AtomicU8::from_ptr(byte) }
     }
 }
 

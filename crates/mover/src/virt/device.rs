@@ -14,7 +14,7 @@ use super::arena::{Arena, RECORDS, WithRecords};
 /// Why a mover could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OpenError {
-    /// There is no such work queue.
+    /// There is no such work queue, or it was never enabled.
     #[error("the device has no work queue {wq}")]
     NoQueue {
         /// Queue asked for.
@@ -37,7 +37,7 @@ pub enum OpenError {
 pub(crate) struct Inner {
     // Dropped first: its threads write to the arena.
     pub(crate) device: RealtimeDevice,
-    pub(crate) arena: Arena,
+    pub(crate) arena: Arc<Arena>,
 }
 
 /// A virtual device in real time, for movers of this process.
@@ -69,9 +69,9 @@ impl VirtualDevice {
         config: DeviceConfig,
         options: Options,
         space: impl Translation,
-        listener: impl FnMut(Event) + Send + 'static,
+        mut listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<VirtualDevice, StartError> {
-        let arena = Arena::new();
+        let arena = Arc::new(Arena::new());
         let space = WithRecords {
             records: arena.addresses(),
             space,
@@ -80,6 +80,17 @@ impl VirtualDevice {
         // of `enqueue`, within what `space` has mapped; their records are the arena's, which lives
         // longer than the device.
         let memory = unsafe { ProcessMemory::new(Arc::new(space)) };
+        let aborted = arena.clone();
+        let listener = move |event| {
+            if let Event::Abandoned {
+                completion: Some(address),
+                ..
+            } = event
+            {
+                aborted.abandon(address);
+            }
+            listener(event);
+        };
         let device = RealtimeDevice::start(config, memory, options, listener)?;
         Ok(VirtualDevice {
             inner: Arc::new(Inner { device, arena }),
@@ -95,7 +106,8 @@ impl VirtualDevice {
     pub fn open(&self, wq: u16, slots: usize) -> Result<VirtualMover, OpenError> {
         let portal = Portal { wq, limited: true };
         let portal = self.inner.device.map(portal);
-        let portal = portal.ok_or(OpenError::NoQueue { wq })?;
+        let enabled = portal.filter(|portal| portal.size() > 0);
+        let portal = enabled.ok_or(OpenError::NoQueue { wq })?;
         let records = self
             .inner
             .arena

@@ -15,7 +15,8 @@ use crate::{Completion, Executor, Full, Mover, Operation, Progress, Ticket};
 /// Submits to one portal of a virtual device.
 ///
 /// An operation whose descriptor was aborted, or that was under way when the device ended, has no
-/// record: its completion has the status 0. Dropping a mover waits for what it has under way.
+/// record: its completion has the status 0. While the queue is disabled, what is enqueued waits for
+/// it to be enabled again. Dropping a mover waits for what it has under way.
 #[derive(Debug)]
 pub struct VirtualMover {
     inner: Arc<Inner>,
@@ -28,8 +29,6 @@ pub struct VirtualMover {
     in_flight: VecDeque<u32>,
     /// Descriptors that may be under way when one before them has not ended.
     overtakers: usize,
-    /// Descriptors at once that cannot overflow the queue.
-    depth: usize,
     start: Instant,
 }
 
@@ -44,7 +43,6 @@ impl VirtualMover {
             })
             .collect();
         VirtualMover {
-            depth: portal.size().into(),
             overtakers: inner.device.reach(portal.portal().wq),
             inner,
             portal,
@@ -101,7 +99,8 @@ impl Mover for VirtualMover {
     #[inline]
     fn submit(&mut self) -> Progress {
         while let Some(&slot) = self.queued.front() {
-            if self.in_flight.len() >= self.depth {
+            // So many cannot overflow the queue.
+            if self.in_flight.len() >= self.portal.size().into() {
                 return Progress::Pending;
             }
             match self.portal.submit(&self.slots[slot as usize].1) {

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use dray_device::{
-    Access, Capabilities, DeviceConfig, GroupConfig, Memory, Portal, Submission, WorkQueueConfig,
-    WorkQueueMode,
+    Access, Capabilities, DeviceConfig, Function, GroupConfig, Memory, Portal, Submission,
+    WorkQueueConfig, WorkQueueMode,
 };
 use dray_realtime::{
     Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice, SharedMemory,
-    Vouched,
+    StartError, Vouched,
 };
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
@@ -107,7 +107,7 @@ impl Witness {
         let events = self.events.lock().expect("no panic while it is held");
         let error = |event: &Event| match event {
             Event::SoftwareError { status, .. } => Some(*status),
-            Event::Interrupt { .. } => None,
+            _ => None,
         };
         events.iter().filter_map(error).collect()
     }
@@ -161,20 +161,38 @@ impl SharedMemory for Watched {
 
 /// A device on watched memory.
 pub(crate) fn start(config: DeviceConfig, options: Options) -> (RealtimeDevice, Arc<Witness>) {
+    watched(|memory, told| {
+        let listener = move |event| keep(&told, event);
+        RealtimeDevice::start(config, memory, options, listener)
+    })
+}
+
+/// A device on watched memory, for a driver to enable.
+pub(crate) fn start_function(
+    function: Function,
+    options: Options,
+) -> (RealtimeDevice, Arc<Witness>) {
+    watched(|memory, told| {
+        let listener = move |event| keep(&told, event);
+        RealtimeDevice::start_function(function, memory, options, listener)
+    })
+}
+
+fn keep(told: &Witness, event: Event) {
+    let mut events = told.events.lock().expect("nobody panics with it");
+    events.push(event);
+}
+
+fn watched(
+    start: impl FnOnce(Watched, Arc<Witness>) -> Result<RealtimeDevice, StartError>,
+) -> (RealtimeDevice, Arc<Witness>) {
     let witness = Arc::new(Witness::default());
     let memory = Watched {
         // SAFETY: tests keep what descriptors name until the device has ended.
         inner: unsafe { ProcessMemory::new(Arc::new(Vouched)) },
         witness: witness.clone(),
     };
-    let told = witness.clone();
-    let listener = move |event| {
-        told.events
-            .lock()
-            .expect("nobody panics with it")
-            .push(event)
-    };
-    let device = RealtimeDevice::start(config, memory, options, listener);
+    let device = start(memory, witness.clone());
     (
         device.expect("a configuration that can be enabled"),
         witness,

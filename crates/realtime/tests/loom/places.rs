@@ -24,6 +24,7 @@ impl Places {
                 writers: Line(Writers {
                     accepted: zero(),
                     taken_before: zero(),
+                    gate: zero(),
                 }),
                 taken: Line(zero()),
                 lost: Line(zero()),

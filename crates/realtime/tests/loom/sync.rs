@@ -6,6 +6,10 @@ use loom::sync::{Condvar, Mutex};
 
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+pub(crate) fn relax() {
+    loom::thread::yield_now();
+}
+
 /// As the kernel has it: comparing with the word and going to sleep is one step for those who wake.
 #[derive(Debug)]
 pub(crate) struct Futex {

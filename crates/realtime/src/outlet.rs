@@ -1,0 +1,130 @@
+//! Where the device's effects go: records and log to memory, the rest to the listener.
+
+use dray_device::{Access, Effect, Function, Memory};
+use dray_spec::Status;
+use zerocopy::IntoBytes;
+
+use crate::SharedMemory;
+use crate::event::{Event, Listener};
+
+/// Bytes of a completion record, and of half an entry of the event log.
+const SIZE: u64 = 32;
+
+pub(crate) struct Outlet<M> {
+    pub(crate) memory: M,
+    listener: Listener,
+    /// Addresses of records that could not be written.
+    unrecorded: Vec<u64>,
+    /// Part of the event log could not be written.
+    unlogged: bool,
+}
+
+impl<M: SharedMemory> Outlet<M> {
+    pub(crate) fn new(memory: M, listener: Listener) -> Outlet<M> {
+        Outlet {
+            memory,
+            listener,
+            unrecorded: Vec::new(),
+            unlogged: false,
+        }
+    }
+
+    /// Carries all `effects` out, and those of what goes wrong with that.
+    #[inline]
+    pub(crate) fn carry_out(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Record { address, record } => {
+                    if self.memory.accessible(address, SIZE, Access::Write) == SIZE {
+                        self.memory.publish(address, &record);
+                    } else {
+                        self.unrecorded.push(address);
+                    }
+                }
+                other => self.tell(other, function),
+            }
+        }
+        if !self.unrecorded.is_empty() || self.unlogged {
+            self.report(effects, function);
+        }
+    }
+
+    /// Errors of the outlet itself go where the device's go.
+    #[cold]
+    fn report(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
+        for address in std::mem::take(&mut self.unrecorded) {
+            if function.hardware().without_driver {
+                (self.listener)(Event::SoftwareError {
+                    status: Status::COMPLETION_ADDRESS_FAULT,
+                    wq: None,
+                    address,
+                });
+            }
+            function.unrecorded(address, effects);
+        }
+        if std::mem::take(&mut self.unlogged) {
+            function.unlogged(effects);
+        }
+        for effect in effects.drain(..) {
+            self.tell(effect, function);
+        }
+        // One about a log that cannot be written is in the register already.
+        if std::mem::take(&mut self.unlogged) {
+            function.unlogged(effects);
+            effects.clear();
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, effect: Effect, function: &Function) {
+        let event = match effect {
+            Effect::Record { .. } => return,
+            Effect::Log { address, words } => {
+                self.unlogged |= !self.log(address, &words, function);
+                return;
+            }
+            Effect::Interrupt { handle } => Event::Interrupt { handle },
+            Effect::Message { address, data } => Event::Message { address, data },
+            Effect::SoftwareError {
+                status,
+                wq,
+                address,
+                ..
+            } => Event::SoftwareError {
+                status,
+                wq: Some(wq),
+                address,
+            },
+            Effect::Abandoned {
+                wq,
+                completion,
+                member,
+            } => Event::Abandoned {
+                wq,
+                completion,
+                member,
+            },
+        };
+        (self.listener)(event);
+    }
+
+    /// Writes to the event log, in its address space where the memory has several. False if that
+    /// faults.
+    fn log(&mut self, address: u64, words: &[u64; 4], function: &Function) -> bool {
+        let space = function.event_log_space();
+        if let Some(space) = space.filter(|space| space.pasid.is_some())
+            && let Some(other) = self.memory.alternate(space)
+        {
+            return write(other, address, words);
+        }
+        write(&mut self.memory, address, words)
+    }
+}
+
+fn write(memory: &mut dyn Memory, address: u64, words: &[u64; 4]) -> bool {
+    let writable = memory.accessible(address, SIZE, Access::Write) == SIZE;
+    if writable {
+        memory.write(address, words.map(u64::to_le).as_bytes());
+    }
+    writable
+}
