@@ -1,0 +1,134 @@
+//! Four pages of memory, with holes in them and nothing around them.
+
+use dray_device::{Access, AddressSpace, Memory};
+use dray_spec::Descriptor;
+use zerocopy::FromBytes;
+
+use crate::draw::Draw;
+
+pub(crate) const PAGE: u64 = 4096;
+
+/// Bytes of the image.
+pub(crate) const BYTES: u64 = 4 * PAGE;
+
+/// Where an image may start: at the ends and at the edges of the address space.
+const BASES: [u64; 4] = [0, 0x1000, 1 << 47, BYTES.wrapping_neg()];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    Hole,
+    ReadOnly,
+    ReadWrite,
+}
+
+#[derive(Clone)]
+pub(crate) struct Image {
+    base: u64,
+    pages: [Page; 4],
+    bytes: Vec<u8>,
+    /// Other PASIDs see the same memory, or none.
+    shared: bool,
+}
+
+impl Image {
+    pub(crate) fn draw(draw: &mut Draw<'_>) -> Image {
+        let base = draw.pick(&BASES);
+        let kinds = [
+            Page::ReadWrite,
+            Page::ReadWrite,
+            Page::ReadWrite,
+            Page::ReadOnly,
+            Page::Hole,
+        ];
+        let pages = [(); 4].map(|()| draw.pick(&kinds));
+        // Half of it is the same byte: comparisons go far, deltas are short.
+        let step = draw.pick(&[0_u64, 73]);
+        let byte = |n: u64| (n ^ n >> 8).wrapping_mul(step) as u8;
+        Image {
+            base,
+            pages,
+            bytes: (0..BYTES).map(byte).collect(),
+            shared: draw.any(),
+        }
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn page(&self, address: u64) -> Page {
+        let offset = address.wrapping_sub(self.base);
+        let inside = address >= self.base && offset < BYTES;
+        match inside {
+            true => self.pages[(offset / PAGE) as usize],
+            false => Page::Hole,
+        }
+    }
+
+    fn allows(&self, address: u64, access: Access) -> bool {
+        match self.page(address) {
+            Page::Hole => false,
+            Page::ReadOnly => access == Access::Read,
+            Page::ReadWrite => true,
+        }
+    }
+
+    /// Bytes regardless of protection, from an offset on.
+    pub(crate) fn poke(&mut self, offset: u64, bytes: &[u8]) {
+        let start = offset as usize;
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// The addresses of bytes that are not as they were.
+    pub(crate) fn changes<'a>(&'a self, before: &'a Image) -> impl Iterator<Item = u64> + 'a {
+        let pairs = (0..).zip(self.bytes.iter().zip(&before.bytes));
+        pairs.filter_map(|(n, (now, then))| (now != then).then(|| self.base + n))
+    }
+
+    /// The list of a batch, as far as it can be read, and the address where it cannot.
+    pub(crate) fn list(&self, address: u64, count: u32) -> (Vec<Descriptor>, Option<u64>) {
+        let asked = u64::from(count) * 64;
+        let readable = self.accessible(address, asked, Access::Read) / 64 * 64;
+        let mut bytes = vec![0; readable as usize];
+        self.read(address, &mut bytes);
+        let list = bytes.chunks_exact(64);
+        let list = list.filter_map(|bytes| Descriptor::read_from_bytes(bytes).ok());
+        let fault = (readable < asked).then(|| address.wrapping_add(readable));
+        (list.collect(), fault)
+    }
+}
+
+impl Memory for Image {
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        let mut done = 0;
+        while done < len && self.allows(addr.wrapping_add(done), access) {
+            done += PAGE - addr.wrapping_add(done) % PAGE;
+        }
+        done.min(len)
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        let len = into.len() as u64;
+        assert_eq!(self.accessible(addr, len, Access::Read), len, "a bad read");
+        if len > 0 {
+            let start = (addr - self.base) as usize;
+            into.copy_from_slice(&self.bytes[start..start + into.len()]);
+        }
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        let len = from.len() as u64;
+        assert_eq!(
+            self.accessible(addr, len, Access::Write),
+            len,
+            "a bad write"
+        );
+        if len > 0 {
+            self.poke(addr - self.base, from);
+        }
+    }
+
+    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
+        (self.shared && space.pasid.is_some()).then_some(self as &mut dyn Memory)
+    }
+}

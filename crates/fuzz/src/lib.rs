@@ -1,0 +1,64 @@
+//! What hostile input is tried on.
+//!
+//! Every [`Target`] is a function of any bytes: it makes something of them (a descriptor, a sequence
+//! of register writes, a file), uses the house with it, and panics if what comes out breaks a
+//! promise. The coverage-guided fuzzer (`fuzz/`, with cargo-fuzz), the test with fixed seeds and
+//! the command `dray-fuzz` all run these functions.
+
+mod descriptor;
+mod descriptors;
+mod draw;
+mod files;
+mod image;
+mod operations;
+mod profiles;
+mod registers;
+mod seeds;
+mod text;
+
+pub use descriptors::descriptors;
+pub use files::files;
+pub use operations::operations;
+pub use profiles::profiles;
+pub use registers::registers;
+pub use seeds::Inputs;
+
+/// Something that hostile input is tried on.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name, also that of the fuzzer's binary.
+    pub name: &'static str,
+    /// Panics if the input breaks a promise of the house.
+    pub run: fn(&[u8]),
+    /// Longest input that says anything new.
+    pub max_bytes: usize,
+}
+
+/// All there are.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "descriptors",
+        run: descriptors,
+        max_bytes: 2048,
+    },
+    Target {
+        name: "registers",
+        run: registers,
+        max_bytes: 4096,
+    },
+    Target {
+        name: "profiles",
+        run: profiles,
+        max_bytes: 2048,
+    },
+    Target {
+        name: "files",
+        run: files,
+        max_bytes: 2048,
+    },
+    Target {
+        name: "operations",
+        run: operations,
+        max_bytes: 4096,
+    },
+];

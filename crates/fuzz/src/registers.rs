@@ -1,0 +1,362 @@
+//! Register accesses, commands, descriptors and ends in any order: the device stays in a state that
+//! the specification knows, each descriptor ends at most once, and no command waits for nothing.
+
+use dray_device::{
+    Bar, Capabilities, DeviceConfig, Effect, Function, GroupConfig, Hardware, Member, Outcome,
+    PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
+};
+use dray_spec::registers::{
+    CMD, CMDSTATUS, CommandStatus, DeviceState, PortalAddress, ResetType, WorkQueueState,
+};
+use dray_spec::{Descriptor, Flags, Status};
+use zerocopy::IntoBytes;
+
+use crate::descriptor::descriptor;
+use crate::draw::Draw;
+
+/// Runs what software and engines do, made of `bytes`.
+///
+/// # Panics
+///
+/// If a promise of the device is broken.
+pub fn registers(bytes: &[u8]) {
+    let mut draw = Draw::new(bytes);
+    let hardware = hardware(&mut draw);
+    let function = Function::new(hardware, PciControls::default());
+    let mut world = World {
+        function,
+        effects: Vec::new(),
+        held: Vec::new(),
+        told: Vec::new(),
+    };
+    if draw.any() {
+        world.configure();
+        if draw.any() {
+            for value in [1 << 20, 6 << 20, 6 << 20 | 1] {
+                world.function.write32(CMD, value, &mut world.effects);
+            }
+        }
+    }
+    while !draw.is_empty() {
+        world.act(&mut draw);
+    }
+    world.end();
+}
+
+/// A Xeon of the fourth generation, or a part that has all there is.
+fn hardware(draw: &mut Draw<'_>) -> Hardware {
+    let kind = draw.below(3);
+    let mut capabilities = Capabilities {
+        version: [0x100, 0x200, 0x300][kind as usize],
+        gen_cap: 0x40_915f_0107,
+        op_cap: [0x1_003f_03ff, 0, 0, 0],
+        id_cap: 0,
+        max_groups: 4,
+        max_work_queues: 8,
+        max_engines: 4,
+        work_queue_size: 128,
+        max_read_buffers: 96,
+        max_batch_size: 1 << 10,
+        max_transfer_size: 1 << 31,
+    };
+    if kind > 0 {
+        capabilities.gen_cap = match draw.once_in(4) {
+            true => draw.any(),
+            false => u64::MAX,
+        };
+        capabilities.op_cap = [u64::MAX; 4];
+        capabilities.id_cap = draw.any();
+    }
+    let masks_vectors = draw.any();
+    Hardware {
+        masks_vectors,
+        ..Hardware::new(capabilities)
+    }
+}
+
+/// Queue 0 is dedicated, queue 1 shared.
+fn two_queues(hardware: &Hardware) -> DeviceConfig {
+    let queue = |id, mode| WorkQueueConfig {
+        id,
+        mode,
+        size: 8,
+        threshold: 8,
+        priority: 10,
+        max_batch_size: 32,
+        max_transfer_size: 2 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
+    };
+    DeviceConfig {
+        capabilities: hardware.capabilities.clone(),
+        user_interrupts: true,
+        work_queues: vec![
+            queue(0, WorkQueueMode::Dedicated),
+            queue(1, WorkQueueMode::Shared),
+        ],
+        groups: vec![GroupConfig {
+            engines: vec![0, 1],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}
+
+/// Where the records of submitted descriptors lie.
+const RECORDS: u64 = 0x5eed_0000_0000;
+
+struct World {
+    function: Function,
+    effects: Vec<Effect>,
+    held: Vec<Work>,
+    /// Records by number, from [`RECORDS`] on.
+    told: Vec<bool>,
+}
+
+impl World {
+    fn configure(&mut self) {
+        let config = two_queues(self.function.hardware());
+        let writes = config.register_writes(self.function.hardware());
+        for RegisterWrite {
+            offset,
+            value,
+            size,
+        } in writes.unwrap_or_default()
+        {
+            let bytes = &value.to_le_bytes()[..usize::from(size)];
+            self.function
+                .write(Bar::Registers, offset, bytes, &mut self.effects);
+        }
+    }
+
+    fn act(&mut self, draw: &mut Draw<'_>) {
+        let before = self.function.state();
+        let kind = draw.below(20);
+        let effects = &mut self.effects;
+        match kind {
+            0..=2 => {
+                let offset = offset(draw, self.function.layout().bar0_bytes());
+                let value = value(draw);
+                self.function.write64(offset & !7, value, effects);
+            }
+            3 => {
+                let mut bytes = vec![0; draw.below(9) as usize];
+                draw.fill(&mut bytes);
+                let bar = draw.pick(&[Bar::Registers, Bar::Portals]);
+                let offset = offset(draw, self.function.layout().bar0_bytes());
+                self.function.write(bar, offset, &bytes, effects);
+            }
+            4 => {
+                let mut bytes = vec![0xa5; draw.below(9) as usize];
+                let bar = draw.pick(&[Bar::Registers, Bar::Portals]);
+                let offset = offset(draw, self.function.layout().bar0_bytes());
+                self.function.read(bar, offset, &mut bytes);
+            }
+            5..=8 => {
+                let operand = draw.pick(&[0_u32, 1, 3, 5, 0xf_ffff]);
+                let code = draw.below(20) as u32;
+                let interrupt = draw.any::<u32>() & 1 << 31;
+                self.function
+                    .write32(CMD, interrupt | code << 20 | operand, effects);
+            }
+            9..=11 => self.submit(draw),
+            12..=14 => {
+                let engine = draw.below(5) as u16;
+                self.held.extend(self.function.take(engine, effects));
+            }
+            15..=17 if !self.held.is_empty() => {
+                let at = draw.below(self.held.len() as u64) as usize;
+                self.step(at, draw);
+            }
+            18 => self.outside(draw),
+            _ => {}
+        }
+        let effects = std::mem::take(&mut self.effects);
+        self.watch(&effects);
+        self.check(before, kind == 18);
+    }
+
+    fn submit(&mut self, draw: &mut Draw<'_>) {
+        let mut d = match draw.below(3) {
+            0 => Descriptor::noop(),
+            1 => Descriptor::batch(0, 3),
+            _ => descriptor(draw, 0),
+        };
+        if draw.once_in(4) {
+            d.pasid_priv = draw.any();
+        }
+        d.completion_addr = RECORDS + 32 * self.told.len() as u64;
+        let d = d.with_flags(Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD);
+        let Ok(bytes) = d.as_bytes().try_into() else {
+            return;
+        };
+        let wq = draw.below(3) as u16;
+        let portal = PortalAddress {
+            wq,
+            limited: draw.any(),
+            message_storage: draw.once_in(4),
+        };
+        let offset = match draw.once_in(16) {
+            true => draw.any(),
+            false => portal.offset(),
+        };
+        let answer = match wq {
+            0 => self.function.post(offset, bytes, &mut self.effects),
+            _ => self.function.enqueue(Bar::Portals, offset, bytes),
+        };
+        if answer == Submission::Accepted {
+            self.told.push(false);
+        }
+    }
+
+    /// Something that an engine holds goes on: a list arrives, a member starts, work ends.
+    fn step(&mut self, at: usize, draw: &mut Draw<'_>) {
+        let work = self.held[at];
+        let effects = &mut self.effects;
+        match work.kind {
+            WorkKind::FetchList { .. } => match self.function.next_member(work.id) {
+                Member::Work(member) => self.held.push(member),
+                Member::Fenced => {}
+                Member::None if self.function.descriptor(work.id).is_none() => {
+                    self.held.swap_remove(at);
+                }
+                Member::None => {
+                    let fence = Flags::FENCE;
+                    let list = [Descriptor::noop(), Descriptor::noop().with_flags(fence)];
+                    match draw.below(3) {
+                        0 => self.function.list_faulted(work.id, 0x1000, effects),
+                        1 => {
+                            let first = &list[..1];
+                            self.function
+                                .list_fetched_until(work.id, first, 0x1000, effects);
+                        }
+                        _ => self.function.list_fetched(work.id, &list, effects),
+                    }
+                }
+            },
+            WorkKind::Reject(rejection) => {
+                self.held.swap_remove(at);
+                self.function.done(work.id, &rejection.outcome(), effects);
+            }
+            _ => {
+                self.held.swap_remove(at);
+                let outcome = match draw.below(3) {
+                    0 => Outcome::page_fault(0x2000, 1, draw.any()),
+                    1 => Outcome::status(Status(draw.below(64) as u8 | 1)),
+                    _ => Outcome::status(Status::SUCCESS),
+                };
+                self.function.done(work.id, &outcome, effects);
+            }
+        }
+    }
+
+    /// What does not come through the BARs.
+    fn outside(&mut self, draw: &mut Draw<'_>) {
+        let effects = &mut self.effects;
+        match draw.below(5) {
+            0 => {
+                let kind = draw.pick(&[ResetType::Command, ResetType::FunctionLevel]);
+                self.function.halt(kind, effects);
+            }
+            1 => {
+                self.function.reset();
+                // What was under way is forgotten.
+                self.held.clear();
+            }
+            2 => self.function.revoke_handles(effects),
+            _ => {
+                let mut pci = self.function.pci().clone();
+                pci.bus_master = draw.any();
+                pci.pasid = draw.any();
+                pci.page_requests = draw.any();
+                pci.config.ats = draw.any();
+                self.function.set_pci(pci, effects);
+            }
+        }
+    }
+
+    fn watch(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Record { address, .. } => {
+                    assert_eq!(address % 32, 0, "records are aligned");
+                    let number = address.wrapping_sub(RECORDS) / 32;
+                    if let Some(told) = self.told.get_mut(number as usize) {
+                        assert!(!*told, "descriptor {number} is told twice");
+                        *told = true;
+                    }
+                }
+                Effect::SoftwareError { .. } => panic!("errors have registers"),
+                Effect::Log { address, .. } => assert_eq!(address % 32, 0, "entries are aligned"),
+                Effect::Interrupt { .. } | Effect::Message { .. } => {}
+            }
+        }
+    }
+
+    /// States that follow each other, and queues that fit the device (spec 9.2.10, 9.2.24).
+    fn check(&self, before: DeviceState, outside: bool) {
+        use DeviceState::{Disabled, Draining, Enabled, Halted};
+        let now = self.function.state();
+        let allowed = match (before, now) {
+            (a, b) if a == b => true,
+            // An event log that cannot be written halts the device too.
+            (_, Halted) => outside || self.function.hardware().gen_cap.event_log_entry() != 0,
+            (_, Disabled) => true,
+            (Disabled, Enabled) | (Enabled | Halted, Draining) => true,
+            _ => false,
+        };
+        assert!(allowed, "{before:?} became {now:?}");
+        for wq in 0..8 {
+            let state = self.function.queue_state(wq);
+            let fits = match now {
+                Disabled => state == Some(WorkQueueState::Disabled),
+                Draining => state != Some(WorkQueueState::Enabled),
+                _ => true,
+            };
+            assert!(fits, "queue {wq} is {state:?} while the device is {now:?}");
+        }
+    }
+
+    /// Engines end what they have, and every command ends with that, unless a full event log holds
+    /// the engines up.
+    fn end(&mut self) {
+        let none = &mut Draw::new(&[]);
+        for _ in 0..10_000 {
+            for engine in 0..4 {
+                self.held
+                    .extend(self.function.take(engine, &mut self.effects));
+            }
+            if self.held.is_empty() {
+                break;
+            }
+            for at in (0..self.held.len()).rev() {
+                self.step(at, none);
+            }
+            let effects = std::mem::take(&mut self.effects);
+            self.watch(&effects);
+        }
+        assert!(self.held.is_empty(), "it never ends");
+        let status = CommandStatus::from(self.function.read32(CMDSTATUS));
+        let can_wait = self.function.hardware().gen_cap.event_log_entry() != 0;
+        assert!(can_wait || !status.active(), "a command never ends");
+    }
+}
+
+/// Anywhere in a BAR, more often where registers are.
+fn offset(draw: &mut Draw<'_>, bytes: u64) -> u64 {
+    match draw.below(8) {
+        0 => draw.any(),
+        1 => draw.below(bytes),
+        2 => 0x2000 + draw.below(0x90),
+        _ => draw.below(0x1a0) * 8,
+    }
+}
+
+fn value(draw: &mut Draw<'_>) -> u64 {
+    match draw.below(4) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => 1 << draw.below(64),
+        _ => draw.any(),
+    }
+}
