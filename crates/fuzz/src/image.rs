@@ -82,7 +82,8 @@ impl Image {
     /// The addresses of bytes that are not as they were.
     pub(crate) fn changes<'a>(&'a self, before: &'a Image) -> impl Iterator<Item = u64> + 'a {
         let pairs = (0..).zip(self.bytes.iter().zip(&before.bytes));
-        pairs.filter_map(|(n, (now, then))| (now != then).then(|| self.base + n))
+        let changed = pairs.filter(|(_, (now, then))| now != then);
+        changed.map(|(n, _)| self.base + n)
     }
 
     /// The list of a batch, as far as it can be read, and the address where it cannot.
