@@ -27,7 +27,7 @@ pub fn registers(bytes: &[u8]) {
         function,
         effects: Vec::new(),
         held: Vec::new(),
-        told: Vec::new(),
+        ended: Vec::new(),
     };
     if draw.any() {
         world.configure();
@@ -109,8 +109,8 @@ struct World {
     function: Function,
     effects: Vec<Effect>,
     held: Vec<Work>,
-    /// Records by number, from [`RECORDS`] on.
-    told: Vec<bool>,
+    /// What has ended, by number; records lie from [`RECORDS`] on.
+    ended: Vec<bool>,
 }
 
 impl World {
@@ -185,7 +185,7 @@ impl World {
         if draw.once_in(4) {
             d.pasid_priv = draw.any();
         }
-        d.completion_addr = RECORDS + 32 * self.told.len() as u64;
+        d.completion_addr = RECORDS + 32 * self.ended.len() as u64;
         let d = d.with_flags(Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD);
         let Ok(bytes) = d.as_bytes().try_into() else {
             return;
@@ -205,7 +205,7 @@ impl World {
             _ => self.function.enqueue(Bar::Portals, offset, bytes),
         };
         if answer == Submission::Accepted {
-            self.told.push(false);
+            self.ended.push(false);
         }
     }
 
@@ -259,7 +259,7 @@ impl World {
                 self.function.halt(kind, effects);
             }
             1 => {
-                self.function.reset();
+                self.function.reset(effects);
                 // What was under way is forgotten.
                 self.held.clear();
             }
@@ -280,16 +280,24 @@ impl World {
             match effect {
                 Effect::Record { address, .. } => {
                     assert_eq!(address % 32, 0, "records are aligned");
-                    let number = address.wrapping_sub(RECORDS) / 32;
-                    if let Some(told) = self.told.get_mut(number as usize) {
-                        assert!(!*told, "descriptor {number} is told twice");
-                        *told = true;
-                    }
+                    self.ended(*address);
+                }
+                Effect::Abandoned { completion, .. } => {
+                    completion.iter().for_each(|address| self.ended(*address));
                 }
                 Effect::SoftwareError { .. } => panic!("errors have registers"),
                 Effect::Log { address, .. } => assert_eq!(address % 32, 0, "entries are aligned"),
                 Effect::Interrupt { .. } | Effect::Message { .. } => {}
             }
+        }
+    }
+
+    /// A descriptor has its one end, told or not.
+    fn ended(&mut self, address: u64) {
+        let number = address.wrapping_sub(RECORDS) / 32;
+        if let Some(ended) = self.ended.get_mut(number as usize) {
+            assert!(!*ended, "descriptor {number} ends twice");
+            *ended = true;
         }
     }
 
