@@ -50,10 +50,17 @@ impl World {
         let visible_at = self.now + self.platform.parameters().completion_read;
         let mut effects = std::mem::take(&mut self.effects);
         for effect in &effects {
-            let Effect::Record { address, record } = effect else {
-                continue;
+            let of_channel = match effect {
+                Effect::Record { address, record } if self.guest.is_none() => {
+                    record_at(*address).map(|place| (place, record))
+                }
+                _ => None,
             };
-            let Some((id, index)) = record_at(*address) else {
+            let Some(((id, index), record)) = of_channel else {
+                if let Some(guest) = &mut self.guest {
+                    let said = guest.tell(effect).unwrap_or_else(|| effect.clone());
+                    self.told.push((visible_at, said));
+                }
                 continue;
             };
             let channel = &mut self.channels[id.index()];

@@ -120,6 +120,20 @@ impl World {
             return;
         };
         let effects = &mut self.effects;
+        if let Some(guest) = &self.guest {
+            match guest.list(address, count, &mut self.list) {
+                None => run.device.list_fetched(id, &self.list, effects),
+                Some(fault) if self.list.is_empty() => {
+                    run.device.list_faulted(id, fault, effects);
+                }
+                Some(fault) => run
+                    .device
+                    .list_fetched_until(id, &self.list, fault, effects),
+            }
+            self.carry_out(at.device());
+            self.pump(at);
+            return;
+        }
         // Only a batch that its channel has made has its list in the channel's ring. One that came
         // as an operation names an address like any other, and no list can be read there.
         let made = run.device.descriptor(id).and_then(|d| {
@@ -149,33 +163,42 @@ impl World {
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
         let p = self.platform.parameters();
         let run = &mut self.devices[at.device()];
+        let domains = match (&self.guest, work.kind) {
+            (Some(_), WorkKind::ExecuteBetween(_)) => Some(run.device.domains(work.id)),
+            _ => None,
+        };
         let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
         let engine = &mut run.engines[at.engine()];
         let (costs, memory) = (&mut engine.costs, &mut self.memory);
-        let (opcode, outcome, fault) = match work.kind {
-            WorkKind::Execute(opcode)
+        let (opcode, outcome, fault) = match (work.kind, &mut self.guest) {
+            (WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode), Some(guest)) => {
+                let (outcome, fault) = guest.carry(opcode, d, domains, p);
+                learn(costs, opcode, d, &outcome, memory);
+                (opcode, outcome, fault)
+            }
+            (WorkKind::Execute(opcode), None)
                 if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
             {
                 (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
             }
-            WorkKind::Execute(opcode) => {
+            (WorkKind::Execute(opcode), None) => {
                 let (outcome, fault) = carry(opcode, d, memory, self.payload, p);
                 learn(costs, opcode, d, &outcome, memory);
                 (opcode, outcome, fault)
             }
-            WorkKind::Reject(rejection) => {
+            (WorkKind::Reject(rejection), _) => {
                 let outcome = rejection.outcome();
                 learn(costs, Opcode::Noop, d, &outcome, memory);
                 (Opcode::Noop, outcome, Duration::ZERO)
             }
             // The modelled machine has one address space, and its devices no permissions table.
-            WorkKind::ExecuteBetween(_) => {
+            (WorkKind::ExecuteBetween(_), None) => {
                 let outcome = Outcome::status(Status::IDPT_HANDLE);
                 (Opcode::Noop, outcome, Duration::ZERO)
             }
-            WorkKind::FetchList { .. } => return,
+            (WorkKind::FetchList { .. }, _) => return,
         };
         self.descriptors += 1;
         let id = costs.book(opcode, d.completion_addr, &self.platform, &mut engine.pipe);

@@ -10,6 +10,7 @@ mod cost;
 mod device;
 mod dispatch;
 mod engine;
+mod guest;
 mod memory;
 mod model_mover;
 mod software;

@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::channel::{Channel, ChannelId, ChannelOptions};
 use super::device::DeviceRun;
 use super::engine::{Ending, EngineAt};
+use super::guest::Guest;
 use super::memory::Memory;
 use super::model_mover::ModelMover;
 use crate::{Application, Next};
@@ -61,6 +62,10 @@ pub struct World {
     /// Address space of the machine.
     pub memory: Memory,
     pub(super) payload: Payload,
+    /// A program's own memory, which the devices access instead.
+    pub(super) guest: Option<Guest>,
+    /// What was said to others than the channels.
+    pub(super) told: Vec<(Time, Effect)>,
     pub(super) channels: Vec<Channel>,
     pub(super) devices: Vec<DeviceRun>,
     pub(super) events: EventQueue<Event>,
@@ -101,6 +106,8 @@ impl World {
             platform,
             memory: Memory::new(),
             payload: options.payload,
+            guest: None,
+            told: Vec::new(),
             channels: Vec::new(),
             devices: runs,
             events,
