@@ -58,7 +58,7 @@ impl World {
             };
             let Some(((id, index), record)) = of_channel else {
                 if let Some(guest) = &mut self.guest {
-                    let said = guest.tell(effect).unwrap_or_else(|| effect.clone());
+                    let said = guest.tell(effect).unwrap_or(*effect);
                     self.told.push((visible_at, said));
                 }
                 continue;
