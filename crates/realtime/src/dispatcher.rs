@@ -6,21 +6,21 @@
 //! engine. So what ring and queue hold together is what the ring counts, the device's queue has
 //! always room, and the rules of who comes next are the device's alone.
 
+mod requests;
+
 use std::sync::Arc;
 
 use dray_device::{
     Access, Domains, Effect, Function, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
 };
-use dray_spec::registers::WorkQueueState;
 use dray_spec::{Descriptor, Opcode};
 use zerocopy::transmute;
 
 use crate::engine::Engine;
 use crate::event::Listener;
-use crate::gate::Gate;
 use crate::outlet::Outlet;
 use crate::patience::Patience;
-use crate::request::{Request, When};
+use crate::request::Request;
 use crate::ring::Reader;
 use crate::shared::Shared;
 use crate::worker::{Order, carry_out};
@@ -37,7 +37,10 @@ pub(crate) struct Source {
 pub(crate) struct Dispatcher<M> {
     shared: Arc<Shared>,
     function: Function,
+    /// By work queue.
     sources: Vec<Source>,
+    /// Those whose queues are not disabled: nothing is in the others.
+    live: Vec<usize>,
     engines: Vec<Engine>,
     outlet: Outlet<M>,
     /// Those that are not over.
@@ -64,6 +67,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         });
         let mut dispatcher = Dispatcher {
             sources: sources.collect(),
+            live: Vec::new(),
             shared,
             function,
             engines,
@@ -112,82 +116,6 @@ impl<M: SharedMemory> Dispatcher<M> {
         worked
     }
 
-    /// Whether the time has come for something that handles of the device have asked for.
-    #[inline]
-    fn is_due(&self) -> bool {
-        !self.requests.is_empty() && self.requests.iter().any(|r| self.has_come(r.when))
-    }
-
-    fn has_come(&self, when: When) -> bool {
-        match when {
-            When::Now => true,
-            When::CommandEnded => !self.function.is_command_active(),
-            When::EnginesIdle => self.engines.iter().all(|engine| engine.outstanding == 0),
-        }
-    }
-
-    /// Carries out what handles of the device have asked for.
-    ///
-    /// Writers wait meanwhile: all that was accepted before is in the device's queues by then, and
-    /// what comes after meets the queues as they are left.
-    #[cold]
-    fn obey(&mut self) {
-        let sources = self.sources.iter();
-        let accepted: Vec<u64> = sources.map(|s| s.reader.ring().hold()).collect();
-        while self.collect() || self.is_behind(&accepted) {
-            std::thread::yield_now();
-        }
-        let mut requests = std::mem::take(&mut self.requests);
-        requests.append(&mut self.shared.take_requests());
-        let mut answers = Vec::new();
-        for mut request in requests {
-            if self.has_come(request.when) {
-                match (request.action)(&mut self.function, &mut self.effects) {
-                    Err(when) => request.when = when,
-                    Ok(answer) => {
-                        answers.push(answer);
-                        continue;
-                    }
-                }
-            }
-            self.requests.push(request);
-        }
-        self.free();
-        self.arrange();
-        self.carry_out();
-        for answer in answers {
-            answer();
-        }
-    }
-
-    /// Whether a writer that had been accepted has not written yet.
-    fn is_behind(&self, accepted: &[u64]) -> bool {
-        let mut both = self.sources.iter().zip(accepted);
-        both.any(|(source, accepted)| source.reader.read() < *accepted)
-    }
-
-    /// Rings open and close with their queues, engines follow their groups.
-    fn arrange(&mut self) {
-        for source in &self.sources {
-            let ring = source.reader.ring();
-            let wq = source.portal.wq;
-            let enabled = self.function.queue_state(wq) == Some(WorkQueueState::Enabled);
-            match self.function.queue(wq) {
-                Some(queue) if enabled => ring.open(Gate::of(queue)),
-                _ => ring.close(),
-            }
-        }
-        let groups = &self.function.config().groups;
-        let is_active = |id| groups.iter().any(|group| group.engines.contains(&id));
-        for engine in &mut self.engines {
-            engine.active = is_active(engine.id);
-        }
-        let alone = self.engines.iter().filter(|engine| engine.active).count() == 1;
-        for engine in &mut self.engines {
-            engine.alone = alone;
-        }
-    }
-
     /// Takes in what the engines' threads have done.
     #[inline]
     fn hear(&mut self) -> bool {
@@ -209,7 +137,8 @@ impl<M: SharedMemory> Dispatcher<M> {
     fn collect(&mut self) -> bool {
         let mut found = false;
         let mut overflows = false;
-        for source in &mut self.sources {
+        for index in &self.live {
+            let source = &mut self.sources[*index];
             while let Some(words) = source.reader.next() {
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
@@ -233,7 +162,8 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Entries whose descriptors have left the device's queues are free.
     #[inline]
     fn free(&mut self) {
-        for source in &mut self.sources {
+        for index in &self.live {
+            let source = &mut self.sources[*index];
             if source.reader.has_waiting() {
                 let waiting = self.function.occupancy(source.portal.wq).unwrap_or(0);
                 source.reader.free_but(waiting.into());
@@ -357,12 +287,15 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Whether a look would find anything.
     fn is_pending(&self) -> bool {
-        let source = |s: &Source| s.reader.pending() || s.reader.ring().lost() != s.lost;
+        let source = |index: &usize| {
+            let source = &self.sources[*index];
+            source.reader.pending() || source.reader.ring().lost() != source.lost
+        };
         let reports = |e: &Engine| e.worker.as_ref().is_some_and(|w| w.has_reports());
         self.shared.is_requested()
             || self.is_due()
             || self.shared.is_stopping()
-            || self.sources.iter().any(source)
+            || self.live.iter().any(source)
             || self.engines.iter().any(reports)
     }
 

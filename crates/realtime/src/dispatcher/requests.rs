@@ -1,0 +1,91 @@
+//! What handles ask for, between two descriptors, and what follows from it for rings and engines.
+
+use dray_spec::registers::WorkQueueState;
+
+use super::Dispatcher;
+use crate::SharedMemory;
+use crate::gate::Gate;
+use crate::request::When;
+
+impl<M: SharedMemory> Dispatcher<M> {
+    /// Whether the time has come for something that handles of the device have asked for.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        !self.requests.is_empty() && self.requests.iter().any(|r| self.has_come(r.when))
+    }
+
+    fn has_come(&self, when: When) -> bool {
+        match when {
+            When::Now => true,
+            When::CommandEnded => !self.function.is_command_active(),
+            When::EnginesIdle => self.engines.iter().all(|engine| engine.outstanding == 0),
+        }
+    }
+
+    /// Carries out what handles of the device have asked for.
+    ///
+    /// Writers wait meanwhile: all that was accepted before is in the device's queues by then, and
+    /// what comes after meets the queues as they are left.
+    #[cold]
+    pub(super) fn obey(&mut self) {
+        let sources = self.sources.iter();
+        let accepted: Vec<u64> = sources.map(|s| s.reader.ring().hold()).collect();
+        while self.collect() || self.is_behind(&accepted) {
+            std::thread::yield_now();
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.append(&mut self.shared.take_requests());
+        let mut answers = Vec::new();
+        for mut request in requests {
+            if self.has_come(request.when) {
+                match (request.action)(&mut self.function, &mut self.effects) {
+                    Err(when) => request.when = when,
+                    Ok(answer) => {
+                        answers.push(answer);
+                        continue;
+                    }
+                }
+            }
+            self.requests.push(request);
+        }
+        self.free();
+        self.arrange();
+        self.carry_out();
+        for answer in answers {
+            answer();
+        }
+    }
+
+    /// Whether a writer that had been accepted has not written yet.
+    fn is_behind(&self, accepted: &[u64]) -> bool {
+        let mut both = self.sources.iter().zip(accepted);
+        both.any(|(source, accepted)| source.reader.read() < *accepted)
+    }
+
+    /// Rings open and close with their queues, engines follow their groups.
+    pub(super) fn arrange(&mut self) {
+        self.live.clear();
+        for (index, source) in self.sources.iter().enumerate() {
+            let ring = source.reader.ring();
+            let wq = source.portal.wq;
+            let state = self.function.queue_state(wq);
+            if state != Some(WorkQueueState::Disabled) {
+                self.live.push(index);
+            }
+            let enabled = state == Some(WorkQueueState::Enabled);
+            match self.function.queue(wq) {
+                Some(queue) if enabled => ring.open(Gate::of(queue)),
+                _ => ring.close(),
+            }
+        }
+        let groups = &self.function.config().groups;
+        let is_active = |id| groups.iter().any(|group| group.engines.contains(&id));
+        for engine in &mut self.engines {
+            engine.active = is_active(engine.id);
+        }
+        let alone = self.engines.iter().filter(|engine| engine.active).count() == 1;
+        for engine in &mut self.engines {
+            engine.alone = alone;
+        }
+    }
+}
