@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use common::{Records, config, hold, insist, portal, queue, start, ways};
-use dray_device::{Bar, Function, Hardware, PciControls, Submission, WorkQueueMode};
+use dray_device::{Bar, Function, Hardware, PciControls, RegisterWrite, Submission, WorkQueueMode};
 use dray_realtime::{Event, MappedPortal, RealtimeDevice, Stop};
-use dray_spec::registers::{self, Command, CommandError, CommandRegister, DeviceState};
+use dray_spec::registers::{
+    self, Command, CommandError, CommandRegister, DeviceState, ErrorHead, GenCfg, GenCtrl,
+};
 use dray_spec::{Descriptor, Status};
 
 use WorkQueueMode::{Dedicated, Shared};
@@ -226,5 +228,66 @@ fn a_driver_finds_a_disabled_device_enables_it_and_resets_it() {
             assert_eq!(state, Ok(0), "disabled");
         }
         device.stop(Stop::Abort).expect("no failure");
+    }
+}
+
+#[test]
+fn errors_go_to_the_event_log_in_memory_and_a_full_one_holds_nobody_up_for_ever() {
+    const PAGE: u64 = 4096;
+    for (engines, options) in ways() {
+        let mut config = config(engines, vec![queue(0, Dedicated, 100)]);
+        config.capabilities.version = 0x200;
+        config.capabilities.gen_cap |= 1 << 13;
+        let mut hardware = Hardware::new(config.capabilities.clone());
+        hardware.gen_cap.set_configurable(true);
+        hardware.masks_vectors = false;
+        let entry = u64::from(hardware.gen_cap.event_log_entry_bytes());
+        let mut writes = config.register_writes(&hardware).expect("registers");
+        // Room for a log of 64 entries from a page on, of which one stays free (spec 5.9).
+        let log = vec![0_u64; 3 * PAGE as usize];
+        let base = (log.as_ptr().expose_provenance() as u64).next_multiple_of(PAGE);
+        let enabled = GenCfg::from(writes[0].value as u32).with_event_log_enable(true);
+        writes[0].value = enabled.into_bits().into();
+        let control = GenCtrl::new().with_event_log_interrupt(true);
+        let write = |offset, value| RegisterWrite {
+            offset,
+            size: 8,
+            value,
+        };
+        writes.extend([
+            write(registers::EVLCFG, base),
+            write(registers::EVLCFG + 8, 64),
+            write(registers::GENCTRL, control.into_bits().into()),
+        ]);
+        let function = Function::new(hardware, PciControls::default());
+        let (device, witness) = common::start_function(function, options);
+        let configured = device.control(move |function, effects| {
+            for write in writes {
+                let bytes = &write.value.to_le_bytes()[..usize::from(write.size)];
+                function.write(Bar::Registers, write.offset, bytes, effects);
+            }
+        });
+        assert_eq!(configured, Ok(()));
+        command(&device, Command::EnableDevice, 0);
+        command(&device, Command::EnableWq, 0);
+        let portal = portal(&device, 0, true);
+        let wrong = Descriptor {
+            flags_opcode: 0x3f << 24,
+            ..Descriptor::noop()
+        };
+        for _ in 0..70 {
+            insist(&portal, &wrong);
+        }
+        device.stop(Stop::Drain).expect("no failure");
+        let head = |n: u64| {
+            let at = (base + n * entry) as *const u64;
+            // SAFETY: the log is there, and the device that wrote to it has ended.
+            ErrorHead::from_bits(unsafe { at.read() }).error()
+        };
+        assert!((0..63).all(|n| head(n) == Status::BAD_OPCODE.0));
+        assert_eq!(head(63), 0);
+        let events = witness.events.lock().expect("not poisoned");
+        assert_eq!(*events, [Event::Interrupt { handle: 0 }]);
+        drop(log);
     }
 }
