@@ -1,5 +1,9 @@
 //! The mover that is the calling core itself.
 
+mod delta;
+mod dif;
+mod flush;
+
 use std::collections::VecDeque;
 use std::slice;
 use std::time::Instant;
@@ -7,6 +11,8 @@ use std::time::Instant;
 use dray_clock::Time;
 use dray_ops::{CrcOptions, Pattern};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
+
+pub(crate) use dif::written as dif_written;
 
 use crate::refusal::refusal;
 use crate::{Completion, Executor, Full, Mover, Operation, Progress, Ticket};
@@ -127,18 +133,29 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
             set_difference(&mut record, d, found);
         }
         Opcode::CrcGenerate | Opcode::CopyCrc => {
-            let mut seed = d.crc_seed();
-            if d.flags().contains(Flags::CRC_READ_SEED) {
-                // SAFETY: the seed is readable, and its alignment has been checked.
-                seed = unsafe { (d.crc_seed_address() as *const u32).read() };
+            let flags = d.flags();
+            let wide = flags.contains(Flags::CRC_64);
+            let mut seed = d.crc64_seed();
+            if flags.contains(Flags::CRC_READ_SEED) {
+                let at = d.crc_seed_address();
+                seed = match wide {
+                    // SAFETY: the seed is readable, and its alignment has been checked.
+                    false => u64::from(unsafe { (at as *const u32).read() }),
+                    // SAFETY: as above.
+                    true => unsafe { (at as *const u64).read() },
+                };
             }
             // SAFETY: the source is readable and not written.
             let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
             let options = CrcOptions {
-                bypass_inversion_reflection: d.flags().contains(Flags::CRC_BYPASS_INVERSION),
-                bypass_data_reflection: d.flags().contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+                bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
+                bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
             };
-            record.set_crc32(dray_ops::crc32c(seed, src, options));
+            match wide {
+                // Of a wide seed only the lower half counts.
+                false => record.set_crc32(dray_ops::crc32c(seed as u32, src, options)),
+                true => record.set_crc64(dray_ops::crc64(seed, src, options)),
+            }
             if operation.opcode() == Opcode::CopyCrc {
                 // SAFETY: the destination is writable, and it does not overlap the source.
                 let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
@@ -156,6 +173,21 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
             let dst2 = unsafe { slice::from_raw_parts_mut(second, len) };
             dst2.copy_from_slice(src);
         }
+        // SAFETY: the caller's promise is the same, and the sizes have been checked.
+        Opcode::CreateDelta => unsafe { delta::create(d, &mut record) },
+        // SAFETY: as above.
+        Opcode::ApplyDelta => unsafe { delta::apply(d, &mut record) },
+        Opcode::DifCheck
+        | Opcode::DifInsert
+        | Opcode::DifStrip
+        | Opcode::DifUpdate
+        // SAFETY: as above.
+        | Opcode::DixGenerate => unsafe { dif::execute(operation.opcode(), d, &mut record) },
+        Opcode::CacheFlush if !flush::CAN_FLUSH => {
+            return CompletionRecord::with_status(Status::BAD_OPCODE);
+        }
+        // SAFETY: the region is mapped.
+        Opcode::CacheFlush => unsafe { flush::flush(d.address2, u64::from(d.size)) },
         // A NOOP: everything else has been refused.
         _ => {}
     }

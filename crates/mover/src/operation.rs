@@ -1,6 +1,7 @@
 //! What can be offloaded.
 
-use dray_spec::{Descriptor, Flags, Opcode};
+use dray_ops::{DestinationDifFlags, DifFlags, SourceDifFlags};
+use dray_spec::{Descriptor, DifTags, Flags, Opcode};
 
 /// A memory operation, not yet bound to who executes it. Addresses are those of the mover's memory:
 /// the process's own for the CPU and the hardware, the modelled machine's for the model.
@@ -48,6 +49,102 @@ impl Operation {
     /// Copies `len` bytes and takes their CRC32C.
     pub fn copy_crc(src: u64, dst: u64, len: u32, seed: u32) -> Operation {
         Operation::from(Descriptor::copy_crc(src, dst, len, seed))
+    }
+
+    /// CRC-64 of `len` bytes; a device of version 2 has it.
+    pub fn crc64(src: u64, len: u32, seed: u64) -> Operation {
+        Operation::from(Descriptor::crc64(src, len, seed))
+    }
+
+    /// Copies `len` bytes and takes their CRC-64; a device of version 2 has it.
+    pub fn copy_crc64(src: u64, dst: u64, len: u32, seed: u64) -> Operation {
+        Operation::from(Descriptor::copy_crc64(src, dst, len, seed))
+    }
+
+    /// Records at `delta`, in at most `max_delta_len` bytes (80 or more), where two runs of `len`
+    /// bytes differ: multiples of 8, at most 512 KiB (spec 8.3.8).
+    pub fn create_delta(a: u64, b: u64, len: u32, delta: u64, max_delta_len: u32) -> Operation {
+        Operation::from(Descriptor::create_delta(a, b, len, delta, max_delta_len))
+    }
+
+    /// Applies the delta record of `delta_len` bytes at `delta` to the `len` bytes at `dst`.
+    pub fn apply_delta(delta: u64, dst: u64, len: u32, delta_len: u32) -> Operation {
+        Operation::from(Descriptor::apply_delta(delta, dst, len, delta_len))
+    }
+
+    /// Checks the integrity fields of a source: `len` bytes with their fields.
+    pub fn dif_check(
+        src: u64,
+        len: u32,
+        flags: DifFlags,
+        source: (SourceDifFlags, DifTags),
+    ) -> Operation {
+        let (how, tags) = source;
+        let bits = (flags.into_bits(), how.into_bits());
+        Operation::from(Descriptor::dif_check(src, len, bits.0, bits.1, tags))
+    }
+
+    /// Copies blocks, `len` bytes without fields, and adds a field to each.
+    pub fn dif_insert(
+        src: u64,
+        dst: u64,
+        len: u32,
+        flags: DifFlags,
+        destination: (DestinationDifFlags, DifTags),
+    ) -> Operation {
+        let (how, tags) = destination;
+        let bits = (flags.into_bits(), how.into_bits());
+        Operation::from(Descriptor::dif_insert(src, dst, len, bits.0, bits.1, tags))
+    }
+
+    /// Checks the fields of a source, `len` bytes with them, and copies the blocks without.
+    pub fn dif_strip(
+        src: u64,
+        dst: u64,
+        len: u32,
+        flags: DifFlags,
+        source: (SourceDifFlags, DifTags),
+    ) -> Operation {
+        let (how, tags) = source;
+        let bits = (flags.into_bits(), how.into_bits());
+        Operation::from(Descriptor::dif_strip(src, dst, len, bits.0, bits.1, tags))
+    }
+
+    /// Checks the fields of a source, `len` bytes with them, and copies the blocks with new ones.
+    pub fn dif_update(
+        src: u64,
+        dst: u64,
+        len: u32,
+        flags: DifFlags,
+        source: (SourceDifFlags, DifTags),
+        destination: (DestinationDifFlags, DifTags),
+    ) -> Operation {
+        let (checked, made) = (
+            (source.0.into_bits(), source.1),
+            (destination.0.into_bits(), destination.1),
+        );
+        let flags = flags.into_bits();
+        Operation::from(Descriptor::dif_update(src, dst, len, flags, checked, made))
+    }
+
+    /// Writes the fields of a source's blocks, `len` bytes without fields, side by side to `dst`,
+    /// which is aligned to 8 bytes; a device of version 2 has it.
+    pub fn dix_generate(
+        src: u64,
+        dst: u64,
+        len: u32,
+        flags: DifFlags,
+        destination: (DestinationDifFlags, DifTags),
+    ) -> Operation {
+        let (how, tags) = destination;
+        let bits = (flags.into_bits(), how.into_bits());
+        let d = Descriptor::dix_generate(src, dst, len, bits.0, bits.1, tags);
+        Operation::from(d)
+    }
+
+    /// Evicts `len` bytes from the processor's caches.
+    pub fn cache_flush(dst: u64, len: u32) -> Operation {
+        Operation::from(Descriptor::cache_flush(dst, len))
     }
 
     /// Writes go to the cache instead of memory.

@@ -3,14 +3,16 @@
 use std::ops::Range;
 
 use dray_clock::Duration;
-use dray_ops::{BlockSize, DIF_BYTES};
+use dray_device::Payload;
+use dray_ops::DELTA_ENTRY_BYTES;
 use dray_platform::{
     Cache, EnginePipe, LINE_BYTES, MemoryMap, NodeId, Place, PlatformFile, Requester, Service,
     Stream, Transfer,
 };
-use dray_spec::{Descriptor, Flags, Opcode};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode};
 
 use super::memory::Memory;
+use crate::cpu::dif_written;
 
 /// Flags with which memory and result decide how a descriptor ends: checks of the result, and
 /// whatever the operation has of its own.
@@ -28,6 +30,55 @@ fn opcode_depends(opcode: Opcode) -> bool {
 /// Operations that are remembered at once; opcodes that are alike in their lower bits displace
 /// each other.
 const ENTRIES: usize = 8;
+
+/// Bytes of a word of a delta record.
+const WORD: u64 = 8;
+
+/// How much goes which way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    /// Bytes from each source.
+    pub(super) read: u64,
+    /// Bytes to each destination.
+    pub(super) written: u64,
+}
+
+impl Volume {
+    /// Of a descriptor that ended so.
+    ///
+    /// Nothing is published of delta records and of cache flush: that they take as long as a copy
+    /// of as many lines is a guess. A delta record is read once and its words are written as if
+    /// they lay side by side; with the payload skipped nobody looks for differences, and creating
+    /// fills the record that there is room for. A flushed region is written back whole, as if
+    /// every line of it were dirty.
+    pub(super) fn of(
+        opcode: Opcode,
+        d: &Descriptor,
+        record: &CompletionRecord,
+        payload: Payload,
+    ) -> Volume {
+        let entry = DELTA_ENTRY_BYTES as u64;
+        let entries = |bytes: u32| u64::from(bytes) / entry;
+        let overflow = opcode == Opcode::CreateDelta && record.result == 2;
+        let read = match record.status().is_success() && !overflow {
+            true if opcode == Opcode::ApplyDelta => entries(d.delta_record_size()) * entry,
+            true => u64::from(d.size),
+            false => u64::from(record.bytes_completed),
+        };
+        let written = match opcode {
+            Opcode::CreateDelta if payload == Payload::Skipped => {
+                (read / WORD).min(entries(d.max_delta_size())) * entry
+            }
+            Opcode::CreateDelta => record.delta_record_size().into(),
+            Opcode::ApplyDelta => read / entry * WORD,
+            Opcode::DifInsert | Opcode::DifStrip | Opcode::DixGenerate => {
+                dif_written(opcode, d, read)
+            }
+            _ => read,
+        };
+        Volume { read, written }
+    }
+}
 
 /// The costs of one engine.
 #[derive(Debug)]
@@ -54,7 +105,7 @@ pub(super) struct Cost {
 #[derive(Debug, Clone, Default)]
 struct Entry {
     opcode: Option<Opcode>,
-    bytes: u64,
+    volume: Volume,
     /// The last descriptor's. Of addresses, only where they lie within a line counts.
     transfer: Transfer,
     /// With a translation that misses, and with one that hits.
@@ -88,7 +139,11 @@ impl Costs {
             return false;
         }
         let size = u64::from(d.size);
-        let operands = operands(opcode, d, size);
+        let volume = Volume {
+            read: size,
+            written: size,
+        };
+        let operands = operands(opcode, d, volume);
         let spans = &entry.spans;
         let within = |n: usize, _: &Stream, address: u64| {
             let span = &spans[n];
@@ -97,23 +152,21 @@ impl Costs {
         follow(&mut entry.transfer, &operands, within)
     }
 
-    /// Learns what the first `bytes` bytes of a descriptor move. `success`: all of them, and
-    /// nothing but memory that is not there could have prevented it.
+    /// Learns what a descriptor moves. `success`: all of it, and nothing but memory that is not
+    /// there could have prevented it.
     pub(super) fn learn(
         &mut self,
         opcode: Opcode,
         d: &Descriptor,
-        bytes: u64,
+        volume: Volume,
         success: bool,
         map: &Memory,
     ) {
         let entry = &mut self.entries[opcode as usize % ENTRIES];
-        let operands = operands(opcode, d, bytes);
+        let operands = operands(opcode, d, volume);
         let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
-        let written = written(opcode, d, bytes);
         let alike = entry.opcode == Some(opcode)
-            && entry.bytes == bytes
-            && entry.transfer.writes[0].is_none_or(|stream| stream.bytes == written)
+            && entry.volume == volume
             && entry.transfer.cache_control == cache_control
             && follow(&mut entry.transfer, &operands, |_, stream, address| {
                 stream.place == place(map, address)
@@ -121,8 +174,8 @@ impl Costs {
         if !alike {
             *entry = Entry {
                 opcode: Some(opcode),
-                bytes,
-                transfer: transfer(&operands, bytes, written, cache_control, map),
+                volume,
+                transfer: transfer(&operands, volume, cache_control, map),
                 ..Entry::default()
             };
         }
@@ -168,61 +221,46 @@ impl Costs {
     }
 }
 
-/// What `bytes` bytes of a descriptor move.
-pub(super) fn moved(opcode: Opcode, d: &Descriptor, bytes: u64, map: &MemoryMap) -> Transfer {
+/// What a descriptor moves.
+pub(super) fn moved(opcode: Opcode, d: &Descriptor, volume: Volume, map: &MemoryMap) -> Transfer {
     let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
-    let written = written(opcode, d, bytes);
-    transfer(
-        &operands(opcode, d, bytes),
-        bytes,
-        written,
-        cache_control,
-        map,
-    )
-}
-
-/// Bytes that go to each destination while `bytes` come from each source.
-fn written(opcode: Opcode, d: &Descriptor, bytes: u64) -> u64 {
-    let block = BlockSize::from_bits(d.dif_flags());
-    let (data, protected) = (block.bytes() as u64, block.protected_bytes() as u64);
-    match opcode {
-        Opcode::DifInsert => bytes / data * protected,
-        Opcode::DifStrip => bytes / protected * data,
-        Opcode::DixGenerate => bytes / data * DIF_BYTES as u64,
-        _ => bytes,
-    }
+    transfer(&operands(opcode, d, volume), volume, cache_control, map)
 }
 
 /// Addresses of two sources, then of two destinations.
 type Operands = [Option<u64>; 4];
 
 #[inline]
-fn operands(opcode: Opcode, d: &Descriptor, bytes: u64) -> Operands {
+fn operands(opcode: Opcode, d: &Descriptor, volume: Volume) -> Operands {
     let (a, b) = (Some(d.address1), Some(d.address2));
-    match opcode {
-        _ if bytes == 0 => [None; 4],
+    let operands = match opcode {
         Opcode::Memmove
         | Opcode::CopyCrc
+        | Opcode::ApplyDelta
         | Opcode::DifInsert
         | Opcode::DifStrip
         | Opcode::DifUpdate
         | Opcode::DixGenerate => [a, None, b, None],
-        Opcode::Fill => [None, None, b, None],
-        // The few bytes that a delta record has are not counted.
-        Opcode::Compare | Opcode::CreateDelta => [a, b, None, None],
+        Opcode::Fill | Opcode::CacheFlush => [None, None, b, None],
+        Opcode::Compare => [a, b, None, None],
+        Opcode::CreateDelta => [a, b, Some(d.delta_record()), None],
         Opcode::ComparePattern | Opcode::CrcGenerate | Opcode::DifCheck => [a, None, None, None],
         Opcode::Dualcast => [a, None, b, Some(d.destination2())],
         _ => [None; 4],
+    };
+    let [a, b, c, d] = operands;
+    match volume {
+        Volume { read: 0, .. } => [None; 4],
+        Volume { written: 0, .. } => [a, b, None, None],
+        _ => [a, b, c, d],
     }
 }
 
-fn transfer(
-    operands: &Operands,
-    bytes: u64,
-    written: u64,
-    cache_control: bool,
-    map: &MemoryMap,
-) -> Transfer {
+fn transfer(operands: &Operands, volume: Volume, cache_control: bool, map: &MemoryMap) -> Transfer {
+    let Volume {
+        read: bytes,
+        written,
+    } = volume;
     let stream = |address: Option<u64>, bytes| {
         address.map(|address| Stream {
             address,
@@ -270,4 +308,43 @@ fn place(map: &MemoryMap, address: u64) -> Place {
         cache: Cache::Memory,
     };
     map.place(address).unwrap_or(nowhere)
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_spec::Status;
+
+    use super::*;
+
+    fn volume(opcode: Opcode, d: &Descriptor, delta: u32, payload: Payload) -> [u64; 2] {
+        let mut record = CompletionRecord::with_status(Status::SUCCESS);
+        record.set_delta_record_size(delta);
+        let volume = Volume::of(opcode, d, &record, payload);
+        [volume.read, volume.written]
+    }
+
+    #[test]
+    fn a_delta_record_counts_by_its_entries() {
+        let apply = Descriptor::apply_delta(0x1000, 0x8000, 4096, 2569);
+        let volume_of_apply = volume(Opcode::ApplyDelta, &apply, 0, Payload::Skipped);
+        assert_eq!(volume_of_apply, [2560, 2048]);
+        let create = Descriptor::create_delta(0x1000, 0x8000, 4096, 0x1_0000, 85);
+        let made = |payload| volume(Opcode::CreateDelta, &create, 20, payload);
+        assert_eq!(made(Payload::Moved), [4096, 20]);
+        // There is room for eight entries.
+        assert_eq!(made(Payload::Skipped), [4096, 80]);
+    }
+
+    #[test]
+    fn a_flush_writes_its_region_back() {
+        let flush = Descriptor::cache_flush(0x1000, 4096);
+        let all = volume(Opcode::CacheFlush, &flush, 0, Payload::Moved);
+        assert_eq!(all, [4096, 4096]);
+        let volume = Volume {
+            read: 4096,
+            written: 4096,
+        };
+        let to = operands(Opcode::CacheFlush, &flush, volume);
+        assert_eq!(to, [None, None, Some(0x1000), None]);
+    }
 }

@@ -5,7 +5,7 @@ use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute};
 use dray_platform::Parameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
-use super::cost::Costs;
+use super::cost::{Costs, Volume};
 use super::engine::{Current, Ending, EngineAt, EngineRun, Job};
 use super::memory::{DeviceView, Memory, list_at, record_at};
 use super::world::{Event, World};
@@ -185,12 +185,12 @@ impl World {
             }
             (WorkKind::Execute(opcode), None) => {
                 let (outcome, fault) = carry(opcode, d, memory, self.payload, p);
-                learn(costs, opcode, d, &outcome, memory);
+                learn(costs, opcode, d, &outcome, self.payload, memory);
                 (opcode, outcome, fault)
             }
             (WorkKind::Reject(rejection), _) => {
                 let outcome = rejection.outcome();
-                learn(costs, Opcode::Noop, d, &outcome, memory);
+                learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
                 (Opcode::Noop, outcome, Duration::ZERO)
             }
             // The modelled machine has one address space, and its devices no permissions table.
@@ -264,13 +264,17 @@ fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &Parameters)
 }
 
 /// An operation that a fault or a refusal ended has moved less than it was asked to.
-fn learn(costs: &mut Costs, opcode: Opcode, d: &Descriptor, outcome: &Outcome, memory: &Memory) {
-    let bytes = match outcome.record.status().is_success() {
-        true => u64::from(d.size),
-        false => u64::from(outcome.record.bytes_completed),
-    };
+fn learn(
+    costs: &mut Costs,
+    opcode: Opcode,
+    d: &Descriptor,
+    outcome: &Outcome,
+    payload: Payload,
+    memory: &Memory,
+) {
+    let volume = Volume::of(opcode, d, &outcome.record, payload);
     let success = outcome.record.status() == Status::SUCCESS;
-    costs.learn(opcode, d, bytes, success, memory);
+    costs.learn(opcode, d, volume, success, memory);
 }
 
 /// Executes a descriptor's bytes; with block on fault, pages are brought in one after the other.

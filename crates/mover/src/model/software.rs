@@ -2,11 +2,11 @@
 
 use dray_clock::Duration;
 use dray_device::{Payload, execute};
-use dray_platform::{Cache, Distance, PlatformFile, SoftwareOp};
+use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareOp};
 use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
 use super::channel::{Channel, ChannelOptions};
-use super::cost::moved;
+use super::cost::{Volume, moved};
 use super::memory::{DeviceView, Memory};
 use crate::refusal::refusal;
 
@@ -27,7 +27,10 @@ pub(super) fn run_unit(
             (None, Ok(opcode)) => {
                 let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
                 let span = match software_op(opcode, channel.options.non_temporal) {
-                    Some(op) => span(op, &d, &channel.options, platform, memory),
+                    Some(op) => {
+                        let volume = Volume::of(opcode, &d, &outcome.record, payload);
+                        span((opcode, op), &d, volume, &channel.options, platform, memory)
+                    }
                     None => p.cpu_call,
                 };
                 channel.core.work(span);
@@ -43,14 +46,14 @@ pub(super) fn run_unit(
 
 /// Core time of an operation.
 fn span(
-    op: SoftwareOp,
+    (opcode, op): (Opcode, SoftwareOp),
     d: &Descriptor,
+    volume: Volume,
     options: &ChannelOptions,
     platform: &PlatformFile,
     memory: &Memory,
 ) -> Duration {
-    let bytes = u64::from(d.size);
-    let moved = moved(d.opcode().unwrap_or(Opcode::Noop), d, bytes, memory);
+    let moved = moved(opcode, d, volume, memory);
     let mut places = [(Distance::Local, Cache::Memory); 4];
     let mut count = 0;
     for stream in moved.reads.iter().chain(&moved.writes).flatten() {
@@ -60,18 +63,36 @@ fn span(
         count += 1;
     }
     let p = platform.parameters();
-    p.software(op, bytes, &places[..count], options.hot, options.random)
+    let span = p.software(
+        op,
+        volume.read,
+        &places[..count],
+        options.hot,
+        options.random,
+    );
+    match opcode {
+        // The comparison counts the sources alone; the record is written as a fill is.
+        Opcode::CreateDelta => span + p.cpu_fill_line * volume.written.div_ceil(LINE_BYTES),
+        _ => span,
+    }
 }
+
+/// What stands in for an operation. Nobody has published times of delta records, integrity fields
+/// and flushes on a core: what reads and writes the same lines is a guess. A field is a CRC over
+/// its block; a flushed line leaves the caches as one written past them does.
 
 fn software_op(opcode: Opcode, non_temporal: bool) -> Option<SoftwareOp> {
     Some(match opcode {
-        Opcode::Memmove => SoftwareOp::Copy,
+        Opcode::Memmove | Opcode::ApplyDelta => SoftwareOp::Copy,
+        Opcode::CacheFlush => SoftwareOp::NtFill,
         Opcode::Fill if non_temporal => SoftwareOp::NtFill,
         Opcode::Fill => SoftwareOp::Fill,
-        Opcode::Compare => SoftwareOp::Compare,
+        Opcode::Compare | Opcode::CreateDelta => SoftwareOp::Compare,
         Opcode::ComparePattern => SoftwareOp::ComparePattern,
-        Opcode::CrcGenerate => SoftwareOp::Crc,
-        Opcode::CopyCrc => SoftwareOp::CopyCrc,
+        Opcode::CrcGenerate | Opcode::DifCheck | Opcode::DixGenerate => SoftwareOp::Crc,
+        Opcode::CopyCrc | Opcode::DifInsert | Opcode::DifStrip | Opcode::DifUpdate => {
+            SoftwareOp::CopyCrc
+        }
         Opcode::Dualcast => SoftwareOp::Dualcast,
         _ => return None,
     })
