@@ -175,7 +175,8 @@ impl World {
         let (opcode, outcome, fault) = match (work.kind, &mut self.guest) {
             (WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode), Some(guest)) => {
                 let (outcome, fault) = guest.carry(opcode, d, domains, p);
-                learn(costs, opcode, d, &outcome, self.payload, memory);
+                // A guest's bytes are moved whatever the others' are.
+                learn(costs, opcode, d, &outcome, Payload::Moved, memory);
                 (opcode, outcome, fault)
             }
             (WorkKind::Execute(opcode), None)
