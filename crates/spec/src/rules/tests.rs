@@ -221,8 +221,16 @@ fn reserved_bytes_are_those_of_the_operation() {
             .iter()
             .flat_map(|&(first, last)| first..=last)
             .collect();
-        assert_eq!(places(reserved_bytes(opcode, flags)), expected, "{opcode}");
-        let without = reserved_bytes(opcode, Flags::EMPTY) ^ reserved_bytes(opcode, flags);
+        // A handle whose flag is not set is reserved as well: below.
+        let domains = match opcode {
+            Opcode::InterDomainCopy | Opcode::InterDomainCompare => {
+                ALTERNATE_SOURCE | ALTERNATE_DESTINATION
+            }
+            _ => Flags::EMPTY,
+        };
+        let reserved = reserved_bytes(opcode, flags | domains);
+        assert_eq!(places(reserved), expected, "{opcode}");
+        let without = reserved_bytes(opcode, domains) ^ reserved;
         assert_eq!(places(without), [8, 9, 10, 11, 12, 13, 14, 15, 36, 37]);
     }
 }
@@ -242,6 +250,13 @@ fn flags_move_the_reserved_bytes() {
         assert_eq!(
             change(opcode, Flags::FILL_PATTERN_16),
             (range(40, 47), none())
+        );
+    }
+    for opcode in [Opcode::InterDomainCopy, Opcode::InterDomainCompare] {
+        assert_eq!(change(opcode, ALTERNATE_SOURCE), (range(60, 61), none()));
+        assert_eq!(
+            change(opcode, ALTERNATE_DESTINATION),
+            (range(62, 63), none())
         );
     }
     for opcode in [Opcode::CrcGenerate, Opcode::CopyCrc] {
