@@ -38,6 +38,8 @@ enum Command {
     Compare(Box<crate::compare::Args>),
     /// Find out why a DSA does not work, and what mends it.
     Doctor(Box<crate::doctor::Args>),
+    /// Set a DSA up, with accel-config's verbs and files.
+    Config(Box<crate::config::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -53,6 +55,7 @@ impl Cli {
             Command::Micros(args) => crate::micros::run(&args),
             Command::Compare(args) => crate::compare::run(&args),
             Command::Doctor(args) => crate::doctor::run(&args),
+            Command::Config(args) => crate::config::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use dray_config::ConfigError;
 use dray_figures::FiguresError;
+use dray_idxd::ProfileError;
 
 /// Something typed that cannot be, found by the command itself.
 #[derive(Debug)]
@@ -34,8 +36,10 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {}", chain(error));
     let figures = error.downcast_ref::<FiguresError>();
     let usage = error.downcast_ref::<Usage>();
+    let config = error.downcast_ref::<ConfigError>();
     let hint = figures
         .and_then(FiguresError::hint)
+        .or(config.and_then(ConfigError::hint))
         .or(usage.map(|u| u.hint.clone()));
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
@@ -44,7 +48,12 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
         Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
         Some(error) if error.is_bad_input() => ExitCode::from(2),
         _ if usage.is_some() => ExitCode::from(2),
-        _ => ExitCode::FAILURE,
+        _ => match config {
+            Some(ConfigError::NoDriver { .. }) => ExitCode::from(3),
+            Some(ConfigError::Profile(ProfileError::Invalid { .. })) => ExitCode::FAILURE,
+            Some(ConfigError::Profile(_) | ConfigError::NoDevice { .. }) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        },
     }
 }
 

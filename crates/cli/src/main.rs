@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod complain;
 mod completions;
+mod config;
 mod doctor;
 mod figures;
 mod man;

@@ -81,6 +81,14 @@ impl Profile {
         names::build(name)
     }
 
+    /// A profile of devices that were found or made up.
+    pub fn of(devices: Vec<DeviceProfile>) -> Self {
+        Self {
+            origin: None,
+            devices,
+        }
+    }
+
     /// Reads a file or builds a named profile.
     ///
     /// It is a file if one exists there, if there is a `/` in it, or if it ends in `.json` or `.conf`.

@@ -1,0 +1,114 @@
+//! `dray config`.
+
+mod machine;
+mod objects;
+mod profiles;
+mod settings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray config list -i                                  all that there is, as accel-config prints it
+  sudo dray config setup -d dsa0 -w 1 -m d -e 4 -s 128 -b 64
+  dray config validate dsa.conf                        what would be refused, and what would be right
+  sudo dray config load-config -c dsa.conf -e -f       all of it, or nothing
+  sudo dray config --undo                              as it was before
+  dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i
+
+Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory in the place of /sys;
+in a plain directory dray plays the driver. Whatever is written was tried on a model of the machine
+first. What was there before is kept in DRAY_STATE_DIR, or in the user's state directory.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA driver.";
+
+/// Arguments of `dray config`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true, subcommand_negates_reqs = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Put back what was there before the last change; again, and the change is made anew.
+    #[arg(long, required = true)]
+    undo: bool,
+    /// Say what would be written, and write nothing.
+    #[arg(long, global = true)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Print devices, groups, engines and work queues as JSON.
+    List(profiles::List),
+    /// Configure devices as a file says.
+    LoadConfig(profiles::Load),
+    /// Write the settings of what is enabled to a file.
+    SaveConfig(profiles::Save),
+    /// Enable devices.
+    EnableDevice(objects::Devices),
+    /// Disable devices and their work queues.
+    DisableDevice(objects::ForcedDevices),
+    /// Enable work queues.
+    EnableWq(objects::Queues),
+    /// Disable work queues.
+    DisableWq(objects::ForcedQueues),
+    /// Set attributes of a device.
+    ConfigDevice(settings::Device),
+    /// Set attributes of a group.
+    ConfigGroup(settings::Group),
+    /// Set attributes of a work queue.
+    ConfigWq(settings::Wq),
+    /// Put an engine into a group.
+    ConfigEngine(settings::Engine),
+    /// Disable a device, configure work queues and engines by numbers, and enable all.
+    Setup(profiles::Setup),
+    /// Say what a file has that would be refused, and what would be right.
+    Validate(profiles::Validate),
+    /// Make a directory that looks like /sys on a machine with DSA.
+    NewTree(NewTree),
+}
+
+/// Arguments of `new-tree`.
+#[derive(Debug, clap::Args)]
+struct NewTree {
+    /// The directory; it is empty, or not there.
+    directory: PathBuf,
+    /// Which kernel.
+    #[arg(long, default_value = "6.8")]
+    kernel: String,
+    /// Which DSA: 1 or 2.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    version: u32,
+    /// How many devices: dsa0, dsa2, ...
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    devices: u32,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let dry_run = args.dry_run;
+    let Some(verb) = &args.verb else {
+        machine::undo(dry_run)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    match verb {
+        Verb::List(args) => profiles::list(args)?,
+        Verb::LoadConfig(args) => profiles::load(args, dry_run)?,
+        Verb::SaveConfig(args) => profiles::save(args)?,
+        Verb::EnableDevice(args) => objects::enable_devices(args, dry_run)?,
+        Verb::DisableDevice(args) => objects::disable_devices(args, dry_run)?,
+        Verb::EnableWq(args) => objects::enable_queues(args, dry_run)?,
+        Verb::DisableWq(args) => objects::disable_queues(args, dry_run)?,
+        Verb::ConfigDevice(args) => settings::device(args, dry_run)?,
+        Verb::ConfigGroup(args) => settings::group(args, dry_run)?,
+        Verb::ConfigWq(args) => settings::wq(args, dry_run)?,
+        Verb::ConfigEngine(args) => settings::engine(args, dry_run)?,
+        Verb::Setup(args) => profiles::setup(args, dry_run)?,
+        Verb::Validate(args) => return profiles::validate(args),
+        Verb::NewTree(args) => {
+            machine::new_tree(&args.directory, &args.kernel, args.version, args.devices)?
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

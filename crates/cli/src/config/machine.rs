@@ -1,0 +1,165 @@
+//! The machine that is set up, and how a plan reaches it.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use dray_config::{Assumed, ConfigError, Directory, Journal, Plan, apply, model, render, survey};
+use dray_idxd::driver::{Driver, Options, Part, Personality};
+use dray_idxd::{DeviceProfile, Profile, known_capabilities};
+
+use crate::complain::Usage;
+
+/// A tree, what is in it, and its model.
+pub(super) struct Machine {
+    tree: Directory,
+    pub(super) profile: Profile,
+    model: Driver,
+}
+
+impl Machine {
+    /// Looks at the machine, or at the tree that `DRAY_SYSFS_PATH` names.
+    pub(super) fn look() -> anyhow::Result<Machine> {
+        let root = env::var_os("DRAY_SYSFS_PATH").map_or_else(|| "/sys".into(), PathBuf::from);
+        let tree = Directory::open(&root).map_err(ConfigError::from)?;
+        let profile = survey(&tree)?;
+        let kernel = match root == Path::new("/sys") {
+            true => fs::read_to_string("/proc/sys/kernel/osrelease").ok(),
+            false => None,
+        };
+        let kernel = kernel.and_then(|release| release.trim().parse().ok());
+        let (model, refused) = model(&profile, Assumed { kernel });
+        for refused in refused {
+            eprintln!("warning: the machine has what its model refuses: {refused}");
+        }
+        Ok(Machine {
+            tree,
+            profile,
+            model,
+        })
+    }
+
+    /// A plan that begins here.
+    pub(super) fn plan(&self) -> Plan {
+        Plan::new(self.model.clone())
+    }
+
+    /// The device with a name.
+    pub(super) fn device(&self, name: &str) -> anyhow::Result<&DeviceProfile> {
+        let devices = self.profile.device_profiles();
+        match devices.iter().find(|device| device.dev == name) {
+            Some(device) => Ok(device),
+            None => {
+                let names: Vec<&str> = devices.iter().map(|device| device.dev.as_str()).collect();
+                let there = match names.as_slice() {
+                    [] => "no DSA is here".to_owned(),
+                    names => format!("there are {}", names.join(", ")),
+                };
+                let name = name.to_owned();
+                Err(ConfigError::NoDevice { name, there }.into())
+            }
+        }
+    }
+
+    /// Makes a plan come true, and keeps what was there before.
+    pub(super) fn make(mut self, plan: &Plan, dry_run: bool) -> anyhow::Result<()> {
+        for note in plan.notes() {
+            eprintln!("note: {note}");
+        }
+        if dry_run {
+            for step in plan.steps() {
+                println!("echo {} > /sys/{}", quoted(&step.value), step.path);
+            }
+            return Ok(());
+        }
+        if plan.steps().is_empty() {
+            eprintln!("nothing to do: all is so already");
+            return Ok(());
+        }
+        let devices = self.touched(plan);
+        let journal = self.journal();
+        // Without a place to keep it, a change is better not made than not taken back.
+        journal.keep(&devices)?;
+        if !self.tree.is_live() {
+            let root = self.tree.root().display();
+            eprintln!("note: {root} is a plain directory; dray decides what its driver would do");
+        }
+        apply(&mut self.tree, plan, &self.model, &devices)?;
+        Ok(())
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::new(&state_directory(), self.tree.root())
+    }
+
+    /// The devices that a plan writes to.
+    fn touched(&self, plan: &Plan) -> Vec<DeviceProfile> {
+        let object = |step: &dray_config::Step| {
+            let name = match step.path.strip_prefix("bus/dsa/devices/") {
+                Some(rest) => rest.split('/').next().unwrap_or_default().to_owned(),
+                None => step.value.clone(),
+            };
+            let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            let number = digits.split('.').next().unwrap_or_default();
+            format!("dsa{number}")
+        };
+        let names: Vec<String> = plan.steps().iter().map(object).collect();
+        let devices = self.profile.device_profiles().iter();
+        let touched = devices.filter(|device| names.contains(&device.dev));
+        touched.cloned().collect()
+    }
+}
+
+/// A value as a shell takes it.
+fn quoted(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,".contains(c);
+    match !value.is_empty() && value.chars().all(plain) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\'', "'\\''")),
+    }
+}
+
+fn state_directory() -> PathBuf {
+    if let Some(directory) = env::var_os("DRAY_STATE_DIR") {
+        return directory.into();
+    }
+    if let Some(directory) = env::var_os("XDG_STATE_HOME") {
+        return PathBuf::from(directory).join("dray");
+    }
+    match env::var_os("HOME") {
+        Some(home) => PathBuf::from(home).join(".local/state/dray"),
+        None => PathBuf::from("/var/lib/dray"),
+    }
+}
+
+/// Puts back what was there before the last change.
+pub(super) fn undo(dry_run: bool) -> anyhow::Result<()> {
+    let machine = Machine::look()?;
+    let before = machine.journal().kept()?;
+    for device in &before {
+        machine.device(&device.dev)?;
+    }
+    let mut plan = machine.plan();
+    plan.put_back(&before)?;
+    machine.make(&plan, dry_run)
+}
+
+/// Makes a tree without a machine.
+pub(super) fn new_tree(
+    directory: &Path,
+    kernel: &str,
+    version: u32,
+    devices: u32,
+) -> anyhow::Result<()> {
+    let personality: Personality = kernel.parse().map_err(|error| {
+        let known = Personality::ALL.map(|known| known.to_string()).join(", ");
+        Usage::error(format!("{error}"), format!("classes of kernels: {known}"))
+    })?;
+    let capabilities = known_capabilities(version * 0x100).context("a version that is known")?;
+    let hardware = dray_config::hardware(capabilities);
+    let parts = (0..devices).map(|index| Part::new(2 * index, hardware.clone()));
+    let driver = Driver::new(Options::new(personality), parts.collect());
+    render(&driver, directory).map_err(ConfigError::from)?;
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Enabling and disabling.
+
+use super::machine::Machine;
+use crate::complain::Usage;
+
+/// Names of devices.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Devices {
+    /// Devices, as dsa0.
+    #[arg(required = true, value_name = "DEVICE")]
+    devices: Vec<String>,
+    /// Say what was done.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Names of devices, and whether clients matter.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ForcedDevices {
+    #[command(flatten)]
+    names: Devices,
+    /// Even if work queues are in use.
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// Names of work queues.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Queues {
+    /// Work queues, as dsa0/wq0.0 or wq0.0.
+    #[arg(required = true, value_name = "WQ")]
+    queues: Vec<String>,
+    /// Say what was done.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Names of work queues, and whether clients matter.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ForcedQueues {
+    #[command(flatten)]
+    names: Queues,
+    /// Even if they are in use.
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// `wq0.1` of `dsa0/wq0.1`; the device and what it has must be there.
+pub(super) fn below(machine: &Machine, name: &str, kind: &str) -> anyhow::Result<String> {
+    let (device, object) = match name.split_once('/') {
+        Some((device, object)) => (Some(device), object),
+        None => (None, name),
+    };
+    let rest = object.strip_prefix(kind);
+    let number = rest.and_then(|rest| rest.split_once('.'));
+    let Some((number, index)) = number else {
+        let hint = format!("dsa0/{kind}0.0 is {kind} 0 of device dsa0");
+        return Err(Usage::error(format!("{name:?} names no {kind}"), hint));
+    };
+    let of = format!("dsa{number}");
+    if device.is_some_and(|device| device != of) {
+        let hint = format!("dsa{number}/{object}, or {kind}N.{index} of the device N");
+        return Err(Usage::error(
+            format!("{object} is not of {}", device.unwrap_or_default()),
+            hint,
+        ));
+    }
+    let found = machine.device(&of)?;
+    let count = match kind {
+        "wq" => found.max_work_queues,
+        "group" => found.max_groups,
+        _ => found.max_engines,
+    };
+    let count = count.unwrap_or(0);
+    match index.parse::<u16>() {
+        Ok(index) if i64::from(index) < count => Ok(object.to_owned()),
+        _ => Err(Usage::error(
+            format!("{of} has no {object}"),
+            format!("it has {kind}{number}.0 to {kind}{number}.{}", count - 1),
+        )),
+    }
+}
+
+fn done(verbose: bool, dry_run: bool, names: &[String], what: &str) {
+    if verbose && !dry_run {
+        eprintln!("{what} {}", names.join(", "));
+    }
+}
+
+pub(super) fn enable_devices(args: &Devices, dry_run: bool) -> anyhow::Result<()> {
+    let machine = Machine::look()?;
+    let mut plan = machine.plan();
+    for device in &args.devices {
+        machine.device(device)?;
+        plan.enable_device(device)?;
+    }
+    machine.make(&plan, dry_run)?;
+    done(args.verbose, dry_run, &args.devices, "enabled");
+    Ok(())
+}
+
+pub(super) fn disable_devices(args: &ForcedDevices, dry_run: bool) -> anyhow::Result<()> {
+    let machine = Machine::look()?;
+    let mut plan = machine.plan();
+    for device in &args.names.devices {
+        machine.device(device)?;
+        plan.disable_device(device, args.force)?;
+    }
+    machine.make(&plan, dry_run)?;
+    done(args.names.verbose, dry_run, &args.names.devices, "disabled");
+    Ok(())
+}
+
+pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> {
+    let machine = Machine::look()?;
+    let mut plan = machine.plan();
+    for queue in &args.queues {
+        plan.enable_queue(&below(&machine, queue, "wq")?)?;
+    }
+    machine.make(&plan, dry_run)?;
+    done(args.verbose, dry_run, &args.queues, "enabled");
+    Ok(())
+}
+
+pub(super) fn disable_queues(args: &ForcedQueues, dry_run: bool) -> anyhow::Result<()> {
+    let machine = Machine::look()?;
+    let mut plan = machine.plan();
+    for queue in &args.names.queues {
+        plan.disable_queue(&below(&machine, queue, "wq")?, args.force)?;
+    }
+    machine.make(&plan, dry_run)?;
+    done(args.names.verbose, dry_run, &args.names.queues, "disabled");
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! A directory as a sysfs: `/sys` itself, or one of the same shape.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::tree::{MAX_BYTES, Tree, TreeError};
+
+/// `f_type` of sysfs and of FUSE (`linux/magic.h`, `fs/fuse/inode.c`).
+const SYSFS_MAGIC: i64 = 0x6265_6572;
+const FUSE_MAGIC: i64 = 0x6573_5546;
+
+/// A directory in the place of `/sys`.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    root: PathBuf,
+    live: bool,
+}
+
+impl Directory {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// It is not there, or is no directory.
+    pub fn open(root: &Path) -> Result<Directory, TreeError> {
+        let name = root.display().to_string();
+        let failed = |source| TreeError::new(name.clone(), source);
+        let root = fs::canonicalize(root).map_err(failed)?;
+        if !root.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
+        let devices = root.join("bus/dsa/devices");
+        let place = if devices.is_dir() { &devices } else { &root };
+        let statfs = rustix::fs::statfs(place).map_err(|errno| failed(errno.into()))?;
+        let live = [SYSFS_MAGIC, FUSE_MAGIC].contains(&(statfs.f_type as i64));
+        Ok(Directory { root, live })
+    }
+
+    /// Whether someone answers writes: a kernel or a file system in user space. The files of a plain
+    /// directory only keep what is written.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file behind a path, links followed; never one outside of the directory.
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, TreeError> {
+        let named = self.root.join(path.trim_start_matches('/'));
+        let failed = |source| TreeError::new(named.display().to_string(), source);
+        let real = fs::canonicalize(&named).map_err(failed)?;
+        match real.starts_with(&self.root) {
+            true => Ok(real),
+            false => Err(failed(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("leads out of {}", self.root.display()),
+            ))),
+        }
+    }
+}
+
+impl Tree for Directory {
+    fn read(&self, path: &str) -> Result<Vec<u8>, TreeError> {
+        let real = self.resolve(path)?;
+        let failed = |source| TreeError::new(real.display().to_string(), source);
+        // A pipe in the place of an attribute would block.
+        if !fs::metadata(&real).map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("is no file")));
+        }
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&real)
+            .map_err(failed)?;
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(failed)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(failed(io::Error::other("is too long for an attribute")));
+        }
+        Ok(bytes)
+    }
+
+    fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), TreeError> {
+        let real = self.resolve(path)?;
+        let failed = |source| TreeError::new(real.display().to_string(), source);
+        if !fs::metadata(&real).map_err(failed)?.is_file() {
+            return Err(failed(io::Error::other("is no file")));
+        }
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut file = OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .custom_flags(flags)
+            .open(&real)
+            .map_err(failed)?;
+        // An attribute takes a value in one write or not at all.
+        match file.write(bytes) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Ok(_) => Err(failed(io::ErrorKind::WriteZero.into())),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn names(&self, path: &str) -> Result<Vec<String>, TreeError> {
+        let real = self.resolve(path)?;
+        let failed = |source| TreeError::new(real.display().to_string(), source);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&real).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            names.extend(entry.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    }
+}

@@ -1,0 +1,68 @@
+//! What was there before the last change.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use dray_idxd::{DeviceProfile, Profile};
+
+use crate::ConfigError;
+use crate::tree::TreeError;
+
+/// A file with the settings and states of before the last change of one tree.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    file: PathBuf,
+}
+
+impl Journal {
+    /// The journal of a tree, in a directory for such files.
+    pub fn new(directory: &Path, root: &Path) -> Journal {
+        let root = root.display().to_string();
+        let letters = root.bytes().map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' => char::from(byte).to_string(),
+            _ => format!("-{byte:02x}"),
+        });
+        let name: String = letters.collect();
+        Journal {
+            file: directory.join(format!("config-before{name}.json")),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// Keeps what is there now.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(&self, devices: &[DeviceProfile]) -> Result<(), ConfigError> {
+        let failed = |source| TreeError::new(self.file.display().to_string(), source);
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory).map_err(failed)?;
+        }
+        // Whole or not at all: the file before is of use until this one is.
+        let fresh = self.file.with_extension("new");
+        fs::write(&fresh, Profile::of(devices.to_vec()).to_json()).map_err(failed)?;
+        fs::rename(&fresh, &self.file).map_err(failed)?;
+        Ok(())
+    }
+
+    /// What was kept.
+    ///
+    /// # Errors
+    /// Nothing was, or the file is damaged.
+    pub fn kept(&self) -> Result<Vec<DeviceProfile>, ConfigError> {
+        match fs::metadata(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ConfigError::NothingToUndo {
+                    path: self.file.display().to_string(),
+                });
+            }
+            _ => {}
+        }
+        Ok(Profile::load(&self.file)?.device_profiles().to_vec())
+    }
+}
