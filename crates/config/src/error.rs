@@ -27,10 +27,11 @@ impl fmt::Display for Refused {
         let Self { path, value, .. } = self;
         let path = path.strip_prefix("bus/dsa/devices/").unwrap_or(path);
         match path.strip_prefix("bus/dsa/drivers/") {
-            Some(driver) => {
-                let (driver, verb) = driver.split_once('/').unwrap_or((driver, "bind"));
-                write!(f, "{value} cannot be {verb}ed to {driver}")?;
-            }
+            Some(driver) => match driver.split_once('/') {
+                Some((driver, "unbind")) => write!(f, "{driver} does not let go of {value}")?,
+                Some((driver, _)) => write!(f, "{driver} does not take {value}")?,
+                None => write!(f, "{driver} does not take {value}")?,
+            },
             None => write!(f, "{path} does not take {value:?}")?,
         }
         write!(f, ": {}", self.errno)?;

@@ -56,7 +56,7 @@ pub fn change(plan: &mut Plan, change: &Change) -> Result<(), ConfigError> {
 /// # Errors
 /// What the driver would refuse.
 pub fn load(plan: &mut Plan, device: &DeviceProfile, enable: bool) -> Result<(), ConfigError> {
-    configure(plan, device).map_err(ConfigError::Refused)?;
+    configure(plan, device, true).map_err(ConfigError::Refused)?;
     if enable {
         let result = plan.bind("idxd", &device.dev);
         result.map_err(ConfigError::Refused)?;
@@ -72,7 +72,7 @@ pub fn load(plan: &mut Plan, device: &DeviceProfile, enable: bool) -> Result<(),
 /// Brings a device to what a profile says, state included; for what has been so already.
 pub(crate) fn restore(plan: &mut Plan, device: &DeviceProfile) -> Vec<Refused> {
     let mut refused = Vec::new();
-    refused.extend(configure(plan, device).err());
+    refused.extend(configure(plan, device, false).err());
     let is_enabled = |state: &Option<String>| state.as_deref() == Some("enabled");
     if is_enabled(&device.state) && refused.is_empty() {
         refused.extend(plan.bind("idxd", &device.dev).err());
@@ -105,7 +105,8 @@ fn by_type(kind: Option<&str>) -> Option<&'static str> {
     }
 }
 
-fn configure(plan: &mut Plan, device: &DeviceProfile) -> Result<(), Refused> {
+/// `infer` gives queues without `driver_name` the one of their type, where the kernel wants one.
+fn configure(plan: &mut Plan, device: &DeviceProfile, infer: bool) -> Result<(), Refused> {
     let dev = &device.dev;
     let number = dev.trim_start_matches("dsa");
     if let Some(limit) = device.read_buffer_limit {
@@ -141,16 +142,21 @@ fn configure(plan: &mut Plan, device: &DeviceProfile) -> Result<(), Refused> {
     for group in &device.groups {
         let home = group.dev.rsplit_once('.').map_or("-1", |(_, index)| index);
         for queue in &group.grouped_workqueues {
-            configure_queue(plan, queue, home)?;
+            configure_queue(plan, queue, home, infer)?;
         }
     }
     for queue in &device.ungrouped_workqueues {
-        configure_queue(plan, queue, "-1")?;
+        configure_queue(plan, queue, "-1", infer)?;
     }
     configure_groups(plan, &device.groups)
 }
 
-fn configure_queue(plan: &mut Plan, queue: &WorkQueueProfile, home: &str) -> Result<(), Refused> {
+fn configure_queue(
+    plan: &mut Plan,
+    queue: &WorkQueueProfile,
+    home: &str,
+    infer: bool,
+) -> Result<(), Refused> {
     let dev = &queue.dev;
     plan.set(dev, "group_id", home)?;
     if let Some(mode) = &queue.mode {
@@ -174,7 +180,7 @@ fn configure_queue(plan: &mut Plan, queue: &WorkQueueProfile, home: &str) -> Res
     }
     let given = queue.driver_name.as_deref().filter(|name| !name.is_empty());
     if plan.value(dev, "driver_name").is_some()
-        && let Some(name) = given.or(by_type(queue.kind.as_deref()))
+        && let Some(name) = given.or(by_type(queue.kind.as_deref()).filter(|_| infer))
     {
         plan.set(dev, "driver_name", name)?;
     }

@@ -84,7 +84,8 @@ pub(crate) fn devices(text: &str, origin: &str) -> Result<Vec<DeviceProfile>, Pr
             limit_bytes: MAX_PROFILE_BYTES,
         });
     }
-    let tree: Node = serde_json::from_str(text).map_err(|error| syntax(origin, &error))?;
+    let tree: Node = serde_json::from_str(&without_trailing_commas(text))
+        .map_err(|error| syntax(origin, &error))?;
     let Node::List(items) = &tree else {
         return Err(value_error(
             origin,
@@ -100,6 +101,36 @@ pub(crate) fn devices(text: &str, origin: &str) -> Result<Vec<DeviceProfile>, Pr
         .enumerate()
         .map(|(index, node)| device(origin, index, node))
         .collect()
+}
+
+/// json-c takes a comma after the last element, and Debian's net_profile.conf has one. A blank in its
+/// place keeps lines and columns.
+fn without_trailing_commas(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut comma = None;
+    let (mut quoted, mut escaped) = (false, false);
+    for at in 0..bytes.len() {
+        match bytes[at] {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => {
+                quoted = !quoted;
+                comma = None;
+            }
+            _ if quoted => {}
+            // A comma with nothing before it is still wrong.
+            b',' if comma.is_none() => comma = Some(at),
+            b']' | b'}' => {
+                if let Some(comma) = comma.take() {
+                    bytes[comma] = b' ';
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+    }
+    // One ASCII byte was put in the place of another.
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 fn syntax(origin: &str, error: &serde_json::Error) -> ProfileError {
@@ -299,4 +330,29 @@ fn engines(origin: &str, nodes: Vec<(String, &Node)>) -> Result<Vec<EngineProfil
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_trailing_commas;
+
+    #[test]
+    fn commas_after_the_last_element() {
+        let taken = [
+            ("[1,]", "[1 ]"),
+            ("{\"a\":1,\n}", "{\"a\":1 \n}"),
+            ("[[1,],]", "[[1 ] ]"),
+        ];
+        for (from, to) in taken {
+            assert_eq!(without_trailing_commas(from), to);
+        }
+        for same in ["[1,2]", "[\",]\"]", "[\"\\\",]\",1]", "[1,,2]", "\u{e9}"] {
+            assert_eq!(without_trailing_commas(same), same);
+        }
+        let twice = without_trailing_commas("[1,,]");
+        assert!(
+            serde_json::from_str::<serde_json::Value>(&twice).is_err(),
+            "{twice}"
+        );
+    }
 }

@@ -12,7 +12,8 @@ pub(crate) struct ReadBuffers {
 }
 
 /// The group's read buffers. Where the profile does not say, none are kept and all that the
-/// other groups do not keep are allowed.
+/// other groups do not keep are allowed; so they are where it says 0, which kernels before 6.2 show
+/// for a group that was never told.
 pub(crate) fn of(
     group: &GroupProfile,
     device: &DeviceProfile,
@@ -24,6 +25,7 @@ pub(crate) fn of(
         reserved,
         allowed: group
             .read_buffers_allowed
+            .filter(|allowed| *allowed != 0)
             .unwrap_or(reserved.saturating_add(free.max(0))),
     }
 }
