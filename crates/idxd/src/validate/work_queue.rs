@@ -1,7 +1,7 @@
 //! Rules of one work queue.
 
 use dray_device::Capabilities;
-use dray_spec::{GenCap, OpCap};
+use dray_spec::{GenCap, OpCap, Opcode};
 
 use super::{check_index, check_switch};
 use crate::configure::{max_batch, max_transfer_bytes};
@@ -125,22 +125,27 @@ fn check_limits(
     queue: &WorkQueueProfile,
     capabilities: &Capabilities,
 ) {
+    // Without batches of one the queue's limit of 2^0 is refused (spec 9.2.2).
+    let batches = OpCap(capabilities.op_cap).supports(u8::from(Opcode::Batch));
+    let alone = !batches || GenCap::from_bits(capabilities.gen_cap).batch_of_one();
     let batch = (
         "max_batch_size",
         max_batch(queue, capabilities),
+        if alone { 1 } else { 2 },
         i64::from(capabilities.max_batch_size),
     );
     let transfer = (
         "max_transfer_size",
         max_transfer_bytes(queue, capabilities),
+        1,
         i64::try_from(capabilities.max_transfer_size).unwrap_or(i64::MAX),
     );
-    for (field, value, most) in [batch, transfer] {
-        if !(1..=most).contains(&value) {
+    for (field, value, least, most) in [batch, transfer] {
+        if !(least..=most).contains(&value) {
             findings.add(
                 field,
                 value,
-                format!("it is 1 to {most}, the device's {field}"),
+                format!("it is {least} to {most}, the device's {field}"),
                 format!("\"{field}\":{most}"),
             );
         }

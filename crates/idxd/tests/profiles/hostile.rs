@@ -25,7 +25,8 @@ fn exercise(text: &str) -> Result<(), TestCaseError> {
     prop_assert_eq!(again.unwrap(), profile.clone());
     if let Ok(devices) = profile.devices() {
         for device in devices {
-            prop_assert!(Device::new(device).is_ok());
+            let built = Device::new(device);
+            prop_assert!(built.is_ok(), "{:?}\n{text}", built.err());
         }
     }
     let _ = profile.with_engines(2);

@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn a_title_names_its_profile(
         engines in 1..=4_u16, queues in 1..=8_u16, shared: bool, size in 1..=16_u16,
-        batch in proptest::option::of(0..=10_u32), priority in 1..=15_u8, version_2: bool,
+        batch in proptest::option::of(1..=10_u32), priority in 1..=15_u8, version_2: bool,
     ) {
         let mode = if shared { 's' } else { 'd' };
         let mut name = format!("{engines}e{queues}w-{mode}-wqsz{size}-prio{priority}");

@@ -93,7 +93,8 @@ fn priority() {
 #[test]
 fn batch_and_transfer() {
     let batch = |text| [("\"max_batch_size\":64", text)];
-    clean(&batch("\"max_batch_size\":1"));
+    clean(&batch("\"max_batch_size\":2"));
+    refused(&batch("\"max_batch_size\":1"), "max_batch_size", "1");
     clean(&batch("\"max_batch_size\":1024"));
     refused(&batch("\"max_batch_size\":0"), "max_batch_size", "0");
     refused(&batch("\"max_batch_size\":1025"), "max_batch_size", "1025");
