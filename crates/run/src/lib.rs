@@ -1,0 +1,1 @@
+//! Unmodified DSA programs on the virtual device.

@@ -1,0 +1,81 @@
+//! The first message: which open node is to be mapped.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::{MAGIC, VERSION, WireError, greets};
+
+/// What a program says that maps a portal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Attach {
+    magic: u64,
+    version: u32,
+    reserved: [u8; 4],
+    /// As the [`Node`](crate::Node) said.
+    pub cookie: u64,
+    /// Bytes that are to be mapped. The driver maps a page, and refuses more.
+    pub length: u64,
+}
+
+const _: () = assert!(size_of::<Attach>() == 32);
+
+impl Attach {
+    /// Asks for the portal of an open node.
+    pub const fn new(cookie: u64, length: u64) -> Attach {
+        Attach {
+            magic: MAGIC,
+            version: VERSION,
+            reserved: [0; 4],
+            cookie,
+            length,
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is no such message.
+    pub fn from_message(bytes: &[u8]) -> Result<Attach, WireError> {
+        let attach = Attach::read_from_bytes(bytes).map_err(|_| WireError::Length {
+            expected: size_of::<Attach>(),
+            got: bytes.len(),
+        })?;
+        greets(attach.magic, attach.version)?;
+        Ok(attach)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_message_is_read_as_it_was_written(cookie: u64, length: u64) {
+            let attach = Attach::new(cookie, length);
+            prop_assert_eq!(Attach::from_message(attach.as_bytes()), Ok(attach));
+        }
+
+        #[test]
+        fn other_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            // A magic number of eight bytes does not come by chance.
+            prop_assert!(Attach::from_message(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn another_build_is_told_apart() {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(Attach::new(1, 4096).as_bytes());
+        bytes[8] = 9;
+        let refused = Attach::from_message(&bytes);
+        assert_eq!(refused, Err(WireError::Version { version: 9 }));
+        let short = Attach::from_message(&bytes[..31]);
+        let length = WireError::Length {
+            expected: 32,
+            got: 31,
+        };
+        assert_eq!(short, Err(length));
+    }
+}

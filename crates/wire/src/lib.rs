@@ -1,0 +1,40 @@
+//! What a program under `dray run` and the process that owns the device say to each other.
+//!
+//! 1. A work queue's node is asked who it is: [`CLIENT`], an ioctl that answers with a [`Node`].
+//! 2. The Unix socket that [`SOCKET_VARIABLE`] names takes an [`Attach`] with the node's cookie, and
+//!    answers with an [`Attached`]; the memory of the submission rings comes with it as a file
+//!    descriptor (`SCM_RIGHTS`), unless it is a refusal.
+//! 3. The connection stays open as long as the portal is mapped. Its end is the end of the mapping;
+//!    if the other side ends it, the device is gone.
+//!
+//! The socket is of type `SOCK_SEQPACKET`: one message each. Numbers are in the machine's byte
+//! order, since nothing leaves it. Each message begins with [`MAGIC`] and [`VERSION`].
+
+#![no_std]
+
+mod attach;
+mod attached;
+mod error;
+mod node;
+mod socket;
+
+pub use attach::Attach;
+pub use attached::{Attached, Flags};
+pub use error::WireError;
+pub use node::{CLIENT, Node};
+pub use socket::{SOCKET_VARIABLE, SocketName};
+
+/// First eight bytes of every message: `drayrun`, and a byte that no text has.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");
+
+/// Both sides are of one build or do not talk.
+pub const VERSION: u32 = 1;
+
+/// Whether a message begins as it must.
+fn greets(magic: u64, version: u32) -> Result<(), WireError> {
+    match (magic == MAGIC, version == VERSION) {
+        (true, true) => Ok(()),
+        (true, false) => Err(WireError::Version { version }),
+        (false, _) => Err(WireError::NotOurs),
+    }
+}
