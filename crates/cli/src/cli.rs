@@ -40,6 +40,10 @@ enum Command {
     Doctor(Box<crate::doctor::Args>),
     /// Set a DSA up, with accel-config's verbs and files.
     Config(Box<crate::config::Args>),
+    /// Run a program on virtual devices: it finds a DSA, configures it and uses it.
+    Run(Box<crate::run::Args>),
+    /// Run a shell on virtual devices.
+    Shell(Box<crate::run::ShellArgs>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -56,6 +60,8 @@ impl Cli {
             Command::Compare(args) => crate::compare::run(&args),
             Command::Doctor(args) => crate::doctor::run(&args),
             Command::Config(args) => crate::config::run(&args),
+            Command::Run(args) => crate::run::run(&args),
+            Command::Shell(args) => crate::run::shell(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

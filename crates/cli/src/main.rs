@@ -14,6 +14,7 @@ mod man;
 mod micros;
 mod print;
 mod progress;
+mod run;
 
 use std::process::ExitCode;
 

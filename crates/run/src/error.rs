@@ -1,0 +1,137 @@
+//! Why a session cannot be.
+
+use std::io;
+use std::path::PathBuf;
+
+use dray_idxd::ProfileError;
+use dray_idxd::driver::{CommandStatus, Errno};
+use thiserror::Error;
+
+/// Why a command could not be started on a virtual device.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The profile cannot be.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The driver refuses what the profile says.
+    #[error("{path}: writing {value:?} fails: {errno}{}", .status.map_or_else(String::new, |s| format!("; {s}")))]
+    Refused {
+        /// File that was written.
+        path: String,
+        /// What was written to it.
+        value: String,
+        /// What write(2) would return.
+        errno: Errno,
+        /// What `cmd_status` says.
+        status: Option<CommandStatus>,
+    },
+    /// The system allows no private view of its files and processes.
+    #[error("{what} cannot be had here: {source}")]
+    Forbidden {
+        /// What of it.
+        what: Facility,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file system could not be put where it is to be seen.
+    #[error("{} cannot be mounted: {source}", .target.display())]
+    Mount {
+        /// Where.
+        target: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A system call that has no reason to fail.
+    #[error("{call} fails: {source}")]
+    System {
+        /// Which.
+        call: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The first process of the session is gone without a word.
+    #[error("the session's first process was killed, and all its programs with it")]
+    InitDied,
+}
+
+/// What a session needs of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Facility {
+    /// Namespaces of users, mounts and processes.
+    Namespaces,
+    /// `/dev/fuse`, or its file system.
+    Fuse,
+    /// `/proc` of a namespace of processes.
+    Proc,
+}
+
+impl std::fmt::Display for Facility {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Namespaces => "private namespaces of mounts and processes",
+            Self::Fuse => "FUSE",
+            Self::Proc => "a private /proc",
+        })
+    }
+}
+
+impl RunError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Profile(error) => return error.hint(),
+            Self::Forbidden {
+                what: Facility::Namespaces,
+                source,
+            } => match source.raw_os_error() {
+                Some(libc::ENOSPC) => {
+                    "sysctl user.max_user_namespaces is too low: raise it as root"
+                }
+                _ => {
+                    "run as root, or allow it to users: sysctl kernel.unprivileged_userns_clone=1 \
+                     (Debian), kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a \
+                     container --cap-add SYS_ADMIN and a seccomp profile with unshare and mount"
+                }
+            },
+            Self::Forbidden {
+                what: Facility::Fuse,
+                source,
+            } => match source.raw_os_error() {
+                Some(libc::ENOENT) => "modprobe fuse; in a container --device /dev/fuse",
+                Some(libc::EACCES) => "chmod 0666 /dev/fuse, as distributions have it",
+                _ => "in a container --device /dev/fuse --cap-add SYS_ADMIN",
+            },
+            Self::Forbidden {
+                what: Facility::Proc,
+                ..
+            } => {
+                "parts of /proc are masked here, as in a container: podman and docker leave them \
+                 with --security-opt unmask=ALL or systempaths=unconfined"
+            }
+            Self::Refused { .. } => "`dray config check FILE` names everything that is wrong",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// Whether what was asked for is wrong, and not the machine.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, Self::Profile(_) | Self::Refused { .. })
+    }
+}
+
+/// A failed system call, by its name.
+pub(crate) fn system<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> RunError {
+    move |source| RunError::System {
+        call,
+        source: source.into(),
+    }
+}
+
+/// What the system does not allow.
+pub(crate) fn forbidden<E: Into<io::Error>>(what: Facility) -> impl FnOnce(E) -> RunError {
+    move |source| RunError::Forbidden {
+        what,
+        source: source.into(),
+    }
+}

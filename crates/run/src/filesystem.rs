@@ -1,0 +1,352 @@
+//! The tree as FUSE asks for it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use dray_idxd::driver::Errno;
+use fuser::{
+    BsdFileFlags, Errno as FuseErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, IoctlFlags, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request, TimeOrNow,
+    WriteFlags,
+};
+
+use crate::inodes::Inodes;
+use crate::machine::Machine;
+use crate::tree::{Thing, Tree};
+
+/// Nothing is cached: another process may bind or unbind in between.
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// Longest write to an attribute: a page, less the zero that the kernel adds.
+const LONGEST: usize = 4095;
+
+/// The file system.
+#[derive(Debug)]
+pub(crate) struct Files {
+    machine: Arc<Machine>,
+    inodes: Inodes,
+    /// Directories as they were when they were opened.
+    listings: Mutex<HashMap<u64, Arc<Listing>>>,
+    next_handle: AtomicU64,
+    /// Owners and permissions that have been changed, by path.
+    changed: Mutex<HashMap<Arc<str>, Access>>,
+    since: SystemTime,
+}
+
+type Listing = Vec<(u64, FileType, String)>;
+
+/// Who may access a file.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn errno(errno: Errno) -> FuseErrno {
+    FuseErrno::from_i32(errno.0)
+}
+
+fn file_type(thing: &Thing) -> FileType {
+    match thing {
+        Thing::Directory => FileType::Directory,
+        Thing::Link(_) => FileType::Symlink,
+        // A character device would be the kernel's: FUSE serves regular files alone.
+        Thing::Attribute(_) | Thing::Node => FileType::RegularFile,
+    }
+}
+
+impl Files {
+    pub(crate) fn new(machine: Arc<Machine>) -> Files {
+        Files {
+            machine,
+            inodes: Inodes::new(),
+            listings: Mutex::default(),
+            next_handle: AtomicU64::new(1),
+            changed: Mutex::default(),
+            since: SystemTime::now(),
+        }
+    }
+
+    fn tree(&self) -> Tree<'_> {
+        Tree {
+            machine: &self.machine,
+        }
+    }
+
+    fn path(&self, inode: INodeNo) -> Result<Arc<str>, Errno> {
+        self.inodes.path(inode.0).ok_or(Errno::ENOENT)
+    }
+
+    /// Path and kind of a number that the kernel knows.
+    fn thing(&self, inode: INodeNo) -> Result<(Arc<str>, Thing), Errno> {
+        let path = self.path(inode)?;
+        let thing = self.tree().find(&path)?;
+        Ok((path, thing))
+    }
+
+    fn access(&self, path: &str, thing: &Thing) -> Access {
+        let mode = match thing {
+            Thing::Directory => 0o755,
+            Thing::Attribute(mode) => *mode,
+            Thing::Link(_) => 0o777,
+            Thing::Node => 0o600,
+        };
+        let fresh = Access {
+            mode,
+            uid: 0,
+            gid: 0,
+        };
+        lock(&self.changed).get(path).copied().unwrap_or(fresh)
+    }
+
+    fn attributes(&self, path: &str, thing: &Thing) -> FileAttr {
+        let access = self.access(path, thing);
+        let size = match thing {
+            Thing::Attribute(_) => 4096,
+            Thing::Link(target) => target.len() as u64,
+            Thing::Directory | Thing::Node => 0,
+        };
+        FileAttr {
+            ino: INodeNo(self.inodes.number(path)),
+            size,
+            blocks: 0,
+            atime: self.since,
+            mtime: self.since,
+            ctime: self.since,
+            crtime: UNIX_EPOCH,
+            kind: file_type(thing),
+            perm: access.mode as u16,
+            nlink: if *thing == Thing::Directory { 2 } else { 1 },
+            uid: access.uid,
+            gid: access.gid,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn listing(&self, inode: INodeNo) -> Result<Listing, Errno> {
+        let path = self.path(inode)?;
+        let names = self.tree().list(&path)?;
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let number = |path: &str| self.inodes.number(path);
+        let mut listing = vec![
+            (inode.0, FileType::Directory, ".".to_owned()),
+            (number(parent), FileType::Directory, "..".to_owned()),
+        ];
+        listing.extend(names.into_iter().map(|(name, thing)| {
+            let number = number(&format!("{path}/{name}"));
+            (number, file_type(&thing), name)
+        }));
+        Ok(listing)
+    }
+
+    /// open(2) of a file: sysfs looks at the permissions of an attribute even for root
+    /// (`kernfs_fop_open`).
+    fn admit(&self, inode: INodeNo, flags: OpenFlags) -> Result<(), Errno> {
+        let (_, thing) = self.thing(inode)?;
+        let (reads, writes) = match flags.acc_mode() {
+            OpenAccMode::O_RDONLY => (true, false),
+            OpenAccMode::O_WRONLY => (false, true),
+            OpenAccMode::O_RDWR => (true, true),
+        };
+        match thing {
+            Thing::Attribute(mode) => {
+                let refused = (reads && mode & 0o444 == 0) || (writes && mode & 0o222 == 0);
+                if refused { Err(Errno::EACCES) } else { Ok(()) }
+            }
+            Thing::Node => Ok(()),
+            Thing::Directory | Thing::Link(_) => Err(Errno::EISDIR),
+        }
+    }
+}
+
+impl Filesystem for Files {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = || {
+            let name = name.to_str().ok_or(Errno::ENOENT)?;
+            let path = format!("{}/{name}", self.path(parent)?);
+            let thing = self.tree().find(&path)?;
+            Ok(self.attributes(&path, &thing))
+        };
+        match found() {
+            Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.thing(inode) {
+            Ok((path, thing)) => reply.attr(&AT_ONCE, &self.attributes(&path, &thing)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        // Truncation does nothing, as to any file of sysfs.
+        let (path, thing) = match self.thing(inode) {
+            Ok(found) => found,
+            Err(error) => return reply.error(errno(error)),
+        };
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            let mut access = self.access(&path, &thing);
+            access.mode = mode.map_or(access.mode, |mode| mode & 0o7777);
+            access.uid = uid.unwrap_or(access.uid);
+            access.gid = gid.unwrap_or(access.gid);
+            lock(&self.changed).insert(path.clone(), access);
+        }
+        reply.attr(&AT_ONCE, &self.attributes(&path, &thing));
+    }
+
+    fn readlink(&self, _: &Request, inode: INodeNo, reply: ReplyData) {
+        match self.thing(inode) {
+            Ok((_, Thing::Link(target))) => reply.data(target.as_bytes()),
+            Ok(_) => reply.error(FuseErrno::EINVAL),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.admit(inode, flags) {
+            // With pages in the kernel's cache, writes would come late and in other pieces.
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let read = self.path(inode).and_then(|path| self.tree().read(&path));
+        match read {
+            Ok(bytes) => {
+                let from = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let to = from.saturating_add(size as usize).min(bytes.len());
+                reply.data(&bytes[from..to]);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        _: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // Wherever it is written, it is the whole of it (`kernfs_fop_write_iter`).
+        let bytes = &data[..data.len().min(LONGEST)];
+        let path = self.path(inode);
+        match path.and_then(|path| self.tree().write(&path, bytes)) {
+            Ok(()) => reply.written(bytes.len() as u32),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.listing(inode) {
+            Ok(listing) => {
+                let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
+                lock(&self.listings).insert(handle, Arc::new(listing));
+                reply.opened(FileHandle(handle), FopenFlags::empty());
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if offset == 0 {
+            // Whoever rewinds sees what has changed.
+            match self.listing(inode) {
+                Ok(listing) => drop(lock(&self.listings).insert(handle.0, Arc::new(listing))),
+                Err(error) => return reply.error(errno(error)),
+            }
+        }
+        let Some(listing) = lock(&self.listings).get(&handle.0).cloned() else {
+            return reply.error(FuseErrno::EBADF);
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let entries = listing.iter().enumerate().skip(from);
+        for (index, (number, kind, name)) in entries {
+            if reply.add(INodeNo(*number), index as u64 + 1, *kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        lock(&self.listings).remove(&handle.0);
+        reply.ok();
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(FuseErrno::ENOTTY);
+    }
+}

@@ -1,0 +1,173 @@
+//! The first process of a session's namespace: it starts the command, buries its dead, and ends with
+//! it. When it ends, the kernel ends all others.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read, write};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use crate::RunError;
+use crate::child::{Program, exit, fork};
+use crate::error::{Facility, forbidden};
+use crate::mounts;
+use crate::signals::Signals;
+
+/// What the launcher says when all is mounted.
+pub(crate) const GO: u8 = 1;
+
+/// What the first process answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The command ended, with this status of wait(2).
+    Ended(i32),
+    /// The error number of a system call: no `/proc`.
+    NoProc(i32),
+    /// The error number of a system call: no process.
+    NoProcess(i32),
+}
+
+impl Word {
+    pub(crate) fn to_bytes(self) -> [u8; 8] {
+        let (kind, value) = match self {
+            Word::Ended(status) => (1_u32, status),
+            Word::NoProc(errno) => (2, errno),
+            Word::NoProcess(errno) => (3, errno),
+        };
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[4..].copy_from_slice(&value.to_ne_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 8]) -> Option<Word> {
+        let [a, b, c, d, e, f, g, h] = bytes;
+        let value = i32::from_ne_bytes([e, f, g, h]);
+        match u32::from_ne_bytes([a, b, c, d]) {
+            1 => Some(Word::Ended(value)),
+            2 => Some(Word::NoProc(value)),
+            3 => Some(Word::NoProcess(value)),
+            _ => None,
+        }
+    }
+}
+
+/// Is the first process, until the command has ended or the launcher has.
+pub(crate) fn be(launcher: &OwnedFd, signals: &Signals, program: &Program) -> ! {
+    // A stopped process would not see the launcher's end.
+    // SAFETY: it says which signal comes at the parent's end.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT) };
+    let mut byte = [0];
+    if read(launcher, &mut byte) != Ok(1) {
+        // The launcher gave up, and has said why.
+        exit(1);
+    }
+    let Ok(signals) = signals.again() else {
+        exit(1)
+    };
+    if let Err(error) = processes() {
+        say(launcher, Word::NoProc(number(&error)));
+        exit(1);
+    }
+    let command = match fork() {
+        Ok(0) => program.become_it(),
+        Ok(command) => command,
+        Err(error) => {
+            say(launcher, Word::NoProcess(number(&error)));
+            exit(1)
+        }
+    };
+    watch(launcher, &signals, command)
+}
+
+/// The namespace's own `/proc`, which the launcher does not see: it looks processes up by the numbers
+/// that they have outside.
+fn processes() -> Result<(), RunError> {
+    // SAFETY: no file is closed by it, and this process has one thread.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(forbidden(Facility::Proc))?;
+    mounts::proc()
+}
+
+fn number(error: &RunError) -> i32 {
+    match error {
+        RunError::Forbidden { source, .. }
+        | RunError::System { source, .. }
+        | RunError::Mount { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+        _ => libc::EIO,
+    }
+}
+
+fn say(launcher: &OwnedFd, word: Word) {
+    // If the launcher is gone, nobody listens.
+    let _ = write(launcher, &word.to_bytes());
+}
+
+fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t) -> ! {
+    loop {
+        let mut files = [
+            PollFd::new(launcher, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        if poll(&mut files, None).is_err_and(|errno| errno != Errno::INTR) {
+            exit(1);
+        }
+        if !files[0].revents().is_empty() {
+            eprintln!(
+                "error: the process that owned the virtual device has ended; its programs are killed"
+            );
+            exit(1);
+        }
+        while let Some(signal) = signals.next() {
+            if signal.number == libc::SIGCHLD {
+                if let Some(status) = bury(command) {
+                    say(launcher, Word::Ended(status));
+                    exit(0);
+                }
+            } else if signal.sent {
+                // SAFETY: the command is a child that has not been waited for.
+                unsafe { libc::kill(command, signal.number) };
+            }
+        }
+    }
+}
+
+/// Waits for all children that have ended; the status of the command, if it is among them.
+fn bury(command: libc::pid_t) -> Option<i32> {
+    let mut found = None;
+    loop {
+        let mut status = 0;
+        // SAFETY: the status is ours.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        if pid <= 0 {
+            return found;
+        }
+        if pid == command {
+            found = Some(status);
+        }
+    }
+}
+
+/// Both ends of the line between launcher and first process.
+pub(crate) fn line() -> Result<(OwnedFd, OwnedFd), RunError> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(crate::error::system("socketpair"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_were_written() {
+        for word in [Word::Ended(0x100), Word::NoProc(1), Word::NoProcess(11)] {
+            assert_eq!(Word::from_bytes(word.to_bytes()), Some(word));
+        }
+        assert_eq!(Word::from_bytes([9; 8]), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! Starting a session and seeing it to its end.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use dray_idxd::driver::{Driver, Options};
+use fuser::{Config, Session as FuseSession, SessionACL};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, read, write};
+
+use crate::child::{Program, fork};
+use crate::error::{Facility, forbidden, system};
+use crate::filesystem::Files;
+use crate::init::{self, GO, Word};
+use crate::machine::Machine;
+use crate::signals::Signals;
+use crate::{RunError, Session, mounts, namespace, parts};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(u8),
+    /// By this signal.
+    Signalled(i32),
+}
+
+impl Ending {
+    fn of(status: i32) -> Ending {
+        match libc::WIFSIGNALED(status) {
+            true => Ending::Signalled(libc::WTERMSIG(status)),
+            false => Ending::Exited(libc::WEXITSTATUS(status) as u8),
+        }
+    }
+
+    /// Ends this process as the command ended. Whoever waits for it sees the same, but for a dump of
+    /// its memory.
+    pub fn pass_on(self) -> ! {
+        let signal = match self {
+            Ending::Exited(code) => std::process::exit(code.into()),
+            Ending::Signalled(signal) => signal,
+        };
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the limit is one.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: it empties the set.
+        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+        // SAFETY: it has been written.
+        let mut set = unsafe { set.assume_init() };
+        // SAFETY: the set is one.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+        // SAFETY: the set is one.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+        // SAFETY: it ends this process.
+        unsafe { libc::raise(signal) };
+        std::process::exit(128 + signal)
+    }
+}
+
+/// Runs a command on virtual devices and waits for its end. For a process with one thread, which
+/// stays in the session's namespaces.
+///
+/// # Errors
+/// A profile that cannot be, and what the system does not allow. A command that cannot be started is
+/// no error: it ends with code 126 or 127, as under `env`.
+pub fn run(session: &Session) -> Result<Ending, RunError> {
+    let mut driver = Driver::new(
+        Options::new(session.personality),
+        parts::parts(session.profile.as_ref())?,
+    );
+    if let Some(profile) = &session.profile {
+        parts::load(&mut driver, profile)?;
+    }
+    let signals = Signals::block()?;
+    let variables = variables(session);
+    let program = Program::new(&session.command, &variables, signals.before())?;
+    let (ours, theirs) = init::line()?;
+    namespace::enter()?;
+    let first = fork()?;
+    if first == 0 {
+        drop(ours);
+        init::be(&theirs, &signals, &program);
+    }
+    drop(theirs);
+    let machine = Arc::new(Machine::new(driver));
+    serve(&machine)?;
+    write(&ours, &[GO]).map_err(system("write"))?;
+    watch(&ours, &signals, first)
+}
+
+/// Variables that programs find in their environment.
+fn variables(session: &Session) -> Vec<(&'static str, OsString)> {
+    let mut variables = Vec::new();
+    if let Some(portal) = &session.portal {
+        let mut preload = portal.clone().into_os_string();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        variables.push(("LD_PRELOAD", preload));
+    }
+    variables
+}
+
+/// Mounts the tree and shows its directories where a machine has them.
+fn serve(machine: &Arc<Machine>) -> Result<(), RunError> {
+    let (stage, fuse) = mounts::stage()?;
+    let mut config = Config::default();
+    config.n_threads = Some(4);
+    let files = Files::new(machine.clone());
+    let session = FuseSession::from_fd(files, fuse, SessionACL::All, config)
+        .map_err(forbidden(Facility::Fuse))?;
+    session.spawn().map_err(forbidden(Facility::Fuse))?;
+    for directory in ["/sys/bus/dsa", "/sys/module/idxd", "/dev/dsa"] {
+        stage.show(Path::new(directory))?;
+    }
+    for address in machine.pci_addresses() {
+        let bus = address.rsplit_once(':').map_or(&*address, |(bus, _)| bus);
+        let root = format!("devices/pci{bus}");
+        stage.show(&Path::new("/sys").join(&root))?;
+        let link = Path::new("/sys/bus/pci/devices").join(&address);
+        stage.link(&format!("../../../{root}/{address}"), &link)?;
+    }
+    stage.clear()
+}
+
+/// Waits for the end of the command, and passes signals on to it.
+fn watch(line: &OwnedFd, signals: &Signals, first: libc::pid_t) -> Result<Ending, RunError> {
+    let ending = loop {
+        let mut files = [
+            PollFd::new(line, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        match poll(&mut files, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(system("poll")(errno)),
+        }
+        let spoken = !files[0].revents().is_empty();
+        if spoken {
+            break listen(line);
+        }
+        while let Some(signal) = signals.next() {
+            match signal.number {
+                libc::SIGCHLD => {}
+                libc::SIGTSTP if !signal.sent => {
+                    // The terminal has stopped the programs, too. The shell waits for this one.
+                    // SAFETY: it stops this process until it is continued.
+                    unsafe { libc::raise(libc::SIGSTOP) };
+                }
+                number if signal.sent => {
+                    // SAFETY: the first process is a child that has not been waited for.
+                    unsafe { libc::kill(first, number) };
+                }
+                _ => {}
+            }
+        }
+    };
+    // SAFETY: without a place for the status; the first process is a child.
+    while unsafe { libc::waitpid(first, std::ptr::null_mut(), 0) } == -1
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+    ending
+}
+
+/// The last word of the first process.
+fn listen(line: &OwnedFd) -> Result<Ending, RunError> {
+    let mut bytes = [0; 8];
+    let word = match read(line, &mut bytes) {
+        Ok(8) => Word::from_bytes(bytes),
+        _ => None,
+    };
+    let error = io::Error::from_raw_os_error;
+    match word {
+        Some(Word::Ended(status)) => Ok(Ending::of(status)),
+        Some(Word::NoProc(errno)) => Err(forbidden(Facility::Proc)(error(errno))),
+        Some(Word::NoProcess(errno)) => Err(system("fork")(error(errno))),
+        None => Err(RunError::InitDied),
+    }
+}

@@ -1,0 +1,46 @@
+//! A private view of the system's files and processes.
+
+use std::fs;
+use std::io;
+
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::process::{getegid, geteuid};
+
+use crate::RunError;
+use crate::error::{Facility, forbidden};
+
+const PRIVATE: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
+
+/// Moves this process into mounts of its own, and its children into a namespace of processes. Where
+/// that takes privileges that it lacks, it becomes root of a namespace of users first, in which
+/// nobody else is.
+///
+/// # Errors
+/// The system does not allow it; or there are several threads.
+pub(crate) fn enter() -> Result<(), RunError> {
+    let (uid, gid) = (geteuid(), getegid());
+    let privileged = uid.is_root() && unshare(PRIVATE).is_ok();
+    if !privileged {
+        unshare(PRIVATE | libc::CLONE_NEWUSER).map_err(forbidden(Facility::Namespaces))?;
+        // A group can be mapped only by who cannot use it to leave groups (user_namespaces(7)).
+        let maps = [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("0 {} 1", uid.as_raw())),
+            ("gid_map", format!("0 {} 1", gid.as_raw())),
+        ];
+        for (file, map) in maps {
+            fs::write(format!("/proc/self/{file}"), map)
+                .map_err(forbidden(Facility::Namespaces))?;
+        }
+    }
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(forbidden(Facility::Namespaces))
+}
+
+fn unshare(what: libc::c_int) -> io::Result<()> {
+    // SAFETY: it changes what names mean to this process, and no memory.
+    match unsafe { libc::unshare(what) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The files that programs find: the driver's, and those that a machine has around them.
+
+use dray_idxd::driver::{Entry, EntryKind, Errno};
+
+use crate::machine::Machine;
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Thing {
+    Directory,
+    /// An attribute with its permission bits.
+    Attribute(u32),
+    Link(String),
+    /// The node of a work queue.
+    Node,
+}
+
+impl From<EntryKind> for Thing {
+    fn from(kind: EntryKind) -> Thing {
+        match kind {
+            EntryKind::Directory => Thing::Directory,
+            EntryKind::File(mode) => Thing::Attribute(mode),
+            EntryKind::Link(target) => Thing::Link(target),
+            EntryKind::Node { .. } => Thing::Node,
+        }
+    }
+}
+
+/// The tree. Paths begin with `/sys` or `/dev/dsa`; the root's is empty.
+#[derive(Debug)]
+pub(crate) struct Tree<'a> {
+    pub(crate) machine: &'a Machine,
+}
+
+/// Vendor and device of a DSA, and its class (spec 9.1).
+const PCI: [(&str, &str); 6] = [
+    ("vendor", "0x8086\n"),
+    ("device", "0x0b25\n"),
+    ("class", "0x088000\n"),
+    ("subsystem_vendor", "0x8086\n"),
+    ("subsystem_device", "0x0000\n"),
+    ("enable", "1\n"),
+];
+
+impl Tree<'_> {
+    /// The names in a directory.
+    pub(crate) fn list(&self, path: &str) -> Result<Vec<(String, Thing)>, Errno> {
+        let folders = |names: &[&str]| {
+            let entry = |name: &&str| ((*name).to_owned(), Thing::Directory);
+            names.iter().map(entry).collect::<Vec<_>>()
+        };
+        match path {
+            "" => return Ok(folders(&["sys", "dev"])),
+            "/dev" => return Ok(folders(&["dsa"])),
+            "/dev/dsa" => return Ok(named(self.machine.nodes())),
+            _ => {}
+        }
+        if path.starts_with("/dev/") {
+            return match self.find(path)? {
+                Thing::Directory => Err(Errno::ENOENT),
+                _ => Err(Errno::ENOTDIR),
+            };
+        }
+        let mut names = named(self.machine.list(path)?);
+        if self.function_of(path).is_some_and(|rest| rest.is_empty()) {
+            let files = PCI.iter();
+            names.extend(files.map(|(name, _)| ((*name).to_owned(), Thing::Attribute(0o444))));
+        }
+        Ok(names)
+    }
+
+    /// What a path names; links are not followed.
+    pub(crate) fn find(&self, path: &str) -> Result<Thing, Errno> {
+        let Some((parent, name)) = path.rsplit_once('/') else {
+            return Ok(Thing::Directory);
+        };
+        let names = self.list(parent)?;
+        let found = names.into_iter().find(|(other, _)| other == name);
+        found.map(|(_, thing)| thing).ok_or(Errno::ENOENT)
+    }
+
+    /// What reading an attribute gives.
+    pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        if let Some(rest) = self.function_of(path)
+            && let Some((_, text)) = PCI.iter().find(|(name, _)| *name == rest)
+        {
+            return Ok(text.as_bytes().to_vec());
+        }
+        self.machine.read(path)
+    }
+
+    /// What writing an attribute does.
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
+        self.machine.write(path, bytes)
+    }
+
+    /// What follows the directory of a PCI function, without the slash.
+    fn function_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix("/sys/devices/pci")?;
+        let (_, rest) = rest.split_once('/')?;
+        let (address, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        let addresses = self.machine.pci_addresses();
+        addresses
+            .iter()
+            .any(|other| other == address)
+            .then_some(rest)
+    }
+}
+
+fn named(entries: Vec<Entry>) -> Vec<(String, Thing)> {
+    let entries = entries.into_iter();
+    entries
+        .map(|entry| (entry.name, entry.kind.into()))
+        .collect()
+}
