@@ -234,6 +234,16 @@ impl Driver {
         }
     }
 
+    /// The device that reading or writing a file concerns; `None` where it concerns none.
+    pub fn device_of(&self, path: &str, written: &[u8]) -> Option<u32> {
+        let at = match self.locate(path).ok()? {
+            Place::Attribute(at, ..) | Place::Object(at, _) => at,
+            Place::Bind(_) | Place::Unbind(_) => self.named(written).ok()?.0,
+            Place::Directory(_) => return None,
+        };
+        Some(self.devices[at].part.id)
+    }
+
     /// The object that was written to `bind` or `unbind` (`bus_find_device_by_name`).
     fn named(&self, bytes: &[u8]) -> Result<(usize, Object), Errno> {
         let name = std::str::from_utf8(parse::line(bytes)).map_err(|_| Errno::ENODEV)?;

@@ -11,7 +11,7 @@ use fuser::{Config, Session as FuseSession, SessionACL};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read, write};
 
-use crate::child::{Program, fork};
+use crate::child::Program;
 use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
@@ -85,7 +85,7 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
     let program = Program::new(&session.command, &variables, signals.before())?;
     let (ours, theirs) = init::line()?;
     namespace::enter()?;
-    let first = fork()?;
+    let first = namespace::fork()?;
     if first == 0 {
         drop(ours);
         init::be(&theirs, &signals, &program);

@@ -9,9 +9,7 @@ use rustix::process::{getegid, geteuid};
 use crate::RunError;
 use crate::error::{Facility, forbidden};
 
-const PRIVATE: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
-
-/// Moves this process into mounts of its own, and its children into a namespace of processes. Where
+/// Moves this process into mounts of its own. Where
 /// that takes privileges that it lacks, it becomes root of a namespace of users first, in which
 /// nobody else is.
 ///
@@ -19,9 +17,10 @@ const PRIVATE: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
 /// The system does not allow it; or there are several threads.
 pub(crate) fn enter() -> Result<(), RunError> {
     let (uid, gid) = (geteuid(), getegid());
-    let privileged = uid.is_root() && unshare(PRIVATE).is_ok();
+    let privileged = uid.is_root() && unshare(libc::CLONE_NEWNS).is_ok();
     if !privileged {
-        unshare(PRIVATE | libc::CLONE_NEWUSER).map_err(forbidden(Facility::Namespaces))?;
+        unshare(libc::CLONE_NEWNS | libc::CLONE_NEWUSER)
+            .map_err(forbidden(Facility::Namespaces))?;
         // A group can be mapped only by who cannot use it to leave groups (user_namespaces(7)).
         let maps = [
             ("setgroups", "deny".to_owned()),
@@ -35,6 +34,23 @@ pub(crate) fn enter() -> Result<(), RunError> {
     }
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(forbidden(Facility::Namespaces))
+}
+
+/// Forks the first process of a new namespace of processes. It gets 0.
+///
+/// `unshare` would do as well, but that a process cannot start threads after it.
+///
+/// # Errors
+/// The system does not allow it.
+pub(crate) fn fork() -> Result<libc::pid_t, RunError> {
+    let flags = libc::CLONE_NEWPID | libc::SIGCHLD;
+    // SAFETY: without a stack and without shared memory it is a fork; this process has one thread,
+    // so that no lock is held by another.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match pid {
+        -1 => Err(forbidden(Facility::Namespaces)(io::Error::last_os_error())),
+        pid => Ok(pid as libc::pid_t),
+    }
 }
 
 fn unshare(what: libc::c_int) -> io::Result<()> {

@@ -84,13 +84,19 @@ impl Device {
         if Register::from_bits(self.function.read32(at::CMDSTATUS)).active() {
             return Err(Errno::EAGAIN);
         }
-        self.status = CommandStatus::default();
-        let register = CommandRegister::of(command, operand).into_bits();
-        self.function.write32(at::CMD, register, effects);
+        // Who comes back for a command that has gone on meanwhile gets its end, and no second one.
+        if self.unfinished != Some((command, operand)) {
+            self.status = CommandStatus::default();
+            let register = CommandRegister::of(command, operand).into_bits();
+            self.function.write32(at::CMD, register, effects);
+        }
         let result = Register::from_bits(self.function.read32(at::CMDSTATUS));
         if result.active() {
+            self.unfinished = Some((command, operand));
             return Err(Errno::EAGAIN);
         }
+        self.unfinished
+            .take_if(|unfinished| *unfinished == (command, operand));
         let error = CommandError(result.error());
         self.status = error.into();
         Ok(match error.0 {

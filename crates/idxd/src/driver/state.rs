@@ -1,6 +1,7 @@
 //! What the driver keeps of a device, beside its registers.
 
 use dray_device::{Function, Hardware, PciControls};
+use dray_spec::registers::Command;
 
 use super::{Bound, CommandStatus, Personality};
 
@@ -179,6 +180,8 @@ pub(super) struct Device {
     pub(super) groups: Vec<Group>,
     /// Group of each engine.
     pub(super) engines: Vec<Option<u16>>,
+    /// A command, with its operand, that was issued and whose end nobody has seen.
+    pub(super) unfinished: Option<(Command, u32)>,
     fixed_classes: bool,
     fresh_allowed: u32,
 }
@@ -212,6 +215,7 @@ impl Device {
                 hardware.group_cap.groups().into()
             ],
             engines: vec![None; hardware.engine_cap.engines().into()],
+            unfinished: None,
             part,
             fixed_classes,
             fresh_allowed,
