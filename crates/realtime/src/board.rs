@@ -4,18 +4,17 @@
 //! that know these find the same parts at the same offsets, wherever the block is mapped. All zero
 //! is its initial state.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::{align_of, offset_of, size_of};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::AttachError;
+use crate::block::Block;
 use crate::doorbell::Doorbell;
 use crate::places::Places;
 use crate::ring::{Counters, Entry, Line, Ring, Writers};
-use crate::sync::AtomicU32;
-
-/// The block begins at a page.
-const ALIGNMENT: usize = 4096;
+use crate::sync::AtomicU64;
 
 // Processes built at different times share it.
 const _: () = {
@@ -35,7 +34,7 @@ const _: () = {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RingOffsets {
     counters: usize,
-    written: usize,
+    tags: usize,
     entries: usize,
     capacity: usize,
 }
@@ -48,7 +47,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The doorbell, then for each ring counters, marks and entries.
+    /// The doorbell, then for each ring counters, tags and entries.
     fn new(sizes: &[u16]) -> Plan {
         let mut bytes = size_of::<Doorbell>();
         let mut place = |size: usize| {
@@ -60,7 +59,7 @@ impl Plan {
             let capacity = usize::from(*size).next_power_of_two();
             RingOffsets {
                 counters: place(size_of::<Counters>()),
-                written: place(capacity * size_of::<AtomicU32>()),
+                tags: place(capacity * size_of::<AtomicU64>()),
                 entries: place(capacity * size_of::<Entry>()),
                 capacity,
             }
@@ -70,70 +69,65 @@ impl Plan {
     }
 }
 
-/// The block.
+/// The block, and where what is in it.
 #[derive(Debug)]
 pub(crate) struct Board {
-    base: NonNull<u8>,
-    layout: Layout,
+    block: Block,
     rings: Vec<RingOffsets>,
 }
-
-// SAFETY: the block belongs to the board alone, and what is in it is atomic.
-unsafe impl Send for Board {}
-// SAFETY: as above; nothing in it is accessed but by atomics.
-unsafe impl Sync for Board {}
 
 impl Board {
     /// A block for rings with these numbers of entries.
     pub(crate) fn new(sizes: &[u16]) -> Arc<Board> {
-        let plan = Plan::new(sizes);
-        let layout = match Layout::from_size_align(plan.bytes, ALIGNMENT) {
-            Ok(layout) => layout,
-            // 65536 queues of 65536 entries are far from isize::MAX.
-            Err(error) => unreachable!("{error}"),
-        };
-        // SAFETY: its size is not 0, for there is a doorbell.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else {
-            handle_alloc_error(layout);
-        };
-        Arc::new(Board {
-            base,
-            layout,
-            rings: plan.rings,
-        })
+        let Plan { rings, bytes } = Plan::new(sizes);
+        let block = Block::allocated(bytes);
+        Arc::new(Board { block, rings })
+    }
+
+    /// The same in memory that other processes can map, by the descriptor.
+    ///
+    /// # Errors
+    /// The system gives no such memory.
+    pub(crate) fn shared(sizes: &[u16]) -> Result<(Arc<Board>, OwnedFd), AttachError> {
+        let Plan { rings, bytes } = Plan::new(sizes);
+        let (block, fd) = Block::created(bytes)?;
+        Ok((Arc::new(Board { block, rings }), fd))
+    }
+
+    /// What another process has [shared](Board::shared), for the same sizes.
+    ///
+    /// # Errors
+    /// It is not that, or cannot be mapped.
+    pub(crate) fn attached(fd: BorrowedFd<'_>, sizes: &[u16]) -> Result<Arc<Board>, AttachError> {
+        let Plan { rings, bytes } = Plan::new(sizes);
+        let block = Block::mapped(fd, bytes)?;
+        Ok(Arc::new(Board { block, rings }))
     }
 
     /// The dispatcher's doorbell.
     #[inline]
     pub(crate) fn doorbell(&self) -> &Doorbell {
         // SAFETY: the block begins with a doorbell, and zeros are one.
-        unsafe { self.base.cast::<Doorbell>().as_ref() }
+        unsafe { self.block.base().cast::<Doorbell>().as_ref() }
     }
 
     /// The ring number `index`; `None` if there are fewer.
     pub(crate) fn ring(self: &Arc<Board>, index: usize) -> Option<Ring> {
         let at = self.rings.get(index)?;
+        let base = self.block.base();
         // SAFETY: the plan laid the counters within the block.
-        let counters = unsafe { self.base.add(at.counters) };
-        // SAFETY: the plan laid the marks within the block.
-        let written = unsafe { self.base.add(at.written) };
+        let counters = unsafe { base.add(at.counters) };
+        // SAFETY: the plan laid the tags within the block.
+        let tags = unsafe { base.add(at.tags) };
         // SAFETY: the plan laid the entries within the block.
-        let entries = unsafe { self.base.add(at.entries) };
+        let entries = unsafe { base.add(at.entries) };
         let places = Places {
             counters: counters.cast(),
-            written: NonNull::slice_from_raw_parts(written.cast(), at.capacity),
+            tags: NonNull::slice_from_raw_parts(tags.cast(), at.capacity),
             entries: NonNull::slice_from_raw_parts(entries.cast(), at.capacity),
             board: self.clone(),
         };
         Some(Ring::new(places))
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        // SAFETY: the block was allocated with this layout, and all views on it keep the board.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }
 
@@ -148,16 +142,16 @@ mod tests {
         let offsets: Vec<_> = plan
             .rings
             .iter()
-            .map(|r| [r.counters, r.written, r.entries, r.capacity])
+            .map(|r| [r.counters, r.tags, r.entries, r.capacity])
             .collect();
         assert_eq!(
             offsets,
             [
                 [128, 512, 640, 1],
                 [768, 1152, 1280, 4],
-                [1536, 1920, 2432, 128]
+                [1536, 1920, 2944, 128]
             ]
         );
-        assert_eq!(plan.bytes, 2432 + 128 * 64);
+        assert_eq!(plan.bytes, 2944 + 128 * 64);
     }
 }

@@ -10,6 +10,8 @@ use dray_spec::registers::{
     self, Command, CommandError, CommandRegister, CommandStatus, ResetType,
 };
 
+use crate::attachment::{BoardShape, SharedBoard};
+use crate::clients::Client;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
 use crate::request::{Answer, Request, When};
@@ -83,8 +85,11 @@ impl RealtimeDevice {
         listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<RealtimeDevice, StartError> {
         let hardware = function.hardware().clone();
-        let queues = usize::from(hardware.wq_cap.work_queues());
-        let shared = Arc::new(Shared::new(queues, hardware.wq_cap.total_entries()));
+        let shape = BoardShape {
+            queues: hardware.wq_cap.work_queues().into(),
+            entries: hardware.wq_cap.total_entries().max(1),
+        };
+        let shared = Arc::new(Shared::new(shape, options.shared)?);
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;
         let name = "dray-dispatcher";
@@ -138,6 +143,29 @@ impl RealtimeDevice {
     pub fn map(&self, portal: Portal) -> Option<MappedPortal> {
         let ring = self.shared.ring(portal.wq)?;
         Some(MappedPortal::new(&self.shared, ring, portal))
+    }
+
+    /// What another process [attaches](crate::Attachment::new) to; `None` if the device was not
+    /// started [for that](Options::shared).
+    pub fn board(&self) -> Option<&SharedBoard> {
+        self.shared.shared_board.as_ref()
+    }
+
+    /// A name for a process that is to attach; `None` if there are four thousand already. Names of
+    /// those that have left are given again.
+    pub fn admit(&self) -> Option<Client> {
+        self.shared.clients.admit()
+    }
+
+    /// A process that was admitted is dead or has unmapped the board: it will write nothing any more.
+    /// What it has submitted is in the device's queues when this returns, and nobody waits for what
+    /// it was about to submit.
+    ///
+    /// # Errors
+    /// The device has stopped.
+    pub fn abandon(&self, client: Client) -> Result<(), Stopped> {
+        self.shared.leave(&client);
+        self.control(|_, _| ())
     }
 
     /// Entries of a work queue in use; `None` for a queue that the part does not have.

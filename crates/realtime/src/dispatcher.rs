@@ -9,22 +9,29 @@
 mod requests;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dray_device::{
     Access, Domains, Effect, Function, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
 };
-use dray_spec::{Descriptor, Opcode};
+use dray_spec::{Descriptor, Flags, Opcode};
 use zerocopy::transmute;
 
 use crate::engine::Engine;
 use crate::event::Listener;
 use crate::outlet::Outlet;
 use crate::patience::Patience;
+use crate::reader::Reader;
 use crate::request::Request;
-use crate::ring::Reader;
 use crate::shared::Shared;
 use crate::worker::{Order, carry_out};
 use crate::{Idle, SharedMemory};
+
+/// How long the dispatcher waits for other processes that have claimed entries to write them, when it
+/// must know what is in the queues. Then it takes the descriptors for ones that come later.
+const LATE: Duration = Duration::from_millis(50);
+/// How long it sleeps at most where another process could keep its doorbell from ringing.
+const NAP: Duration = Duration::from_millis(100);
 
 /// A work queue as the dispatcher sees it.
 pub(crate) struct Source {
@@ -48,6 +55,8 @@ pub(crate) struct Dispatcher<M> {
     effects: Vec<Effect>,
     list: Vec<Descriptor>,
     name: String,
+    /// When it saw that it is to stop.
+    stopping: Option<Instant>,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -76,6 +85,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             effects: Vec::new(),
             list: Vec::new(),
             name,
+            stopping: None,
         };
         dispatcher.arrange();
         dispatcher
@@ -84,6 +94,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Until the device is to stop, and has stopped.
     pub(crate) fn run(&mut self, idle: Idle) {
         let mut patience = Patience::new(idle);
+        let limit = self.shared.is_for_others().then_some(NAP);
         loop {
             if self.shared.is_aborting() {
                 return;
@@ -94,7 +105,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 return;
             } else if patience.is_over() {
                 let shared = self.shared.clone();
-                shared.board.doorbell().sleep(|| self.is_pending(), None);
+                shared.board.doorbell().sleep(|| self.is_pending(), limit);
                 patience.renew();
             }
         }
@@ -110,6 +121,9 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         worked |= self.hear();
         worked |= self.collect();
+        if self.shared.has_departed() {
+            worked |= self.pass();
+        }
         for index in 0..self.engines.len() {
             worked |= self.start(index);
         }
@@ -136,14 +150,19 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn collect(&mut self) -> bool {
         let mut found = false;
-        let mut overflows = false;
+        let (mut overflows, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
             while let Some(words) = source.reader.next() {
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
-                debug_assert_eq!(answer, Submission::Accepted, "the ring knows the queue");
+                if answer != Submission::Accepted {
+                    // What another process writes may come late, or be more than there is room for.
+                    debug_assert!(self.shared.is_for_others(), "the ring knows the queue");
+                    self.effects.push(refusal(source.portal.wq, &descriptor));
+                    refused = true;
+                }
             }
             let lost = source.reader.ring().lost();
             if lost != source.lost {
@@ -153,10 +172,23 @@ impl<M: SharedMemory> Dispatcher<M> {
                 self.function.overflow(source.portal.wq, &mut self.effects);
             }
         }
-        if overflows {
+        if overflows || refused {
             self.carry_out();
         }
         found
+    }
+
+    /// Leaves out what processes that are gone have claimed.
+    #[cold]
+    fn pass(&mut self) -> bool {
+        let mut passed = false;
+        for index in &self.live {
+            let reader = &mut self.sources[*index].reader;
+            while reader.pass(|client| self.shared.clients.is_gone(client)) {
+                passed = true;
+            }
+        }
+        passed
     }
 
     /// Entries whose descriptors have left the device's queues are free.
@@ -301,12 +333,26 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Whether all that was accepted has ended, or never will for a full event log. The rings take
     /// nothing any more.
-    fn is_quiet(&self) -> bool {
+    fn is_quiet(&mut self) -> bool {
+        let since = *self.stopping.get_or_insert_with(Instant::now);
+        let late = self.shared.is_for_others() && since.elapsed() > LATE;
         let empty = |s: &Source| {
-            let accepted = s.reader.ring().end();
+            s.reader.ring().end();
+            let behind = s.reader.is_behind() && !late;
             let waiting = self.function.occupancy(s.portal.wq).unwrap_or(0);
-            s.reader.read() == accepted && (waiting == 0 || self.function.is_blocked())
+            !behind && (waiting == 0 || self.function.is_blocked())
         };
         self.sources.iter().all(empty) && self.engines.iter().all(Engine::is_idle)
+    }
+}
+
+/// What becomes of a descriptor that has no place in the device.
+#[cold]
+fn refusal(wq: u16, descriptor: &Descriptor) -> Effect {
+    let addressed = descriptor.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
+    Effect::Abandoned {
+        wq,
+        completion: addressed.then_some(descriptor.completion_addr),
+        member: false,
     }
 }

@@ -6,12 +6,17 @@ use std::io;
 use dray_device::ConfigError;
 use thiserror::Error;
 
+use crate::AttachError;
+
 /// Why a device could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// It cannot be enabled like this.
     #[error("the device cannot be enabled")]
     Config(#[from] ConfigError),
+    /// The rings cannot be shared.
+    #[error("the submission rings cannot be shared with other processes")]
+    Board(#[from] AttachError),
     /// The system gave no thread.
     #[error("no thread for {thread}")]
     Thread {

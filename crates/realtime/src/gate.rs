@@ -32,6 +32,14 @@ impl Gate {
     }
 
     #[inline]
+    pub(crate) fn mode(self) -> WorkQueueMode {
+        match self.dedicated {
+            true => WorkQueueMode::Dedicated,
+            false => WorkQueueMode::Shared,
+        }
+    }
+
+    #[inline]
     pub(crate) fn word(self) -> u64 {
         u64::from(self.size) | u64::from(self.threshold) << 16 | u64::from(self.dedicated) << 32
     }

@@ -8,7 +8,10 @@
 //! ([`RealtimeDevice::control`], [`RealtimeDevice::command`]). Completion records appear in [`SharedMemory`], the status
 //! byte last.
 
+mod attachment;
+mod block;
 mod board;
+mod clients;
 mod device;
 mod dispatcher;
 mod doorbell;
@@ -22,13 +25,17 @@ mod outlet;
 mod patience;
 mod places;
 mod portal;
+mod reader;
 mod regions;
 mod request;
 mod ring;
 mod shared;
 mod sync;
+mod tag;
 mod worker;
 
+pub use attachment::{AttachError, Attachment, BoardShape, RemotePortal, SharedBoard};
+pub use clients::Client;
 pub use device::RealtimeDevice;
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};

@@ -44,6 +44,9 @@ pub struct Options {
     pub engines: Engines,
     /// Descriptors that an engine with a thread of its own may hold; at least 1.
     pub engine_depth: usize,
+    /// Other processes may write to the work queues too: their rings lie in memory that can be
+    /// [shared](crate::RealtimeDevice::board).
+    pub shared: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -56,6 +59,7 @@ impl Default for Options {
             },
             engines: Engines::default(),
             engine_depth: 4,
+            shared: false,
             on_drop: Stop::default(),
         }
     }

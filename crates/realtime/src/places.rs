@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::board::Board;
 use crate::ring::{Counters, Entry};
-use crate::sync::AtomicU32;
+use crate::sync::AtomicU64;
 
 /// Views into a block, which they keep.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) counters: NonNull<Counters>,
-    pub(crate) written: NonNull<[AtomicU32]>,
+    pub(crate) tags: NonNull<[AtomicU64]>,
     pub(crate) entries: NonNull<[Entry]>,
     /// Keeps the block.
     #[allow(dead_code, reason = "held, not read")]
@@ -35,12 +35,12 @@ impl Places {
         unsafe { self.counters.as_ref() }
     }
 
-    /// The mark of entry `index`.
+    /// The tag of entry `index`.
     #[inline]
-    pub(crate) fn written(&self, index: usize) -> &AtomicU32 {
-        // SAFETY: the board laid that many marks there, and lives as long as `self`.
-        let written = unsafe { self.written.as_ref() };
-        &written[index]
+    pub(crate) fn tag(&self, index: usize) -> &AtomicU64 {
+        // SAFETY: the board laid that many tags there, and lives as long as `self`.
+        let tags = unsafe { self.tags.as_ref() };
+        &tags[index]
     }
 
     #[inline]

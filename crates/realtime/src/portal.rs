@@ -39,10 +39,7 @@ impl MappedPortal {
     /// Whether its queue is dedicated or shared, as it was last enabled.
     #[inline]
     pub fn mode(&self) -> WorkQueueMode {
-        match self.ring.gate().dedicated {
-            true => WorkQueueMode::Dedicated,
-            false => WorkQueueMode::Shared,
-        }
+        self.ring.gate().mode()
     }
 
     /// Entries of its queue, as it was last enabled; 0 if it never was.
@@ -63,7 +60,7 @@ impl MappedPortal {
                 Submission::Lost
             }
             // A queue that is not enabled, or shared (spec 9.3).
-            Offer::Closed => Submission::Ignored,
+            Offer::Held | Offer::Closed => Submission::Ignored,
         }
     }
 
@@ -76,7 +73,7 @@ impl MappedPortal {
         };
         match self.offer(descriptor, way) {
             Offer::Accepted => Submission::Accepted,
-            Offer::Full | Offer::Closed => Submission::Retry,
+            Offer::Full | Offer::Held | Offer::Closed => Submission::Retry,
         }
     }
 
@@ -91,7 +88,13 @@ impl MappedPortal {
 
     #[inline]
     fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
-        let offer = self.ring.offer(&transmute!(*descriptor), way);
+        let words = transmute!(*descriptor);
+        let mut offer = self.ring.offer(&words, way, 0);
+        // The dispatcher is in this process, and lets go or ends.
+        while offer == Offer::Held {
+            Ring::relax();
+            offer = self.ring.offer(&words, way, 0);
+        }
         if offer == Offer::Accepted {
             self.board.doorbell().ring();
         }

@@ -8,13 +8,37 @@
 //! advances. A writer that has read both, in this order, and then advances the first from the value
 //! that it has read, has counted no entry too few; one that is refused has counted none too many.
 //!
-//! Everything in it is an atomic of fixed size and all zero at first, and nothing in it is an
-//! address: it can lie in memory that processes share. What it says is trusted for descriptors only;
-//! its size is each side's own knowledge, and no limit in it is above that.
+//! # Writers that die
+//!
+//! Between the moment in which a writer has claimed a position and the one in which its descriptor
+//! is there it may be killed, if it is another process. Everything behind the position would wait for
+//! ever, so the reader must be able to leave it out; but only when nobody will write there any more,
+//! for the entry is somebody else's in the next round. No time limit tells a dead writer from one
+//! that is stopped, so it must be known who has claimed what, as exactly as the claim itself. The
+//! claim is one exchange of one word, and that word has the name of the client beside the count: of
+//! the last claim the word says whose it is. Whoever claims the next position replaces the name, and
+//! therefore first sees to it that the name of the one before stands in that one's [`tag`](crate::tag),
+//! unless the descriptor is there already: the claim then needs no name. So at every moment every
+//! position that was claimed and not written has the name of its client, in its tag or in the word,
+//! and it costs nothing but a look at the tag before. Once the device is told that the client is gone,
+//! the reader leaves out what it has claimed.
+//!
+//! A client that is only stopped there holds up its queue, as a stalled bus would; other queues and
+//! commands go on.
+//!
+//! # Writers that lie
+//!
+//! Everything in the ring is an atomic of fixed size and all zero at first, and nothing in it is an
+//! address: it can lie in memory that processes share. What it says is trusted for descriptors only.
+//! Its size is each side's own knowledge, and no limit in it is above that; what the reader has read
+//! and freed is its own knowledge too, and it never reads further ahead of that than the ring is
+//! large. So a client that writes nonsense can spoil its queue for others, until the queue is enabled
+//! again, but not keep the reader from going on.
 
 use crate::gate::{Gate, Way};
 use crate::places::Places;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, relax};
+use crate::sync::{AtomicU64, Ordering, relax};
+use crate::tag::{COUNT, NAME, Tag, apart};
 
 /// In the counter of accepted descriptors: the queue is not enabled.
 const CLOSED: u64 = 1 << 63;
@@ -25,8 +49,7 @@ const ENDED: u64 = 1 << 61;
 /// How often the ring was opened, in the bits below: a writer that has read the gate before is
 /// turned back by that, however often other bits have come and gone.
 const ROUND: u64 = 1 << 56;
-/// The descriptors themselves: for two hundred years at ten million a second.
-const COUNT: u64 = ROUND - 1;
+const _: () = assert!(ROUND == (COUNT | NAME) + 1);
 
 /// The 64 bytes of a descriptor.
 pub(crate) type Words = [u64; 8];
@@ -72,6 +95,8 @@ pub(crate) enum Offer {
     Accepted,
     /// There is no room.
     Full,
+    /// A command is being carried out: it will be known soon.
+    Held,
     /// Nothing is taken any more.
     Closed,
 }
@@ -90,23 +115,33 @@ impl Ring {
         Ring { places, mask }
     }
 
-    /// Takes `words` in, if the gate lets them.
+    /// Takes `words` in for `client`, if the gate lets them.
     #[inline]
-    pub(crate) fn offer(&self, words: &Words, way: Way) -> Offer {
+    pub(crate) fn offer(&self, words: &Words, way: Way, client: u16) -> Offer {
+        match self.claim(way, client) {
+            Ok(position) => {
+                self.fill(position, words);
+                Offer::Accepted
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// A position for a descriptor, if the gate lets it in.
+    #[inline]
+    pub(crate) fn claim(&self, way: Way, client: u16) -> Result<u64, Offer> {
         let writers = &self.counters().writers.0;
         let mut word = writers.accepted.load(Ordering::Acquire);
-        let accepted = loop {
+        loop {
             if word & (CLOSED | HELD | ENDED) != 0 {
-                if word & (CLOSED | ENDED) != 0 {
-                    return Offer::Closed;
-                }
-                relax();
-                word = writers.accepted.load(Ordering::Acquire);
-                continue;
+                return Err(match word & (CLOSED | ENDED) {
+                    0 => Offer::Held,
+                    _ => Offer::Closed,
+                });
             }
             let gate = Gate::from_word(writers.gate.load(Ordering::Relaxed));
             let Some(limit) = gate.limit(way) else {
-                return Offer::Closed;
+                return Err(Offer::Closed);
             };
             // Whatever another process may have written there.
             let limit = limit.min(self.mask + 1);
@@ -114,30 +149,53 @@ impl Ring {
             // Acquire, also where another writer passes it on: the reader is through with the entry.
             // The difference is negative if `accepted` is old; then the exchange fails.
             let before = writers.taken_before.load(Ordering::Acquire);
-            if accepted.saturating_sub(before) >= limit {
+            if apart(accepted, before) >= limit {
                 let taken = self.counters().taken.0.load(Ordering::Acquire);
-                if accepted.saturating_sub(taken) >= limit {
-                    return Offer::Full;
+                if apart(accepted, taken) >= limit {
+                    return Err(Offer::Full);
                 }
                 writers.taken_before.store(taken, Ordering::Release);
             }
+            self.name_last(word);
+            let next = word & !(COUNT | NAME) | Tag::name(client) | (accepted + 1) & COUNT;
+            // Release: who sees this claim sees the names of those before.
             match writers.accepted.compare_exchange_weak(
                 word,
-                word + 1,
-                Ordering::Relaxed,
+                next,
+                Ordering::Release,
                 Ordering::Acquire,
             ) {
-                Ok(_) => break accepted,
+                Ok(_) => return Ok(accepted),
                 Err(now) => word = now,
             }
-        };
-        let entry = self.places.entry((accepted & self.mask) as usize);
+        }
+    }
+
+    /// Sees to it that the last claim does not need its name in `word` any more.
+    #[inline]
+    fn name_last(&self, word: u64) {
+        // This process does not outlive its own claims.
+        if word & NAME == 0 {
+            return;
+        }
+        let claim = Tag::claimed((word & COUNT).wrapping_sub(1), word & NAME);
+        let place = self.tag(claim.position());
+        let found = place.load(Ordering::Acquire);
+        // One of this round or, if `word` is old, of a later one stays. One that has changed since
+        // has become such a one.
+        if Tag(found).is_before(claim) {
+            let _ = place.compare_exchange(found, claim.0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn fill(&self, position: u64, words: &Words) {
+        let entry = self.entry(position);
         for (place, word) in entry.0.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
-        self.written(accepted)
-            .store(mark(accepted), Ordering::Release);
-        Offer::Accepted
+        self.tag(position)
+            .store(Tag::written(position).0, Ordering::Release);
     }
 
     /// Counts a descriptor that found no room and has gone.
@@ -152,17 +210,23 @@ impl Ring {
         self.counters().lost.0.load(Ordering::Relaxed)
     }
 
-    /// From now on, and for ever, nothing is accepted. How much has been.
-    pub(crate) fn end(&self) -> u64 {
+    /// From now on, and for ever, nothing is accepted.
+    pub(crate) fn end(&self) {
         let accepted = &self.counters().writers.0.accepted;
-        accepted.fetch_or(ENDED, Ordering::Relaxed) & COUNT
+        accepted.fetch_or(ENDED, Ordering::Relaxed);
     }
 
-    /// Has writers wait until it is [opened](Ring::open) or [closed](Ring::close). How much has been
-    /// accepted. For the reader alone, as these are.
-    pub(crate) fn hold(&self) -> u64 {
+    /// Has writers wait until it is [opened](Ring::open) or [closed](Ring::close). For the reader
+    /// alone, as these are.
+    pub(crate) fn hold(&self) {
         let accepted = &self.counters().writers.0.accepted;
-        accepted.fetch_or(HELD, Ordering::Relaxed) & COUNT
+        accepted.fetch_or(HELD, Ordering::Relaxed);
+    }
+
+    /// Lets another thread go on, for a writer that found it [held](Offer::Held).
+    #[cold]
+    pub(crate) fn relax() {
+        relax();
     }
 
     /// Accepts what `gate` lets in.
@@ -174,7 +238,7 @@ impl Ring {
         }
         self.change(|accepted| {
             let count = accepted & (ROUND - 1);
-            let round = (accepted & (ENDED - 1) & !COUNT).wrapping_add(ROUND) & (ENDED - 1);
+            let round = (accepted & (ENDED - 1) & !(ROUND - 1)).wrapping_add(ROUND) & (ENDED - 1);
             count | round | accepted & ENDED
         });
     }
@@ -182,6 +246,12 @@ impl Ring {
     /// Turns everything away until it is opened again.
     pub(crate) fn close(&self) {
         self.change(|accepted| accepted & !HELD | CLOSED);
+    }
+
+    /// The number of accepted descriptors was nonsense: it is `count`.
+    #[cold]
+    pub(crate) fn recount(&self, count: u64) {
+        self.change(|accepted| accepted & !(COUNT | NAME) | count & COUNT);
     }
 
     fn change(&self, to: impl Fn(u64) -> u64) {
@@ -200,103 +270,48 @@ impl Ring {
         Gate::from_word(self.counters().writers.0.gate.load(Ordering::Relaxed))
     }
 
-    /// Entries occupied at one moment during the call.
+    /// Entries occupied at one moment during the call; about that many if so much is going on that
+    /// there is no such moment.
     pub(crate) fn occupancy(&self) -> u64 {
+        const LOOKS: usize = 1000;
         let writers = &self.counters().writers.0;
-        loop {
+        let mut occupied = 0;
+        for _ in 0..LOOKS {
             let accepted = writers.accepted.load(Ordering::Acquire);
             let taken = self.counters().taken.0.load(Ordering::Acquire);
+            occupied = apart(accepted & COUNT, taken).min(self.mask + 1);
             if writers.accepted.load(Ordering::Acquire) == accepted {
-                return (accepted & COUNT).saturating_sub(taken);
+                break;
             }
         }
+        occupied
+    }
+
+    /// Entries that there are.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Descriptors accepted so far, and whose the last one is.
+    #[inline]
+    pub(crate) fn claims(&self) -> (u64, u16) {
+        let word = self.counters().writers.0.accepted.load(Ordering::Acquire);
+        (word & COUNT, Tag(word).client())
     }
 
     #[inline]
-    fn counters(&self) -> &Counters {
+    pub(crate) fn entry(&self, position: u64) -> &Entry {
+        self.places.entry((position & self.mask) as usize)
+    }
+
+    #[inline]
+    pub(crate) fn counters(&self) -> &Counters {
         self.places.counters()
     }
 
+    /// What stands beside the entry of `position`: a [`Tag`].
     #[inline]
-    fn written(&self, position: u64) -> &AtomicU32 {
-        self.places.written((position & self.mask) as usize)
-    }
-}
-
-/// What stands beside the entry once descriptor number `position` is in it. Never what stood there a
-/// round before, nor the zero that stands there at first.
-#[inline]
-fn mark(position: u64) -> u32 {
-    (position as u32).wrapping_add(1)
-}
-
-/// The reading side of a ring. There is one.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    ring: Ring,
-    /// Descriptors read so far.
-    read: u64,
-    /// Descriptors that have been said to be taken.
-    taken: u64,
-}
-
-impl Reader {
-    /// Of a ring that nobody has read.
-    pub(crate) fn new(ring: Ring) -> Reader {
-        Reader {
-            ring,
-            read: 0,
-            taken: 0,
-        }
-    }
-
-    pub(crate) fn ring(&self) -> &Ring {
-        &self.ring
-    }
-
-    /// Descriptors that have been read, and whose entries are occupied.
-    #[inline]
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.read != self.taken
-    }
-
-    /// Whether [`next`](Reader::next) would give something.
-    #[inline]
-    pub(crate) fn pending(&self) -> bool {
-        self.ring.written(self.read).load(Ordering::Acquire) == mark(self.read)
-    }
-
-    /// Reads the next descriptor. Its entry stays occupied.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Option<Words> {
-        if !self.pending() {
-            return None;
-        }
-        let entry = self
-            .ring
-            .places
-            .entry((self.read & self.ring.mask) as usize);
-        let mut words = Words::default();
-        for (word, place) in words.iter_mut().zip(&entry.0) {
-            *word = place.load(Ordering::Relaxed);
-        }
-        self.read += 1;
-        Some(words)
-    }
-
-    /// Descriptors read so far.
-    #[inline]
-    pub(crate) fn read(&self) -> u64 {
-        self.read
-    }
-
-    /// Of those that were read, all but `waiting` have been taken: their entries are free.
-    #[inline]
-    pub(crate) fn free_but(&mut self, waiting: u64) {
-        let taken = self.read.saturating_sub(waiting);
-        if taken > self.taken {
-            self.taken = taken;
-            self.ring.counters().taken.0.store(taken, Ordering::Release);
-        }
+    pub(crate) fn tag(&self, position: u64) -> &AtomicU64 {
+        self.places.tag((position & self.mask) as usize)
     }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::attachment::{AttachError, BoardShape, SharedBoard};
 use crate::board::Board;
+use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
 use crate::request::Request;
@@ -26,6 +28,12 @@ struct Requests {
 /// Shared by all handles and threads.
 pub(crate) struct Shared {
     pub(crate) board: Arc<Board>,
+    /// The board for others to map, if they may.
+    pub(crate) shared_board: Option<SharedBoard>,
+    /// Who they are.
+    pub(crate) clients: Clients,
+    /// Some of them have gone, and may have claimed what they will not write.
+    departed: AtomicBool,
     /// By work queue.
     pub(crate) rings: Vec<Ring>,
     requests: Mutex<Requests>,
@@ -36,17 +44,55 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// For a device with so many work queues, of which each may be as large as `entries`.
-    pub(crate) fn new(queues: usize, entries: u16) -> Shared {
-        let board = Board::new(&vec![entries.max(1); queues]);
-        Shared {
-            rings: (0..queues).filter_map(|index| board.ring(index)).collect(),
+    /// For a device with these work queues; `for_others` if other processes write to them too.
+    ///
+    /// # Errors
+    /// The system gives no memory that can be shared.
+    pub(crate) fn new(shape: BoardShape, for_others: bool) -> Result<Shared, AttachError> {
+        let sizes = shape.sizes();
+        let (board, shared_board) = match for_others {
+            false => (Board::new(&sizes), None),
+            true => {
+                let (board, fd) = Board::shared(&sizes)?;
+                (board, Some(SharedBoard { fd, shape }))
+            }
+        };
+        let rings = (0..sizes.len()).filter_map(|index| board.ring(index));
+        Ok(Shared {
+            rings: rings.collect(),
             board,
+            shared_board,
+            clients: Clients::default(),
+            departed: AtomicBool::new(false),
             requests: Mutex::default(),
             requested: AtomicBool::new(false),
             stopping: AtomicU8::new(RUNNING),
             ended: AtomicBool::new(false),
             failure: OnceLock::new(),
+        })
+    }
+
+    /// Whether other processes write to the rings.
+    #[inline]
+    pub(crate) fn is_for_others(&self) -> bool {
+        self.shared_board.is_some()
+    }
+
+    /// A client has gone.
+    pub(crate) fn leave(&self, client: &Client) {
+        self.clients.leave(client);
+        self.departed.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn has_departed(&self) -> bool {
+        self.departed.load(Ordering::Acquire)
+    }
+
+    /// Nothing in the rings is claimed and not written, and nobody claims anything meanwhile.
+    pub(crate) fn bury(&self) {
+        if self.departed.swap(false, Ordering::AcqRel) {
+            self.clients.bury();
         }
     }
 

@@ -9,7 +9,7 @@ pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 /// Lets another thread go on.
 #[cold]
 pub(crate) fn relax() {
-    std::thread::yield_now();
+    rustix::thread::sched_yield();
 }
 
 /// A word that a thread can sleep on, in this process or, over shared memory, in several.

@@ -8,18 +8,24 @@ mod doorbell;
 mod gate;
 #[path = "loom/places.rs"]
 mod places;
+#[allow(dead_code, reason = "the models mend nothing")]
+#[path = "../src/reader.rs"]
+mod reader;
 #[allow(dead_code, reason = "the models count no losses")]
 #[path = "../src/ring.rs"]
 mod ring;
 #[path = "loom/sync.rs"]
 mod sync;
+#[path = "../src/tag.rs"]
+mod tag;
 
 use doorbell::Doorbell;
 use gate::{Gate, Way};
 use loom::sync::Arc;
 use loom::thread;
 use places::Places;
-use ring::{Offer, Reader, Ring, Words};
+use reader::Reader;
+use ring::{Offer, Ring, Words};
 use sync::Futex;
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -60,7 +66,7 @@ fn what_is_accepted_arrives_once_and_whole() {
         let writers: Vec<_> = (1..=2)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), Way::Posted))
+                thread::spawn(move || ring.offer(&words(n), Way::Posted, 0))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -80,11 +86,11 @@ fn what_is_accepted_arrives_once_and_whole() {
 fn a_full_ring_refuses_exactly_and_an_entry_is_used_again_only_when_it_is_free() {
     check(|| {
         let ring = ring(1);
-        assert_eq!(ring.offer(&words(1), Way::Posted), Offer::Accepted);
+        assert_eq!(ring.offer(&words(1), Way::Posted, 0), Offer::Accepted);
         let writers: Vec<_> = (2..=3)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), Way::Posted))
+                thread::spawn(move || ring.offer(&words(n), Way::Posted, 0))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -111,14 +117,59 @@ fn after_its_end_the_count_of_accepted_ones_is_final() {
         let ring = ring(2);
         let writer = {
             let ring = ring.clone();
-            thread::spawn(move || ring.offer(&words(1), Way::Posted))
+            thread::spawn(move || ring.offer(&words(1), Way::Posted, 0))
         };
-        let accepted = ring.end();
+        ring.end();
+        let mut reader = Reader::new(ring);
+        let accepted = reader.is_behind();
         let offer = writer.join().unwrap();
-        assert_eq!(accepted == 1, offer == Offer::Accepted);
-        assert_eq!(accepted == 0, offer == Offer::Closed);
-        assert_eq!(Reader::new(ring).next().is_some(), accepted == 1);
+        assert_eq!(accepted, offer == Offer::Accepted);
+        assert_eq!(!accepted, offer == Offer::Closed);
+        assert_eq!(reader.next().is_some(), accepted);
     });
+}
+
+/// One writer dies between its claim and its descriptor; whatever the others were doing meanwhile, it
+/// alone is left out.
+#[test]
+fn what_a_dead_writer_has_claimed_is_left_out() {
+    for dead in [1, 2] {
+        check(move || {
+            let ring = ring(4);
+            let victim = {
+                let ring = ring.clone();
+                thread::spawn(move || assert!(ring.claim(Way::Posted, dead).is_ok()))
+            };
+            let other = {
+                let ring = ring.clone();
+                thread::spawn(move || {
+                    for n in 0..2 {
+                        let offer = ring.offer(&words(n), Way::Posted, 3 - dead);
+                        assert_eq!(offer, Offer::Accepted);
+                    }
+                })
+            };
+            let mut reader = Reader::new(ring);
+            let mut seen = Vec::new();
+            seen.extend(reader.next().map(number));
+            victim.join().unwrap();
+            // From here on the reader may know that it is dead.
+            let mut passed = 0;
+            passed += u64::from(reader.pass(|client| client == dead));
+            seen.extend(reader.next().map(number));
+            other.join().unwrap();
+            while reader.is_behind() {
+                match reader.next() {
+                    Some(words) => seen.push(number(words)),
+                    None => {
+                        assert!(reader.pass(|client| client == dead), "nobody is behind it");
+                        passed += 1;
+                    }
+                }
+            }
+            assert_eq!((seen, passed), (vec![0, 1], 1));
+        });
+    }
 }
 
 /// If a sleeper could miss a ring it would sleep for ever, and loom would say so.
@@ -131,7 +182,7 @@ fn a_sleeper_misses_nothing() {
             .map(|n| {
                 let (ring, doorbell) = (ring.clone(), doorbell.clone());
                 thread::spawn(move || {
-                    assert_eq!(ring.offer(&words(n), Way::Posted), Offer::Accepted);
+                    assert_eq!(ring.offer(&words(n), Way::Posted, 0), Offer::Accepted);
                     doorbell.ring();
                 })
             })
@@ -157,13 +208,21 @@ fn what_was_accepted_before_a_command_is_there_when_it_is_carried_out() {
         let ring = ring(2);
         let writer = {
             let ring = ring.clone();
-            thread::spawn(move || ring.offer(&words(1), Way::Posted))
+            thread::spawn(move || {
+                loop {
+                    match ring.offer(&words(1), Way::Posted, 0) {
+                        Offer::Held => sync::relax(),
+                        offer => break offer,
+                    }
+                }
+            })
         };
         let mut reader = Reader::new(ring.clone());
-        let accepted = ring.hold();
-        while reader.read() < accepted {
+        ring.hold();
+        let mut accepted = 0;
+        while reader.is_behind() {
             match reader.next() {
-                Some(words) => assert!(number(words) > 0),
+                Some(words) => accepted += u64::from(number(words) > 0),
                 None => sync::relax(),
             }
         }

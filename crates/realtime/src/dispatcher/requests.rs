@@ -1,8 +1,10 @@
 //! What handles ask for, between two descriptors, and what follows from it for rings and engines.
 
+use std::time::Instant;
+
 use dray_spec::registers::WorkQueueState;
 
-use super::Dispatcher;
+use super::{Dispatcher, LATE};
 use crate::SharedMemory;
 use crate::gate::Gate;
 use crate::request::When;
@@ -28,11 +30,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// what comes after meets the queues as they are left.
     #[cold]
     pub(super) fn obey(&mut self) {
-        let sources = self.sources.iter();
-        let accepted: Vec<u64> = sources.map(|s| s.reader.ring().hold()).collect();
-        while self.collect() || self.is_behind(&accepted) {
-            std::thread::yield_now();
-        }
+        self.settle();
         let mut requests = std::mem::take(&mut self.requests);
         requests.append(&mut self.shared.take_requests());
         let mut answers = Vec::new();
@@ -56,10 +54,32 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
     }
 
-    /// Whether a writer that had been accepted has not written yet.
-    fn is_behind(&self, accepted: &[u64]) -> bool {
-        let mut both = self.sources.iter().zip(accepted);
-        both.any(|(source, accepted)| source.reader.read() < *accepted)
+    /// Holds the rings, and waits until what writers have claimed is there.
+    fn settle(&mut self) {
+        for source in &self.sources {
+            source.reader.ring().hold();
+        }
+        // Also what has come late to queues that are disabled by now: it is refused.
+        self.live = (0..self.sources.len()).collect();
+        let for_others = self.shared.is_for_others();
+        let since = Instant::now();
+        loop {
+            let worked = self.collect() || (for_others && self.pass());
+            if worked {
+                continue;
+            }
+            if !self.sources.iter().any(|s| s.reader.is_behind()) {
+                self.shared.bury();
+                break;
+            }
+            if for_others && since.elapsed() > LATE {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        if for_others {
+            self.sources.iter_mut().for_each(|s| s.reader.mend());
+        }
     }
 
     /// Rings open and close with their queues, engines follow their groups.

@@ -3,12 +3,12 @@
 use loom::sync::Arc;
 
 use crate::ring::{Counters, Entry, Line, Writers};
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::AtomicU64;
 
 #[derive(Debug)]
 struct Inner {
     counters: Counters,
-    written: Vec<AtomicU32>,
+    tags: Vec<AtomicU64>,
     entries: Vec<Entry>,
 }
 
@@ -29,7 +29,7 @@ impl Places {
                 taken: Line(zero()),
                 lost: Line(zero()),
             },
-            written: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
+            tags: (0..capacity).map(|_| zero()).collect(),
             entries: (0..capacity).map(entry).collect(),
         }))
     }
@@ -42,8 +42,8 @@ impl Places {
         &self.0.counters
     }
 
-    pub(crate) fn written(&self, index: usize) -> &AtomicU32 {
-        &self.0.written[index]
+    pub(crate) fn tag(&self, index: usize) -> &AtomicU64 {
+        &self.0.tags[index]
     }
 
     pub(crate) fn entry(&self, index: usize) -> &Entry {

@@ -1,0 +1,173 @@
+//! A device of another process: where a client of it writes descriptors.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use dray_device::{Portal, Submission, WorkQueueMode};
+use dray_spec::Descriptor;
+use rustix::io::Errno;
+use thiserror::Error;
+use zerocopy::transmute;
+
+use crate::board::Board;
+use crate::gate::Way;
+use crate::ring::{Offer, Ring};
+
+/// Why a board cannot be shared, or cannot be mapped.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AttachError {
+    /// Its size could change under its users.
+    #[error("the file is not sealed against changes of its size")]
+    NotSealed,
+    /// It is a board of other queues, or none.
+    #[error("the file has {found} bytes, not {expected}")]
+    Size {
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes of a board for these queues.
+        expected: u64,
+    },
+    /// The system refuses.
+    #[error("no shared memory")]
+    System(#[from] Errno),
+}
+
+/// What decides where the parts of a board lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoardShape {
+    /// Work queues that the part has.
+    pub queues: u16,
+    /// Entries for each of them; not 0.
+    pub entries: u16,
+}
+
+impl BoardShape {
+    pub(crate) fn sizes(self) -> Vec<u16> {
+        vec![self.entries.max(1); self.queues.into()]
+    }
+}
+
+/// The board of a device, for other processes to map.
+#[derive(Debug)]
+pub struct SharedBoard {
+    pub(crate) fd: OwnedFd,
+    pub(crate) shape: BoardShape,
+}
+
+impl SharedBoard {
+    /// To be sent to a client. Its size is sealed.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// To be sent with it.
+    pub fn shape(&self) -> BoardShape {
+        self.shape
+    }
+}
+
+/// The board of a device that another process runs, mapped.
+///
+/// A child of `fork` does not have the mapping. It must leave an attachment of its parent alone
+/// (`mem::forget`): to write to its portals is an access to memory that is not there, and to drop it
+/// unmaps whatever the child may have there instead.
+#[derive(Debug, Clone)]
+pub struct Attachment {
+    board: Arc<Board>,
+    client: u16,
+}
+
+impl Attachment {
+    /// Maps what [`RealtimeDevice::board`](crate::RealtimeDevice::board) shares, for the client
+    /// with this [number](crate::Client::number).
+    ///
+    /// # Errors
+    /// The file is not a board of this shape, or its size could change; it cannot be mapped.
+    pub fn new(fd: impl AsFd, shape: BoardShape, client: u16) -> Result<Attachment, AttachError> {
+        let board = Board::attached(fd.as_fd(), &shape.sizes())?;
+        Ok(Attachment { board, client })
+    }
+
+    /// A portal to write descriptors to; `None` for a queue that the part does not have.
+    pub fn portal(&self, portal: Portal) -> Option<RemotePortal> {
+        Some(RemotePortal {
+            ring: self.board.ring(portal.wq.into())?,
+            board: self.board.clone(),
+            client: self.client,
+            limited: portal.limited,
+        })
+    }
+}
+
+/// A portal of a device that another process runs.
+///
+/// The answers are those of a [`MappedPortal`](crate::MappedPortal), but that nobody waits while the
+/// device carries a command out. Both kinds of write may be made from a signal handler: they
+/// allocate nothing, take no lock, use no thread-local storage and call the kernel only to wake the
+/// device (futex) and to wait for a moment (sched_yield), without the C library.
+#[derive(Debug, Clone)]
+pub struct RemotePortal {
+    ring: Ring,
+    board: Arc<Board>,
+    client: u16,
+    limited: bool,
+}
+
+/// Looks of a posted write while a command is carried out: a second or so, far longer than any
+/// command keeps writers waiting.
+const LOOKS: u32 = 1 << 20;
+
+impl RemotePortal {
+    /// A posted 64-byte write (MOVDIR64B); see [`MappedPortal::write_posted`].
+    ///
+    /// [`MappedPortal::write_posted`]: crate::MappedPortal::write_posted
+    #[inline]
+    pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
+        let mut looks = 0;
+        loop {
+            match self.offer(descriptor, Way::Posted) {
+                Offer::Accepted => return Submission::Accepted,
+                Offer::Full => {
+                    self.ring.lose();
+                    self.board.doorbell().ring();
+                    return Submission::Lost;
+                }
+                Offer::Held if looks < LOOKS => {
+                    looks += 1;
+                    Ring::relax();
+                }
+                // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
+                Offer::Held | Offer::Closed => return Submission::Ignored,
+            }
+        }
+    }
+
+    /// A deferrable 64-byte write (ENQCMD): accepted, or retry, which it also is while a command is
+    /// carried out. The descriptor has the PASID in it, as ENQCMD puts it there.
+    #[inline]
+    pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
+        let way = match self.limited {
+            true => Way::Limited,
+            false => Way::Unlimited,
+        };
+        match self.offer(descriptor, way) {
+            Offer::Accepted => Submission::Accepted,
+            Offer::Full | Offer::Held | Offer::Closed => Submission::Retry,
+        }
+    }
+
+    /// Whether the queue is dedicated or shared, as it was last enabled.
+    #[inline]
+    pub fn mode(&self) -> WorkQueueMode {
+        self.ring.gate().mode()
+    }
+
+    #[inline]
+    fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
+        let offer = self.ring.offer(&transmute!(*descriptor), way, self.client);
+        if offer == Offer::Accepted {
+            self.board.doorbell().ring();
+        }
+        offer
+    }
+}
