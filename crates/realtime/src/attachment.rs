@@ -171,3 +171,6 @@ impl RemotePortal {
         offer
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,6 +104,17 @@ impl Board {
         Ok(Arc::new(Board { block, rings }))
     }
 
+    #[cfg(test)]
+    pub(crate) fn each_word(&self, visit: impl Fn(&AtomicU64)) {
+        let words = self.rings.last().map_or(0, |r| r.entries + r.capacity * 64) / 8;
+        for index in 0..words {
+            // SAFETY: the block has so many words.
+            let word = unsafe { self.block.base().cast::<AtomicU64>().add(index) };
+            // SAFETY: all in the block is atomic.
+            visit(unsafe { word.as_ref() });
+        }
+    }
+
     /// The dispatcher's doorbell.
     #[inline]
     pub(crate) fn doorbell(&self) -> &Doorbell {

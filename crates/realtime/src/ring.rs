@@ -37,7 +37,7 @@
 
 use crate::gate::{Gate, Way};
 use crate::places::Places;
-use crate::sync::{AtomicU64, Ordering, relax};
+use crate::sync::{AtomicU64, Ordering, publish, relax};
 use crate::tag::{COUNT, NAME, Tag, apart};
 
 /// In the counter of accepted descriptors: the queue is not enabled.
@@ -189,13 +189,12 @@ impl Ring {
     }
 
     #[inline]
-    fn fill(&self, position: u64, words: &Words) {
+    pub(crate) fn fill(&self, position: u64, words: &Words) {
         let entry = self.entry(position);
         for (place, word) in entry.0.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
-        self.tag(position)
-            .store(Tag::written(position).0, Ordering::Release);
+        publish(self.tag(position), Tag::written(position).0);
     }
 
     /// Counts a descriptor that found no room and has gone.
@@ -252,6 +251,13 @@ impl Ring {
     #[cold]
     pub(crate) fn recount(&self, count: u64) {
         self.change(|accepted| accepted & !(COUNT | NAME) | count & COUNT);
+    }
+
+    /// It has not ended, whatever it says.
+    #[cold]
+    pub(crate) fn resume(&self) {
+        let accepted = &self.counters().writers.0.accepted;
+        accepted.fetch_and(!ENDED, Ordering::Relaxed);
     }
 
     fn change(&self, to: impl Fn(u64) -> u64) {

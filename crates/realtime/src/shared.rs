@@ -130,12 +130,12 @@ impl Shared {
 
     /// Closes the portals and has the dispatcher stop.
     pub(crate) fn stop(&self, how: Stop) {
-        self.close();
         let state = match how {
             Stop::Drain => DRAINING,
             Stop::Abort => ABORTING,
         };
-        self.stopping.fetch_max(state, Ordering::Release);
+        self.stopping.fetch_max(state, Ordering::AcqRel);
+        self.close();
         self.board.doorbell().ring();
     }
 

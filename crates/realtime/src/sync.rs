@@ -6,6 +6,12 @@ use rustix::thread::futex;
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+/// Stores `value`, and what was stored before is seen with it.
+#[inline]
+pub(crate) fn publish(place: &AtomicU64, value: u64) {
+    place.store(value, Ordering::Release);
+}
+
 /// Lets another thread go on.
 #[cold]
 pub(crate) fn relax() {

@@ -78,7 +78,21 @@ impl<M: SharedMemory> Dispatcher<M> {
             std::thread::yield_now();
         }
         if for_others {
-            self.sources.iter_mut().for_each(|s| s.reader.mend());
+            self.mend();
+        }
+    }
+
+    /// What other processes may have spoilt is as the dispatcher knows it to be.
+    fn mend(&mut self) {
+        for source in &mut self.sources {
+            source.reader.mend();
+            if !self.shared.is_stopping() {
+                source.reader.ring().resume();
+            }
+            // Asked again, for who stops the device says so first and ends the rings then.
+            if self.shared.is_stopping() {
+                source.reader.ring().end();
+            }
         }
     }
 

@@ -6,6 +6,12 @@ use loom::sync::{Condvar, Mutex};
 
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+/// An exchange, for loom does not know that a store which comes after what an exchange has replaced
+/// comes after the exchange too, and would show what was exchanged in the end.
+pub(crate) fn publish(place: &AtomicU64, value: u64) {
+    place.swap(value, Ordering::Release);
+}
+
 pub(crate) fn relax() {
     loom::thread::yield_now();
 }
