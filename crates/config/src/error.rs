@@ -148,6 +148,8 @@ impl ConfigError {
     }
 }
 
+const ENABLE_FIRST: &str = "enable the device first: dray config enable-device";
+
 impl Refused {
     fn hint(&self) -> Option<String> {
         let text = match (self.when, self.status) {
@@ -171,6 +173,11 @@ impl Refused {
                 "each group in use needs engines (config-engine -g) and work queues with a size"
             }
             (_, Some(CommandStatus(0x23))) => "config-wq -p 10 gives it a priority",
+            (_, Some(CommandStatus(0x20))) => ENABLE_FIRST,
+            // The driver leaves no status where it refuses before it asks the device.
+            (_, Some(CommandStatus(0))) if !self.path.starts_with("bus/dsa/drivers/idxd/") => {
+                ENABLE_FIRST
+            }
             (_, Some(CommandStatus(0))) => "an engine must be in a group: config-engine -g 0",
             _ => return None,
         };
