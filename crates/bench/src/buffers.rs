@@ -1,9 +1,5 @@
 //! Where the operations of a case find their bytes.
 
-use dray::Operation;
-
-use crate::case::Op;
-
 /// Buffers at equal distances, used in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ring {
@@ -40,32 +36,3 @@ pub(crate) struct Buffers {
 
 /// Pattern of fills and pattern comparisons, and of all buffers at first.
 pub(crate) const PATTERN: u64 = 0x5aa5_c33c_9669_f00f;
-
-/// The operation number `index` of a thread.
-pub(crate) fn operation(
-    op: Op,
-    size: u32,
-    cache_control: bool,
-    buffers: &Buffers,
-    index: u64,
-) -> Operation {
-    let (src, dst) = (buffers.src.at(index), buffers.dst.at(index));
-    let operation = match op {
-        Op::Move | Op::Copy => Operation::memmove(src, dst, size),
-        Op::Fill => Operation::fill(PATTERN, dst, size),
-        Op::Compare => Operation::compare(src, dst, size),
-        Op::ComparePattern => Operation::compare_pattern(src, PATTERN, size),
-        Op::Dualcast => Operation::dualcast(src, dst, buffers.dst2.at(index), size),
-        Op::Crc => Operation::crc(src, size, 0),
-        Op::CopyCrc => Operation::copy_crc(src, dst, size, 0),
-        Op::Nop => Operation::noop(),
-    };
-    let writes = matches!(
-        op,
-        Op::Move | Op::Copy | Op::Fill | Op::Dualcast | Op::CopyCrc
-    );
-    match cache_control && writes {
-        true => operation.with_cache_control(),
-        false => operation,
-    }
-}

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use dray_experiment::parse_bytes;
+use dray_spec::Opcode;
+
+use crate::shape::Shape;
 
 /// An operation, under the name that cases give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,12 +20,28 @@ pub enum Op {
     Compare,
     /// Comparison with a pattern.
     ComparePattern,
+    /// A record of where two buffers differ.
+    CreateDelta,
+    /// What such a record says, written.
+    ApplyDelta,
     /// Copy to two destinations.
     Dualcast,
     /// CRC32C.
     Crc,
     /// Copy with CRC32C.
     CopyCrc,
+    /// Integrity fields checked.
+    DifCheck,
+    /// Copy that adds integrity fields.
+    DifInsert,
+    /// Copy that checks integrity fields and leaves them out.
+    DifStrip,
+    /// Copy that checks integrity fields and writes others.
+    DifUpdate,
+    /// Integrity fields alone; a device of version 2 makes them.
+    DixGenerate,
+    /// Caches flushed.
+    CacheFlush,
     /// Does nothing.
     Nop,
 }
@@ -34,9 +53,17 @@ pub const OPS: &[(Op, &str)] = &[
     (Op::Fill, "fill"),
     (Op::Compare, "compare"),
     (Op::ComparePattern, "compare_pattern"),
+    (Op::CreateDelta, "create_delta"),
+    (Op::ApplyDelta, "apply_delta"),
     (Op::Dualcast, "dualcast"),
     (Op::Crc, "crc"),
     (Op::CopyCrc, "copy_crc"),
+    (Op::DifCheck, "dif_check"),
+    (Op::DifInsert, "dif_insert"),
+    (Op::DifStrip, "dif_strip"),
+    (Op::DifUpdate, "dif_update"),
+    (Op::DixGenerate, "dix_generate"),
+    (Op::CacheFlush, "cache_flush"),
     (Op::Nop, "nop"),
 ];
 
@@ -44,9 +71,66 @@ impl Op {
     /// Buffers that one operation needs, at least one.
     pub(crate) fn operands(self) -> u64 {
         match self {
-            Op::Dualcast => 3,
-            Op::Fill | Op::ComparePattern | Op::Crc | Op::Nop => 1,
-            Op::Move | Op::Copy | Op::Compare | Op::CopyCrc => 2,
+            Op::Dualcast | Op::CreateDelta => 3,
+            Op::Fill | Op::ComparePattern | Op::Crc | Op::DifCheck | Op::CacheFlush | Op::Nop => 1,
+            Op::Move
+            | Op::Copy
+            | Op::Compare
+            | Op::ApplyDelta
+            | Op::CopyCrc
+            | Op::DifInsert
+            | Op::DifStrip
+            | Op::DifUpdate
+            | Op::DixGenerate => 2,
+        }
+    }
+
+    /// Its name in cases.
+    pub(crate) fn name(self) -> &'static str {
+        let found = OPS.iter().find(|(op, _)| *op == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    /// Whether integrity fields are checked or made.
+    pub(crate) fn has_fields(self) -> bool {
+        matches!(
+            self,
+            Op::DifCheck | Op::DifInsert | Op::DifStrip | Op::DifUpdate | Op::DixGenerate
+        )
+    }
+
+    /// Whether it writes what caching can be controlled of (spec Table 5-4).
+    pub(crate) fn writes(self) -> bool {
+        !matches!(
+            self,
+            Op::Compare | Op::ComparePattern | Op::Crc | Op::DifCheck | Op::CacheFlush | Op::Nop
+        )
+    }
+
+    /// Whether its only operand is a destination.
+    pub(crate) fn is_destination_only(self) -> bool {
+        matches!(self, Op::Fill | Op::CacheFlush)
+    }
+
+    /// Its opcode (spec 8.1.1).
+    pub fn opcode(self) -> Opcode {
+        match self {
+            Op::Move | Op::Copy => Opcode::Memmove,
+            Op::Fill => Opcode::Fill,
+            Op::Compare => Opcode::Compare,
+            Op::ComparePattern => Opcode::ComparePattern,
+            Op::CreateDelta => Opcode::CreateDelta,
+            Op::ApplyDelta => Opcode::ApplyDelta,
+            Op::Dualcast => Opcode::Dualcast,
+            Op::Crc => Opcode::CrcGenerate,
+            Op::CopyCrc => Opcode::CopyCrc,
+            Op::DifCheck => Opcode::DifCheck,
+            Op::DifInsert => Opcode::DifInsert,
+            Op::DifStrip => Opcode::DifStrip,
+            Op::DifUpdate => Opcode::DifUpdate,
+            Op::DixGenerate => Opcode::DixGenerate,
+            Op::CacheFlush => Opcode::CacheFlush,
+            Op::Nop => Opcode::Noop,
         }
     }
 }
@@ -148,22 +232,21 @@ impl Case {
 
     /// Bytes that one iteration of one thread moves.
     pub fn bytes_per_iteration(&self) -> u64 {
-        match self.op {
-            Op::Nop => 0,
-            _ => {
-                u64::from(self.queue_per_thread())
-                    * u64::from(self.bsize.max(1))
-                    * u64::from(self.size)
-            }
-        }
+        u64::from(self.queue_per_thread())
+            * u64::from(self.bsize.max(1))
+            * u64::from(self.shape().counted())
+    }
+
+    /// One of its operations.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::new(self.op, self.size)
     }
 
     /// The name up to the threads: cases that differ in nothing else are a family.
     pub fn family(&self) -> String {
-        let op = OPS.iter().find(|(op, _)| *op == self.op);
         format!(
             "{}/api:{}/path:{}/exec:{}/qsize:{}/bsize:{}/in_mem:{}/out_mem:{}/timer:{}/size:{}/real_time",
-            op.map_or("", |(_, name)| name),
+            self.op.name(),
             match self.api {
                 Api::C => "c",
                 Api::Rust => "rust",

@@ -1,6 +1,7 @@
 //! Which cases there are.
 
 use crate::case::{Api, Case, Exec, Location, OPS, Op, Output, Path, Timer};
+use crate::shape::Shape;
 
 /// What varies. The defaults are the axes of DML's own benchmarks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Axes {
     pub timers: Vec<Timer>,
     /// No cases on the device.
     pub no_hw: bool,
+    /// Operations that the device does not have.
+    pub lacking: Vec<Op>,
     /// Cases that can be measured on this machine, instead of those that can be modelled.
     pub real: bool,
 }
@@ -39,6 +42,7 @@ impl Default for Axes {
             },
             timers: vec![Timer::Proc, Timer::Full],
             no_hw: false,
+            lacking: Vec::new(),
             real: false,
         }
     }
@@ -59,7 +63,7 @@ impl Axes {
     /// Interfaces and paths that an operation has.
     fn ways(&self, op: Op) -> Vec<(Api, Path)> {
         let mut ways = Vec::new();
-        if !self.no_hw && !self.real {
+        if !self.no_hw && !self.real && !self.lacking.contains(&op) {
             ways.extend([(Api::C, Path::Dsa), (Api::Rust, Path::Dsa)]);
         }
         // Doing nothing has no software.
@@ -86,7 +90,8 @@ impl Axes {
             cache_control: self.out_mem.cache_control && path == Path::Dsa,
             ..self.out_mem
         };
-        for &size in sizes {
+        let taken = |size: &&u32| op == Op::Nop || Shape::new(op, **size).refusal().is_none();
+        for &size in sizes.iter().filter(taken) {
             for &qsize in &self.queue_sizes {
                 for &bsize in self.batches(path) {
                     for &timer in self.timers(path) {
@@ -155,6 +160,22 @@ mod tests {
         for (op, name) in OPS {
             assert!(cases.iter().any(|c| c.op == *op), "{name}");
         }
+    }
+
+    #[test]
+    fn what_the_device_or_the_operation_does_not_take_is_no_case() {
+        let axes = Axes {
+            lacking: vec![Op::DixGenerate],
+            ..Axes::default()
+        };
+        let cases = axes.cases();
+        let dix = |c: &&Case| c.op == Op::DixGenerate;
+        assert!(cases.iter().filter(dix).all(|c| c.path == Path::Cpu));
+        let delta = |c: &&Case| c.op == Op::CreateDelta;
+        assert_eq!(
+            cases.iter().filter(delta).map(|c| c.size).max(),
+            Some(512 << 10)
+        );
     }
 
     #[test]

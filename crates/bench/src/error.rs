@@ -49,6 +49,14 @@ pub enum BenchError {
         /// Attribute of the work queue.
         field: &'static str,
     },
+    /// An operation that a work queue does not take.
+    #[error("{op} is no operation of this device: op_cap or op_config lacks bit {opcode:#x}")]
+    Unsupported {
+        /// Name of the operation.
+        op: &'static str,
+        /// Its opcode.
+        opcode: u8,
+    },
     /// The profile cannot be read or used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
@@ -113,6 +121,9 @@ impl BenchError {
             Self::Filter { .. } => Some(
                 "a filter is a regular expression on case names; --benchmark_list_tests shows them"
                     .to_owned(),
+            ),
+            Self::Unsupported { .. } => Some(
+                "a profile that has it: --config 1e1w-s-v2 is a device of version 2".to_owned(),
             ),
             Self::NoWorkQueue { node: Some(_) } => {
                 Some("--node=-1 takes the devices of every node".to_owned())

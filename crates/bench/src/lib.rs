@@ -17,6 +17,7 @@ pub mod real;
 mod rounds;
 mod row;
 mod select;
+mod shape;
 mod timing;
 
 pub use case::{Api, Case, Exec, Location, OPS, Op, Output, Path, Timer, parse_block_size};

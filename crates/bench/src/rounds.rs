@@ -4,17 +4,16 @@ use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
 use dray_spec::{Flags, Status};
 
-use crate::buffers::{Buffers, operation};
-use crate::case::{Exec, Op};
+use crate::buffers::Buffers;
+use crate::case::Exec;
 use crate::gauge::Gauge;
+use crate::shape::Shape;
 
 /// What a thread runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// Operation.
-    pub(crate) op: Op,
-    /// Bytes of one operation.
-    pub(crate) size: u32,
+    /// What one operation does.
+    pub(crate) shape: Shape,
     /// Writes go to the cache.
     pub(crate) cache_control: bool,
     /// When the next operation is submitted.
@@ -170,7 +169,7 @@ impl Rounds {
                 0 => index,
                 len => self.order[(index % len) as usize].into(),
             };
-            let mut next = operation(p.op, p.size, p.cache_control, &p.buffers, buffer);
+            let mut next = p.shape.operation(&p.buffers, buffer, p.cache_control);
             if let Some(change) = p.flags
                 && index.is_multiple_of(u64::from(change.every.max(1)))
             {

@@ -28,21 +28,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Unit::Ms => TimeUnit::Ms,
         Unit::S => TimeUnit::S,
     };
-    let cases = select(axes(args)?.cases(), &args.filter).map_err(complaint)?;
-    if args.list {
-        let names: String = cases.iter().map(|case| format!("{case}\n")).collect();
-        print::all(&mut io::stdout().lock(), &names)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let mut axes = axes(args)?;
     if args.real {
-        return real::run(args, unit, &cases);
+        let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
+        return match args.list {
+            true => list(&cases),
+            false => real::run(args, unit, &cases),
+        };
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
     let name = args.config.as_deref().unwrap_or("1e1w-s");
     let profile = Profile::resolve(name).map_err(|e| complaint(e.into()))?;
-    for finding in profile.unmodelled() {
-        eprintln!("warning: {finding}");
-    }
     let node = u16::try_from(args.node).ok();
     let mut machine = Modelled::new(platform, &profile, args.config.is_none())
         .map_err(complaint)?
@@ -53,6 +49,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Wait::Umwait => WaitMode::Umwait,
         })
         .lasting(args.lasting());
+    axes.lacking = machine.lacks();
+    let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
+    if args.list {
+        return list(&cases);
+    }
+    for finding in profile.unmodelled() {
+        eprintln!("warning: {finding}");
+    }
     let topology = machine.platform().topology;
     let cores = u32::from(topology.sockets) * u32::from(topology.cores_per_socket);
     let mut context = Context::modelled(&machine.platform().name, name, cores);
@@ -72,6 +76,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
+}
+
+fn list(cases: &[Case]) -> anyhow::Result<ExitCode> {
+    let names: String = cases.iter().map(|case| format!("{case}\n")).collect();
+    print::all(&mut io::stdout().lock(), &names)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the cases; on the console, rows appear as they come. How many cases failed.

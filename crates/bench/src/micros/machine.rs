@@ -6,6 +6,7 @@ use dray_platform::Topology;
 
 use super::options::Micros;
 use crate::BenchError;
+use crate::modelled::queues::supported;
 
 /// Devices with the names that `-K` knows, and a work queue for each CPU.
 #[derive(Debug)]
@@ -187,10 +188,13 @@ impl Machine {
         )?;
         limit(
             "-s",
-            micros.size.into(),
+            micros.shape().transfer().into(),
             queue.max_transfer_size,
             "max_transfer_size",
         )?;
+        if let Some(owner) = self.devices.get(device) {
+            supported(owner, queue, micros.op)?;
+        }
         self.users.push(User {
             socket,
             device: device as u16,

@@ -6,8 +6,7 @@ use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile};
 use super::machine::User;
 use super::options::{Access, Micros};
 use crate::BenchError;
-use crate::buffers::{Buffers, PATTERN, Ring};
-use crate::case::Op;
+use crate::buffers::{Buffers, Ring};
 
 /// Buffers of one CPU.
 pub(super) fn operands(
@@ -18,12 +17,6 @@ pub(super) fn operands(
     index: usize,
     backed: bool,
 ) -> Result<Buffers, BenchError> {
-    let size = u64::from(micros.size);
-    let stride = micros.stride.unwrap_or(match micros.op {
-        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
-        Op::Dualcast => size.next_multiple_of(PAGE_BYTES),
-        _ => size.next_multiple_of(64),
-    });
     let count = u64::from(micros.descriptors() * micros.batch);
     let nodes = micros.nodes.get(index).or(micros.nodes.last());
     // An operation with one operand has its places from the first of each list.
@@ -43,17 +36,17 @@ pub(super) fn operands(
             cache,
         };
         let offset = micros.offsets.get(operand).copied().unwrap_or(0) * PAGE_BYTES;
-        let len = offset + (count - 1) * stride + size.max(64);
+        let len = offset + micros.span(wanted, count);
         let region = world.memory.allocate(len, place, backed);
-        let base = world.memory.region(region).base + offset;
-        if backed {
-            fill(world, base, len - offset, wanted, micros.op);
-        }
-        Ok(Ring {
-            base,
-            stride,
+        let ring = Ring {
+            base: world.memory.region(region).base + offset,
+            stride: micros.stride(wanted),
             count,
-        })
+        };
+        if let Some(bytes) = micros.shape().before(wanted).filter(|_| backed) {
+            (0..count).for_each(|index| world.memory.write(ring.at(index), &bytes));
+        }
+        Ok(ring)
     };
     Ok(Buffers {
         src: ring(0)?,
@@ -74,14 +67,6 @@ fn node_of(node: i32, platform: &PlatformFile) -> Result<u16, BenchError> {
     }
 }
 
-/// Sources hold the pattern; so does what is compared with them.
-fn fill(world: &mut World, base: u64, len: u64, operand: usize, op: Op) {
-    if operand == 0 || op == Op::Compare {
-        let bytes: Vec<u8> = PATTERN.to_le_bytes().repeat(len.div_ceil(8) as usize);
-        world.memory.write(base, &bytes[..len as usize]);
-    }
-}
-
 /// Whether destinations hold what they should.
 pub(super) fn check(
     world: &World,
@@ -89,29 +74,19 @@ pub(super) fn check(
     buffers: &Buffers,
     count: u64,
 ) -> Result<(), BenchError> {
-    let written: &[Ring] = match micros.op {
-        Op::Move | Op::Copy | Op::Fill | Op::CopyCrc => &[buffers.dst],
-        Op::Dualcast => &[buffers.dst, buffers.dst2],
-        _ => &[],
-    };
-    let mut found = vec![0; micros.size as usize];
-    for ring in written {
+    let rings = [buffers.src, buffers.dst, buffers.dst2];
+    for (operand, ring) in rings.iter().enumerate() {
+        let Some(expected) = micros.shape().after(operand) else {
+            continue;
+        };
+        // Buffers that overlap hold what came last.
+        if ring.stride < expected.len() as u64 {
+            continue;
+        }
+        let mut found = vec![0; expected.len()];
         for index in 0..count {
-            // What was copied is the source as it is now: with a short stride sources overlap.
-            let mut expected = vec![0; found.len()];
-            match micros.op {
-                Op::Fill => {
-                    let pattern = PATTERN.to_le_bytes();
-                    expected
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(at, byte)| *byte = pattern[at % 8]);
-                }
-                _ => world.memory.read(buffers.src.at(index), &mut expected),
-            }
             world.memory.read(ring.at(index), &mut found);
-            let overlapping = ring.stride < u64::from(micros.size);
-            if found != expected && !overlapping {
+            if found != expected {
                 return Err(BenchError::WrongBytes { buffer: index });
             }
         }

@@ -15,7 +15,7 @@ use super::options::Micros;
 use super::outcome::Outcome;
 use super::submission;
 use crate::BenchError;
-use crate::case::{Exec, Op};
+use crate::case::Exec;
 use crate::gauge::Gauge;
 use crate::rounds::{Plan, Rounds, together};
 
@@ -41,6 +41,7 @@ pub fn run(
     profile: Option<&Profile>,
     gauge: &Gauge,
 ) -> Result<Outcome, BenchError> {
+    micros.check()?;
     let machine = Machine::new(micros, profile, &platform.topology)?;
     if let Some(kind) = micros.submission {
         return submission::run(micros, kind, platform, &machine);
@@ -58,10 +59,7 @@ pub fn run(
     };
     let found = simulate(micros, platform, &machine, rounds, gauge)?;
     let per_ns = found.rounds_per_ns * f64::from(per_round * micros.batch);
-    let bytes = match micros.op {
-        Op::Nop => 0.0,
-        _ => f64::from(micros.size),
-    };
+    let bytes = micros.counted_bytes();
     let elapsed = found.elapsed_ns.max(f64::MIN_POSITIVE);
     let alone = micros.queue_depth == Some(1) || micros.buffers == 1;
     Ok(Outcome {
@@ -131,8 +129,7 @@ fn simulate(
         };
         operations += (warm_up + rounds) * count;
         let plan = Plan {
-            op: micros.op,
-            size: micros.size,
+            shape: micros.shape(),
             cache_control: micros.cache_control,
             exec: match micros.continuous {
                 true => Exec::Async,
@@ -203,6 +200,7 @@ fn shuffled(count: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{OPS, Op};
     use crate::rounds::FlagChange;
 
     fn measure(micros: &Micros, profile: Option<&str>) -> Result<Outcome, BenchError> {
@@ -236,6 +234,8 @@ mod tests {
         pages: crate::real::Pages::Transparent,
         shuffled: false,
         verify: true,
+        delta_percent: 100,
+        block: 0,
     };
 
     #[test]
@@ -286,21 +286,45 @@ mod tests {
 
     #[test]
     fn bytes_are_checked() {
-        for op in [
-            Op::Move,
-            Op::Fill,
-            Op::Dualcast,
-            Op::CopyCrc,
-            Op::Compare,
-            Op::Crc,
-        ] {
+        for &(op, name) in OPS {
+            let profile = (op == Op::DixGenerate).then_some("1e1w-d-v2");
             let micros = Micros {
                 op,
                 cpus: vec![0],
+                size: 4160,
+                block: 1,
+                delta_percent: 30,
+                batch: 4,
+                iterations: Some(2),
+                shared: None,
                 ..FULL
             };
-            assert!(measure(&micros, None).unwrap().verified, "{op:?}");
+            assert!(measure(&micros, profile).unwrap().verified, "{name}");
         }
+    }
+
+    #[test]
+    fn what_the_device_has_not_is_named() {
+        let micros = Micros {
+            op: Op::DixGenerate,
+            cpus: vec![0],
+            ..FULL
+        };
+        let error = measure(&micros, None).unwrap_err().to_string();
+        assert!(
+            error.contains("dix_generate") && error.contains("0x17"),
+            "{error}"
+        );
+        let short = Micros {
+            op: Op::DifInsert,
+            size: 1000,
+            ..FULL
+        };
+        let error = measure(&short, None).unwrap_err().to_string();
+        assert!(
+            error.contains("-s 1000") && error.contains("512"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! What is measured, in the terms of dsa_perf_micros.
 
+use dray_ops::BlockSize;
 use dray_platform::WaitMode;
 
 use super::lists::CpuQueue;
+use crate::BenchError;
 use crate::case::Op;
 use crate::real::Pages;
 use crate::rounds::FlagChange;
+use crate::shape::Shape;
 
 /// Where an operand's bytes are when a descriptor is submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,10 @@ pub struct Micros {
     pub shuffled: bool,
     /// Check the bytes (`-v`).
     pub verify: bool,
+    /// Words that differ in delta records, in percent (`-D`).
+    pub delta_percent: u8,
+    /// Data of one integrity field: 0 to 3 for 512, 520, 4096 and 4104 bytes (`-e`).
+    pub block: u8,
 }
 
 impl Default for Micros {
@@ -109,6 +116,8 @@ impl Default for Micros {
             pages: Pages::Transparent,
             shuffled: false,
             verify: true,
+            delta_percent: 100,
+            block: 0,
         }
     }
 }
@@ -124,6 +133,57 @@ impl Micros {
         }
     }
 
+    /// One of its operations.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            op: self.op,
+            size: self.size,
+            block: BlockSize::from_bits(self.block),
+            delta_percent: self.delta_percent,
+        }
+    }
+
+    /// Whether the operation can be had on so many bytes.
+    ///
+    /// # Errors
+    /// By flag, with the nearest size.
+    pub fn check(&self) -> Result<(), BenchError> {
+        match self.shape().refusal() {
+            None => Ok(()),
+            Some((reason, nearest)) => Err(BenchError::Value {
+                flag: format!("-s {} -e {}", self.size, self.block),
+                reason,
+                hint: format!("-s{nearest}"),
+            }),
+        }
+    }
+
+    /// Bytes that a rate counts of one operation: the peer takes 64 for one that moves none.
+    pub(crate) fn counted_bytes(&self) -> f64 {
+        match self.op {
+            Op::Nop => 64.0,
+            _ => self.shape().counted().into(),
+        }
+    }
+
+    /// Distance of two buffers of an operand.
+    pub(crate) fn stride(&self, operand: usize) -> u64 {
+        let shape = self.shape();
+        let len = u64::from(shape.operand(operand));
+        match self.stride {
+            // What is longer than the data does not fit into a distance for the data.
+            Some(stride) if len > u64::from(self.size) => stride.max(len),
+            Some(stride) => stride,
+            None => len.max(1).next_multiple_of(shape.alignment()),
+        }
+    }
+
+    /// Bytes from the first buffer of an operand to the end of the last of `count`.
+    pub(crate) fn span(&self, operand: usize, count: u64) -> u64 {
+        let len = u64::from(self.shape().operand(operand).max(64));
+        (count - 1) * self.stride(operand) + len
+    }
+
     /// Descriptors of an iteration, batch descriptors counted once.
     pub(crate) fn descriptors(&self) -> u32 {
         self.buffers.div_ceil(self.batch.max(1))
@@ -137,9 +197,17 @@ pub const OPCODES: &[(u8, Op, &str)] = &[
     (0x04, Op::Fill, "fill"),
     (0x05, Op::Compare, "compare"),
     (0x06, Op::ComparePattern, "compval"),
+    (0x07, Op::CreateDelta, "cr_delta"),
+    (0x08, Op::ApplyDelta, "ap_delta"),
     (0x09, Op::Dualcast, "dualcast"),
     (0x10, Op::Crc, "crcgen"),
     (0x11, Op::CopyCrc, "copy_crc"),
+    (0x12, Op::DifCheck, "dif_check"),
+    (0x13, Op::DifInsert, "dif_ins"),
+    (0x14, Op::DifStrip, "dif_strp"),
+    (0x15, Op::DifUpdate, "dif_updt"),
+    (0x17, Op::DixGenerate, "dix_gen"),
+    (0x20, Op::CacheFlush, "cflush"),
 ];
 
 /// Reads an opcode: decimal, or hexadecimal after 0x.

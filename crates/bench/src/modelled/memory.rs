@@ -1,19 +1,17 @@
 //! The buffers of a thread.
 
 use dray::model::World;
-use dray_platform::{Cache, NodeId, PAGE_BYTES, Place};
+use dray_platform::{Cache, NodeId, Place};
 
 use crate::buffers::{Buffers, Ring};
-use crate::case::{Case, Location, Op};
+use crate::case::{Case, Location};
 
 /// As many buffers as a thread has operations in flight, each used again and again.
 pub(super) fn buffers(world: &mut World, case: &Case, node: NodeId, count: u64) -> Buffers {
-    let stride = u64::from(case.size.max(64)).next_multiple_of(match case.op {
-        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
-        Op::Dualcast => PAGE_BYTES,
-        _ => 64,
-    });
-    let mut ring = |location: Location| {
+    let shape = case.shape();
+    let mut ring = |operand: usize, location: Location| {
+        let len = u64::from(shape.operand(operand).max(64));
+        let stride = len.next_multiple_of(shape.alignment());
         let cache = match location {
             Location::None | Location::Ram => Cache::Memory,
             // The device finds what a core's own cache holds where it finds the shared cache.
@@ -28,8 +26,8 @@ pub(super) fn buffers(world: &mut World, case: &Case, node: NodeId, count: u64) 
         }
     };
     Buffers {
-        src: ring(case.in_mem),
-        dst: ring(case.out_mem.location),
-        dst2: ring(case.out_mem.location),
+        src: ring(0, case.in_mem),
+        dst: ring(1, case.out_mem.location),
+        dst2: ring(2, case.out_mem.location),
     }
 }

@@ -1,7 +1,7 @@
 //! Cases on the modelled device, and on the modelled core beside it.
 
 mod memory;
-mod queues;
+pub(crate) mod queues;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -189,8 +189,7 @@ impl Modelled {
                 _ => 8,
             };
             threads.push(Rounds::new(Plan {
-                op: case.op,
-                size: case.size,
+                shape: case.shape(),
                 cache_control: case.out_mem.cache_control,
                 exec: case.exec,
                 per_round: queue,
@@ -317,7 +316,7 @@ mod tests {
 
     #[test]
     fn every_operation_runs_on_device_and_core() {
-        let mut machine = machine("1e1w-s");
+        let mut machine = machine("1e1w-s-v2");
         for &(op, name) in crate::case::OPS {
             let case = Case { op, ..CASE };
             assert!(machine.run(&case).unwrap().real_ns > 0.0, "{name}");

@@ -1,12 +1,41 @@
 //! Which queues the threads of a case use, and what those take.
 
-use dray_device::{WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+use dray_spec::OpCap;
 
 use super::Modelled;
 use crate::BenchError;
-use crate::case::Case;
+use crate::case::{Case, OPS, Op};
+
+/// Whether a work queue takes an operation.
+pub(crate) fn supported(
+    device: &DeviceConfig,
+    queue: &WorkQueueConfig,
+    op: Op,
+) -> Result<(), BenchError> {
+    let opcode = u8::from(op.opcode());
+    let both = [device.capabilities.op_cap, queue.op_config];
+    match both.iter().all(|bits| OpCap(*bits).supports(opcode)) {
+        true => Ok(()),
+        false => Err(BenchError::Unsupported {
+            op: op.name(),
+            opcode,
+        }),
+    }
+}
 
 impl Modelled {
+    /// Operations that none of the devices has.
+    pub fn lacks(&self) -> Vec<Op> {
+        let has = |op: Op| {
+            let opcode = u8::from(op.opcode());
+            let mut devices = self.devices.iter();
+            devices.any(|device| OpCap(device.capabilities.op_cap).supports(opcode))
+        };
+        let all = OPS.iter().map(|(op, _)| *op);
+        all.filter(|op| !has(*op)).collect()
+    }
+
     /// Work queues that threads take in turn: device by device, so that two threads use two.
     pub(super) fn queues(&self) -> Vec<(u16, u16)> {
         let topology = &self.platform.topology;
@@ -54,8 +83,11 @@ impl Modelled {
                 .saturating_sub(index)
                 .div_ceil(queues.len());
             if let (Some(queue), true) = (self.queue(*at), users > 0) {
-                let bytes = u64::from(case.size);
+                let bytes = u64::from(case.shape().transfer());
                 limit("size", bytes, queue.max_transfer_size, "max_transfer_size")?;
+                self.devices
+                    .get(usize::from(at.0))
+                    .map_or(Ok(()), |device| supported(device, queue, case.op))?;
                 let batch = u64::from(case.bsize);
                 limit(
                     "bsize",

@@ -8,7 +8,6 @@ use super::host::{available, nodes};
 use super::micros_thread::{Share, arenas, share};
 use super::percentiles;
 use crate::BenchError;
-use crate::case::Op;
 use crate::gauge::Gauge;
 use crate::micros::{Micros, Outcome};
 use crate::timing::Counter;
@@ -117,10 +116,7 @@ fn together(micros: &Micros, shares: Vec<Share>) -> Result<Software, BenchError>
         / threads;
     let rounds: u64 = shares.iter().map(|s| s.rounds).sum();
     let operations = rounds as f64 * f64::from(micros.buffers);
-    let bytes = match micros.op {
-        Op::Nop => 0.0,
-        _ => operations * f64::from(micros.size),
-    };
+    let bytes = operations * micros.counted_bytes();
     let alone = micros.queue_depth == Some(1) || micros.buffers == 1;
     let each = operations / threads;
     let mut histogram = percentiles::histogram();

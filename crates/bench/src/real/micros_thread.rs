@@ -10,11 +10,12 @@ use super::arena::Arena;
 use super::host::pin;
 use super::percentiles;
 use super::placement::{Operand, Placement};
-use super::work::Work;
-use crate::buffers::{Buffers, PATTERN, Ring};
-use crate::case::{Api, Location, Op};
+use super::work::{Work, prepare};
+use crate::buffers::{Buffers, Ring};
+use crate::case::{Api, Location};
 use crate::gauge::Gauge;
 use crate::micros::{Access, Micros};
+use crate::shape::Shape;
 
 const PAGE: u64 = 4096;
 /// Time between two words to whoever watches.
@@ -32,27 +33,15 @@ pub(super) struct Share {
     pub(super) doubts: Vec<String>,
 }
 
-fn stride(micros: &Micros) -> u64 {
-    let size = u64::from(micros.size);
-    micros.stride.unwrap_or(match micros.op {
-        // Both destinations must be alike in address bits 11:0 (spec 8.3.8).
-        Op::Dualcast => size.next_multiple_of(PAGE),
-        _ => size.next_multiple_of(64),
-    })
-}
-
-fn operand_bytes(micros: &Micros) -> u64 {
-    (u64::from(micros.buffers) - 1) * stride(micros) + u64::from(micros.size.max(64))
-}
-
 fn offset(micros: &Micros, operand: usize) -> u64 {
     micros.offsets.get(operand).copied().unwrap_or(0) * PAGE
 }
 
 /// Bytes of memory for each operand of one CPU.
 pub(super) fn arenas(micros: &Micros) -> impl Iterator<Item = usize> + '_ {
-    (0..micros.op.operands() as usize)
-        .map(|operand| (operand_bytes(micros) + offset(micros, operand)) as usize)
+    (0..micros.op.operands() as usize).map(|operand| {
+        (micros.span(operand, micros.buffers.into()) + offset(micros, operand)) as usize
+    })
 }
 
 /// Runs the part of one CPU; all start together.
@@ -79,7 +68,7 @@ pub(super) fn share(
         let operand = wanted.min(made.len() - 1);
         Ring {
             base: made[operand].start() + offset(micros, operand),
-            stride: stride(micros),
+            stride: micros.stride(wanted),
             count: micros.buffers.into(),
         }
     };
@@ -90,7 +79,7 @@ pub(super) fn share(
     };
     let operands = (0..made.len()).map(|operand| Operand {
         address: ring(operand).base,
-        len: operand_bytes(micros),
+        len: micros.span(operand, micros.buffers.into()),
         location: match micros.access.get(operand) {
             None | Some(Access::None) => Location::None,
             Some(Access::Touched) => Location::L1,
@@ -108,7 +97,10 @@ pub(super) fn share(
     if made.iter().any(|arena| arena.huge_bytes() == Some(0)) {
         doubts.push("no huge page was to be had: translations are part of the time".to_owned());
     }
-    let mut work = Work::new(micros.op, Api::Rust, micros.size, buffers, micros.buffers);
+    let shape = micros.shape();
+    // SAFETY: the buffers are in this thread's arenas, which nobody else uses.
+    unsafe { prepare(&shape, &buffers) };
+    let mut work = Work::new(shape, Api::Rust, buffers, micros.buffers);
     // Code and translations are warm before the first iteration that counts.
     // SAFETY: the buffers are in this thread's arenas.
     unsafe { work.rounds(micros.buffers, 1) };
@@ -122,9 +114,8 @@ pub(super) fn share(
     };
     repeat(micros, &placement, &mut work, &mut share, watched);
     share.failed = work.failed;
-    let overlapping = stride(micros) < u64::from(micros.size);
-    if micros.verify && !overlapping {
-        share.wrong = wrong(micros, &buffers);
+    if micros.verify {
+        share.wrong = wrong(&shape, &buffers);
     }
     Ok(share)
 }
@@ -169,27 +160,20 @@ fn repeat(
     tell(share, told);
 }
 
-/// The first buffer that does not hold what it should: all memory holds the pattern at first, so
-/// that every operation leaves it there.
-fn wrong(micros: &Micros, buffers: &Buffers) -> Option<u64> {
-    let written: &[Ring] = match micros.op {
-        Op::Move | Op::Copy | Op::Fill | Op::CopyCrc => &[buffers.dst],
-        Op::Dualcast => &[buffers.dst, buffers.dst2],
-        Op::Compare | Op::ComparePattern | Op::Crc | Op::Nop => return None,
-    };
-    let bytes = |address: u64| {
-        // SAFETY: the buffer is in an arena of the calling thread, which nobody else uses.
-        unsafe { std::slice::from_raw_parts(address as *const u8, micros.size as usize) }
-    };
-    let pattern = PATTERN.to_le_bytes();
-    let is_wrong = |ring: &Ring, index: u64| match micros.op {
-        Op::Fill => {
-            let found = bytes(ring.at(index)).iter().enumerate();
-            found.into_iter().any(|(at, byte)| *byte != pattern[at % 8])
+/// The first buffer that does not hold what it should.
+fn wrong(shape: &Shape, buffers: &Buffers) -> Option<u64> {
+    let rings = [buffers.src, buffers.dst, buffers.dst2];
+    rings.iter().enumerate().find_map(|(operand, ring)| {
+        let expected = shape.after(operand)?;
+        // Buffers that overlap hold what came last.
+        if ring.stride < expected.len() as u64 {
+            return None;
         }
-        _ => bytes(ring.at(index)) != bytes(buffers.src.at(index)),
-    };
-    written
-        .iter()
-        .find_map(|ring| (0..ring.count).find(|index| is_wrong(ring, *index)))
+        (0..ring.count).find(|index| {
+            let at = ring.at(*index) as *const u8;
+            // SAFETY: the buffer is in an arena of the calling thread, which nobody else uses.
+            let found = unsafe { std::slice::from_raw_parts(at, expected.len()) };
+            found != expected
+        })
+    })
 }

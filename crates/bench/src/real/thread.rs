@@ -11,9 +11,9 @@ use super::arena::{Arena, Pages};
 use super::host::pin;
 use super::percentiles;
 use super::placement::{Operand, Placement};
-use super::work::Work;
+use super::work::{Work, prepare};
 use crate::buffers::{Buffers, Ring};
-use crate::case::{Case, Op};
+use crate::case::Case;
 use crate::modelled::MinTime;
 
 /// A timed span is at least so long, so that reading the clock costs nothing that matters.
@@ -125,12 +125,12 @@ struct Thread {
 impl Thread {
     fn new(case: &Case, cpu: u16) -> io::Result<Thread> {
         let queue = case.queue_per_thread();
-        let stride = u64::from(case.size.max(64)).next_multiple_of(match case.op {
-            Op::Dualcast => 4096,
-            _ => 64,
-        });
-        let part = (stride * u64::from(queue)).next_multiple_of(4096);
+        let shape = case.shape();
         let operands = case.op.operands();
+        let longest = (0..operands as usize).map(|operand| shape.operand(operand));
+        let longest = u64::from(longest.max().unwrap_or(0).max(64));
+        let stride = longest.next_multiple_of(shape.alignment());
+        let part = (stride * u64::from(queue)).next_multiple_of(4096);
         let arena = Arena::new((part * operands) as usize, Pages::Transparent, None)?;
         let ring = |index: u64| Ring {
             base: arena.start() + index.min(operands - 1) * part,
@@ -146,15 +146,17 @@ impl Thread {
         let places = (0..operands).map(|index| Operand {
             address: ring(index).base,
             len: stride * u64::from(queue),
-            location: match index == 0 && case.op != Op::Fill {
+            location: match index == 0 && !case.op.is_destination_only() {
                 true => case.in_mem,
                 false => case.out_mem.location,
             },
         });
         // SAFETY: the operands are in the arena, which is dropped after the placement.
         let placement = unsafe { Placement::new(places.collect(), cpu) };
+        // SAFETY: the operands are in the arena, which this thread alone has.
+        unsafe { prepare(&shape, &buffers) };
         Ok(Thread {
-            work: Work::new(case.op, case.api, case.size, buffers, queue),
+            work: Work::new(shape, case.api, buffers, queue),
             queue,
             chunk: 1,
             replace: placement.is_lost_by_use(),

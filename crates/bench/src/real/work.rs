@@ -5,15 +5,34 @@ use std::hint::black_box;
 use dray::{Completion, CpuMover, Mover, Progress};
 use dray_spec::Status;
 
-use crate::buffers::{Buffers, PATTERN, operation};
+use crate::buffers::{Buffers, PATTERN};
 use crate::case::{Api, Op};
+use crate::shape::Shape;
+
+/// Gives the operands what an operation is to find there.
+///
+/// # Safety
+/// The memory of the buffers must be mapped, and used by nobody else meanwhile.
+pub(super) unsafe fn prepare(shape: &Shape, buffers: &Buffers) {
+    let rings = [buffers.src, buffers.dst, buffers.dst2];
+    let operands = shape.op.operands() as usize;
+    for (operand, ring) in rings.iter().enumerate().take(operands) {
+        let Some(bytes) = shape.before(operand) else {
+            continue;
+        };
+        for index in 0..ring.count {
+            let to = ring.at(index) as *mut u8;
+            // SAFETY: a buffer of the operand has so many bytes, and the caller vouches for it.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        }
+    }
+}
 
 /// A thread's operations.
 #[derive(Debug)]
 pub(super) struct Work {
-    op: Op,
+    shape: Shape,
     api: Api,
-    size: u32,
     buffers: Buffers,
     mover: CpuMover,
     completions: Vec<Completion>,
@@ -23,11 +42,10 @@ pub(super) struct Work {
 
 impl Work {
     /// On buffers that outlive it: whoever makes it keeps their memory until it is gone.
-    pub(super) fn new(op: Op, api: Api, size: u32, buffers: Buffers, count: u32) -> Work {
+    pub(super) fn new(shape: Shape, api: Api, buffers: Buffers, count: u32) -> Work {
         Work {
-            op,
+            shape,
             api,
-            size,
             buffers,
             mover: CpuMover::new(count as usize),
             completions: vec![Completion::default(); count as usize],
@@ -56,7 +74,7 @@ impl Work {
     /// As [`Work::rounds`].
     unsafe fn library(&mut self, count: u32) {
         for index in 0..u64::from(count) {
-            let next = operation(self.op, self.size, false, &self.buffers, index);
+            let next = self.shape.operation(&self.buffers, index, false);
             // SAFETY: the caller vouches for the buffers.
             let taken = unsafe { self.mover.enqueue(&next) };
             self.failed += u64::from(taken.is_err());
@@ -73,8 +91,8 @@ impl Work {
     /// # Safety
     /// As [`Work::rounds`].
     unsafe fn c_library(&mut self, count: u32, rounds: u64) {
-        let len = self.size as usize;
-        match self.op {
+        let len = self.shape.size as usize;
+        match self.shape.op {
             Op::Copy => self.calls(count, rounds, |src, dst| {
                 // SAFETY: both buffers are mapped and apart; it is the C library's memcpy.
                 unsafe { std::ptr::copy_nonoverlapping(src, dst, len) };

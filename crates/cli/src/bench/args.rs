@@ -275,6 +275,7 @@ pub(super) fn axes(args: &Args) -> anyhow::Result<Axes> {
             false => defaults.timers,
         },
         no_hw: args.no_hw,
+        lacking: Vec::new(),
         real: args.real,
     })
 }

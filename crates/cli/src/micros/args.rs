@@ -16,7 +16,6 @@ Examples (dsa_perf_micros's own):
 
   dray micros -m -n128 -s4k -i25 -zF,F -o3                      the CPU of this machine
   dray micros -n1 -q1 -s4k --format json                        the same for programs
-  dray micros -n1 -q1 -s4k --format json                        the same for programs
 
 Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
 modelled time. The result line is dsa_perf_micros's, cycles are of a 2 GHz time stamp counter.
@@ -103,10 +102,10 @@ pub(crate) struct Args {
     /// Large pages: 0 for 2 MiB, 1 for 1 GiB; with -m only, the modelled device translates small ones.
     #[arg(short = 'l', value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(super) large_pages: Option<u8>,
-    /// Difference of delta records, in percent.
+    /// Words that differ, in percent, for delta records (-o 7 and 8).
     #[arg(short = 'D', value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(super) delta: u8,
-    /// Block of DIF operations: 0 to 3.
+    /// Block of DIF and DIX operations: 0 to 3 for 512, 520, 4096 and 4104 bytes.
     #[arg(short = 'e', value_name = "0-3", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(super) block: u8,
     /// Processes instead of threads: the same in modelled time.

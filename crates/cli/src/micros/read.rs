@@ -88,6 +88,8 @@ pub(super) fn measurement(args: &Args) -> anyhow::Result<Micros> {
         },
         shuffled: args.shuffle,
         verify: args.verify == 1,
+        delta_percent: args.delta,
+        block: args.block,
     })
 }
 
