@@ -208,6 +208,13 @@ impl Device {
         self.jobs.get(id).map(|job| &job.descriptor)
     }
 
+    /// PASID of work that has not ended: that of its queue, or of the descriptor if its queue is
+    /// shared; that of its batch for a member (spec 8.1.1). 0 where PASIDs are not in use.
+    #[inline]
+    pub fn pasid(&self, id: WorkId) -> Option<u32> {
+        self.jobs.get(id).map(|job| job.route.submitter.pasid)
+    }
+
     #[inline]
     fn accept(&mut self, index: usize, message_storage: bool, descriptor: &Descriptor) {
         let id = self.jobs.insert(Job {

@@ -40,6 +40,8 @@ pub enum Effect {
         address: u64,
         /// What to write.
         record: CompletionRecord,
+        /// PASID of the descriptor, whose address space it is; 0 where PASIDs are not in use.
+        pasid: u32,
     },
     /// Send the interrupt of an entry of the MSI-X table.
     Interrupt {
@@ -129,6 +131,7 @@ pub(crate) struct Notice {
     pub(crate) wq: u16,
     pub(crate) flags: Flags,
     pub(crate) completion_addr: u64,
+    pub(crate) pasid: u32,
     pub(crate) interrupt_handle: u16,
     /// The record cannot be written, whatever its address (spec 5.4, traffic class).
     pub(crate) unwritable: bool,
@@ -167,6 +170,7 @@ pub(crate) fn emit(
         effects.push(Effect::Record {
             address: notice.completion_addr,
             record: *record,
+            pasid: notice.pasid,
         });
     }
     notice.flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT)
@@ -191,6 +195,7 @@ fn emit_error(
         effects.push(Effect::Record {
             address: notice.completion_addr,
             record: *record,
+            pasid: notice.pasid,
         });
     }
     // One about an interrupt is told twice (spec Table 5-1).
@@ -240,6 +245,7 @@ mod tests {
             wq: 3,
             flags: flags | Flags::REQUEST_COMPLETION_INTERRUPT,
             completion_addr: 0x40,
+            pasid: 9,
             interrupt_handle: 7,
             unwritable: false,
         };
@@ -251,8 +257,9 @@ mod tests {
                 Effect::Record {
                     address,
                     record: of,
+                    pasid,
                 } => {
-                    assert_eq!((address, of, error), (0x40, record, None));
+                    assert_eq!((address, of, error, pasid), (0x40, record, None, 9));
                     written = true;
                 }
                 Effect::SoftwareError {

@@ -287,7 +287,9 @@ impl World {
     fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Record { address, record } => {
+                Effect::Record {
+                    address, record, ..
+                } => {
                     assert_eq!(address % 32, 0, "records are aligned");
                     assert_ne!(record.status, 0, "a record says how it ended");
                     let number = address.wrapping_sub(RECORDS) / 32;

@@ -74,7 +74,9 @@ fn run(case: &Case) -> Observed {
     let (mut records, mut errors) = (Vec::new(), Vec::new());
     for (_, effect) in world.take_effects() {
         match effect {
-            Effect::Record { address, record } => records.push((address, record)),
+            Effect::Record {
+                address, record, ..
+            } => records.push((address, record)),
             Effect::SoftwareError {
                 status, address, ..
             } => errors.push((status, address)),

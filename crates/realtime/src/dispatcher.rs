@@ -24,8 +24,8 @@ use crate::patience::Patience;
 use crate::reader::Reader;
 use crate::request::Request;
 use crate::shared::Shared;
-use crate::worker::{Order, carry_out};
-use crate::{Idle, SharedMemory};
+use crate::worker::{ATTEMPTS, Order, carry_out};
+use crate::{Idle, SharedMemory, View};
 
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
 /// must know what is in the queues. Then it takes the descriptors for ones that come later.
@@ -265,10 +265,12 @@ impl<M: SharedMemory> Dispatcher<M> {
         opcode: Opcode,
         domains: Option<Domains>,
     ) -> Option<Outcome> {
+        let descriptor = *self.function.descriptor(id)?;
         let order = Order {
             id,
             opcode,
-            descriptor: *self.function.descriptor(id)?,
+            view: View::of(&descriptor, self.function.pasid(id)?),
+            descriptor,
             domains,
         };
         let engine = &mut self.engines[index];
@@ -291,13 +293,24 @@ impl<M: SharedMemory> Dispatcher<M> {
     fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
         const SIZE: u64 = size_of::<Descriptor>() as u64;
         let size = u64::from(count) * SIZE;
-        let readable = self.outlet.memory.accessible(address, size, Access::Read);
-        let whole = readable / SIZE;
-        self.list.clear();
-        for n in 0..whole {
-            let mut bytes = [0; SIZE as usize];
-            self.outlet.memory.read(address + n * SIZE, &mut bytes);
-            self.list.push(transmute!(bytes));
+        let (batch, pasid) = (self.function.descriptor(id), self.function.pasid(id));
+        let memory = &mut self.outlet.memory;
+        if let (Some(batch), Some(pasid)) = (batch, pasid) {
+            memory.enter(View::of(batch, pasid));
+        }
+        let mut whole = 0;
+        for _ in 0..ATTEMPTS {
+            whole = memory.accessible(address, size, Access::Read) / SIZE;
+            self.list.clear();
+            for n in 0..whole {
+                let mut bytes = [0; SIZE as usize];
+                memory.read(address + n * SIZE, &mut bytes);
+                self.list.push(transmute!(bytes));
+            }
+            if memory.settle() {
+                break;
+            }
+            whole = 0;
         }
         let fault = address.saturating_add(whole * SIZE);
         let effects = &mut self.effects;

@@ -32,6 +32,7 @@ mod ring;
 mod shared;
 mod sync;
 mod tag;
+mod view;
 mod worker;
 
 pub use attachment::{AttachError, Attachment, BoardShape, RemotePortal, SharedBoard};
@@ -43,3 +44,4 @@ pub use memory::{ProcessMemory, SharedMemory, Translation, Vouched};
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;
+pub use view::View;

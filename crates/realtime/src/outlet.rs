@@ -4,8 +4,8 @@ use dray_device::{Access, Effect, Function, Memory};
 use dray_spec::Status;
 use zerocopy::IntoBytes;
 
-use crate::SharedMemory;
 use crate::event::{Event, Listener};
+use crate::{SharedMemory, View};
 
 /// Bytes of a completion record, and of half an entry of the event log.
 const SIZE: u64 = 32;
@@ -34,10 +34,14 @@ impl<M: SharedMemory> Outlet<M> {
     pub(crate) fn carry_out(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
         for effect in effects.drain(..) {
             match effect {
-                Effect::Record { address, record } => {
-                    if self.memory.accessible(address, SIZE, Access::Write) == SIZE {
-                        self.memory.publish(address, &record);
-                    } else {
+                Effect::Record {
+                    address,
+                    record,
+                    pasid,
+                } => {
+                    self.memory.enter(View::of_record(pasid));
+                    let writable = self.memory.accessible(address, SIZE, Access::Write) == SIZE;
+                    if !writable || !self.memory.publish(address, &record) {
                         self.unrecorded.push(address);
                     }
                 }
@@ -111,13 +115,16 @@ impl<M: SharedMemory> Outlet<M> {
     /// Writes to the event log, in its address space where the memory has several. False if that
     /// faults.
     fn log(&mut self, address: u64, words: &[u64; 4], function: &Function) -> bool {
+        self.memory.enter(View::default());
         let space = function.event_log_space();
         if let Some(space) = space.filter(|space| space.pasid.is_some())
             && let Some(other) = self.memory.alternate(space)
         {
-            return write(other, address, words);
+            let written = write(other, address, words);
+            return self.memory.settle() && written;
         }
-        write(&mut self.memory, address, words)
+        let written = write(&mut self.memory, address, words);
+        self.memory.settle() && written
     }
 }
 

@@ -13,7 +13,10 @@ use crate::doorbell::Doorbell;
 use crate::patience::Patience;
 use crate::shared::Shared;
 use crate::sync::Futex;
-use crate::{Idle, SharedMemory};
+use crate::{Idle, SharedMemory, View};
+
+/// How often a descriptor is executed whose memory fails. One that says what it can do needs fewer.
+pub(crate) const ATTEMPTS: usize = 16;
 
 /// A descriptor to carry out.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +24,8 @@ pub(crate) struct Order {
     pub(crate) id: WorkId,
     pub(crate) opcode: Opcode,
     pub(crate) descriptor: Descriptor,
+    /// Its own address space.
+    pub(crate) view: View,
     /// Address spaces of an inter-domain operation.
     pub(crate) domains: Option<Domains>,
 }
@@ -156,9 +161,18 @@ pub(crate) fn carry_out<M: SharedMemory>(
     name: &str,
 ) -> Outcome {
     let (opcode, d) = (order.opcode, &order.descriptor);
-    let attempt = || match &order.domains {
-        None => execute(opcode, d, memory, Payload::Moved),
-        Some(domains) => execute_between(opcode, d, domains, memory, Payload::Moved),
+    let attempt = || {
+        memory.enter(order.view);
+        for _ in 0..ATTEMPTS {
+            let outcome = match &order.domains {
+                None => execute(opcode, d, memory, Payload::Moved),
+                Some(domains) => execute_between(opcode, d, domains, memory, Payload::Moved),
+            };
+            if memory.settle() {
+                return outcome;
+            }
+        }
+        Outcome::status(Status::HARDWARE_ERROR_READ)
     };
     // Of what the closure borrows only the memory is left half done, as by any descriptor that fails.
     match catch_unwind(AssertUnwindSafe(attempt)) {

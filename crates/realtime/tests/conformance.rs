@@ -65,9 +65,10 @@ impl Memory for SharedPages {
 }
 
 impl SharedMemory for SharedPages {
-    fn publish(&mut self, address: u64, record: &CompletionRecord) {
+    fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
         self.write(address, record.as_bytes());
         locked(&self.records).push((address, *record));
+        true
     }
 }
 

@@ -106,6 +106,7 @@ impl Device {
             wq: self.queues[queue].config.id,
             flags,
             completion_addr: job.descriptor.completion_addr,
+            pasid: route.submitter.pasid,
             interrupt_handle: job.descriptor.interrupt_handle,
             unwritable,
         };

@@ -101,7 +101,9 @@ impl Desk {
 /// The records among the effects, by number.
 pub(crate) fn records(effects: &[Effect]) -> Vec<(u64, Status)> {
     let record = |effect: &Effect| match effect {
-        Effect::Record { address, record } => Some((address / 32, record.status())),
+        Effect::Record {
+            address, record, ..
+        } => Some((address / 32, record.status())),
         _ => None,
     };
     effects.iter().filter_map(record).collect()

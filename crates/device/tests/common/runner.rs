@@ -111,7 +111,9 @@ impl Runner {
     fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Record { address, record } => {
+                Effect::Record {
+                    address, record, ..
+                } => {
                     assert_eq!(address % 32, 0, "records are aligned");
                     if self.memory.accessible(address, 32, Access::Write) == 32 {
                         self.memory.poke(address, record.as_bytes());

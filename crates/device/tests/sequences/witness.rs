@@ -278,12 +278,16 @@ impl Witness {
             *first,
             Effect::Record {
                 address: 32 * n,
-                record: outcome.record
+                record: outcome.record,
+                pasid: 0
             }
         );
         self.tell(n, outcome.record);
         for effect in told {
-            let Effect::Record { address, record } = effect else {
+            let Effect::Record {
+                address, record, ..
+            } = effect
+            else {
                 panic!("{effect:?}");
             };
             self.follow(address / 32, *record);

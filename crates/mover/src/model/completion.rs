@@ -51,9 +51,9 @@ impl World {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in &effects {
             let of_channel = match effect {
-                Effect::Record { address, record } if self.guest.is_none() => {
-                    record_at(*address).map(|place| (place, record))
-                }
+                Effect::Record {
+                    address, record, ..
+                } if self.guest.is_none() => record_at(*address).map(|place| (place, record)),
                 _ => None,
             };
             let Some(((id, index), record)) = of_channel else {

@@ -80,7 +80,10 @@ impl Guest {
 
     /// Writes a record, or says that it could not be written.
     pub(super) fn tell(&mut self, effect: &Effect) -> Option<Effect> {
-        let Effect::Record { address, record } = effect else {
+        let Effect::Record {
+            address, record, ..
+        } = effect
+        else {
             return None;
         };
         let bytes = record.as_bytes();

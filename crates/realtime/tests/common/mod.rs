@@ -152,10 +152,11 @@ impl Memory for Watched {
 }
 
 impl SharedMemory for Watched {
-    fn publish(&mut self, address: u64, record: &CompletionRecord) {
-        self.inner.publish(address, record);
+    fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
+        let published = self.inner.publish(address, record);
         let mut records = self.witness.records.lock().expect("nobody panics with it");
         records.push(address);
+        published
     }
 }
 

@@ -55,6 +55,12 @@ impl Function {
         self.device.descriptor(id)
     }
 
+    /// See [`Device::pasid`](crate::Device::pasid).
+    #[inline]
+    pub fn pasid(&self, id: WorkId) -> Option<u32> {
+        self.device.pasid(id)
+    }
+
     /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         self.device.is_abandoned(id)

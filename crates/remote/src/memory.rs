@@ -1,0 +1,224 @@
+//! The memory of whichever process a descriptor comes from.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use dray_device::{Access, AddressSpace, Memory};
+use dray_realtime::{SharedMemory, View};
+use dray_spec::CompletionRecord;
+use zerocopy::transmute;
+
+use crate::Spaces;
+use crate::pagemap::PAGE;
+use crate::process::Process;
+use crate::transfer;
+use crate::windows::{Fault, Windows};
+
+/// Accesses that may fail while a descriptor is executed again and again; then all of them do.
+const MOST_FAILURES: usize = 4;
+
+/// What a device finds on a page that its process may access and that is not in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Presence {
+    /// A page fault, unless the descriptor blocks on faults: as on hardware.
+    #[default]
+    Strict,
+    /// The page, as a processor would: the kernel brings it in.
+    Touch,
+}
+
+/// The memory of the processes of some [`Spaces`], for one thread of a device.
+///
+/// A process may unmap or protect what is being accessed. An access that fails although it was said to
+/// be possible is remembered; the descriptor is executed again, and ends with a page fault there. As
+/// on hardware what it has written before stays written, so a copy that overlaps itself and is
+/// unmapped in the middle may have copied some bytes twice.
+///
+/// Pages are as present as `/proc/PID/pagemap` says: that a page is shared until it is written (the
+/// zero page, a copy after fork) cannot be seen there, so a write to it succeeds where hardware would
+/// have a page fault.
+pub struct RemoteMemory {
+    spaces: Arc<Spaces>,
+    presence: Presence,
+    view: View,
+    process: Option<Arc<Process>>,
+    /// State of `spaces` from which `process` is.
+    seen: u64,
+    state: RefCell<State>,
+    /// Other address spaces of the same descriptor.
+    others: Vec<RemoteMemory>,
+    /// Nothing is kept between accesses.
+    direct: bool,
+}
+
+/// What is known of the memory while a descriptor is at it.
+#[derive(Debug, Default)]
+struct State {
+    windows: Windows,
+    /// Pages that could not be accessed.
+    bad: Vec<(u64, Access)>,
+    /// An access has failed since the descriptor began.
+    failed: bool,
+}
+
+impl RemoteMemory {
+    /// Of the processes in `spaces`.
+    pub fn new(spaces: Arc<Spaces>, presence: Presence) -> RemoteMemory {
+        let mut memory = RemoteMemory {
+            seen: 0,
+            view: View::default(),
+            process: None,
+            state: RefCell::default(),
+            others: Vec::new(),
+            direct: false,
+            spaces,
+            presence,
+        };
+        memory.look_up();
+        memory
+    }
+
+    fn look_up(&mut self) {
+        self.seen = self.spaces.changes();
+        self.process = self.spaces.get(self.view.pasid);
+    }
+
+    /// Does something with the process, unless an access has failed before: then the descriptor is
+    /// executed again in any case.
+    fn attempt(&self, access: impl FnOnce(&Process, &mut Windows) -> Result<(), Fault>) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(process) = &self.process else {
+            state.failed = true;
+            return;
+        };
+        if state.failed {
+            return;
+        }
+        if let Err(fault) = access(process, &mut state.windows) {
+            state.failed = true;
+            state.bad.push((fault.address / PAGE * PAGE, fault.access));
+            // Where that fails the old ones stay, and the page is remembered.
+            let _ = process.look_again();
+        }
+    }
+}
+
+impl fmt::Debug for RemoteMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteMemory")
+            .field("presence", &self.presence)
+            .field("view", &self.view)
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Clone for RemoteMemory {
+    /// The same processes, for another thread.
+    fn clone(&self) -> RemoteMemory {
+        RemoteMemory::new(self.spaces.clone(), self.presence)
+    }
+}
+
+impl Memory for RemoteMemory {
+    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        let Some(process) = &self.process else {
+            return 0;
+        };
+        let state = &mut *self.state.borrow_mut();
+        if len == 0 || state.bad.len() > MOST_FAILURES {
+            return 0;
+        }
+        let mut bytes = process.permitted(addr, len, access);
+        if self.presence == Presence::Strict && !self.view.blocks {
+            bytes = process.pages.present(addr, bytes);
+        } else if bytes > 0 && !process.pages.is_there(addr) {
+            bytes = 0;
+        }
+        for (page, of) in &state.bad {
+            if *of == access && addr < page + PAGE && *page < addr + bytes {
+                bytes = page.saturating_sub(addr);
+            }
+        }
+        if access == Access::Read && !self.direct {
+            state.windows.allow(addr, bytes);
+        }
+        bytes
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) {
+        into.fill(0);
+        self.attempt(|process, windows| match self.direct {
+            true => transfer::read(process.pid, addr, into).map_err(|short| Fault {
+                address: addr + short.done as u64,
+                access: Access::Read,
+            }),
+            false => windows.read(process.pid, addr, into),
+        });
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) {
+        self.attempt(|process, windows| {
+            windows.write(process.pid, addr, from)?;
+            match self.direct {
+                true => windows.flush(process.pid),
+                false => Ok(()),
+            }
+        });
+    }
+
+    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
+        let pasid = space.pasid?;
+        // It may be the same process.
+        self.attempt(|process, windows| {
+            let flushed = windows.flush(process.pid);
+            windows.forget();
+            flushed
+        });
+        let found = self.others.iter().position(|o| o.view.pasid == pasid);
+        let index = found.unwrap_or_else(|| {
+            let mut other = self.clone();
+            other.direct = true;
+            other.enter(View { pasid, ..self.view });
+            self.others.push(other);
+            self.others.len() - 1
+        });
+        Some(&mut self.others[index])
+    }
+}
+
+impl SharedMemory for RemoteMemory {
+    fn enter(&mut self, view: View) {
+        let same = view.pasid == self.view.pasid && self.seen == self.spaces.changes();
+        self.view = view;
+        if !same {
+            self.look_up();
+        }
+        let state = self.state.get_mut();
+        state.windows.forget();
+        state.bad.clear();
+        state.failed = false;
+        self.others.clear();
+    }
+
+    fn settle(&mut self) -> bool {
+        if self.process.is_some() {
+            self.attempt(|process, windows| windows.flush(process.pid));
+        }
+        let state = self.state.get_mut();
+        state.windows.forget();
+        let mut reached = !std::mem::take(&mut state.failed);
+        for other in &mut self.others {
+            reached &= other.settle();
+        }
+        reached
+    }
+
+    fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
+        let Some(process) = &self.process else {
+            return false;
+        };
+        transfer::publish(process.pid, address, &transmute!(*record)).is_ok()
+    }
+}

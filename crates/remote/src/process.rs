@@ -1,0 +1,63 @@
+//! One process whose memory a device works on.
+
+use std::fs::File;
+use std::io;
+use std::sync::{PoisonError, RwLock};
+
+use dray_device::Access;
+use libc::pid_t;
+
+use crate::SpaceError;
+use crate::maps::Maps;
+use crate::pagemap::Pagemap;
+
+/// A process, by the files that show its address space.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: pid_t,
+    pub(crate) pages: Pagemap,
+    maps_file: File,
+    /// As they were last read; read again when they do not let something through.
+    maps: RwLock<Maps>,
+}
+
+impl Process {
+    pub(crate) fn open(pid: u32) -> Result<Process, SpaceError> {
+        let failed = |source| SpaceError::of(pid, source);
+        let number = pid_t::try_from(pid).map_err(|_| SpaceError::Gone { pid })?;
+        let open = |name| File::open(format!("/proc/{pid}/{name}"));
+        let maps_file = open("maps").map_err(failed)?;
+        let pages = Pagemap::new(open("pagemap").map_err(failed)?);
+        let maps = Maps::read(&maps_file).map_err(failed)?;
+        // A zombie has the files, and they are empty.
+        if maps == Maps::default() {
+            return Err(SpaceError::Gone { pid });
+        }
+        Ok(Process {
+            pid: number,
+            pages,
+            maps_file,
+            maps: RwLock::new(maps),
+        })
+    }
+
+    /// Bytes from `addr` on, at most `len`, that the process itself could access so.
+    pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access) -> u64 {
+        let known = {
+            let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
+            maps.permitted(addr, len, access)
+        };
+        if known == len || self.look_again().is_err() {
+            return known;
+        }
+        let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
+        maps.permitted(addr, len, access)
+    }
+
+    /// Reads the permissions again.
+    pub(crate) fn look_again(&self) -> io::Result<()> {
+        let maps = Maps::read(&self.maps_file)?;
+        *self.maps.write().unwrap_or_else(PoisonError::into_inner) = maps;
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! A device works on the memory of another process.
+
+mod common;
+
+use std::thread;
+
+use common::{CHILD, Child, PAGE, Pages, device, submit};
+use dray_device::{Access, Memory};
+use dray_realtime::{SharedMemory, Stop, View};
+use dray_remote::{Presence, RemoteMemory, SpaceError, Spaces};
+use dray_spec::{Descriptor, Flags, Status};
+use rustix::mm::MprotectFlags;
+
+use Presence::{Strict, Touch};
+
+/// Where completion records are: behind everything else.
+const RECORD: usize = 63 * PAGE;
+
+/// What comes of a descriptor in a child that has done `prepare`, on the same pages.
+fn outcome(
+    presence: Presence,
+    pages: &Pages,
+    prepare: impl FnOnce(),
+    descriptor: Descriptor,
+) -> (Status, u32, u64) {
+    let child = Child::start(|| {
+        // What it has, it has touched.
+        pages.touch();
+        prepare();
+    });
+    pages.fill(RECORD, [0; 32]);
+    let (device, _) = device(&child, presence);
+    submit(&device, descriptor.with_completion(pages.address(RECORD)));
+    let record = pages.wait(RECORD);
+    (
+        record.status(),
+        record.bytes_completed,
+        record.fault_address,
+    )
+}
+
+fn pattern(len: usize) -> impl Iterator<Item = u8> {
+    (0..len).map(|n| (n * 7 + n / 251) as u8)
+}
+
+#[test]
+fn bytes_move_within_the_process_at_every_size() {
+    for presence in [Strict, Touch] {
+        for size in [1, 64, 4096, 5000, 16 << 10, 100_000] {
+            let pages = Pages::new(64);
+            pages.fill(3, pattern(size));
+            let (from, into) = (pages.address(3), pages.address(31 * PAGE + 1));
+            let copy = Descriptor::memmove(from, into, size as u32);
+            let told = outcome(presence, &pages, || (), copy);
+            assert_eq!(told.0, Status::SUCCESS, "{size}");
+            assert!(
+                pages
+                    .bytes(31 * PAGE + 1, size)
+                    .into_iter()
+                    .eq(pattern(size))
+            );
+            assert_eq!(pages.get(31 * PAGE + 1 + size), 0);
+        }
+    }
+}
+
+#[test]
+fn copies_that_overlap_themselves_are_right_both_ways() {
+    const SIZE: usize = 90_000;
+    for (from, into) in [(5000, 1000), (1000, 5000), (1000, 1064), (9000, 1000)] {
+        let pages = Pages::new(64);
+        pages.fill(from, pattern(SIZE));
+        let copy = Descriptor::memmove(pages.address(from), pages.address(into), SIZE as u32);
+        assert_eq!(outcome(Strict, &pages, || (), copy).0, Status::SUCCESS);
+        assert!(
+            pages.bytes(into, SIZE).into_iter().eq(pattern(SIZE)),
+            "{from} to {into}"
+        );
+    }
+}
+
+#[test]
+fn two_destinations_and_two_sources_are_kept_apart() {
+    const SIZE: usize = 50_000;
+    let pages = Pages::new(64);
+    pages.fill(0, pattern(SIZE));
+    let [from, one, two] = [0, 16 * PAGE, 32 * PAGE].map(|offset| pages.address(offset));
+    let dualcast = Descriptor::dualcast(from, one, two, SIZE as u32);
+    assert_eq!(outcome(Strict, &pages, || (), dualcast).0, Status::SUCCESS);
+    let compare = Descriptor::compare(one, two, SIZE as u32);
+    assert_eq!(outcome(Strict, &pages, || (), compare).0, Status::SUCCESS);
+    assert!(pages.bytes(32 * PAGE, SIZE).into_iter().eq(pattern(SIZE)));
+}
+
+#[test]
+fn a_page_that_is_not_there_is_a_fault_where_hardware_has_one() {
+    let pages = Pages::new(64);
+    let (from, into) = (pages.address(100), pages.address(32 * PAGE));
+    let copy = Descriptor::memmove(from, into, 3 * PAGE as u32);
+    let gone = || pages.drop_page(2 * PAGE);
+    let fault = (
+        Status::PAGE_FAULT,
+        2 * PAGE as u32 - 100,
+        pages.address(2 * PAGE),
+    );
+    assert_eq!(outcome(Strict, &pages, gone, copy), fault);
+    assert_eq!(outcome(Touch, &pages, gone, copy).0, Status::SUCCESS);
+    let blocks = copy.with_flags(Flags::BLOCK_ON_FAULT);
+    assert_eq!(outcome(Strict, &pages, gone, blocks).0, Status::SUCCESS);
+}
+
+#[test]
+fn unmapped_and_protected_pages_are_faults_in_either_way() {
+    let pages = Pages::new(64);
+    let (from, into) = (pages.address(0), pages.address(32 * PAGE));
+    let copy = Descriptor::memmove(from, into, 3 * PAGE as u32);
+    let done = 2 * PAGE as u32;
+    let read = (Status::PAGE_FAULT, done, pages.address(2 * PAGE));
+    let write = (
+        Status::PAGE_FAULT.with_write_fault(),
+        done,
+        pages.address(34 * PAGE),
+    );
+    for presence in [Strict, Touch] {
+        let told = outcome(presence, &pages, || pages.unmap(2 * PAGE), copy);
+        assert_eq!(told, read);
+        let none = || pages.protect(2 * PAGE, MprotectFlags::empty());
+        assert_eq!(outcome(presence, &pages, none, copy), read);
+        let told = outcome(presence, &pages, || pages.unmap(34 * PAGE), copy);
+        assert_eq!(told, write);
+        let read_only = || pages.protect(34 * PAGE, MprotectFlags::READ);
+        assert_eq!(outcome(presence, &pages, read_only, copy), write);
+    }
+    let blocks = copy.with_flags(Flags::BLOCK_ON_FAULT);
+    let told = outcome(Strict, &pages, || pages.unmap(2 * PAGE), blocks);
+    assert_eq!(told.0, Status::PAGE_FAULT_INVALID_RESPONSE);
+}
+
+/// The child changes its mind after the device has seen what it may do.
+#[test]
+fn permissions_that_change_are_noticed() {
+    let pages = Pages::new(64);
+    let turn = Pages::new(1);
+    let child = Child::start_with(
+        || pages.touch(),
+        || {
+            while turn.get(0) == 0 {
+                thread::yield_now();
+            }
+            pages.protect(33 * PAGE, MprotectFlags::READ);
+            turn.set(1, 1);
+        },
+    );
+    let (device, _) = device(&child, Touch);
+    let copy = Descriptor::memmove(pages.address(0), pages.address(32 * PAGE), 2 * PAGE as u32);
+    let copy = copy.with_completion(pages.address(RECORD));
+    submit(&device, copy);
+    assert_eq!(pages.wait(RECORD).status(), Status::SUCCESS);
+    turn.set(0, 1);
+    while turn.get(1) == 0 {
+        thread::yield_now();
+    }
+    pages.fill(RECORD, [0; 32]);
+    submit(&device, copy);
+    let record = pages.wait(RECORD);
+    assert_eq!(record.status(), Status::PAGE_FAULT.with_write_fault());
+    assert_eq!(record.fault_address, pages.address(33 * PAGE));
+    assert_eq!(record.bytes_completed, PAGE as u32);
+}
+
+#[test]
+fn a_batch_comes_from_the_process_with_its_members() {
+    let pages = Pages::new(64);
+    let child = Child::start(|| pages.touch());
+    let (device, _) = device(&child, Strict);
+    let list = 40 * PAGE;
+    for n in 0..4 {
+        let fill = Descriptor::fill(
+            0x1111_1111_1111_1111 * (n as u64 + 1),
+            pages.address(n * PAGE),
+            64,
+        );
+        let bytes: [u8; 64] = zerocopy::transmute!(fill);
+        pages.fill(list + 64 * n, bytes);
+    }
+    let batch = Descriptor::batch(pages.address(list), 4);
+    submit(&device, batch.with_completion(pages.address(RECORD)));
+    assert_eq!(pages.wait(RECORD).status(), Status::SUCCESS);
+    for n in 0..4 {
+        assert_eq!(pages.bytes(n * PAGE, 64), [0x11 * (n as u8 + 1); 64]);
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_in_the_middle_takes_nothing_with_it() {
+    let pages = Pages::new(64);
+    for _ in 0..20 {
+        let mut child = Child::start(|| pages.touch());
+        let (device, spaces) = device(&child, Strict);
+        let copy =
+            Descriptor::memmove(pages.address(0), pages.address(31 * PAGE), 30 * PAGE as u32);
+        pages.fill(RECORD, [0; 32]);
+        submit(&device, copy.with_completion(pages.address(RECORD)));
+        pages.wait(RECORD);
+        for _ in 0..6 {
+            submit(&device, copy.with_completion(pages.address(RECORD)));
+        }
+        child.kill();
+        submit(&device, copy.with_completion(pages.address(RECORD)));
+        // All of them end, with nobody to tell.
+        device.stop(Stop::Drain).expect("no failure");
+        assert!(spaces.remove(CHILD));
+        assert!(!spaces.remove(CHILD));
+    }
+}
+
+#[test]
+fn a_process_that_executes_another_program_has_no_memory_any_more() {
+    let pages = Pages::new(2);
+    let child = Child::start_with(
+        || pages.touch(),
+        || {
+            while pages.get(0) == 0 {
+                thread::yield_now();
+            }
+            // It reads from a pipe that nobody writes to.
+            let mut pipe = [0; 2];
+            // SAFETY: the array is there.
+            unsafe { libc::pipe(pipe.as_mut_ptr()) };
+            // SAFETY: both descriptors are this process's own.
+            unsafe { libc::dup2(pipe[0], 0) };
+            let arguments = [c"cat".as_ptr(), std::ptr::null()];
+            // SAFETY: the array ends with a null pointer.
+            unsafe { libc::execvp(arguments[0], arguments.as_ptr()) };
+        },
+    );
+    let spaces = Spaces::new();
+    spaces.add(1, child.pid()).expect("a process");
+    let name = format!("/proc/{}/comm", child.pid());
+    pages.set(0, 1);
+    while std::fs::read(&name).expect("a process") != b"cat\n" {
+        thread::yield_now();
+    }
+    let mut memory = RemoteMemory::new(spaces.into(), Touch);
+    memory.enter(View {
+        pasid: 1,
+        blocks: true,
+    });
+    assert_eq!(memory.accessible(pages.address(0), 8, Access::Read), 0);
+}
+
+#[test]
+fn what_cannot_be_worked_on_is_refused() {
+    let spaces = Spaces::new();
+    let mut child = Child::start(|| ());
+    let pid = child.pid();
+    child.kill();
+    assert!(matches!(spaces.add(1, pid), Err(SpaceError::Gone { .. })));
+    let own = std::process::id();
+    assert!(matches!(
+        spaces.add(1 << 20, own),
+        Err(SpaceError::Pasid { .. })
+    ));
+    assert!(matches!(
+        spaces.add(1, u32::MAX),
+        Err(SpaceError::Gone { .. })
+    ));
+    spaces.add(1, own).expect("this process");
+}
