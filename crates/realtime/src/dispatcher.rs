@@ -7,14 +7,13 @@
 //! always room, and the rules of who comes next are the device's alone.
 
 mod requests;
+mod work;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_device::{
-    Access, Domains, Effect, Function, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
-};
-use dray_spec::{Descriptor, Flags, Opcode};
+use dray_device::{Effect, Function, Member, Portal, Submission};
+use dray_spec::{Descriptor, Flags};
 use zerocopy::transmute;
 
 use crate::engine::Engine;
@@ -24,8 +23,7 @@ use crate::patience::Patience;
 use crate::reader::Reader;
 use crate::request::Request;
 use crate::shared::Shared;
-use crate::worker::{ATTEMPTS, Order, carry_out};
-use crate::{Idle, SharedMemory, View};
+use crate::{Idle, SharedMemory};
 
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
 /// must know what is in the queues. Then it takes the descriptors for ones that come later.
@@ -229,99 +227,6 @@ impl<M: SharedMemory> Dispatcher<M> {
         };
         self.begin(index, work);
         true
-    }
-
-    #[inline]
-    fn begin(&mut self, index: usize, work: Work) {
-        let outcome = match work.kind {
-            WorkKind::Execute(opcode) => match self.execute(index, work.id, opcode, None) {
-                Some(outcome) => outcome,
-                None => return,
-            },
-            WorkKind::ExecuteBetween(opcode) => match self.function.domains(work.id) {
-                Ok(domains) => match self.execute(index, work.id, opcode, Some(domains)) {
-                    Some(outcome) => outcome,
-                    None => return,
-                },
-                Err(outcome) => outcome,
-            },
-            WorkKind::Reject(rejection) => rejection.outcome(),
-            WorkKind::FetchList { address, count } => {
-                self.engines[index].batch = Some(work.id);
-                self.fetch(work.id, address, count);
-                return self.carry_out();
-            }
-        };
-        self.function.done(work.id, &outcome, &mut self.effects);
-        self.carry_out();
-    }
-
-    /// Has an engine carry a descriptor out: how it ended, unless that is for its thread to tell.
-    #[inline]
-    fn execute(
-        &mut self,
-        index: usize,
-        id: WorkId,
-        opcode: Opcode,
-        domains: Option<Domains>,
-    ) -> Option<Outcome> {
-        let descriptor = *self.function.descriptor(id)?;
-        let order = Order {
-            id,
-            opcode,
-            view: View::of(&descriptor, self.function.pasid(id)?),
-            descriptor,
-            domains,
-        };
-        let engine = &mut self.engines[index];
-        match &mut engine.worker {
-            Some(worker) if !engine.alone => {
-                engine.outstanding += 1;
-                worker.order(order);
-                None
-            }
-            _ => Some(carry_out(
-                &order,
-                &mut self.outlet.memory,
-                &self.shared,
-                &self.name,
-            )),
-        }
-    }
-
-    /// Reads the list of a batch, as far as it can be read (spec 8.3.2).
-    fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
-        const SIZE: u64 = size_of::<Descriptor>() as u64;
-        let size = u64::from(count) * SIZE;
-        let (batch, pasid) = (self.function.descriptor(id), self.function.pasid(id));
-        let memory = &mut self.outlet.memory;
-        if let (Some(batch), Some(pasid)) = (batch, pasid) {
-            memory.enter(View::of(batch, pasid));
-        }
-        let mut whole = 0;
-        for _ in 0..ATTEMPTS {
-            whole = memory.accessible(address, size, Access::Read) / SIZE;
-            self.list.clear();
-            for n in 0..whole {
-                let mut bytes = [0; SIZE as usize];
-                memory.read(address + n * SIZE, &mut bytes);
-                self.list.push(transmute!(bytes));
-            }
-            if memory.settle() {
-                break;
-            }
-            whole = 0;
-        }
-        let fault = address.saturating_add(whole * SIZE);
-        let effects = &mut self.effects;
-        if whole == u64::from(count) {
-            self.function.list_fetched(id, &self.list, effects);
-        } else if whole == 0 {
-            self.function.list_faulted(id, fault, effects);
-        } else {
-            self.function
-                .list_fetched_until(id, &self.list, fault, effects);
-        }
     }
 
     /// Carries out what the device has said.

@@ -60,6 +60,8 @@ struct State {
     bad: Vec<(u64, Access)>,
     /// An access has failed since the descriptor began.
     failed: bool,
+    /// The address space was still there when the descriptor began.
+    there: bool,
 }
 
 impl RemoteMemory {
@@ -133,8 +135,10 @@ impl Memory for RemoteMemory {
         let mut bytes = process.permitted(addr, len, access);
         if self.presence == Presence::Strict && !self.view.blocks {
             bytes = process.pages.present(addr, bytes);
-        } else if bytes > 0 && !process.pages.is_there(addr) {
-            bytes = 0;
+        } else if bytes > 0 && !state.there {
+            // Once for a descriptor: of what ends meanwhile the number is not given again so soon.
+            state.there = process.pages.is_there(addr);
+            bytes = if state.there { bytes } else { 0 };
         }
         for (page, of) in &state.bad {
             if *of == access && addr < page + PAGE && *page < addr + bytes {
@@ -199,6 +203,7 @@ impl SharedMemory for RemoteMemory {
         state.windows.forget();
         state.bad.clear();
         state.failed = false;
+        state.there = false;
         self.others.clear();
     }
 

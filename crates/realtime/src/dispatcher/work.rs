@@ -1,0 +1,104 @@
+//! What an engine has started: descriptors are executed, lists of batches fetched.
+
+use dray_device::{Access, Domains, Outcome, Work, WorkId, WorkKind};
+use dray_spec::{Descriptor, Opcode};
+use zerocopy::transmute;
+
+use super::Dispatcher;
+use crate::worker::{ATTEMPTS, Order, carry_out};
+use crate::{SharedMemory, View};
+
+impl<M: SharedMemory> Dispatcher<M> {
+    #[inline]
+    pub(super) fn begin(&mut self, index: usize, work: Work) {
+        let outcome = match work.kind {
+            WorkKind::Execute(opcode) => match self.execute(index, work.id, opcode, None) {
+                Some(outcome) => outcome,
+                None => return,
+            },
+            WorkKind::ExecuteBetween(opcode) => match self.function.domains(work.id) {
+                Ok(domains) => match self.execute(index, work.id, opcode, Some(domains)) {
+                    Some(outcome) => outcome,
+                    None => return,
+                },
+                Err(outcome) => outcome,
+            },
+            WorkKind::Reject(rejection) => rejection.outcome(),
+            WorkKind::FetchList { address, count } => {
+                self.engines[index].batch = Some(work.id);
+                self.fetch(work.id, address, count);
+                return self.carry_out();
+            }
+        };
+        self.function.done(work.id, &outcome, &mut self.effects);
+        self.carry_out();
+    }
+
+    /// Has an engine carry a descriptor out: how it ended, unless that is for its thread to tell.
+    #[inline]
+    fn execute(
+        &mut self,
+        index: usize,
+        id: WorkId,
+        opcode: Opcode,
+        domains: Option<Domains>,
+    ) -> Option<Outcome> {
+        let descriptor = *self.function.descriptor(id)?;
+        let order = Order {
+            id,
+            opcode,
+            view: View::of(&descriptor, self.function.pasid(id)?),
+            descriptor,
+            domains,
+        };
+        let engine = &mut self.engines[index];
+        match &mut engine.worker {
+            Some(worker) if !engine.alone => {
+                engine.outstanding += 1;
+                worker.order(order);
+                None
+            }
+            _ => Some(carry_out(
+                &order,
+                &mut self.outlet.memory,
+                &self.shared,
+                &self.name,
+            )),
+        }
+    }
+
+    /// Reads the list of a batch, as far as it can be read (spec 8.3.2).
+    fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
+        const SIZE: u64 = size_of::<Descriptor>() as u64;
+        let size = u64::from(count) * SIZE;
+        let (batch, pasid) = (self.function.descriptor(id), self.function.pasid(id));
+        let memory = &mut self.outlet.memory;
+        if let (Some(batch), Some(pasid)) = (batch, pasid) {
+            memory.enter(View::of(batch, pasid));
+        }
+        let mut whole = 0;
+        for _ in 0..ATTEMPTS {
+            whole = memory.accessible(address, size, Access::Read) / SIZE;
+            self.list.clear();
+            for n in 0..whole {
+                let mut bytes = [0; SIZE as usize];
+                memory.read(address + n * SIZE, &mut bytes);
+                self.list.push(transmute!(bytes));
+            }
+            if memory.settle() {
+                break;
+            }
+            whole = 0;
+        }
+        let fault = address.saturating_add(whole * SIZE);
+        let effects = &mut self.effects;
+        if whole == u64::from(count) {
+            self.function.list_fetched(id, &self.list, effects);
+        } else if whole == 0 {
+            self.function.list_faulted(id, fault, effects);
+        } else {
+            self.function
+                .list_fetched_until(id, &self.list, fault, effects);
+        }
+    }
+}
