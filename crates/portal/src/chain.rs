@@ -1,0 +1,200 @@
+//! The program's own handlers of the signals that this library handles.
+//!
+//! Once the handlers are installed, what the program says by sigaction or signal about SIGSEGV and
+//! SIGILL is kept here, and what is not this library's is passed on as the kernel would.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::context::{Context, SignalInfo};
+use crate::next;
+use crate::syscall::{give_way, mask_signals, pid, syscall, tid};
+
+/// An action, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Action {
+    /// Address of the handler, `SIG_DFL` or `SIG_IGN`.
+    pub(crate) handler: usize,
+    /// `SA_SIGINFO` and so on.
+    pub(crate) flags: i32,
+    /// Signals blocked meanwhile.
+    pub(crate) mask: u64,
+}
+
+impl Action {
+    /// What the kernel does by itself.
+    pub(crate) const DEFAULT: Action = Action {
+        handler: libc::SIG_DFL,
+        flags: 0,
+        mask: 0,
+    };
+
+    /// From libc's.
+    pub(crate) fn from_libc(action: &libc::sigaction) -> Action {
+        let mask = &raw const action.sa_mask;
+        Action {
+            handler: action.sa_sigaction,
+            flags: action.sa_flags,
+            // SAFETY: the kernel's mask is the first 64 bits of libc's.
+            mask: unsafe { mask.cast::<u64>().read() },
+        }
+    }
+
+    /// As libc's.
+    pub(crate) fn to_libc(self) -> libc::sigaction {
+        // SAFETY: all zero is an action.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = self.handler;
+        action.sa_flags = self.flags;
+        let mask = &raw mut action.sa_mask;
+        // SAFETY: as above.
+        unsafe { mask.cast::<u64>().write(self.mask) };
+        action
+    }
+}
+
+/// The bit of a signal in the kernel's masks.
+pub(crate) const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Signals that a submission may raise: while one of them is blocked, the kernel would kill.
+pub(crate) const SYNCHRONOUS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGILL);
+
+/// What the program wants for one signal: two copies, so that the handler reads one while the other
+/// is written.
+struct Kept {
+    signal: i32,
+    /// Counts changes; the last bit says which copy holds.
+    version: AtomicUsize,
+    copies: [[AtomicUsize; 3]; 2],
+}
+
+const COPY: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+
+static KEPT: [Kept; 2] = [Kept::new(libc::SIGSEGV), Kept::new(libc::SIGILL)];
+static CHANGING: AtomicBool = AtomicBool::new(false);
+
+impl Kept {
+    const fn new(signal: i32) -> Kept {
+        Kept {
+            signal,
+            version: AtomicUsize::new(0),
+            copies: [COPY, COPY],
+        }
+    }
+
+    fn get(&self) -> Action {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let [handler, flags, mask] =
+                [0, 1, 2].map(|i| self.copies[version & 1][i].load(Ordering::Acquire));
+            if self.version.load(Ordering::Acquire) == version {
+                let (flags, mask) = (flags as i32, mask as u64);
+                return Action {
+                    handler,
+                    flags,
+                    mask,
+                };
+            }
+        }
+    }
+
+    fn set(&self, action: Action) {
+        let version = self.version.load(Ordering::Relaxed).wrapping_add(1);
+        let words = [action.handler, action.flags as usize, action.mask as usize];
+        for (place, word) in self.copies[version & 1].iter().zip(words) {
+            place.store(word, Ordering::Release);
+        }
+        self.version.store(version, Ordering::Release);
+    }
+}
+
+fn kept(signal: i32) -> Option<&'static Kept> {
+    KEPT.iter().find(|kept| kept.signal == signal)
+}
+
+/// Whether `signal` is one of ours.
+pub(crate) fn is_ours(signal: i32) -> bool {
+    kept(signal).is_some()
+}
+
+/// What the program wants for one of our signals.
+pub(crate) fn get(signal: i32) -> Action {
+    kept(signal).map_or(Action::DEFAULT, Kept::get)
+}
+
+/// Keeps what the program wants for one of our signals; what it wanted before. May be called in a
+/// signal handler, as sigaction may.
+pub(crate) fn replace(signal: i32, new: Option<Action>) -> Action {
+    let Some(kept) = kept(signal) else {
+        return Action::DEFAULT;
+    };
+    let Some(new) = new else {
+        return kept.get();
+    };
+    // No signal comes between, whose handler would wait for this thread.
+    let mask = mask_signals(libc::SIG_SETMASK, u64::MAX & !SYNCHRONOUS);
+    while CHANGING.swap(true, Ordering::Acquire) {
+        give_way();
+    }
+    let old = kept.get();
+    kept.set(new);
+    CHANGING.store(false, Ordering::Release);
+    mask_signals(libc::SIG_SETMASK, mask);
+    old
+}
+
+/// In a child: whoever was changing something is not there.
+pub(crate) fn forked() {
+    CHANGING.store(false, Ordering::Release);
+}
+
+/// Does what the program wants for this signal, or what the kernel does by itself.
+///
+/// # Safety
+/// `context` is that of a handler that returns after this.
+pub(crate) unsafe fn pass(signal: i32, info: &mut SignalInfo, context: &mut Context<'_>) {
+    let action = get(signal);
+    let synchronous = info.code > 0;
+    match action.handler {
+        libc::SIG_IGN if !synchronous => return,
+        libc::SIG_DFL | libc::SIG_IGN => return end(signal, info),
+        _ => (),
+    }
+    if action.flags & libc::SA_RESETHAND != 0 {
+        replace(signal, Some(Action::DEFAULT));
+    }
+    let own = match action.flags & libc::SA_NODEFER {
+        0 => bit(signal),
+        _ => 0,
+    };
+    // The kernel brings the mask back when this handler returns.
+    let mask = (context.mask() | action.mask | own) & !SYNCHRONOUS;
+    mask_signals(libc::SIG_SETMASK, mask);
+    let (info, context) = (&raw mut *info, &raw mut *context.0);
+    if action.flags & libc::SA_SIGINFO != 0 {
+        type Handler = unsafe extern "C" fn(i32, *mut SignalInfo, *mut libc::ucontext_t);
+        // SAFETY: it is neither of the two constants, so the program says that it is such a function.
+        let handler: Handler = unsafe { std::mem::transmute(action.handler) };
+        // SAFETY: called as the kernel would.
+        unsafe { handler(signal, info, context) };
+    } else {
+        type Handler = unsafe extern "C" fn(i32);
+        // SAFETY: as above.
+        let handler: Handler = unsafe { std::mem::transmute(action.handler) };
+        // SAFETY: called as the kernel would.
+        unsafe { handler(signal) };
+    }
+}
+
+/// Ends the process as the signal does by itself: once the handler has returned, with the registers
+/// of the program, so that a core dump shows its fault.
+fn end(signal: i32, info: &SignalInfo) {
+    next::set_action(signal, &Action::DEFAULT.to_libc());
+    let info = (&raw const *info).addr();
+    let (process, thread) = (pid() as usize, tid() as usize);
+    let arguments = [process, thread, signal as usize, info, 0, 0];
+    // SAFETY: the information is read alone.
+    let _ = unsafe { syscall(libc::SYS_rt_tgsigqueueinfo, arguments) };
+}

@@ -1,0 +1,34 @@
+//! The preload library of `dray run`: portals of the virtual device in unmodified programs.
+//!
+//! A program maps a work queue's node and writes descriptors to it by MOVDIR64B or ENQCMD. Here the
+//! mapping is a page that nothing may access: the first write traps ([`trap`]), is carried out
+//! ([`Submit`]), and the instruction is patched to a jump, so that the next one costs no trap. On
+//! processors without them UMONITOR, UMWAIT and TPAUSE are carried out as well.
+//!
+//! The library `dray_portal` leaves the program around it alone; with the feature `preload` it
+//! exports the functions that it stands in front of, and is to be loaded by `LD_PRELOAD`.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+mod chain;
+mod context;
+pub mod decode;
+mod emulate;
+mod guarded;
+pub mod mapping;
+mod next;
+mod patch;
+mod plain;
+mod process;
+mod registers;
+mod segment;
+mod site;
+mod stub;
+mod submit;
+mod syscall;
+mod table;
+pub mod trap;
+mod wait;
+
+pub use registers::Registers;
+pub use submit::{Portal, Submit, Words};

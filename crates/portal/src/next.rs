@@ -1,0 +1,61 @@
+//! The functions that this library stands in front of.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One function, looked up when it is first needed: constructors of other libraries run before ours.
+pub(crate) struct Next {
+    name: &'static std::ffi::CStr,
+    address: AtomicUsize,
+}
+
+impl Next {
+    pub(crate) const fn new(name: &'static std::ffi::CStr) -> Next {
+        Next {
+            name,
+            address: AtomicUsize::new(0),
+        }
+    }
+
+    /// Its address; 0 if nobody behind us has it.
+    pub(crate) fn address(&self) -> usize {
+        match self.address.load(Ordering::Relaxed) {
+            0 => self.look_up(),
+            address => address,
+        }
+    }
+
+    #[cold]
+    fn look_up(&self) -> usize {
+        // SAFETY: the name is a string.
+        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }.addr();
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+}
+
+static SIGACTION: Next = Next::new(c"sigaction");
+
+/// The real sigaction, looked up beforehand: the handler needs it.
+pub(crate) fn sigaction() -> SigAction {
+    // SAFETY: it is null or the function of that name.
+    let next: Option<SigAction> = unsafe { std::mem::transmute(SIGACTION.address()) };
+    next.unwrap_or(libc::sigaction)
+}
+
+pub(crate) type SigAction =
+    unsafe extern "C" fn(libc::c_int, *const libc::sigaction, *mut libc::sigaction) -> libc::c_int;
+
+/// Sets the kernel's action. Whether it could.
+pub(crate) fn set_action(signal: i32, action: &libc::sigaction) -> bool {
+    // SAFETY: the action is one.
+    unsafe { sigaction()(signal, action, std::ptr::null_mut()) == 0 }
+}
+
+/// The kernel's action.
+pub(crate) fn action(signal: i32) -> Option<libc::sigaction> {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the place is written to.
+    let answer = unsafe { sigaction()(signal, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: all zero is an action as well.
+    (answer == 0).then(|| unsafe { action.assume_init() })
+}

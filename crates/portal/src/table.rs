@@ -1,0 +1,223 @@
+//! Which pages are portals.
+//!
+//! Read by every submission and by the signal handler: without a lock, of fixed size, all zero at
+//! first.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use crate::submit::Portal;
+
+/// Portals that a process may map, and twice that: places.
+const PORTALS: usize = 256;
+const PLACES: usize = 2 * PORTALS;
+const PAGE: u64 = 4096;
+
+/// In a place's word: nothing yet; the rest of a chain is elsewhere.
+const EMPTY: u64 = 0;
+/// Nothing any more.
+const GONE: u64 = 1 << 1;
+/// Somebody fills it.
+const BUSY: u64 = 1 << 2;
+/// With the page's address: it may be written.
+const WRITABLE: u64 = 1 << 0;
+
+#[derive(Debug)]
+#[repr(C)]
+struct Place {
+    word: AtomicU64,
+    portal: AtomicPtr<Portal>,
+}
+
+/// The pages.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Table {
+    places: [Place; PLACES],
+}
+
+/// A portal page that was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mapped {
+    /// What lies behind it.
+    pub(crate) portal: &'static Portal,
+    /// Whether it was mapped to be written.
+    pub(crate) writable: bool,
+}
+
+#[inline]
+fn page(address: u64) -> u64 {
+    address & !(PAGE - 1)
+}
+
+#[inline]
+fn chain(page: u64) -> impl Iterator<Item = usize> {
+    let first = ((page / PAGE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
+    (0..PLACES).map(move |step| (first + step) % PLACES)
+}
+
+impl Table {
+    /// The portal whose page contains `address`.
+    #[inline]
+    pub(crate) fn find(&self, address: u64) -> Option<Mapped> {
+        let page = page(address);
+        for index in chain(page) {
+            let place = &self.places[index];
+            let word = place.word.load(Ordering::Acquire);
+            if self::page(word) == page {
+                // SAFETY: it was stored before the word, and portals live for ever. Should the
+                // place have been filled anew since, it is another portal: the page was unmapped
+                // while it was written to, and anything may come of that.
+                let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() }?;
+                let writable = word & WRITABLE != 0;
+                return Some(Mapped { portal, writable });
+            }
+            if word == EMPTY {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Enters a page. Whether there was room.
+    pub(crate) fn insert(&self, page: u64, portal: &'static Portal, writable: bool) -> bool {
+        debug_assert!(page != 0 && page.is_multiple_of(PAGE));
+        let taken = |p: &&Place| self::page(p.word.load(Ordering::Relaxed)) != 0;
+        if self.places.iter().filter(taken).count() >= PORTALS {
+            return false;
+        }
+        for index in chain(page) {
+            let place = &self.places[index];
+            let word = place.word.load(Ordering::Relaxed);
+            let free = word == EMPTY || word == GONE;
+            let order = Ordering::Acquire;
+            let claim = |word| place.word.compare_exchange(word, BUSY, order, order);
+            if free && claim(word).is_ok() {
+                place
+                    .portal
+                    .store((&raw const *portal).cast_mut(), Ordering::Relaxed);
+                let writable = if writable { WRITABLE } else { 0 };
+                place.word.store(page | writable, Ordering::Release);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes all pages out that overlap these bytes, and tells each.
+    pub(crate) fn remove(
+        &self,
+        address: u64,
+        bytes: u64,
+        mut removed: impl FnMut(&'static Portal),
+    ) {
+        for (place, word) in self.overlapping(address, bytes) {
+            // SAFETY: as in `find`.
+            let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() };
+            let order = Ordering::AcqRel;
+            let gone = place
+                .word
+                .compare_exchange(word, GONE, order, Ordering::Relaxed);
+            if let (Some(portal), Ok(_)) = (portal, gone) {
+                removed(portal);
+            }
+        }
+    }
+
+    /// Makes the pages that overlap these bytes writable or not. Whether there are any.
+    pub(crate) fn protect(&self, address: u64, bytes: u64, writable: bool) -> bool {
+        let mut any = false;
+        for (place, _) in self.overlapping(address, bytes) {
+            any = true;
+            match writable {
+                true => place.word.fetch_or(WRITABLE, Ordering::AcqRel),
+                false => place.word.fetch_and(!WRITABLE, Ordering::AcqRel),
+            };
+        }
+        any
+    }
+
+    /// Whether a portal lies in these bytes.
+    pub(crate) fn overlaps(&self, address: u64, bytes: u64) -> bool {
+        self.overlapping(address, bytes).next().is_some()
+    }
+
+    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = (&Place, u64)> {
+        let end = address.saturating_add(bytes);
+        self.places.iter().filter_map(move |place| {
+            let word = place.word.load(Ordering::Acquire);
+            let page = self::page(word);
+            (page != 0 && page < end && page + PAGE > address).then_some((place, word))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::submit::tests::portal;
+
+    fn table() -> Box<Table> {
+        // SAFETY: all zero is its initial state.
+        unsafe { Box::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn a_page_is_found_by_any_address_in_it_until_it_is_removed() {
+        let (table, portal) = (table(), portal());
+        assert!(table.insert(0x7000, portal, true));
+        for (address, found) in [
+            (0x6fff, false),
+            (0x7000, true),
+            (0x7fff, true),
+            (0x8000, false),
+        ] {
+            assert_eq!(table.find(address).is_some(), found, "{address:#x}");
+        }
+        let mut removed = 0;
+        table.remove(0x7800, 1, |gone| {
+            assert!(std::ptr::eq(gone, portal));
+            removed += 1;
+        });
+        assert_eq!(removed, 1);
+        assert!(table.find(0x7000).is_none());
+    }
+
+    #[test]
+    fn full_tables_refuse_and_every_page_is_found() {
+        let (table, portal) = (table(), portal());
+        let pages = (1..=PORTALS as u64).map(|n| n * 0x11000);
+        for page in pages.clone() {
+            assert!(table.insert(page, portal, page & 0x1000 == 0));
+        }
+        assert!(!table.insert(0x5000_0000, portal, true));
+        for page in pages.clone() {
+            let found = table.find(page + 0x40).map(|mapped| mapped.writable);
+            assert_eq!(found, Some(page & 0x1000 == 0));
+        }
+        // Places that were given back serve again, whatever chains went over them.
+        for turn in 0..10u64 {
+            table.remove(0, u64::MAX, |_| ());
+            for page in pages.clone() {
+                assert!(table.insert(page + turn * 0x1000, portal, true));
+            }
+            assert!(
+                pages
+                    .clone()
+                    .all(|page| table.find(page + turn * 0x1000).is_some())
+            );
+        }
+    }
+
+    #[test]
+    fn protection_is_a_pages_own() {
+        let (table, portal) = (table(), portal());
+        table.insert(0x1000, portal, true);
+        table.insert(0x3000, portal, true);
+        assert!(table.protect(0x1000, 0x1000, false));
+        assert!(!table.protect(0x2000, 0x1000, false));
+        assert_eq!(table.find(0x1000).map(|m| m.writable), Some(false));
+        assert_eq!(table.find(0x3000).map(|m| m.writable), Some(true));
+        assert!(table.overlaps(0x2fff, 2));
+        assert!(!table.overlaps(0x2000, 0x1000));
+    }
+}

@@ -1,0 +1,218 @@
+//! The handler of SIGSEGV and SIGILL.
+//!
+//! A submission raises SIGSEGV with a page fault at the portal's page, which nothing may access.
+//! Where the processor lacks the instruction it raises SIGILL before; one that has ENQCMD but no
+//! PASID raises SIGSEGV with general protection. All that is not ours goes to the program.
+
+use crate::chain::{self, Action, SYNCHRONOUS};
+use crate::context::{Context, SignalInfo};
+use crate::decode::{Decoded, Kind, LONGEST};
+use crate::emulate::{Outcome, write_line};
+use crate::guarded::{self, Fault, GP, PF};
+use crate::process::{self, process};
+use crate::registers::ZF;
+use crate::site::{self, State};
+use crate::stub::INVALID;
+use crate::syscall::give_way;
+use crate::{next, patch, plain, wait};
+
+/// Invalid opcode.
+const UD: u64 = 6;
+
+/// Why the handlers cannot be installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// The kernel refuses the pages for the table of portals.
+    #[error("no memory for the table of portals: error {errno} (it needs Linux 4.14 or later)")]
+    Memory {
+        /// Error number.
+        errno: i32,
+    },
+    /// The kernel refuses the handler.
+    #[error("signal {signal} cannot be handled")]
+    Signal {
+        /// Which.
+        signal: i32,
+    },
+}
+
+/// Puts the handlers in place, or back in place if the program has replaced them by a way that is
+/// not interposed; what it wants for the signals is kept.
+///
+/// # Errors
+/// The kernel refuses something.
+pub fn install() -> Result<(), InstallError> {
+    process::begin().map_err(|errno| InstallError::Memory { errno })?;
+    // The decoder builds its tables now, and not in the handler.
+    let first = Decoded::new(&[0x66, 0x0f, 0x38, 0xf8, 0x02], 0);
+    debug_assert!(first.is_some());
+    for signal in [libc::SIGSEGV, libc::SIGILL] {
+        let refused = InstallError::Signal { signal };
+        let old = next::action(signal).ok_or(refused)?;
+        if old.sa_sigaction == handler as *const () as usize {
+            continue;
+        }
+        chain::replace(signal, Some(Action::from_libc(&old)));
+        let ours = Action {
+            handler: handler as *const () as usize,
+            flags: libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER,
+            // Nothing asynchronous comes between the parts of a patch; a fault within may.
+            mask: !(SYNCHRONOUS | chain::bit(libc::SIGBUS)),
+        };
+        if !next::set_action(signal, &ours.to_libc()) {
+            return Err(refused);
+        }
+    }
+    crate::syscall::mask_signals(libc::SIG_UNBLOCK, SYNCHRONOUS);
+    Ok(())
+}
+
+/// Whether the handlers are in place, and what the program says about their signals is to be kept.
+pub(crate) fn is_installed() -> bool {
+    process().is_some() && !process::is_guest()
+}
+
+/// What the handler did.
+enum Verdict {
+    /// The instruction was carried out, or is to be executed again.
+    Done,
+    /// It is the program's own fault: this one, which need not be the one that was signalled.
+    Fault(Fault),
+    /// Not ours.
+    Foreign,
+}
+
+/// # Safety
+/// Called by the kernel.
+unsafe extern "C" fn handler(signal: i32, info: *mut SignalInfo, context: *mut libc::ucontext_t) {
+    // SAFETY: the kernel's, for the time of the handler.
+    let info = unsafe { &mut *info };
+    // SAFETY: as above.
+    let mut context = Context(unsafe { &mut *context });
+    if guarded::resume(&mut context, info) {
+        return;
+    }
+    let verdict = match info.code > 0 {
+        true => answer(&mut context, info),
+        false => Verdict::Foreign,
+    };
+    match verdict {
+        Verdict::Done => (),
+        Verdict::Fault(fault) => {
+            context.set_fault(&fault);
+            let mut info = SignalInfo::of(&fault);
+            // SAFETY: this handler returns after it.
+            unsafe { chain::pass(libc::SIGSEGV, &mut info, &mut context) };
+        }
+        // SAFETY: as above.
+        Verdict::Foreign => unsafe { chain::pass(signal, info, &mut context) },
+    }
+}
+
+fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
+    let exception = context.exception();
+    let portal = exception == PF && process().is_some_and(|p| p.table.find(info.address).is_some());
+    // A page fault elsewhere may come of one of our instructions all the same, but the kernel has
+    // said all about it.
+    if !portal && exception != UD && exception != GP {
+        return Verdict::Foreign;
+    }
+    if exception == UD
+        && let Some(site) = site::trapped(context.rip())
+    {
+        context.set_rip(site.address());
+        return carry_out(context, site.decoded());
+    }
+    let mut bytes = [0; LONGEST];
+    let Some(bytes) = fetch(context.rip(), &mut bytes) else {
+        return Verdict::Foreign;
+    };
+    if let Some(decoded) = Decoded::new(&bytes[..], context.rip()) {
+        let address = context.rip();
+        let verdict = carry_out(context, &decoded);
+        if matches!(verdict, Verdict::Done) {
+            remember(address, &decoded, bytes);
+        }
+        return verdict;
+    }
+    if let Some(site) = site::at(context.rip()) {
+        // Another thread is on its way: what it leaves behind is executed.
+        if bytes[0] == INVALID {
+            match process() {
+                Some(process) => patch::patch(process, site),
+                None => return Verdict::Foreign,
+            }
+            give_way();
+            return Verdict::Done;
+        }
+        // It has been patched between the trap and now.
+        if site.jump().is_some_and(|jump| bytes.starts_with(&jump)) {
+            return Verdict::Done;
+        }
+    }
+    match portal && plain::access(context, &bytes[..]) {
+        true => Verdict::Done,
+        false => Verdict::Foreign,
+    }
+}
+
+/// Has the site patched that was just met.
+fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
+    if !matches!(decoded.kind, Kind::Movdir64b | Kind::Enqcmd) {
+        return;
+    }
+    let (Some(process), Some(site)) = (process(), site::enter(address, decoded, bytes)) else {
+        return;
+    };
+    // Text that is as it was where it had been patched: the same library, loaded anew.
+    if site.state() == State::Patched {
+        site.set_state(State::Fresh);
+    }
+    patch::patch(process, site);
+}
+
+/// The bytes at `address`, as many as can be read; behind them zeros.
+fn fetch(address: u64, bytes: &mut [u8; LONGEST]) -> Option<&[u8; LONGEST]> {
+    // SAFETY: this is the handler.
+    if unsafe { guarded::read(address, bytes) }.is_err() {
+        bytes.fill(0);
+        let page = (4096 - address % 4096) as usize;
+        // SAFETY: as above.
+        unsafe { guarded::read(address, bytes.get_mut(..page)?) }.ok()?;
+    }
+    Some(bytes)
+}
+
+fn carry_out(context: &mut Context<'_>, decoded: &Decoded) -> Verdict {
+    let mut registers = context.registers();
+    let operand = decoded.operand(&registers);
+    let result = match (decoded.kind, decoded.source) {
+        (Kind::Movdir64b | Kind::Enqcmd | Kind::Enqcmds, Some(source)) => {
+            let from = source.address(&registers);
+            // SAFETY: this is the handler, and the program executes this instruction.
+            match unsafe { write_line(decoded.kind, operand, from) } {
+                Outcome::Silent => Ok(()),
+                Outcome::Answered { accepted } => {
+                    registers.set_arithmetic(if accepted { 0 } else { ZF });
+                    Ok(())
+                }
+                Outcome::Fault(fault) => Err(fault),
+            }
+        }
+        // SAFETY: this is the handler.
+        (Kind::Umonitor, _) => unsafe { wait::monitor(operand) },
+        // SAFETY: this is the handler.
+        (Kind::Umwait, _) => unsafe { wait::umwait(&mut registers, operand) },
+        (Kind::Tpause, _) => wait::tpause(&mut registers, operand),
+        (_, None) => return Verdict::Foreign,
+    };
+    match result {
+        Ok(()) => {
+            context.set_registers(&registers);
+            let next = context.rip() + u64::from(decoded.length);
+            context.set_rip(next);
+            Verdict::Done
+        }
+        Err(fault) => Verdict::Fault(fault),
+    }
+}
