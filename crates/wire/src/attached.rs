@@ -52,7 +52,9 @@ pub struct Attached {
     pub size: u16,
     /// Occupancy up to which the limited portal accepts; 0 for a dedicated queue.
     pub threshold: u16,
-    reserved: [u8; 2],
+    /// What the program signs with in the rings, so that what it has left there when it dies can be
+    /// told. The same for all queues of one device that one process maps.
+    pub client: u16,
     /// What else the queue is.
     pub flags: Flags,
     /// Length of the file with the rings, in bytes.
@@ -76,7 +78,7 @@ impl Attached {
             ring_entries: 0,
             size: 0,
             threshold: 0,
-            reserved: [0; 2],
+            client: 0,
             flags: Flags(0),
             board_bytes: 0,
             spare: [0; 8],
@@ -119,6 +121,7 @@ mod tests {
             ring_entries: 128,
             size: 16,
             threshold: 12,
+            client: 5,
             flags: Flags::DEDICATED.with(Flags::BLOCK_ON_FAULT),
             board_bytes: 1 << 20,
             ..Attached::blank()
