@@ -74,15 +74,15 @@ const MISSED: u64 = 1;
 
 /// A fault that the program itself has to answer for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// `si_code`.
-    pub code: i32,
+    pub(crate) code: i32,
     /// `si_addr`.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Number of the exception.
-    pub exception: u64,
+    pub(crate) exception: u64,
     /// Its error code.
-    pub error: u64,
+    pub(crate) error: u64,
 }
 
 /// General protection.
@@ -94,7 +94,7 @@ pub(crate) const SI_KERNEL: i32 = 0x80;
 
 impl Fault {
     /// General protection, as the kernel reports it.
-    pub const PROTECTION: Fault = Fault {
+    pub(crate) const PROTECTION: Fault = Fault {
         code: SI_KERNEL,
         address: 0,
         exception: GP,

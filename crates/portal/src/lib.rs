@@ -11,16 +11,19 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod chain;
+mod connect;
 mod context;
 pub mod decode;
 mod emulate;
 mod guarded;
+pub mod hook;
 pub mod mapping;
 mod next;
 mod patch;
 mod plain;
 mod process;
 mod registers;
+mod remote;
 mod segment;
 mod site;
 mod stub;

@@ -12,13 +12,13 @@ pub struct Registers {
 }
 
 /// Carry.
-pub const CF: u64 = 1 << 0;
+pub(crate) const CF: u64 = 1 << 0;
 /// Zero.
-pub const ZF: u64 = 1 << 6;
+pub(crate) const ZF: u64 = 1 << 6;
 /// Direction of string instructions.
-pub const DF: u64 = 1 << 10;
+pub(crate) const DF: u64 = 1 << 10;
 /// CF, PF, AF, ZF, SF and OF.
-pub const ARITHMETIC: u64 = CF | 1 << 2 | 1 << 4 | ZF | 1 << 7 | 1 << 11;
+pub(crate) const ARITHMETIC: u64 = CF | 1 << 2 | 1 << 4 | ZF | 1 << 7 | 1 << 11;
 
 impl Registers {
     /// One register, by number.

@@ -1,0 +1,244 @@
+//! The way from an open node to a portal: who it is, and the connection to the device's process.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
+
+use dray_realtime::{AttachError, BoardShape};
+use dray_wire::{Attach, Attached, CLIENT, Node, SOCKET_VARIABLE, SocketName, WireError};
+use rustix::fs::{OFlags, fcntl_getfl, fstat, fstatfs};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType,
+};
+use zerocopy::IntoBytes;
+
+use crate::mapping;
+use crate::remote::{self, Key};
+use crate::syscall::{Answer, syscall};
+
+/// `f_type` of a FUSE file system (`FUSE_SUPER_MAGIC`).
+const FUSE: u64 = 0x6573_5546;
+/// The device's process answers at once, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections have high numbers, where programs that count on low ones do not meet them.
+const HIGH: i32 = 768;
+
+/// What the program gives mmap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) protection: i32,
+    pub(crate) flags: i32,
+    pub(crate) offset: i64,
+}
+
+/// Why a node cannot be mapped, other than that the driver refuses.
+#[derive(Debug, thiserror::Error)]
+enum ConnectError {
+    #[error("{SOCKET_VARIABLE} names no socket")]
+    Name,
+    #[error("the process that owns the device cannot be reached")]
+    Socket(#[from] Errno),
+    #[error("the process that owns the device has closed the connection")]
+    Closed,
+    #[error("the process that owns the device sends what it should not")]
+    Wire(#[from] WireError),
+    #[error("its answer has no rings with it")]
+    NoRings,
+    #[error("the rings cannot be mapped")]
+    Attach(#[from] AttachError),
+    #[error("more than 256 portals are mapped")]
+    TooMany,
+    #[error("refused")]
+    Refused(i32),
+}
+
+/// The socket that the environment names, as it was when this was first called.
+pub(crate) fn socket_name() -> Option<SocketName<'static>> {
+    static NAME: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let name = NAME.get_or_init(|| {
+        use std::os::unix::ffi::OsStringExt;
+        std::env::var_os(SOCKET_VARIABLE).map(OsStringExt::into_vec)
+    });
+    name.as_deref().and_then(SocketName::parse)
+}
+
+/// Whether this is a descriptor of ours.
+pub(crate) fn is_connection(fd: i32) -> bool {
+    remote::is_connection(fd)
+}
+
+/// Maps the portal of the node that is open as `fd`; `None` if it is another file.
+pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
+    // SAFETY: it is open, or every use of it is refused.
+    let node_fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let node = identify(node_fd)?;
+    if let Err(errno) = check(node_fd, wanted) {
+        return Some(Err(errno.raw_os_error()));
+    }
+    // The driver's rule for the length is the other side's; the kernel rounds up before.
+    let bytes = wanted.bytes.next_multiple_of(4096);
+    let portal = match attach(&node, bytes as u64) {
+        Ok(portal) => portal,
+        Err(ConnectError::Refused(errno)) => return Some(Err(errno)),
+        Err(error) => {
+            complain(&node, &error);
+            return Some(Err(libc::EIO));
+        }
+    };
+    after_fork();
+    let Wanted {
+        address,
+        protection,
+        flags,
+        ..
+    } = *wanted;
+    let mapped = mapping::map(address, bytes, protection, flags, portal);
+    if mapped.is_err() {
+        portal.submit().unmapped();
+    }
+    Some(mapped)
+}
+
+/// Who the node is; `None` if it is not ours.
+fn identify(fd: BorrowedFd<'_>) -> Option<Node> {
+    if fstatfs(fd).ok()?.f_type as u64 != FUSE {
+        return None;
+    }
+    let mut bytes = [0u8; size_of::<Node>()];
+    use std::os::fd::AsRawFd;
+    let raw = fd.as_raw_fd() as usize;
+    let arguments = [raw, CLIENT as usize, bytes.as_mut_ptr().addr(), 0, 0, 0];
+    // SAFETY: the answer has the size that the number of the ioctl says.
+    unsafe { syscall(libc::SYS_ioctl, arguments) }.ok()?;
+    Node::from_message(&bytes).ok()
+}
+
+/// What mmap(2) refuses of any file.
+fn check(fd: BorrowedFd<'_>, wanted: &Wanted) -> Result<(), Errno> {
+    let kind = wanted.flags & libc::MAP_TYPE;
+    let shared = kind == libc::MAP_SHARED || kind == libc::MAP_SHARED_VALIDATE;
+    if wanted.bytes == 0 || wanted.offset & 4095 != 0 || !(shared || kind == libc::MAP_PRIVATE) {
+        return Err(Errno::INVAL);
+    }
+    let mode = fcntl_getfl(fd)? & OFlags::RWMODE;
+    let writes = shared && wanted.protection & libc::PROT_WRITE != 0;
+    match mode == OFlags::RDWR || mode == OFlags::RDONLY && !writes {
+        true => Ok(()),
+        false => Err(Errno::ACCESS),
+    }
+}
+
+fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectError> {
+    let connection = connect()?;
+    let attach = Attach::new(node.cookie, bytes);
+    let part = [IoSlice::new(attach.as_bytes())];
+    let flags = SendFlags::NOSIGNAL;
+    retry(|| rustix::net::sendmsg(&connection, &part, &mut Default::default(), flags))?;
+    let (attached, rings) = receive(&connection)?;
+    if attached.errno != 0 {
+        return Err(ConnectError::Refused(attached.errno));
+    }
+    let rings = rings.ok_or(ConnectError::NoRings)?;
+    let stat = fstat(&rings)?;
+    let key = Key {
+        file: (stat.st_dev, stat.st_ino),
+        wq: attached.wq,
+        client: attached.client,
+        pasid: attached.pasid,
+    };
+    let shape = BoardShape {
+        queues: attached.rings,
+        entries: attached.ring_entries,
+    };
+    remote::mapping(key, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
+}
+
+fn connect() -> Result<OwnedFd, ConnectError> {
+    let address = match socket_name().ok_or(ConnectError::Name)? {
+        SocketName::Abstract(name) => SocketAddrUnix::new_abstract_name(name)?,
+        SocketName::Path(path) => SocketAddrUnix::new(path)?,
+    };
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    let socket = match fcntl_dupfd_cloexec(&socket, HIGH) {
+        Ok(high) => high,
+        // There are fewer.
+        Err(_) => socket,
+    };
+    for timeout in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+    }
+    retry(|| rustix::net::connect(&socket, &address))?;
+    Ok(socket)
+}
+
+fn receive(socket: &OwnedFd) -> Result<(Attached, Option<OwnedFd>), ConnectError> {
+    // One byte more, so that a longer message shows.
+    let mut bytes = [0u8; size_of::<Attached>() + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let got = {
+        let mut part = [IoSliceMut::new(&mut bytes)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        retry(|| rustix::net::recvmsg(socket.as_fd(), &mut part, &mut ancillary, flags))?.bytes
+    };
+    if got == 0 {
+        return Err(ConnectError::Closed);
+    }
+    let mut rings = None;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut fds) = message {
+            rings = fds.next();
+        }
+    }
+    Ok((Attached::from_message(&bytes[..got])?, rings))
+}
+
+/// A handler of the program may interrupt a call.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => (),
+            answer => return answer,
+        }
+    }
+}
+
+/// Has a child that is forked leave alone what is its parent's.
+fn after_fork() {
+    static ONCE: Once = Once::new();
+    extern "C" fn child() {
+        crate::chain::forked();
+        remote::forked();
+    }
+    // SAFETY: the function does what is allowed in a child of a process with threads.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(child));
+    });
+}
+
+/// The program sees EIO alone: this says why.
+fn complain(node: &Node, error: &ConnectError) {
+    use std::error::Error;
+    let mut text = format!(
+        "dray: wq{}.{} cannot be mapped: {error}",
+        node.device, node.wq
+    );
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text.push('\n');
+    // SAFETY: standard error is open, or this is refused.
+    let stderr = unsafe { BorrowedFd::borrow_raw(2) };
+    // There is nobody else to tell.
+    let _ = rustix::io::write(stderr, text.as_bytes());
+}

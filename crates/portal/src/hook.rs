@@ -1,0 +1,52 @@
+//! The functions of the C library that this one stands in front of.
+//!
+//! Each works before any constructor of ours has run, for other libraries' run before. What concerns
+//! memory and descriptors goes to the kernel directly, and not to the next library: looking that up
+//! allocates, and allocators call mmap.
+
+pub mod file;
+pub mod memory;
+pub mod signal;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::syscall::Answer;
+
+static ACTIVE: AtomicU8 = AtomicU8::new(0);
+
+/// Whether the program runs under `dray run`. Otherwise every function is its original.
+fn is_active() -> bool {
+    match ACTIVE.load(Ordering::Relaxed) {
+        0 => {
+            let active = crate::connect::socket_name().is_some();
+            ACTIVE.store(if active { 1 } else { 2 }, Ordering::Relaxed);
+            active
+        }
+        known => known == 1,
+    }
+}
+
+/// Fixes what the environment says before the program changes it.
+#[cfg(feature = "preload")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = {
+    extern "C" fn begin() {
+        is_active();
+    }
+    begin
+};
+
+/// As the C library answers: the value, or -1 with `errno`.
+fn libc_answer(answer: Answer) -> isize {
+    match answer {
+        Ok(value) => value as isize,
+        Err(error) => {
+            // SAFETY: it is this thread's.
+            let errno = unsafe { libc::__errno_location() };
+            // SAFETY: as above.
+            unsafe { errno.write(error) };
+            -1
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! mmap, munmap and mprotect: a work queue's node gives a portal.
+
+use std::ffi::{c_int, c_void};
+
+use super::{is_active, libc_answer};
+use crate::syscall::syscall;
+use crate::{connect, mapping};
+
+/// `mmap(2)`.
+///
+/// # Safety
+/// As for `mmap(2)`.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    bytes: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    if fd >= 0 && flags & libc::MAP_ANONYMOUS == 0 && is_active() {
+        let wanted = connect::Wanted {
+            address: address.addr(),
+            bytes,
+            protection,
+            flags,
+            offset,
+        };
+        if let Some(answer) = connect::map(fd, &wanted) {
+            return libc_answer(answer) as *mut c_void;
+        }
+    }
+    let arguments = [
+        address.addr(),
+        bytes,
+        protection as usize,
+        flags as usize,
+        fd as usize,
+        offset as usize,
+    ];
+    // SAFETY: the caller's own call.
+    let answer = unsafe { syscall(libc::SYS_mmap, arguments) };
+    if let Ok(at) = answer
+        && flags & libc::MAP_FIXED != 0
+    {
+        // What was there before is gone.
+        mapping::forget(at, bytes);
+    }
+    libc_answer(answer) as *mut c_void
+}
+
+/// `mmap64`, which is the same.
+///
+/// # Safety
+/// As for `mmap(2)`.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    bytes: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // SAFETY: the caller's own call.
+    unsafe { mmap(address, bytes, protection, flags, fd, offset) }
+}
+
+/// `munmap(2)`.
+///
+/// # Safety
+/// As for `munmap(2)`.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
+    let at = address.addr();
+    // Before the call: afterwards the page may be another thread's.
+    if at.is_multiple_of(4096) && bytes != 0 {
+        mapping::forget(at, bytes);
+    }
+    // SAFETY: the caller's own call.
+    libc_answer(unsafe { syscall(libc::SYS_munmap, [at, bytes, 0, 0, 0, 0]) }) as c_int
+}
+
+/// `mprotect(2)`. A portal's page stays inaccessible, whatever the program may do with it.
+///
+/// # Safety
+/// As for `mprotect(2)`.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
+    let at = address.addr();
+    if at.is_multiple_of(4096) && mapping::protect(at, bytes, protection) {
+        return 0;
+    }
+    let arguments = [at, bytes, protection as usize, 0, 0, 0];
+    // SAFETY: the caller's own call.
+    libc_answer(unsafe { syscall(libc::SYS_mprotect, arguments) }) as c_int
+}

@@ -1,0 +1,82 @@
+//! Has cargo build `dray-portal` as a shared object, in a directory of its own.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+
+/// Name of the profile in the workspace: optimised whatever the rest is.
+const PROFILE: &str = "preload";
+const LIBRARY: &str = "libdray_portal.so";
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(dray_preload)");
+    println!("cargo::rerun-if-changed=build.rs");
+    let is = |name: &str, value: &str| variable(name) == OsString::from(value);
+    let here = is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_ARCH", "x86_64")
+        && is("CARGO_CFG_TARGET_ENV", "gnu");
+    if !here {
+        return;
+    }
+    let workspace = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../..");
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let target = variable("TARGET");
+    let directory = out.join("target");
+    build(&workspace, &directory, &target);
+    let built = directory.join(&target).join(PROFILE);
+    if let Err(error) = std::fs::copy(built.join(LIBRARY), out.join(LIBRARY)) {
+        fail(&format!("{LIBRARY} was not built: {error}"));
+    }
+    watch(&workspace, &built.join("libdray_portal.d"));
+    println!("cargo::rustc-cfg=dray_preload");
+}
+
+fn build(workspace: &Path, directory: &Path, target: &OsString) {
+    let mut cargo = Command::new(variable("CARGO"));
+    cargo
+        .args(["rustc", "--quiet", "--package", "dray-portal", "--lib"])
+        .args(["--crate-type", "cdylib", "--features", "preload"])
+        .args(["--profile", PROFILE, "--target"])
+        .arg(target)
+        .arg("--target-dir")
+        .arg(directory)
+        .arg("--manifest-path")
+        .arg(workspace.join("Cargo.toml"))
+        // Only the registers of SSE are saved on the way into it.
+        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-cpu=x86-64")
+        // Not the linter that may stand in front of the outer build's compiler.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env_remove("CARGO_BUILD_TARGET")
+        .env_remove("CARGO_TARGET_DIR")
+        .current_dir(workspace);
+    match cargo.status() {
+        Ok(status) if status.success() => (),
+        Ok(status) => fail(&format!("cargo rustc --package dray-portal: {status}")),
+        Err(error) => fail(&format!("cargo cannot be started: {error}")),
+    }
+}
+
+/// Builds again when a file has changed of which the shared object is made.
+fn watch(workspace: &Path, listed: &Path) {
+    for file in ["Cargo.toml", "Cargo.lock", "crates/portal/Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(file).display());
+    }
+    // One rule of make; a space in a name is written with a backslash.
+    let rule = std::fs::read_to_string(listed).unwrap_or_else(|error| {
+        fail(&format!("{}: {error}", listed.display()));
+    });
+    let files = rule.split_once(": ").map_or("", |(_, files)| files);
+    for file in files.trim().replace("\\ ", "\0").split_ascii_whitespace() {
+        println!("cargo::rerun-if-changed={}", file.replace('\0', " "));
+    }
+}
+
+fn variable(name: &str) -> OsString {
+    env::var_os(name).unwrap_or_default()
+}
+
+fn fail(message: &str) -> ! {
+    println!("cargo::error={message}");
+    exit(1);
+}
