@@ -117,13 +117,17 @@ fn vacant() -> Option<&'static AtomicPtr<Entry>> {
         .find(|place| place.load(Ordering::Relaxed).is_null())
 }
 
-/// In a child: the connections are its parent's, and end with its parent's mappings.
+/// In a child: connections and rings are its parent's. It has none of the mappings, so what it maps
+/// itself is not to be found among them.
 pub(crate) fn forked() {
     for entry in entries() {
         let fd = entry.remote.connection.swap(FREE, Ordering::AcqRel);
         if fd >= 0 {
             close(fd);
         }
+    }
+    for place in &ENTRIES {
+        place.store(std::ptr::null_mut(), Ordering::Release);
     }
 }
 
