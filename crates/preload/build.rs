@@ -12,7 +12,7 @@ const LIBRARY: &str = "libdray_portal.so";
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(dray_preload)");
     println!("cargo::rerun-if-changed=build.rs");
-    let is = |name: &str, value: &str| variable(name) == OsString::from(value);
+    let is = |name: &str, value: &str| variable(name).to_str() == Some(value);
     let here = is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ARCH", "x86_64")
         && is("CARGO_CFG_TARGET_ENV", "gnu");

@@ -70,8 +70,6 @@ struct Kept {
     copies: [[AtomicUsize; 3]; 2],
 }
 
-const COPY: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
-
 static KEPT: [Kept; 2] = [Kept::new(libc::SIGSEGV), Kept::new(libc::SIGILL)];
 static CHANGING: AtomicBool = AtomicBool::new(false);
 
@@ -80,7 +78,7 @@ impl Kept {
         Kept {
             signal,
             version: AtomicUsize::new(0),
-            copies: [COPY, COPY],
+            copies: [const { [const { AtomicUsize::new(0) }; 3] }; 2],
         }
     }
 
@@ -134,7 +132,7 @@ pub(crate) fn replace(signal: i32, new: Option<Action>) -> Action {
         return kept.get();
     };
     // No signal comes between, whose handler would wait for this thread.
-    let mask = mask_signals(libc::SIG_SETMASK, u64::MAX & !SYNCHRONOUS);
+    let mask = mask_signals(libc::SIG_SETMASK, !SYNCHRONOUS);
     while CHANGING.swap(true, Ordering::Acquire) {
         give_way();
     }

@@ -159,17 +159,15 @@ fn answer(connection: &OwnedFd, device: &RealtimeDevice, ended: &Sender<u64>) {
     let got = receive(&mut bytes);
     let attach = Attach::from_message(&bytes[..got]).expect("the first message");
     let board = device.board().expect("shared");
-    let attached = match attach.length {
-        4096 => Attached {
-            pasid: 9,
-            wq: (attach.cookie - 102) as u16,
-            rings: board.shape().queues,
-            ring_entries: board.shape().entries,
-            client: 1,
-            ..Attached::blank()
-        },
-        _ => Attached::refused(libc::EINVAL),
-    };
+    let mut attached = Attached::refused(libc::EINVAL);
+    if attach.length == 4096 {
+        attached = Attached::blank();
+        attached.pasid = 9;
+        attached.wq = (attach.cookie - 102) as u16;
+        attached.rings = board.shape().queues;
+        attached.ring_entries = board.shape().entries;
+        attached.client = 1;
+    }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let rings = [board.fd()];

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Log, alone, code, map, place, run};
+use common::{Log, alone, code, place, run};
 use dray_portal::Registers;
 
 const RSP: usize = 4;

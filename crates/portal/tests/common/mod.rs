@@ -9,16 +9,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use dray_portal::{Portal, Registers, Submit, Words};
 
 /// Remembers the last descriptors, and counts.
-pub struct Log {
+pub(crate) struct Log {
     words: [[AtomicU64; 8]; 64],
     posted: AtomicUsize,
     enqueued: AtomicUsize,
-    pub full: AtomicBool,
-    pub unmapped: AtomicUsize,
+    pub(crate) full: AtomicBool,
+    pub(crate) unmapped: AtomicUsize,
 }
 
 impl Log {
-    pub const fn new() -> Log {
+    pub(crate) const fn new() -> Log {
         Log {
             words: [const { [const { AtomicU64::new(0) }; 8] }; 64],
             posted: AtomicUsize::new(0),
@@ -28,13 +28,13 @@ impl Log {
         }
     }
 
-    pub fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         let get = |count: &AtomicUsize| count.load(Ordering::SeqCst);
         (get(&self.posted), get(&self.enqueued))
     }
 
     /// The last one.
-    pub fn last(&self) -> Words {
+    pub(crate) fn last(&self) -> Words {
         let (posted, enqueued) = self.counts();
         let entry = &self.words[(posted + enqueued - 1) % 64];
         std::array::from_fn(|i| entry[i].load(Ordering::SeqCst))
@@ -69,14 +69,14 @@ impl Submit for Log {
 }
 
 /// Maps `submit`.
-pub fn map(submit: &'static dyn Submit) -> usize {
+pub(crate) fn map(submit: &'static dyn Submit) -> usize {
     let protection = libc::PROT_WRITE;
     dray_portal::mapping::map(0, 4096, protection, libc::MAP_SHARED, Portal::leak(submit))
         .expect("a page")
 }
 
 /// New memory that may be written and executed.
-pub fn code(bytes: usize) -> usize {
+pub(crate) fn code(bytes: usize) -> usize {
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: new pages.
@@ -86,7 +86,7 @@ pub fn code(bytes: usize) -> usize {
 }
 
 /// Writes an instruction, and behind it the jump that ends a [`run`].
-pub fn place(at: usize, instruction: &[u8]) -> usize {
+pub(crate) fn place(at: usize, instruction: &[u8]) -> usize {
     let mut bytes = instruction.to_vec();
     bytes.extend([0xff, 0x25, 0, 0, 0, 0]); // jmp [rip]
     bytes.extend((back as *const () as usize).to_le_bytes());
@@ -102,12 +102,12 @@ static RAX: AtomicUsize = AtomicUsize::new(0);
 static RUNNING: Mutex<()> = Mutex::new(());
 
 /// One run at a time.
-pub fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Executes what was [placed](place) with these registers, rsp included.
-pub fn run(registers: &mut Registers, code: usize) {
+pub(crate) fn run(registers: &mut Registers, code: usize) {
     // SAFETY: the code ends in the jump back, and the registers point at memory of the test.
     unsafe { enter(registers, code) };
 }
@@ -191,12 +191,12 @@ unsafe extern "C" fn back() {
 
 /// MOVDIR64B [rdi], [rsi], as a function that is patched when it is first called.
 #[unsafe(naked)]
-pub unsafe extern "C" fn movdir64b(to: usize, from: *const Words) {
+pub(crate) unsafe extern "C" fn movdir64b(to: usize, from: *const Words) {
     naked_asm!(".byte 0x66, 0x0f, 0x38, 0xf8, 0x3e", "ret")
 }
 
 /// ENQCMD [rdi], [rsi]; whether it is to be tried again.
 #[unsafe(naked)]
-pub unsafe extern "C" fn enqcmd(to: usize, from: *const Words) -> bool {
+pub(crate) unsafe extern "C" fn enqcmd(to: usize, from: *const Words) -> bool {
     naked_asm!(".byte 0xf2, 0x0f, 0x38, 0xf8, 0x3e", "setz al", "ret")
 }
