@@ -148,12 +148,21 @@ pub(crate) fn forked() {
     CHANGING.store(false, Ordering::Release);
 }
 
+/// What the program wants: what is kept, or what it has told the kernel by a way that is not
+/// interposed.
+fn in_force(signal: i32) -> Action {
+    match next::action(signal) {
+        Some(action) if !crate::trap::is_handler(action.sa_sigaction) => Action::from_libc(&action),
+        _ => get(signal),
+    }
+}
+
 /// Does what the program wants for this signal, or what the kernel does by itself.
 ///
 /// # Safety
 /// `context` is that of a handler that returns after this.
 pub(crate) unsafe fn pass(signal: i32, info: &mut SignalInfo, context: &mut Context<'_>) {
-    let action = get(signal);
+    let action = in_force(signal);
     let synchronous = info.code > 0;
     match action.handler {
         libc::SIG_IGN if !synchronous => return,

@@ -49,7 +49,7 @@ pub fn install() -> Result<(), InstallError> {
     for signal in [libc::SIGSEGV, libc::SIGILL] {
         let refused = InstallError::Signal { signal };
         let old = next::action(signal).ok_or(refused)?;
-        if old.sa_sigaction == handler as *const () as usize {
+        if is_handler(old.sa_sigaction) {
             continue;
         }
         chain::replace(signal, Some(Action::from_libc(&old)));
@@ -65,6 +65,11 @@ pub fn install() -> Result<(), InstallError> {
     }
     crate::syscall::mask_signals(libc::SIG_UNBLOCK, SYNCHRONOUS);
     Ok(())
+}
+
+/// Whether this is the address of the handler.
+pub(crate) fn is_handler(address: usize) -> bool {
+    address == handler as *const () as usize
 }
 
 /// Whether the handlers are in place, and what the program says about their signals is to be kept.

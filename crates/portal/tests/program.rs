@@ -121,13 +121,16 @@ fn plain_stores_are_dropped_and_loads_give_ones() {
     // SAFETY: the page is mapped for stores to be dropped.
     unsafe { at.write_volatile(5) };
     // SAFETY: as above.
-    unsafe { at.cast::<u8>().add(3).write_volatile(5) };
+    unsafe { at.cast::<u8>().wrapping_add(3).write_volatile(5) };
     // SAFETY: as above; loads give ones.
     assert_eq!(unsafe { at.read_volatile() }, u64::MAX);
     // SAFETY: as above.
     assert_eq!(unsafe { at.cast::<u32>().read_volatile() }, u32::MAX);
     // SAFETY: as above.
-    assert_eq!(unsafe { at.cast::<u8>().add(77).read_volatile() }, 0xff);
+    assert_eq!(
+        unsafe { at.cast::<u8>().wrapping_add(77).read_volatile() },
+        0xff
+    );
     let (mut to, mut left): (usize, usize) = (portal, 64);
     let mut from = [1u8; 64].as_ptr();
     // SAFETY: 64 bytes are read, and dropped.
@@ -181,10 +184,8 @@ fn a_mapping_is_of_one_page_and_may_be_there_twice() {
     unsafe { movdir64b(second + 4032, &words) };
     assert_eq!(LOG.counts(), (2, 0));
     // SAFETY: the page is this test's.
-    assert_eq!(
-        unsafe { dray_portal::hook::memory::munmap(first as *mut _, 4096) },
-        0
-    );
+    let unmapped = unsafe { dray_portal::hook::memory::munmap(first as *mut _, 4096) };
+    assert_eq!(unmapped, 0);
     assert_eq!(LOG.unmapped.load(Ordering::SeqCst), 1);
     assert!(!dray_portal::mapping::is_portal(first, 4096));
     // SAFETY: it is mapped.
