@@ -58,8 +58,14 @@ fn threads_that_meet_one_site_first_at_the_same_moment_lose_nothing() {
         let sums: Vec<_> = sum.0.iter().map(|s| s.load(Ordering::Relaxed)).collect();
         let expected: Vec<_> = (0..8).map(|i| one << i).collect();
         assert_eq!(sums, expected);
-        // SAFETY: the code that was executed.
-        assert_eq!(unsafe { (at as *const u8).read_volatile() }, 0xe9);
+        // Another test's thread may have been patching all the while, and then nobody else does.
+        let patched = (0..100_000).any(|_| {
+            submit(portal, &[0; 8]);
+            std::thread::yield_now();
+            // SAFETY: the code that was executed.
+            unsafe { (at as *const u8).read_volatile() == 0xe9 }
+        });
+        assert!(patched);
     }
 }
 
