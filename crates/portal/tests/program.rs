@@ -133,15 +133,15 @@ fn plain_stores_are_dropped_and_loads_give_ones() {
     // SAFETY: as above.
     assert_eq!(unsafe { at.cast::<u32>().read_volatile() }, u32::MAX);
     // SAFETY: as above.
-    assert_eq!(
-        unsafe { at.cast::<u8>().wrapping_add(77).read_volatile() },
-        0xff
-    );
+    let byte = unsafe { at.cast::<u8>().wrapping_add(77).read_volatile() };
+    assert_eq!(byte, 0xff);
     let (mut to, mut left): (usize, usize) = (portal, 64);
-    let mut from = [1u8; 64].as_ptr();
+    let source = [1u8; 64];
+    let mut from = source.as_ptr();
     // SAFETY: 64 bytes are read, and dropped.
     unsafe { asm!("rep movsb", inout("rdi") to, inout("rsi") from, inout("rcx") left) };
-    assert_eq!((to, left), (portal + 64, 0));
+    let read = from.addr() - source.as_ptr().addr();
+    assert_eq!((to, left, read), (portal + 64, 0, 64));
     let sse: u64;
     // SAFETY: as above.
     unsafe {
@@ -149,7 +149,6 @@ fn plain_stores_are_dropped_and_loads_give_ones() {
             p = in(reg) portal, s = out(reg) sse, out("xmm3") _);
     }
     assert_eq!(sse, u64::MAX);
-    let _ = &mut from;
     assert_eq!(LOG.counts(), (0, 0));
 }
 
