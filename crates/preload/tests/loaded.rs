@@ -1,0 +1,33 @@
+//! Programs that have the shared object loaded and no portal: nothing of them changes.
+
+use std::process::Command;
+
+fn run(program: &str, argument: &str) -> (Option<i32>, String, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let library = dray_preload::write_to(directory.path()).expect("this platform has it");
+    let output = Command::new(program)
+        .args(["-c", argument])
+        .env("LD_PRELOAD", &library)
+        .env("DRAY_SOCKET", "@nobody")
+        .output()
+        .expect("the program is there");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let code = output.status.code();
+    (code, text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_shell_keeps_its_exit_code_children_and_traps() {
+    let script = "trap 'echo caught' SEGV; kill -SEGV $$; (exit 3); echo $?; exit 5";
+    let (code, out, error) = run("/bin/sh", script);
+    assert_eq!((code, &*out, &*error), (Some(5), "caught\n3\n", ""));
+}
+
+#[test]
+fn a_file_is_there_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = dray_preload::write_to(directory.path()).expect("this platform has it");
+    assert!(path.ends_with(dray_preload::NAME));
+    let again = dray_preload::write_to(directory.path()).expect_err("it is there");
+    assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
+}
