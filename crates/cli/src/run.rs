@@ -1,12 +1,12 @@
 //! `dray run` and `dray shell`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{RunError, Session};
+use dray_run::{Presence, Require, RunError, Session};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +52,30 @@ struct Machine {
     /// The kernel whose driver is shown.
     #[arg(long, value_name = "KERNEL", default_value = "6.8", value_parser = kernel)]
     personality: Personality,
+    /// What a device finds on a page that is not in memory, where it does not block on faults.
+    #[arg(long, value_enum, default_value_t = Faults::Strict)]
+    faults: Faults,
+    /// The only way to submit; without it, those that the kernel has.
+    #[arg(long, value_enum)]
+    require: Option<Way>,
+}
+
+/// What a device finds on a page that is not in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Faults {
+    /// A page fault, as on hardware.
+    Strict,
+    /// The page, as a processor would.
+    Touch,
+}
+
+/// How descriptors get to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// Through a mapped portal; write(2) is refused, as before kernel 6.10.
+    Portal,
+    /// By write(2); to map takes CAP_SYS_RAWIO, as from kernel 6.10 on.
+    Write,
 }
 
 fn kernel(text: &str) -> Result<Personality, String> {
@@ -73,16 +97,15 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
         command,
         personality: machine.personality,
         profile: profile.map_err(RunError::from)?,
-        portal: portal(),
+        portal: None,
+        presence: match machine.faults {
+            Faults::Strict => Presence::Strict,
+            Faults::Touch => Presence::Touch,
+        },
+        require: machine.require.map(|way| match way {
+            Way::Portal => Require::Portal,
+            Way::Write => Require::Write,
+        }),
     };
     dray_run::run(&session)?.pass_on()
-}
-
-/// The library that gives programs portals, where it is installed.
-fn portal() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let beside = program.parent()?;
-    let places = [beside.to_owned(), beside.join("../lib/dray")];
-    let mut files = places.iter().map(|place| place.join("libdray_portal.so"));
-    files.find(|file| file.is_file())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use dray_idxd::ProfileError;
 use dray_idxd::driver::{CommandStatus, Errno};
+use dray_realtime::StartError;
 use thiserror::Error;
 
 /// Why a command could not be started on a virtual device.
@@ -41,6 +42,9 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// A device cannot run.
+    #[error("the device cannot be started")]
+    Start(#[from] StartError),
     /// A system call that has no reason to fail.
     #[error("{call} fails: {source}")]
     System {

@@ -7,15 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dray_idxd::driver::Errno;
+use dray_wire::CLIENT;
 use fuser::{
     BsdFileFlags, Errno as FuseErrno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, IoctlFlags, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request, TimeOrNow,
-    WriteFlags,
+    Generation, INodeNo, IoctlFlags, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
 };
+use zerocopy::IntoBytes;
 
+use crate::clients::Clients;
+use crate::desk::Desk;
 use crate::inodes::Inodes;
-use crate::machine::Machine;
 use crate::tree::{Thing, Tree};
 
 /// Nothing is cached: another process may bind or unbind in between.
@@ -27,7 +30,8 @@ const LONGEST: usize = 4095;
 /// The file system.
 #[derive(Debug)]
 pub(crate) struct Files {
-    machine: Arc<Machine>,
+    clients: Arc<Clients>,
+    desk: Desk,
     inodes: Inodes,
     /// Directories as they were when they were opened.
     listings: Mutex<HashMap<u64, Arc<Listing>>>,
@@ -36,6 +40,9 @@ pub(crate) struct Files {
     changed: Mutex<HashMap<Arc<str>, Access>>,
     since: SystemTime,
 }
+
+/// The handle of files that are no nodes; theirs is the cookie.
+const ATTRIBUTE: FileHandle = FileHandle(0);
 
 type Listing = Vec<(u64, FileType, String)>;
 
@@ -55,6 +62,12 @@ fn errno(errno: Errno) -> FuseErrno {
     FuseErrno::from_i32(errno.0)
 }
 
+/// Device and queue of `/dev/dsa/wq0.1`.
+fn node(path: &str) -> Option<(u32, u16)> {
+    let (device, wq) = path.strip_prefix("/dev/dsa/wq")?.split_once('.')?;
+    Some((device.parse().ok()?, wq.parse().ok()?))
+}
+
 fn file_type(thing: &Thing) -> FileType {
     match thing {
         Thing::Directory => FileType::Directory,
@@ -65,9 +78,10 @@ fn file_type(thing: &Thing) -> FileType {
 }
 
 impl Files {
-    pub(crate) fn new(machine: Arc<Machine>) -> Files {
+    pub(crate) fn new(clients: Arc<Clients>, desk: Desk) -> Files {
         Files {
-            machine,
+            clients,
+            desk,
             inodes: Inodes::new(),
             listings: Mutex::default(),
             next_handle: AtomicU64::new(1),
@@ -78,7 +92,7 @@ impl Files {
 
     fn tree(&self) -> Tree<'_> {
         Tree {
-            machine: &self.machine,
+            machine: &self.clients.machine,
         }
     }
 
@@ -150,10 +164,10 @@ impl Files {
         Ok(listing)
     }
 
-    /// open(2) of a file: sysfs looks at the permissions of an attribute even for root
+    /// open(2) of a file, and which work queue's node it is: sysfs looks at the permissions of an attribute even for root
     /// (`kernfs_fop_open`).
-    fn admit(&self, inode: INodeNo, flags: OpenFlags) -> Result<(), Errno> {
-        let (_, thing) = self.thing(inode)?;
+    fn admit(&self, inode: INodeNo, flags: OpenFlags) -> Result<Option<(u32, u16)>, Errno> {
+        let (path, thing) = self.thing(inode)?;
         let (reads, writes) = match flags.acc_mode() {
             OpenAccMode::O_RDONLY => (true, false),
             OpenAccMode::O_WRONLY => (false, true),
@@ -162,9 +176,13 @@ impl Files {
         match thing {
             Thing::Attribute(mode) => {
                 let refused = (reads && mode & 0o444 == 0) || (writes && mode & 0o222 == 0);
-                if refused { Err(Errno::EACCES) } else { Ok(()) }
+                if refused {
+                    Err(Errno::EACCES)
+                } else {
+                    Ok(None)
+                }
             }
-            Thing::Node => Ok(()),
+            Thing::Node => node(&path).ok_or(Errno::ENXIO).map(Some),
             Thing::Directory | Thing::Link(_) => Err(Errno::EISDIR),
         }
     }
@@ -232,10 +250,20 @@ impl Filesystem for Files {
         }
     }
 
-    fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.admit(inode, flags) {
+            Ok(Some((device, wq))) => {
+                let (clients, thread) = (self.clients.clone(), request.pid());
+                self.desk
+                    .hand_in(move || match clients.open(device, wq, thread) {
+                        Ok(cookie) => {
+                            reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
+                        }
+                        Err(error) => reply.error(errno(error)),
+                    });
+            }
             // With pages in the kernel's cache, writes would come late and in other pieces.
-            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Ok(None) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -244,13 +272,17 @@ impl Filesystem for Files {
         &self,
         _: &Request,
         inode: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if handle != ATTRIBUTE {
+            // The node has no read(2).
+            return reply.error(FuseErrno::EINVAL);
+        }
         let read = self.path(inode).and_then(|path| self.tree().read(&path));
         match read {
             Ok(bytes) => {
@@ -266,9 +298,9 @@ impl Filesystem for Files {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         inode: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         _: u64,
         data: &[u8],
         _: WriteFlags,
@@ -276,13 +308,45 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // Wherever it is written, it is the whole of it (`kernfs_fop_write_iter`).
-        let bytes = &data[..data.len().min(LONGEST)];
-        let path = self.path(inode);
-        match path.and_then(|path| self.tree().write(&path, bytes)) {
-            Ok(()) => reply.written(bytes.len() as u32),
-            Err(error) => reply.error(errno(error)),
+        if handle != ATTRIBUTE {
+            return match self.clients.write(handle.0, request.pid(), data) {
+                Ok(bytes) => reply.written(bytes),
+                Err(error) => reply.error(errno(error)),
+            };
         }
+        // Wherever it is written, it is the whole of it (`kernfs_fop_write_iter`).
+        let bytes = data[..data.len().min(LONGEST)].to_vec();
+        let path = match self.path(inode) {
+            Ok(path) => path,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let clients = self.clients.clone();
+        self.desk.hand_in(move || {
+            let tree = Tree {
+                machine: &clients.machine,
+            };
+            match tree.write(&path, &bytes) {
+                Ok(()) => reply.written(bytes.len() as u32),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        if handle != ATTRIBUTE {
+            let clients = self.clients.clone();
+            self.desk.hand_in(move || clients.close(handle.0));
+        }
+        reply.ok();
     }
 
     fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -336,17 +400,55 @@ impl Filesystem for Files {
         reply.ok();
     }
 
+    // What sysfs has no way to do.
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(FuseErrno::EACCES);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
     fn ioctl(
         &self,
         _: &Request,
         _: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         _: IoctlFlags,
-        _: u32,
+        command: u32,
         _: &[u8],
-        _: u32,
+        room: u32,
         reply: ReplyIoctl,
     ) {
-        reply.error(FuseErrno::ENOTTY);
+        let node = match command {
+            CLIENT => self.clients.node(handle.0),
+            _ => None,
+        };
+        match node {
+            Some(node) if room as usize >= size_of_val(&node) => reply.ioctl(0, node.as_bytes()),
+            _ => reply.error(FuseErrno::ENOTTY),
+        }
     }
 }

@@ -7,17 +7,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dray_idxd::driver::{Driver, Options};
+use dray_remote::{RemoteMemory, Spaces};
 use fuser::{Config, Session as FuseSession, SessionACL};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read, write};
 
 use crate::child::Program;
+use crate::clients::{Clients, Rules};
+use crate::desk::Desk;
 use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
 use crate::signals::Signals;
-use crate::{RunError, Session, mounts, namespace, parts};
+use crate::{RunError, Session, mounts, namespace, parts, service};
+use dray_wire::SOCKET_VARIABLE;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,27 +85,40 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
         parts::load(&mut driver, profile)?;
     }
     let signals = Signals::block()?;
-    let variables = variables(session);
+    let socket = service::Listener::new()?;
+    let variables = variables(session, &socket);
     let program = Program::new(&session.command, &variables, signals.before())?;
     let (ours, theirs) = init::line()?;
-    namespace::enter()?;
+    let privileged = namespace::enter()?;
     let first = namespace::fork()?;
     if first == 0 {
-        drop(ours);
+        drop((ours, socket));
         init::be(&theirs, &signals, &program);
     }
     drop(theirs);
-    let machine = Arc::new(Machine::new(driver));
-    serve(&machine)?;
+    let spaces = Arc::new(Spaces::new());
+    let memory = RemoteMemory::new(spaces.clone(), session.presence);
+    let machine = Arc::new(Machine::start(driver, &memory)?);
+    let rules = Rules {
+        require: session.require,
+        privileged,
+    };
+    let clients = Arc::new(Clients::new(machine.clone(), spaces, rules));
+    let desk = Desk::open()?;
+    socket.serve(clients.clone(), desk.clone())?;
+    serve(session, &machine, Files::new(clients, desk))?;
     write(&ours, &[GO]).map_err(system("write"))?;
     watch(&ours, &signals, first)
 }
 
+/// Where programs find the shared object: in a directory that is in memory.
+const PORTAL: &str = "/dev/.dray-portal.so";
+
 /// Variables that programs find in their environment.
-fn variables(session: &Session) -> Vec<(&'static str, OsString)> {
-    let mut variables = Vec::new();
-    if let Some(portal) = &session.portal {
-        let mut preload = portal.clone().into_os_string();
+fn variables(session: &Session, socket: &service::Listener) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![(SOCKET_VARIABLE, socket.name().into())];
+    if session.portal.is_some() {
+        let mut preload = OsString::from(PORTAL);
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
             preload.push(others);
@@ -112,14 +129,13 @@ fn variables(session: &Session) -> Vec<(&'static str, OsString)> {
 }
 
 /// Mounts the tree and shows its directories where a machine has them.
-fn serve(machine: &Arc<Machine>) -> Result<(), RunError> {
+fn serve(session: &Session, machine: &Machine, files: Files) -> Result<(), RunError> {
     let (stage, fuse) = mounts::stage()?;
-    let mut config = Config::default();
-    config.n_threads = Some(4);
-    let files = Files::new(machine.clone());
-    let session = FuseSession::from_fd(files, fuse, SessionACL::All, config)
+    // What changes the machine is done in the order in which one thread reads it.
+    let config = Config::default();
+    let served = FuseSession::from_fd(files, fuse, SessionACL::All, config)
         .map_err(forbidden(Facility::Fuse))?;
-    session.spawn().map_err(forbidden(Facility::Fuse))?;
+    served.spawn().map_err(forbidden(Facility::Fuse))?;
     for directory in ["/sys/bus/dsa", "/sys/module/idxd", "/dev/dsa"] {
         stage.show(Path::new(directory))?;
     }
@@ -129,6 +145,9 @@ fn serve(machine: &Arc<Machine>) -> Result<(), RunError> {
         stage.show(&Path::new("/sys").join(&root))?;
         let link = Path::new("/sys/bus/pci/devices").join(&address);
         stage.link(&format!("../../../{root}/{address}"), &link)?;
+    }
+    if let Some(bytes) = session.portal {
+        stage.put(bytes, Path::new(PORTAL))?;
     }
     stage.clear()
 }

@@ -7,6 +7,8 @@
 //! nothing is left when they end.
 
 mod child;
+mod clients;
+mod desk;
 mod error;
 mod filesystem;
 mod init;
@@ -15,12 +17,16 @@ mod launch;
 mod machine;
 mod mounts;
 mod namespace;
+mod node;
 mod parts;
+mod processes;
+mod service;
 mod session;
 mod signals;
 mod tree;
 
+pub use dray_remote::Presence;
 pub use error::RunError;
 pub use launch::{Ending, run};
 pub use parts::parts;
-pub use session::Session;
+pub use session::{Require, Session};

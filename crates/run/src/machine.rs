@@ -1,50 +1,169 @@
-//! The driver and its devices, for many threads.
+//! The driver and its running devices, for many threads.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use dray_idxd::driver::{Driver, Entry, Errno};
+use dray_device::{Function, Hardware, PciControls, Portal};
+use dray_idxd::driver::{ClientId, Driver, Entry, Errno, Personality};
+use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
+
+use crate::RunError;
+
+/// First wait for a command that waits for descriptors, and the longest of those that follow.
+const FIRST_WAIT: Duration = Duration::from_micros(20);
+const LONGEST_WAIT: Duration = Duration::from_millis(5);
 
 /// The machine that the programs find.
+///
+/// A device runs on threads of its own, and the driver reads and writes its registers between two
+/// descriptors: for that time the driver is brought to the device's thread and has the running
+/// function in the place of its own. So nobody who waits for a device holds the driver's lock.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    driver: Mutex<Driver>,
+    driver: Arc<Mutex<Driver>>,
+    devices: Vec<(u32, RealtimeDevice)>,
+}
+
+fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
+    driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Machine {
-    pub(crate) fn new(driver: Driver) -> Machine {
-        Machine {
-            driver: Mutex::new(driver),
-        }
-    }
-
-    fn driver(&self) -> MutexGuard<'_, Driver> {
-        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Directories of sysfs that PCI has for the devices: `/sys/devices/pci0000:6a` and the names of
-    /// the functions below.
-    pub(crate) fn pci_addresses(&self) -> Vec<String> {
-        let driver = self.driver();
-        driver
+    /// Has the devices of a driver run.
+    ///
+    /// # Errors
+    /// No threads, or no memory that can be shared.
+    pub(crate) fn start<M: SharedMemory>(
+        mut driver: Driver,
+        memory: &M,
+    ) -> Result<Machine, RunError> {
+        let parts: Vec<(u32, Hardware)> = driver
             .parts()
-            .map(|part| part.pci_address.clone())
-            .collect()
+            .map(|part| (part.id, part.hardware.clone()))
+            .collect();
+        let mut devices = Vec::new();
+        for (id, hardware) in parts {
+            let Some(place) = driver.function_mut(id) else {
+                continue;
+            };
+            let empty = Function::new(hardware, PciControls::default());
+            let function = std::mem::replace(place, empty);
+            let options = Options {
+                shared: true,
+                ..Options::default()
+            };
+            // Errors are in the registers; nobody takes interrupts here.
+            let device = RealtimeDevice::start_function(function, memory.clone(), options, |_| {})?;
+            devices.push((id, device));
+        }
+        Ok(Machine {
+            driver: Arc::new(Mutex::new(driver)),
+            devices,
+        })
+    }
+
+    /// A device by its number.
+    pub(crate) fn device(&self, id: u32) -> Option<&RealtimeDevice> {
+        let mut devices = self.devices.iter();
+        devices.find(|(other, _)| *other == id).map(|(_, d)| d)
+    }
+
+    /// Where descriptors are written that come by write(2).
+    pub(crate) fn portal(&self, device: u32, wq: u16) -> Option<MappedPortal> {
+        let limited = true;
+        self.device(device)?.map(Portal { wq, limited })
+    }
+
+    pub(crate) fn personality(&self) -> Personality {
+        lock(&self.driver).options().personality
+    }
+
+    /// Addresses of the devices on PCI.
+    pub(crate) fn pci_addresses(&self) -> Vec<String> {
+        let driver = lock(&self.driver);
+        let addresses = driver.parts().map(|part| part.pci_address.clone());
+        addresses.collect()
     }
 
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Entry>, Errno> {
-        self.driver().list(path)
+        lock(&self.driver).list(path)
     }
 
     pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        self.driver().read(path)
+        let concerned = lock(&self.driver).device_of(path, &[]);
+        match concerned {
+            Some(device) => {
+                let path = path.to_owned();
+                self.at_device(device, move |driver| driver.read(&path))?
+            }
+            None => lock(&self.driver).read(path),
+        }
     }
 
+    /// Writes a file of the driver's, and waits where the kernel waits.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
-        self.driver().write(path, bytes)
+        let concerned = lock(&self.driver).device_of(path, bytes);
+        let Some(device) = concerned else {
+            return lock(&self.driver).write(path, bytes);
+        };
+        let file: Arc<(String, Vec<u8>)> = Arc::new((path.to_owned(), bytes.to_owned()));
+        self.patiently(device, move |driver| driver.write(&file.0, &file.1))
+    }
+
+    /// Opens a work queue for a process.
+    pub(crate) fn open(&self, device: u32, wq: u16, pasid: u32) -> Result<ClientId, Errno> {
+        self.patiently(device, move |driver| driver.open(device, wq, pasid))
+    }
+
+    /// A work queue is closed and unmapped.
+    pub(crate) fn release(&self, device: u32, client: ClientId) -> Result<(), Errno> {
+        self.patiently(device, move |driver| driver.release(client))
     }
 
     /// The entries of `/dev/dsa`.
     pub(crate) fn nodes(&self) -> Vec<Entry> {
-        self.driver().nodes()
+        lock(&self.driver).nodes()
+    }
+
+    /// Does something again until what is in flight lets it.
+    fn patiently<R: Send + 'static>(
+        &self,
+        device: u32,
+        action: impl Fn(&mut Driver) -> Result<R, Errno> + Clone + Send + 'static,
+    ) -> Result<R, Errno> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            match self.at_device(device, action.clone())? {
+                Err(Errno::EAGAIN) => {
+                    std::thread::sleep(wait);
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Has the driver do something while the function of a device is its own.
+    fn at_device<R: Send + 'static>(
+        &self,
+        id: u32,
+        action: impl FnOnce(&mut Driver) -> R + Send + 'static,
+    ) -> Result<R, Errno> {
+        let device = self.device(id).ok_or(Errno::ENODEV)?;
+        let driver = self.driver.clone();
+        let visit = move |function: &mut Function, effects: &mut Vec<_>| {
+            let mut driver = lock(&driver);
+            if let Some(place) = driver.function_mut(id) {
+                std::mem::swap(place, function);
+            }
+            let result = action(&mut driver);
+            effects.extend(driver.take_effects(id));
+            if let Some(place) = driver.function_mut(id) {
+                std::mem::swap(place, function);
+            }
+            result
+        };
+        // A device that has stopped is as one that does not answer on the bus.
+        device.control(visit).map_err(|_| Errno::ENXIO)
     }
 }

@@ -71,6 +71,20 @@ impl Stage {
         symlink(target, link).map_err(at(link))
     }
 
+    /// Writes a file that everyone can read, beside the things of its directory.
+    pub(crate) fn put(&self, bytes: &[u8], file: &Path) -> Result<(), RunError> {
+        let parent = file.parent().unwrap_or(Path::new("/"));
+        shadow(parent)?;
+        // One of a session around this one is hidden by it.
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(file)(error)),
+            _ => {}
+        }
+        fs::write(file, bytes).map_err(at(file))?;
+        let everyone = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(file, everyone).map_err(at(file))
+    }
+
     fn below(&self, path: &Path) -> PathBuf {
         let relative = path.strip_prefix("/").unwrap_or(path);
         self.path.join(relative)

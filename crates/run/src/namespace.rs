@@ -11,11 +11,11 @@ use crate::error::{Facility, forbidden};
 
 /// Moves this process into mounts of its own. Where
 /// that takes privileges that it lacks, it becomes root of a namespace of users first, in which
-/// nobody else is.
+/// nobody else is. Whether it has not: root is root to the kernel, too.
 ///
 /// # Errors
 /// The system does not allow it; or there are several threads.
-pub(crate) fn enter() -> Result<(), RunError> {
+pub(crate) fn enter() -> Result<bool, RunError> {
     let (uid, gid) = (geteuid(), getegid());
     let privileged = uid.is_root() && unshare(libc::CLONE_NEWNS).is_ok();
     if !privileged {
@@ -33,7 +33,15 @@ pub(crate) fn enter() -> Result<(), RunError> {
         }
     }
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(forbidden(Facility::Namespaces))
+    mount_change("/", private).map_err(forbidden(Facility::Namespaces))?;
+    Ok(privileged && !is_nested())
+}
+
+/// Whether this process is in a namespace of users already.
+fn is_nested() -> bool {
+    // The first one maps every number to itself (user_namespaces(7)).
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]
 }
 
 /// Forks the first process of a new namespace of processes. It gets 0.

@@ -1,10 +1,10 @@
 //! What a session is to be.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
+use dray_remote::Presence;
 
 /// A command and the machine that it is to find.
 #[derive(Debug, Clone)]
@@ -15,6 +15,20 @@ pub struct Session {
     pub personality: Personality,
     /// The devices, configured and enabled; without it there is one, as on a fresh machine.
     pub profile: Option<Profile>,
-    /// Library that is loaded into programs and gives them portals; without it they have write(2).
-    pub portal: Option<PathBuf>,
+    /// Shared object that programs load, and that gives them portals; without it they have write(2)
+    /// alone.
+    pub portal: Option<&'static [u8]>,
+    /// What the devices find on pages that are not in memory.
+    pub presence: Presence,
+    /// The only way in, for programs to be tested with it; without it, what the kernel has.
+    pub require: Option<Require>,
+}
+
+/// A way to submit descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Require {
+    /// A mapped portal: write(2) is refused, as before 6.10.
+    Portal,
+    /// write(2): mapping takes `CAP_SYS_RAWIO`, as from 6.10 on.
+    Write,
 }

@@ -1,0 +1,281 @@
+//! `dray run`: what a command finds, how it ends, and that nothing is left of it.
+//!
+//! Namespaces and `/dev/fuse` are needed, as root has them, and users on most systems.
+
+#[path = "run/session.rs"]
+mod session;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+
+use session::{Session, is_alive, mounts, shell};
+
+/// Configures a dedicated queue and enables it, where the kernel has no `driver_name`.
+const LIFE: &str = "
+    accel-config config-engine dsa0/engine0.0 --group-id=0
+    accel-config config-wq dsa0/wq0.0 --group-id=0 --mode=dedicated --wq-size=16 \
+        --type=user --name=app --priority=10
+    accel-config enable-device dsa0
+    accel-config enable-wq dsa0/wq0.0
+    test -e /dev/dsa/wq0.0
+    cat /sys/bus/dsa/devices/dsa0/state /sys/bus/dsa/devices/wq0.0/state";
+
+#[test]
+fn accel_config_goes_through_a_life() {
+    for kernel in ["5.18", "6.4"] {
+        let output = shell(
+            &["--personality", kernel],
+            &format!(
+                "set -e; {LIFE}
+                accel-config save-config -s saved
+                accel-config disable-wq dsa0/wq0.0; accel-config disable-device dsa0
+                test ! -e /dev/dsa/wq0.0
+                accel-config load-config -e -c saved
+                accel-config save-config -s again; cmp saved again
+                cat /sys/bus/dsa/devices/wq0.0/state"
+            ),
+        );
+        assert_eq!(output.code, Some(0), "{kernel}: {output:?}");
+        let states: Vec<&str> = output.out.lines().filter(|l| *l == "enabled").collect();
+        assert_eq!(states.len(), 3, "{kernel}: {output:?}");
+    }
+}
+
+#[test]
+fn newer_kernels_want_a_driver_s_name() {
+    for kernel in ["6.8", "7.2"] {
+        let output = shell(&["--personality", kernel], LIFE);
+        assert!(
+            output.err.contains("Invalid wq driver name \"\""),
+            "{kernel}: {output:?}"
+        );
+        let named = LIFE.replace("--name=app", "--name=app --driver-name=user");
+        let output = shell(&["--personality", kernel], &named);
+        assert_eq!(output.out, "enabled\nenabled\n", "{kernel}: {output:?}");
+    }
+}
+
+#[test]
+fn errors_are_those_of_hardware() {
+    let cases = [
+        ("accel-config enable-device dsa0", "0x800d0000"),
+        (
+            "accel-config config-engine dsa0/engine0.0 --group-id=0; \
+             accel-config config-wq dsa0/wq0.0 --group-id=0 --wq-size=8 --type=user --mode=dedicated; \
+             accel-config enable-device dsa0; accel-config enable-wq dsa0/wq0.0",
+            "0x80040000",
+        ),
+    ];
+    for (script, status) in cases {
+        let script = format!("{script}; cat /sys/bus/dsa/devices/dsa0/cmd_status");
+        let output = shell(&["--personality", "5.18"], &script);
+        let words = format!("Error[{status}]");
+        assert!(output.out.contains(&words), "{script}: {output:?}");
+        assert_eq!(output.out.lines().last(), Some(status), "{output:?}");
+        assert!(output.err.contains("failed in"), "{script}: {output:?}");
+    }
+}
+
+#[test]
+fn files_refuse_what_sysfs_refuses() {
+    let output = shell(
+        &["--personality", "6.8"],
+        "objects=/sys/bus/dsa/devices drivers=/sys/bus/dsa/drivers
+        put() { echo $1 | tee $2 >/dev/null && echo taken; }
+        put 1 $objects/dsa0/version
+        put 9 $objects/wq0.0/size; cat $objects/wq0.0/size
+        put 500 $objects/wq0.0/size
+        cat $drivers/idxd/bind
+        put dsa7 $drivers/idxd/bind
+        touch $objects/dsa0/new
+        mkdir $objects/dsa0/new
+        rm $objects/wq0.0/size",
+    );
+    assert_eq!(output.out, "taken\n9\n", "{output:?}");
+    let lines = output.err.lines();
+    let said: Vec<&str> = lines.filter_map(|line| line.rsplit(": ").next()).collect();
+    assert_eq!(
+        said,
+        [
+            "Permission denied",
+            "Invalid argument",
+            "Permission denied",
+            "No such device",
+            "Permission denied",
+            "Operation not permitted",
+            "Operation not permitted",
+        ],
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_profile_is_there_and_enabled() {
+    let output = shell(&["--profile", "4e1w-s"], "ls /dev/dsa");
+    assert_eq!(output.out, "wq0.0\n", "{output:?}");
+    let seed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../idxd/tests/data/1e1w-d-batch64.json"
+    );
+    let output = shell(
+        &["--profile", seed, "--personality", "5.18"],
+        "cat /sys/bus/dsa/devices/wq0.0/mode /sys/bus/dsa/devices/wq0.0/max_batch_size
+        accel-config save-config -s saved; accel-config disable-device dsa0
+        accel-config load-config -e -c saved",
+    );
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.out.starts_with("dedicated\n64\n"), "{output:?}");
+}
+
+#[test]
+fn several_devices_lie_on_several_nodes() {
+    let device = |id: u32, node: u32| {
+        format!(
+            r#"{{"dev":"dsa{id}","numa_node":{node},"groups":[{{"dev":"group{id}.0",
+            "grouped_workqueues":[{{"dev":"wq{id}.0","mode":"shared","size":16,"group_id":0,
+            "priority":10,"type":"user","name":"app","driver_name":"user","threshold":15}}],
+            "grouped_engines":[{{"dev":"engine{id}.0","group_id":0}}]}}]}}"#
+        )
+    };
+    let session = Session::new();
+    let profile = format!("[{},{}]", device(0, 0), device(2, 1));
+    fs::write(session.path().join("two.conf"), profile).unwrap();
+    let output = session.shell(
+        &["--profile", "two.conf"],
+        "ls /dev/dsa; cat /sys/bus/dsa/devices/dsa*/numa_node
+        for device in dsa0 dsa2; do
+            address=$(basename $(dirname $(readlink -f /sys/bus/dsa/devices/$device)))
+            cat /sys/bus/pci/devices/$address/vendor
+        done",
+    );
+    let expected = "wq0.0\nwq2.0\n0\n1\n0x8086\n0x8086\n";
+    assert_eq!(output.out, expected, "{output:?}");
+}
+
+#[test]
+fn the_command_s_end_is_passed_on() {
+    for code in [0, 1, 42, 255] {
+        assert_eq!(shell(&[], &format!("exit {code}")).code, Some(code));
+    }
+    let output = shell(&[], "kill -KILL $$");
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+    let session = Session::new();
+    let output = session.run(&["--", "./not-there"]);
+    assert_eq!(output.code, Some(127), "{output:?}");
+    assert!(
+        output.err.contains("./not-there: No such file"),
+        "{output:?}"
+    );
+    fs::write(session.path().join("text"), "words").unwrap();
+    assert_eq!(session.run(&["--", "./text"]).code, Some(126));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let session = Session::new();
+    let output = session.run(&["--profile", "9e1w-s", "--", "true"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.err.contains("hint:"), "{output:?}");
+    let output = session.run(&["--profile", "./none.conf", "--", "true"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    let output = session.run(&["--personality", "2.6", "--", "true"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(session.run(&[]).code, Some(2));
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let mut running = Session::new().start(
+        &[],
+        "trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.05; done",
+    );
+    running.line("ready");
+    running.signal(libc::SIGTERM);
+    running.line("caught");
+    assert_eq!(running.wait().code(), Some(7));
+}
+
+#[test]
+fn nothing_is_left() {
+    let before = mounts();
+    let nodes = fs::exists("/dev/dsa").unwrap();
+    let output = shell(&[], "sleep 1000 & echo $!; mount | grep -c dray");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(mounts(), before);
+    assert_eq!(fs::exists("/dev/dsa").unwrap(), nodes);
+}
+
+#[test]
+fn a_killed_launcher_takes_its_programs_with_it() {
+    let before = mounts();
+    let mut running = Session::new().start(&[], "trap '' HUP TERM; echo ready; exec sleep 1000");
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(processes.len() >= 2, "{processes:?}");
+    running.signal(libc::SIGKILL);
+    assert_eq!(running.wait().signal(), Some(libc::SIGKILL));
+    for process in processes {
+        process.gone();
+    }
+    assert_eq!(mounts(), before);
+    let said = running.errors();
+    assert!(
+        said.contains("the process that owned the virtual device has ended"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_killed_first_process_is_told() {
+    let mut running = Session::new().start(&[], "echo ready; exec sleep 1000");
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(is_alive(&processes[0]));
+    processes[0].signal(libc::SIGKILL);
+    assert_eq!(running.wait().code(), Some(1));
+    for process in processes {
+        process.gone();
+    }
+    let said = running.errors();
+    assert!(
+        said.contains("the session's first process was killed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_at_once_do_not_see_each_other() {
+    let mut one = Session::new().start(&["--profile", "1e1w-d"], "ls /dev/dsa; read line");
+    one.line("wq0.0");
+    let two = shell(&[], "ls /dev/dsa; cat /sys/bus/dsa/devices/dsa0/state");
+    assert_eq!(two.out, "disabled\n", "{two:?}");
+    one.close();
+    assert_eq!(one.wait().code(), Some(1));
+}
+
+#[test]
+fn one_runs_inside_another() {
+    let dray = session::program();
+    let script = format!(
+        "ls /dev/dsa; {dray} run --profile 2e2w-d -- ls /dev/dsa; ls /dev/dsa",
+        dray = dray.display()
+    );
+    let output = shell(&["--profile", "1e1w-d"], &script);
+    assert_eq!(output.out, "wq0.0\nwq0.0\nwq0.1\nwq0.0\n", "{output:?}");
+}
+
+#[test]
+fn users_need_no_privilege() {
+    if !rustix::process::geteuid().is_root() {
+        // Then all the other tests run without.
+        return;
+    }
+    let session = Session::new();
+    session.share();
+    let output = session.as_nobody(
+        &["--personality", "5.18"],
+        &format!("set -e; {LIFE}; test $$ -lt 100; test $(id -u) = 0"),
+    );
+    assert_eq!(output.out.lines().last(), Some("enabled"), "{output:?}");
+    assert_eq!(output.code, Some(0), "{output:?}");
+}

@@ -1,0 +1,227 @@
+//! Sessions to look at from outside.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// What a session printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        Ended {
+            status: output.status,
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The program.
+pub(crate) fn program() -> PathBuf {
+    assert_cmd::cargo::cargo_bin("dray")
+}
+
+/// Runs a script in a session, in a directory of its own.
+#[track_caller]
+pub(crate) fn shell(options: &[&str], script: &str) -> Ended {
+    Session::new().shell(options, script)
+}
+
+/// This process's mounts.
+pub(crate) fn mounts() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap()
+}
+
+/// A directory for sessions.
+pub(crate) struct Session {
+    directory: TempDir,
+}
+
+impl Session {
+    pub(crate) fn new() -> Session {
+        Session {
+            directory: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = self.command(program());
+        command.arg("run").args(arguments).output().unwrap().into()
+    }
+
+    pub(crate) fn shell(&self, options: &[&str], script: &str) -> Ended {
+        let mut command = self.command(program());
+        command.arg("run").args(options);
+        command.args(["--", "sh", "-c", script]);
+        command.output().unwrap().into()
+    }
+
+    /// Lets everyone in, with a copy of the program that everyone can execute.
+    pub(crate) fn share(&self) {
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::copy(program(), self.path().join("dray")).unwrap();
+    }
+
+    pub(crate) fn as_nobody(&self, options: &[&str], script: &str) -> Ended {
+        let mut command = self.command("setpriv");
+        command.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "./dray",
+            "run",
+        ]);
+        command.args(options).args(["--", "sh", "-c", script]);
+        command.output().unwrap().into()
+    }
+
+    /// Starts a script and goes on.
+    pub(crate) fn start(self, options: &[&str], script: &str) -> Running {
+        let mut command = self.command(program());
+        command.arg("run").args(options);
+        command.args(["--", "sh", "-c", script]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let errors = fs::File::create(self.path().join("errors")).unwrap();
+        command.stderr(errors);
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Running {
+            session: self,
+            child,
+            lines,
+        }
+    }
+}
+
+/// A session that runs.
+pub(crate) struct Running {
+    session: Session,
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Waits for a line.
+    #[track_caller]
+    pub(crate) fn line(&mut self, expected: &str) {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        assert_eq!(line.trim_end(), expected, "{}", self.errors());
+    }
+
+    /// What was written to stderr so far.
+    pub(crate) fn errors(&self) -> String {
+        let mut text = String::new();
+        let mut file = fs::File::open(self.session.path().join("errors")).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        Process::of(self.child.id()).signal(signal);
+    }
+
+    /// Closes stdin.
+    pub(crate) fn close(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// The first process of the session, the command, and so on.
+    pub(crate) fn descendants(&self) -> Vec<Process> {
+        let mut found = Vec::new();
+        let mut parents = vec![self.child.id()];
+        while let Some(parent) = parents.pop() {
+            let path = format!("/proc/{parent}/task/{parent}/children");
+            let children = fs::read_to_string(path).unwrap();
+            for child in children.split_whitespace() {
+                let child = child.parse().unwrap();
+                found.push(Process::of(child));
+                parents.push(child);
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that fails leaves no session behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A process, told apart from later ones of the same number.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    file: rustix::fd::OwnedFd,
+}
+
+impl Process {
+    fn of(pid: u32) -> Process {
+        let flags = rustix::process::PidfdFlags::empty();
+        let number = rustix::process::Pid::from_raw(pid as i32).unwrap();
+        Process {
+            pid,
+            file: rustix::process::pidfd_open(number, flags).unwrap(),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        let signal = rustix::process::Signal::from_named_raw(signal).unwrap();
+        rustix::process::pidfd_send_signal(&self.file, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn gone(&self) {
+        let mut files = [rustix::event::PollFd::new(
+            &self.file,
+            rustix::event::PollFlags::IN,
+        )];
+        let limit = rustix::event::Timespec {
+            tv_sec: 60,
+            tv_nsec: 0,
+        };
+        let ended = rustix::event::poll(&mut files, Some(&limit)).unwrap();
+        assert_eq!(ended, 1, "process {} is still there", self.pid);
+    }
+}
+
+/// Whether a process has not ended.
+pub(crate) fn is_alive(process: &Process) -> bool {
+    let mut files = [rustix::event::PollFd::new(
+        &process.file,
+        rustix::event::PollFlags::IN,
+    )];
+    let none = rustix::event::Timespec::default();
+    rustix::event::poll(&mut files, Some(&none)).unwrap() == 0
+}

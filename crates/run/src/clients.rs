@@ -1,0 +1,283 @@
+//! Open work queues and mapped portals: who has them, and what is done at their end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dray_idxd::driver::{ClientId, Errno};
+use dray_realtime::Client as Writer;
+use dray_remote::Spaces;
+use dray_spec::registers::Command;
+use dray_wire::{Attached, Flags, Node};
+
+use crate::Require;
+use crate::machine::Machine;
+use crate::processes::{Pid, Processes, is_capable, process_of};
+
+/// `CAP_SYS_RAWIO`.
+const RAW_IO: u32 = 17;
+/// The driver maps a portal, which is one page.
+const PAGE: u64 = 4096;
+
+/// All that programs have open.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    pub(crate) machine: Arc<Machine>,
+    spaces: Arc<Spaces>,
+    processes: Processes,
+    rules: Rules,
+    table: Mutex<HashMap<u64, Client>>,
+    /// By device and process: what it signs with in the rings, and how many mappings do.
+    writers: Mutex<HashMap<(u32, Pid), (Writer, usize)>>,
+}
+
+/// What programs may do with a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// One way in alone.
+    pub(crate) require: Option<Require>,
+    /// This process is root as the kernel understands it, and so may programs be.
+    pub(crate) privileged: bool,
+}
+
+/// An open node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Client {
+    pub(crate) device: u32,
+    pub(crate) wq: u16,
+    pub(crate) pid: Pid,
+    pub(crate) pasid: u32,
+    id: ClientId,
+    /// The open file, and each mapping.
+    holds: usize,
+}
+
+/// A mapped portal.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    cookie: u64,
+    device: u32,
+    pid: Pid,
+}
+
+impl Clients {
+    pub(crate) fn new(machine: Arc<Machine>, spaces: Arc<Spaces>, rules: Rules) -> Clients {
+        Clients {
+            machine,
+            spaces,
+            processes: Processes::default(),
+            rules,
+            table: Mutex::default(),
+            writers: Mutex::default(),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<u64, Client>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An open node, by its cookie.
+    pub(crate) fn get(&self, cookie: u64) -> Option<Client> {
+        self.table().get(&cookie).copied()
+    }
+
+    /// open(2) of a node by a thread; gives the cookie.
+    pub(crate) fn open(&self, device: u32, wq: u16, thread: u32) -> Result<u64, Errno> {
+        let pid = process_of(thread).ok_or(Errno::ENXIO)?;
+        let pasid = self.hold(pid)?;
+        let id = self
+            .machine
+            .open(device, wq, pasid)
+            .inspect_err(|_| self.let_go(pid))?;
+        let client = Client {
+            device,
+            wq,
+            pid,
+            pasid,
+            id,
+            holds: 1,
+        };
+        let mut table = self.table();
+        let cookie = loop {
+            let cookie = random();
+            // 0 is the handle of files that are no nodes.
+            if cookie != 0 && !table.contains_key(&cookie) {
+                break cookie;
+            }
+        };
+        table.insert(cookie, client);
+        Ok(cookie)
+    }
+
+    /// The PASID of a process, whose memory the devices can reach from now on.
+    fn hold(&self, pid: Pid) -> Result<u32, Errno> {
+        let (pasid, new) = self.processes.hold(pid).ok_or(Errno::ENXIO)?;
+        if new && self.spaces.add(pasid, pid).is_err() {
+            self.processes.let_go(pid);
+            return Err(Errno::ENXIO);
+        }
+        Ok(pasid)
+    }
+
+    fn let_go(&self, pid: Pid) {
+        if let Some(pasid) = self.processes.let_go(pid) {
+            self.spaces.remove(pasid);
+        }
+    }
+
+    /// The open file is closed, or a mapping of it has ended. After the last of them the work that is
+    /// under way ends before anyone else gets the queue or the PASID (`idxd_cdev_release`).
+    pub(crate) fn close(&self, cookie: u64) {
+        let last = {
+            let mut table = self.table();
+            let Some(client) = table.get_mut(&cookie) else {
+                return;
+            };
+            client.holds -= 1;
+            match client.holds {
+                0 => table.remove(&cookie),
+                _ => None,
+            }
+        };
+        let Some(client) = last else {
+            return;
+        };
+        if let Some(device) = self.machine.device(client.device) {
+            // A device that is disabled or has stopped has nothing to drain.
+            let _ = device.command(Command::DrainPasid, client.pasid);
+        }
+        // The same: what is not there any more cannot be closed.
+        let _ = self.machine.release(client.device, client.id);
+        self.let_go(client.pid);
+    }
+
+    /// mmap(2) of a node by a process: what it needs to write descriptors, and the mapping.
+    pub(crate) fn map(
+        &self,
+        cookie: u64,
+        pid: Pid,
+        length: u64,
+    ) -> Result<(Attached, Mapping), Errno> {
+        let client = self.get(cookie).ok_or(Errno::ENXIO)?;
+        // The order of `idxd_cdev_mmap`.
+        if self.rules.require == Some(Require::Write) && !self.may_map(pid) {
+            return Err(Errno::EPERM);
+        }
+        if pid != client.pid {
+            return Err(Errno::EPERM);
+        }
+        if length > PAGE {
+            return Err(Errno::EINVAL);
+        }
+        let device = self.machine.device(client.device).ok_or(Errno::ENXIO)?;
+        let board = device.board().ok_or(Errno::ENXIO)?;
+        let portal = self
+            .machine
+            .portal(client.device, client.wq)
+            .ok_or(Errno::ENXIO)?;
+        let writer = self.sign(client.device, pid)?;
+        let dedicated = match portal.mode() {
+            dray_device::WorkQueueMode::Dedicated => Flags::DEDICATED,
+            dray_device::WorkQueueMode::Shared => Flags::default(),
+        };
+        let block = match self.attribute(client, "block_on_fault") {
+            Some(1) => Flags::BLOCK_ON_FAULT,
+            _ => Flags::default(),
+        };
+        let shape = board.shape();
+        let mut attached = Attached::blank();
+        attached.pasid = client.pasid;
+        attached.device = client.device;
+        attached.wq = client.wq;
+        attached.rings = shape.queues;
+        attached.ring_entries = shape.entries;
+        attached.size = portal.size();
+        attached.threshold = self.attribute(client, "threshold").unwrap_or(0) as u16;
+        attached.client = writer;
+        attached.flags = dedicated.with(block);
+        if let Some(client) = self.table().get_mut(&cookie) {
+            client.holds += 1;
+        }
+        let mapping = Mapping {
+            cookie,
+            device: client.device,
+            pid,
+        };
+        Ok((attached, mapping))
+    }
+
+    /// Whether the kernel would let a process map where that can harm others (INTEL-SA-01084).
+    fn may_map(&self, pid: Pid) -> bool {
+        self.rules.privileged && is_capable(pid, RAW_IO)
+    }
+
+    /// A mapping has ended: its process has unmapped the portal, or is dead.
+    pub(crate) fn unmap(&self, mapping: Mapping) {
+        let last = {
+            let mut writers = self.writers();
+            let key = (mapping.device, mapping.pid);
+            match writers.get_mut(&key) {
+                Some((_, holds)) if *holds > 1 => {
+                    *holds -= 1;
+                    None
+                }
+                _ => writers.remove(&key),
+            }
+        };
+        if let (Some((writer, _)), Some(device)) = (last, self.machine.device(mapping.device)) {
+            // A device that has stopped has forgotten all writers.
+            let _ = device.abandon(writer);
+        }
+        self.close(mapping.cookie);
+    }
+
+    fn writers(&self) -> MutexGuard<'_, HashMap<(u32, Pid), (Writer, usize)>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a process signs with in the rings of a device: the same for all that it maps.
+    fn sign(&self, id: u32, pid: Pid) -> Result<u16, Errno> {
+        let device = self.machine.device(id).ok_or(Errno::ENXIO)?;
+        let mut writers = self.writers();
+        if let Some((writer, holds)) = writers.get_mut(&(id, pid)) {
+            *holds += 1;
+            return Ok(writer.number());
+        }
+        let writer = device.admit().ok_or(Errno::EAGAIN)?;
+        let number = writer.number();
+        writers.insert((id, pid), (writer, 1));
+        Ok(number)
+    }
+
+    /// Who an open node is, for whoever asks by ioctl.
+    pub(crate) fn node(&self, cookie: u64) -> Option<Node> {
+        let client = self.get(cookie)?;
+        Some(Node::new(client.device, client.wq, cookie))
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// A number that the driver shows of a work queue.
+    pub(crate) fn attribute(&self, client: Client, name: &str) -> Option<u32> {
+        let Client { device, wq, .. } = client;
+        let path = format!("/sys/bus/dsa/devices/wq{device}.{wq}/{name}");
+        let bytes = self.machine.read(&path).ok()?;
+        std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
+    }
+}
+
+/// A number that nobody can guess.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        match rustix::rand::getrandom(&mut bytes[filled..], flags) {
+            Ok(more) => filled += more,
+            // Interrupted, by no signal that this process handles.
+            Err(_) => continue,
+        }
+    }
+    u64::from_ne_bytes(bytes)
+}

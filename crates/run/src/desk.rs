@@ -1,0 +1,60 @@
+//! What changes the machine, one after the other.
+//!
+//! FUSE tells of the last close of a file without anyone waiting for it; the open that follows must
+//! find the work queue free all the same, as it does where the kernel closes files itself. So opens,
+//! closes and writes to the driver's files are done in the order in which they come, and by a thread
+//! that may wait for the device while others read.
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use crate::RunError;
+use crate::error::system;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The queue of what is to be done.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk {
+    jobs: Sender<Job>,
+}
+
+impl Desk {
+    /// Starts the thread. It ends with the last handle.
+    ///
+    /// # Errors
+    /// No more threads.
+    pub(crate) fn open() -> Result<Desk, RunError> {
+        let (jobs, todo) = channel::<Job>();
+        let run = move || todo.into_iter().for_each(|job| job());
+        thread::Builder::new()
+            .name("dray-driver".into())
+            .spawn(run)
+            .map_err(system("starting a thread"))?;
+        Ok(Desk { jobs })
+    }
+
+    /// Has something done after all that was handed in before.
+    pub(crate) fn hand_in(&self, job: impl FnOnce() + Send + 'static) {
+        // The thread ends only when there are no handles.
+        let _ = self.jobs.send(Box::new(job));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_done_in_order() {
+        let desk = Desk::open().unwrap();
+        let (done, order) = channel();
+        for number in 0..100 {
+            let done = done.clone();
+            desk.hand_in(move || done.send(number).unwrap());
+        }
+        drop((done, desk));
+        let order: Vec<i32> = order.into_iter().collect();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,84 @@
+//! A work queue's node as a target of write(2): the way in for who must not map the portal
+//! (`idxd_cdev_write`, 6.10).
+
+use dray_device::{Submission, WorkQueueMode};
+use dray_idxd::driver::Errno;
+use dray_spec::{Descriptor, Opcode};
+use zerocopy::FromBytes;
+
+use crate::Require;
+use crate::clients::{Client, Clients};
+use crate::processes::process_of;
+
+const DESCRIPTOR: usize = size_of::<Descriptor>();
+/// Completion records of a DSA are aligned to so many bytes (spec 3.5).
+const RECORD_ALIGNMENT: u64 = 32;
+/// Devices of this version do not keep a batch from doing what a descriptor may not.
+const UNSAFE_BATCHES: u32 = 0x100;
+
+impl Clients {
+    /// Submits the descriptors in `bytes`; how many bytes were taken.
+    ///
+    /// # Errors
+    /// `EINVAL` where the kernel has no write(2), for a misaligned completion address and for a
+    /// batch to a device of version 1; `EPERM` for another process than the one that has opened
+    /// the node; `EAGAIN` for a shared queue that is full. Of several descriptors, those before the
+    /// refused one count.
+    pub(crate) fn write(&self, cookie: u64, thread: u32, bytes: &[u8]) -> Result<u32, Errno> {
+        let writable = match self.rules().require {
+            Some(Require::Write) => true,
+            Some(Require::Portal) => false,
+            None => self.machine.personality().restricts_mapping(),
+        };
+        if !writable {
+            return Err(Errno::EINVAL);
+        }
+        let client = self.get(cookie).ok_or(Errno::ENXIO)?;
+        if thread != client.pid && process_of(thread) != Some(client.pid) {
+            return Err(Errno::EPERM);
+        }
+        let mut written = 0;
+        for bytes in bytes.chunks_exact(DESCRIPTOR) {
+            // Of 64 bytes.
+            let descriptor = Descriptor::read_from_bytes(bytes).unwrap_or_default();
+            match self.submit(client, descriptor) {
+                Ok(()) => written += DESCRIPTOR as u32,
+                Err(errno) if written == 0 => return Err(errno),
+                Err(_) => break,
+            }
+        }
+        Ok(written)
+    }
+
+    fn submit(&self, client: Client, mut descriptor: Descriptor) -> Result<(), Errno> {
+        let device = self.machine.device(client.device).ok_or(Errno::ENXIO)?;
+        let version = device.hardware().capabilities.version;
+        if descriptor.opcode() == Ok(Opcode::Batch) && version <= UNSAFE_BATCHES {
+            return Err(Errno::EINVAL);
+        }
+        if descriptor.completion_addr % RECORD_ALIGNMENT != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let portal = self
+            .machine
+            .portal(client.device, client.wq)
+            .ok_or(Errno::ENXIO)?;
+        if portal.mode() == WorkQueueMode::Dedicated {
+            // Nobody tells the writer of a full queue, as on hardware.
+            portal.write_posted(&descriptor);
+            return Ok(());
+        }
+        descriptor.pasid_priv = client.pasid;
+        if portal.enqueue(&descriptor) == Submission::Accepted {
+            return Ok(());
+        }
+        let retries = self.attribute(client, "enqcmds_retries").unwrap_or(0);
+        for _ in 0..retries {
+            if portal.enqueue(&descriptor) == Submission::Accepted {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        Err(Errno::EAGAIN)
+    }
+}

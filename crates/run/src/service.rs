@@ -1,0 +1,177 @@
+//! The socket where programs ask for portals.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use dray_wire::{Attach, Attached};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, listen, recv, sendmsg, socket_with, sockopt,
+};
+use zerocopy::IntoBytes;
+
+use crate::RunError;
+use crate::clients::{Clients, Mapping, random};
+use crate::desk::Desk;
+use crate::error::system;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+/// How long the service rests when it can accept nothing more.
+const REST: Duration = Duration::from_millis(20);
+
+/// A connection, and what it holds once it has asked.
+struct Connection {
+    socket: Arc<OwnedFd>,
+    mapping: Arc<Mutex<Option<Mapping>>>,
+    asked: bool,
+}
+
+/// The socket, before anyone serves it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+    name: String,
+}
+
+impl Listener {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// No socket.
+    pub(crate) fn new() -> Result<Listener, RunError> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+            .map_err(system("socket"))?;
+        let name = format!("dray-{}-{:016x}", std::process::id(), random());
+        // In the abstract namespace nothing is left of it, however this process ends.
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(system("bind"))?;
+        bind(&socket, &address).map_err(system("bind"))?;
+        listen(&socket, BACKLOG).map_err(system("listen"))?;
+        Ok(Listener {
+            socket,
+            name: format!("@{name}"),
+        })
+    }
+
+    /// Its name, as the environment of programs holds it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Starts the service.
+    ///
+    /// # Errors
+    /// No more threads.
+    pub(crate) fn serve(self, clients: Arc<Clients>, desk: Desk) -> Result<(), RunError> {
+        let serve = move || serve(&self.socket, &clients, &desk);
+        thread::Builder::new()
+            .name("dray-service".into())
+            .spawn(serve)
+            .map_err(system("starting a thread"))?;
+        Ok(())
+    }
+}
+
+fn serve(listener: &OwnedFd, clients: &Arc<Clients>, desk: &Desk) {
+    let mut connections: Vec<Connection> = Vec::new();
+    loop {
+        let sockets = connections.iter().map(|c| c.socket.as_fd());
+        let sockets = std::iter::once(listener.as_fd()).chain(sockets);
+        let mut files: Vec<PollFd<'_>> = sockets
+            .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
+            .collect();
+        // It is interrupted by no signal; and if it fails, the next one tells.
+        let _ = poll(&mut files, None);
+        let ready: Vec<bool> = files
+            .iter()
+            .map(|file| !file.revents().is_empty())
+            .collect();
+        let mut index = 0;
+        connections.retain_mut(|connection| {
+            index += 1;
+            !ready[index] || attend(connection, clients, desk)
+        });
+        if ready[0] {
+            match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => connections.push(Connection {
+                    socket: Arc::new(socket),
+                    mapping: Arc::default(),
+                    asked: false,
+                }),
+                Err(rustix::io::Errno::AGAIN) => {}
+                Err(_) => thread::sleep(REST),
+            }
+        }
+    }
+}
+
+/// Reads what has come; whether the connection goes on.
+fn attend(connection: &mut Connection, clients: &Arc<Clients>, desk: &Desk) -> bool {
+    let mut message = [0; 64];
+    let length = match recv(&connection.socket, &mut message, RecvFlags::empty()) {
+        Ok((_, length)) => length.min(message.len()),
+        Err(rustix::io::Errno::AGAIN) => return true,
+        Err(_) => 0,
+    };
+    if let (false, Ok(attach)) = (connection.asked, Attach::from_message(&message[..length])) {
+        connection.asked = true;
+        let clients = clients.clone();
+        let (socket, mapping) = (connection.socket.clone(), connection.mapping.clone());
+        desk.hand_in(move || answer(&clients, &socket, attach, &mapping));
+        return true;
+    }
+    // Closed, or something that has no meaning here: that is the end of the mapping.
+    let (clients, mapping) = (clients.clone(), connection.mapping.clone());
+    desk.hand_in(move || {
+        let mapping = mapping
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mapping) = mapping {
+            clients.unmap(mapping);
+        }
+    });
+    false
+}
+
+fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Option<Mapping>>) {
+    let map = || {
+        let peer = sockopt::socket_peercred(socket).map_err(|_| libc::EPERM)?;
+        let pid = peer.pid.as_raw_nonzero().get() as u32;
+        let mapped = clients.map(attach.cookie, pid, attach.length);
+        mapped.map_err(|errno| errno.0)
+    };
+    let sent = match map() {
+        Ok((attached, mapping)) => {
+            let device = clients.machine.device(attached.device);
+            let board = device.and_then(|device| device.board());
+            let sent = send(socket, &attached, board.map(|board| board.fd()));
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(mapping);
+            sent
+        }
+        Err(errno) => send(socket, &Attached::refused(errno), None),
+    };
+    // Whoever does not take the answer has closed the connection, which ends the mapping.
+    drop(sent);
+}
+
+fn send(
+    socket: &OwnedFd,
+    message: &Attached,
+    file: Option<std::os::fd::BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let files: Vec<_> = file.into_iter().collect();
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    }
+    let bytes = [io::IoSlice::new(message.as_bytes())];
+    sendmsg(socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
