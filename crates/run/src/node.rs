@@ -56,7 +56,7 @@ impl Clients {
         if descriptor.opcode() == Ok(Opcode::Batch) && version <= UNSAFE_BATCHES {
             return Err(Errno::EINVAL);
         }
-        if descriptor.completion_addr % RECORD_ALIGNMENT != 0 {
+        if !descriptor.completion_addr.is_multiple_of(RECORD_ALIGNMENT) {
             return Err(Errno::EINVAL);
         }
         let portal = self
