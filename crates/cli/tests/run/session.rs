@@ -42,7 +42,7 @@ pub(crate) fn shell(options: &[&str], script: &str) -> Ended {
 
 /// This process's mounts.
 pub(crate) fn mounts() -> String {
-    fs::read_to_string("/proc/self/mountinfo").unwrap()
+    fs::read_to_string("/proc/self/mountinfo").expect("the system lets a test do this")
 }
 
 /// A directory for sessions.
@@ -53,7 +53,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new() -> Session {
         Session {
-            directory: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().expect("the system lets a test do this"),
         }
     }
 
@@ -69,20 +69,29 @@ impl Session {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         let mut command = self.command(program());
-        command.arg("run").args(arguments).output().unwrap().into()
+        command
+            .arg("run")
+            .args(arguments)
+            .output()
+            .expect("the system lets a test do this")
+            .into()
     }
 
     pub(crate) fn shell(&self, options: &[&str], script: &str) -> Ended {
         let mut command = self.command(program());
         command.arg("run").args(options);
         command.args(["--", "sh", "-c", script]);
-        command.output().unwrap().into()
+        command
+            .output()
+            .expect("the system lets a test do this")
+            .into()
     }
 
     /// Lets everyone in, with a copy of the program that everyone can execute.
     pub(crate) fn share(&self) {
-        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        fs::copy(program(), self.path().join("dray")).unwrap();
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o777))
+            .expect("the system lets a test do this");
+        fs::copy(program(), self.path().join("dray")).expect("the system lets a test do this");
     }
 
     pub(crate) fn as_nobody(&self, options: &[&str], script: &str) -> Ended {
@@ -95,7 +104,10 @@ impl Session {
             "run",
         ]);
         command.args(options).args(["--", "sh", "-c", script]);
-        command.output().unwrap().into()
+        command
+            .output()
+            .expect("the system lets a test do this")
+            .into()
     }
 
     /// Starts a script and goes on.
@@ -104,10 +116,11 @@ impl Session {
         command.arg("run").args(options);
         command.args(["--", "sh", "-c", script]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let errors = fs::File::create(self.path().join("errors")).unwrap();
+        let errors =
+            fs::File::create(self.path().join("errors")).expect("the system lets a test do this");
         command.stderr(errors);
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
+        let mut child = command.spawn().expect("the system lets a test do this");
+        let lines = BufReader::new(child.stdout.take().expect("the system lets a test do this"));
         Running {
             session: self,
             child,
@@ -128,15 +141,19 @@ impl Running {
     #[track_caller]
     pub(crate) fn line(&mut self, expected: &str) {
         let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
+        self.lines
+            .read_line(&mut line)
+            .expect("the system lets a test do this");
         assert_eq!(line.trim_end(), expected, "{}", self.errors());
     }
 
     /// What was written to stderr so far.
     pub(crate) fn errors(&self) -> String {
         let mut text = String::new();
-        let mut file = fs::File::open(self.session.path().join("errors")).unwrap();
-        file.read_to_string(&mut text).unwrap();
+        let mut file = fs::File::open(self.session.path().join("errors"))
+            .expect("the system lets a test do this");
+        file.read_to_string(&mut text)
+            .expect("the system lets a test do this");
         text
     }
 
@@ -150,7 +167,7 @@ impl Running {
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        self.child.wait().expect("the system lets a test do this")
     }
 
     /// The first process of the session, the command, and so on.
@@ -159,9 +176,9 @@ impl Running {
         let mut parents = vec![self.child.id()];
         while let Some(parent) = parents.pop() {
             let path = format!("/proc/{parent}/task/{parent}/children");
-            let children = fs::read_to_string(path).unwrap();
+            let children = fs::read_to_string(path).expect("the system lets a test do this");
             for child in children.split_whitespace() {
-                let child = child.parse().unwrap();
+                let child = child.parse().expect("the system lets a test do this");
                 found.push(Process::of(child));
                 parents.push(child);
             }
@@ -188,16 +205,20 @@ pub(crate) struct Process {
 impl Process {
     fn of(pid: u32) -> Process {
         let flags = rustix::process::PidfdFlags::empty();
-        let number = rustix::process::Pid::from_raw(pid as i32).unwrap();
+        let number =
+            rustix::process::Pid::from_raw(pid as i32).expect("the system lets a test do this");
         Process {
             pid,
-            file: rustix::process::pidfd_open(number, flags).unwrap(),
+            file: rustix::process::pidfd_open(number, flags)
+                .expect("the system lets a test do this"),
         }
     }
 
     pub(crate) fn signal(&self, signal: i32) {
-        let signal = rustix::process::Signal::from_named_raw(signal).unwrap();
-        rustix::process::pidfd_send_signal(&self.file, signal).unwrap();
+        let signal = rustix::process::Signal::from_named_raw(signal)
+            .expect("the system lets a test do this");
+        rustix::process::pidfd_send_signal(&self.file, signal)
+            .expect("the system lets a test do this");
     }
 
     /// Waits for its end.
@@ -211,7 +232,8 @@ impl Process {
             tv_sec: 60,
             tv_nsec: 0,
         };
-        let ended = rustix::event::poll(&mut files, Some(&limit)).unwrap();
+        let ended =
+            rustix::event::poll(&mut files, Some(&limit)).expect("the system lets a test do this");
         assert_eq!(ended, 1, "process {} is still there", self.pid);
     }
 }
@@ -223,5 +245,5 @@ pub(crate) fn is_alive(process: &Process) -> bool {
         rustix::event::PollFlags::IN,
     )];
     let none = rustix::event::Timespec::default();
-    rustix::event::poll(&mut files, Some(&none)).unwrap() == 0
+    rustix::event::poll(&mut files, Some(&none)).expect("the system lets a test do this") == 0
 }
