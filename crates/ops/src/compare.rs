@@ -1,47 +1,146 @@
 //! Compare: where two buffers, or a buffer and a pattern, differ first.
 
-/// How much is compared at once: large enough that the library's `memcmp` runs at full speed,
-/// small enough that finding the byte afterwards costs nothing.
-const BLOCK: usize = 1024;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use crate::level::Level;
+
+/// Bytes compared without a branch.
+const GROUP: usize = 256;
+
+/// Loads of whole vectors that start at multiples of this cross no cache line.
+const LINE: usize = 64;
 
 /// Offset of the first byte that differs, or `None` if the buffers are equal (spec 8.3.6).
 ///
 /// If one buffer is the beginning of the other, they differ where it ends.
+#[inline]
 pub fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
-    let common = a.len().min(b.len());
-    let blocks = a[..common].chunks(BLOCK).zip(b[..common].chunks(BLOCK));
-    for (index, (a, b)) in blocks.enumerate() {
-        if a != b {
-            return first_difference(a, b).map(|at| index * BLOCK + at);
-        }
-    }
-    (a.len() != b.len()).then_some(common)
+    compare_at(Level::best(), a, b)
 }
 
-/// Words of a pattern that are compared without a branch, so that the compiler uses vectors.
-const WORDS: usize = 16;
+fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
+    let common = a.len().min(b.len());
+    let (a_common, b_common) = (&a[..common], &b[..common]);
+    let equal = equal_bytes(level, a_common, b_common);
+    match first_difference(&a_common[equal..], &b_common[equal..]) {
+        Some(at) => Some(equal + at),
+        None => (a.len() != b.len()).then_some(common),
+    }
+}
+
+/// Bytes at the beginning that are equal: all, or all in front of the group that differs.
+#[inline]
+fn equal_bytes(level: Level, a: &[u8], b: &[u8]) -> usize {
+    let differs = |a: &[[u8; GROUP]], b: &[[u8; GROUP]]| match level {
+        Level::Baseline => a.iter().zip(b).position(|(a, b)| a != b),
+        // SAFETY: a level is only made where the processor has its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::differs(a, b) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::differs(a, b) },
+    };
+    let Some(steps) = Steps::of(a) else { return 0 };
+    let [a_first, b_first] = [a, b].map(|side| &side.as_chunks::<GROUP>().0[..1]);
+    if differs(a_first, b_first).is_some() {
+        return 0;
+    }
+    let [a_groups, b_groups] = [a, b].map(|side| side[steps.first..].as_chunks::<GROUP>().0);
+    if let Some(groups) = differs(a_groups, b_groups) {
+        return steps.first + groups * GROUP;
+    }
+    let [a_last, b_last] = [a, b].map(|side| side[steps.last..].as_chunks::<GROUP>().0);
+    match differs(a_last, b_last) {
+        Some(_) => steps.last,
+        None => a.len(),
+    }
+}
+
+/// The groups of a buffer: one where it starts, those from a line on, one that ends where it does.
+struct Steps {
+    first: usize,
+    last: usize,
+}
+
+impl Steps {
+    /// `None` if the buffer is shorter than a group.
+    fn of(src: &[u8]) -> Option<Self> {
+        Some(Self {
+            last: src.len().checked_sub(GROUP)?,
+            first: src.as_ptr().align_offset(LINE).min(LINE),
+        })
+    }
+}
 
 /// Offset of the first byte that differs from a pattern of 8 bytes, or `None` (spec 8.3.7).
 ///
 /// Hardware may report any offset up to this one; this is the exact one.
+#[inline]
 pub fn compare_pattern(src: &[u8], pattern: [u8; 8]) -> Option<usize> {
-    let (words, rest) = src.as_chunks::<8>();
+    compare_pattern_at(Level::best(), src, pattern)
+}
+
+fn compare_pattern_at(level: Level, src: &[u8], pattern: [u8; 8]) -> Option<usize> {
     let wanted = u64::from_le_bytes(pattern);
-    let difference = |word: &[u8; 8]| u64::from_le_bytes(*word) ^ wanted;
-    let (groups, _) = words.as_chunks::<WORDS>();
-    let differs = |group: &[[u8; 8]; WORDS]| {
-        let any = group.iter().fold(0, |any, word| any | difference(word));
-        any != 0
-    };
-    // What is left after the groups, or the group that differs, is searched word by word.
-    let equal = WORDS * groups.iter().position(differs).unwrap_or(groups.len());
-    for (index, word) in words.iter().enumerate().skip(equal) {
-        if difference(word) != 0 {
-            return Some(first_byte(index, difference(word)));
+    let equal = equal_to_pattern(level, src, wanted);
+    let pattern = from(wanted, equal).to_le_bytes();
+    let (words, rest) = src[equal..].as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let difference = difference(word, &pattern);
+        if difference != 0 {
+            return Some(equal + first_byte(index, difference));
         }
     }
     let at = rest.iter().zip(pattern).position(|(a, b)| *a != b)?;
-    Some(words.len() * 8 + at)
+    Some(equal + words.len() * 8 + at)
+}
+
+/// A pattern as it goes on so many bytes later.
+fn from(pattern: u64, bytes: usize) -> u64 {
+    pattern.rotate_right(8 * (bytes as u32 % 8))
+}
+
+/// As [`equal_bytes`], against a pattern.
+#[inline]
+fn equal_to_pattern(level: Level, src: &[u8], pattern: u64) -> usize {
+    let differs = |src: &[[u8; GROUP]], pattern| match level {
+        Level::Baseline => {
+            let wanted = u64::to_le_bytes(pattern);
+            let words = |group: &[u8; GROUP]| {
+                let words = group.as_chunks::<8>().0.iter();
+                words.fold(0, |any, word| any | difference(word, &wanted))
+            };
+            src.iter().position(|group| words(group) != 0)
+        }
+        // SAFETY: a level is only made where the processor has its instructions.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::differs_from_pattern(src, pattern) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::differs_from_pattern(src, pattern) },
+    };
+    let Some(steps) = Steps::of(src) else {
+        return 0;
+    };
+    if differs(&src.as_chunks::<GROUP>().0[..1], pattern).is_some() {
+        return 0;
+    }
+    let groups = src[steps.first..].as_chunks::<GROUP>().0;
+    if let Some(groups) = differs(groups, from(pattern, steps.first)) {
+        return steps.first + groups * GROUP;
+    }
+    let last = src[steps.last..].as_chunks::<GROUP>().0;
+    match differs(last, from(pattern, steps.last)) {
+        Some(_) => steps.last,
+        None => src.len(),
+    }
+}
+
+fn difference(a: &[u8; 8], b: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)
 }
 
 /// Offset of the byte where word `index` differs.
@@ -55,7 +154,7 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
     let (a_words, a_rest) = a[..common].as_chunks::<8>();
     let (b_words, b_rest) = b[..common].as_chunks::<8>();
     for (index, (a, b)) in a_words.iter().zip(b_words).enumerate() {
-        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        let difference = difference(a, b);
         if difference != 0 {
             return Some(first_byte(index, difference));
         }
@@ -69,17 +168,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_position_is_found_exactly() {
-        let a = vec![0x5a; 2 * BLOCK + 13];
-        assert_eq!(compare(&a, &a), None);
-        assert_eq!(compare_pattern(&a, [0x5a; 8]), None);
-        for at in 0..a.len() {
-            let mut b = a.clone();
-            b[at] ^= 0x80;
-            let last = b.len() - 1;
-            b[last] ^= 1;
-            assert_eq!(compare(&a, &b), Some(at));
-            assert_eq!(compare_pattern(&b, [0x5a; 8]), Some(at));
+    fn every_position_is_found_exactly_at_every_level() {
+        // Twice the largest step, from starts with every alignment to a line that words have.
+        let bytes = 2 * GROUP + LINE + 13;
+        for level in Level::all() {
+            for skip in (0..LINE).step_by(7) {
+                let a = vec![0x5a; skip + bytes];
+                let a = &a[skip..];
+                assert_eq!(compare_at(level, a, a), None);
+                assert_eq!(compare_pattern_at(level, a, [0x5a; 8]), None);
+                for at in 0..a.len() {
+                    let mut b = a.to_vec();
+                    b[at] ^= 0x80;
+                    b[bytes - 1] ^= 1;
+                    assert_eq!(compare_at(level, a, &b), Some(at), "{level:?}");
+                    assert_eq!(compare_at(level, &b, a), Some(at), "{level:?}");
+                    let found = compare_pattern_at(level, &b, [0x5a; 8]);
+                    assert_eq!(found, Some(at), "{level:?}");
+                }
+            }
         }
     }
 

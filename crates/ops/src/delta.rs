@@ -9,6 +9,8 @@ mod error;
 pub use apply::{DeltaCursor, DeltaEntry, apply_delta};
 pub use error::{DeltaError, DeltaSizeError};
 
+use crate::compare;
+
 /// Bytes of an entry.
 pub const DELTA_ENTRY_BYTES: usize = 10;
 
@@ -84,15 +86,15 @@ pub fn create_delta_at(
     DeltaSizeError::check(offset_bytes, src1, src2)?;
     let capacity = record.len() / DELTA_ENTRY_BYTES;
     let mut used = 0;
-    let mut found = Block::new();
-    let blocks = src1.chunks(BLOCK).zip(src2.chunks(BLOCK));
-    for (index, (src1, src2)) in blocks.enumerate() {
-        // The library's memcmp is the fastest way over what is equal.
-        if src1 == src2 {
-            continue;
-        }
-        let start = index * BLOCK;
+    let mut block = None;
+    let mut start = 0;
+    while let Some(equal) = compare(&src1[start..], &src2[start..]) {
+        start += equal - equal % WORD;
+        let end = src1.len().min(start + BLOCK);
+        let (src1, src2) = (&src1[start..end], &src2[start..end]);
+        let found = block.get_or_insert_with(Block::new);
         let entries = found.compare((offset_bytes + start) / WORD, src1, src2);
+        start = end;
         let room = entries.len().min(capacity - used);
         let written = &mut record[used * DELTA_ENTRY_BYTES..(used + room) * DELTA_ENTRY_BYTES];
         written.copy_from_slice(entries[..room].as_flattened());
@@ -114,7 +116,7 @@ pub fn create_delta_at(
 /// Bytes that an entry describes.
 const WORD: usize = 8;
 
-/// How much is compared at once: enough for memcmp's full speed, little to search afterwards.
+/// How much is searched word by word from the first difference on.
 const BLOCK: usize = 1024;
 
 /// Words that are compared without a branch, so that the compiler uses vectors.

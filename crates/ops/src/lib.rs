@@ -10,6 +10,7 @@ mod crc;
 mod delta;
 mod dif;
 mod fill;
+mod level;
 pub mod oracle;
 
 pub use compare::{compare, compare_pattern};
