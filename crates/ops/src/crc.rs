@@ -1,5 +1,8 @@
 //! CRCs of 32 and 64 bits.
 
+#[cfg(target_arch = "x86_64")]
+mod interleaved;
+
 use std::sync::LazyLock;
 
 use crc_fast::{CrcAlgorithm, CrcParams, Digest};
@@ -18,6 +21,13 @@ pub struct CrcOptions {
 /// The specification speaks of padding to a multiple of the register; hardware, as far as its
 /// published tests show, takes exactly the bytes, and so does this.
 pub fn crc32c(seed: u32, data: &[u8], options: CrcOptions) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if !options.bypass_data_reflection {
+        let register = convert(Width::Bits32, seed.into(), options) as u32;
+        if let Some(register) = interleaved::update(register, data) {
+            return convert(Width::Bits32, register.into(), options) as u32;
+        }
+    }
     if seed == 0 && options == CrcOptions::default() {
         // The usual case, without the cost of setting up a digest.
         return crc_fast::crc32_iscsi(data);
