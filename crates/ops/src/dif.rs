@@ -14,6 +14,7 @@ pub use flags::{BlockSize, DestinationDifFlags, DifFlags, SourceDifFlags};
 pub use tags::{DIF_BYTES, Tags};
 
 use block::{Checker, Maker};
+use guard::TOGETHER;
 
 /// Checks the fields of a source (spec 8.3.14).
 ///
@@ -29,8 +30,11 @@ pub fn dif_check(
     let step = flags.block_size().protected_bytes();
     DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
-    for block in src.chunks_exact(step) {
-        checker.check(block)?;
+    for group in src.chunks(TOGETHER * step) {
+        let guards = checker.guards(group);
+        for (block, guard) in group.chunks_exact(step).zip(guards) {
+            checker.check(block, guard)?;
+        }
     }
     Ok(checker.tags)
 }
@@ -51,11 +55,16 @@ pub fn dif_insert(
     let blocks = DifSizeError::blocks(src, size.bytes())?;
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
     let mut maker = Maker::new(flags, destination, tags);
-    let pairs = src.chunks_exact(size.bytes());
-    for (block, to) in pairs.zip(dst.chunks_exact_mut(size.protected_bytes())) {
-        let (data, field) = to.split_at_mut(size.bytes());
-        data.copy_from_slice(block);
-        field.copy_from_slice(&maker.make(block).bytes());
+    let (step, to_step) = (size.bytes(), size.protected_bytes());
+    let groups = src.chunks(TOGETHER * step);
+    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * to_step)) {
+        let guards = maker.guards(group);
+        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(to_step));
+        for ((block, to), guard) in pairs.zip(guards) {
+            let (data, field) = to.split_at_mut(size.bytes());
+            data.copy_from_slice(block);
+            field.copy_from_slice(&maker.make(guard).bytes());
+        }
     }
     Ok(maker.tags)
 }
@@ -76,10 +85,15 @@ pub fn dif_strip(
     let blocks = DifSizeError::blocks(src, size.protected_bytes())?;
     DifSizeError::destination(dst, blocks * size.bytes())?;
     let mut checker = Checker::new(flags, source, tags);
-    let pairs = src.chunks_exact(size.protected_bytes());
-    for (block, to) in pairs.zip(dst.chunks_exact_mut(size.bytes())) {
-        let (data, _) = checker.check(block)?;
-        to.copy_from_slice(data);
+    let (step, to_step) = (size.protected_bytes(), size.bytes());
+    let groups = src.chunks(TOGETHER * step);
+    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * to_step)) {
+        let guards = checker.guards(group);
+        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(to_step));
+        for ((block, to), guard) in pairs.zip(guards) {
+            let (data, _) = checker.check(block, guard)?;
+            to.copy_from_slice(data);
+        }
     }
     Ok(checker.tags)
 }
@@ -112,12 +126,17 @@ pub fn dif_update(
     DifSizeError::destination(dst, src.len())?;
     let mut checker = Checker::new(flags, source, tags.source);
     let mut maker = Maker::new(flags, destination, tags.destination);
-    for (block, to) in src.chunks_exact(step).zip(dst.chunks_exact_mut(step)) {
-        let (data, checked) = checker.check(block)?;
-        let made = maker.update(data, checked);
-        let (to_data, to_field) = to.split_at_mut(size.bytes());
-        to_data.copy_from_slice(data);
-        to_field.copy_from_slice(&made.bytes());
+    let groups = src.chunks(TOGETHER * step);
+    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * step)) {
+        let guards = checker.guards(group);
+        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(step));
+        for ((block, to), guard) in pairs.zip(guards) {
+            let (data, checked) = checker.check(block, guard)?;
+            let made = maker.update(data, checked);
+            let (to_data, to_field) = to.split_at_mut(size.bytes());
+            to_data.copy_from_slice(data);
+            to_field.copy_from_slice(&made.bytes());
+        }
     }
     Ok(UpdateTags {
         source: checker.tags,
@@ -142,8 +161,11 @@ pub fn dix_generate(
     DifSizeError::destination(dst, blocks * DIF_BYTES)?;
     let mut maker = Maker::new(flags, destination, tags);
     let fields = dst.as_chunks_mut::<DIF_BYTES>().0;
-    for (block, field) in src.chunks_exact(step).zip(fields) {
-        *field = maker.make(block).bytes();
+    let groups = src.chunks(TOGETHER * step);
+    for (group, fields) in groups.zip(fields.chunks_mut(TOGETHER)) {
+        for (field, guard) in fields.iter_mut().zip(maker.guards(group)) {
+            *field = maker.make(guard).bytes();
+        }
     }
     Ok(maker.tags)
 }

@@ -1,6 +1,6 @@
 //! One block after the other: its field checked, its field made.
 
-use super::guard::guard;
+use super::guard::{TOGETHER, guard, guards};
 use super::tags::Field;
 use super::{BadBlock, DIF_BYTES, DestinationDifFlags, DifFlags, DifStatus, SourceDifFlags, Tags};
 
@@ -30,13 +30,26 @@ impl Checker {
         }
     }
 
-    /// Checks a block with its field and takes them apart.
-    pub(super) fn check<'a>(&mut self, block: &'a [u8]) -> Result<(&'a [u8], Checked), BadBlock> {
+    /// The guards of blocks with their fields, if these are to be checked.
+    pub(super) fn guards(&self, group: &[u8]) -> [Option<u16>; TOGETHER] {
+        if self.source.guard_check_disable() {
+            return [None; TOGETHER];
+        }
+        let step = self.flags.block_size().protected_bytes();
+        guards(group, step, self.flags).map(Some)
+    }
+
+    /// Checks a block with its field against its guard, if that was computed, and takes them apart.
+    pub(super) fn check<'a>(
+        &mut self,
+        block: &'a [u8],
+        guard: Option<u16>,
+    ) -> Result<(&'a [u8], Checked), BadBlock> {
         let (data, field) = block.split_at(self.flags.block_size().bytes());
         let mut bytes = [0; DIF_BYTES];
         bytes.copy_from_slice(field);
         let field = Field::read(bytes);
-        let (status, guard) = self.status(data, field);
+        let status = self.status(field, guard);
         if status != 0 {
             return Err(BadBlock {
                 status,
@@ -49,24 +62,23 @@ impl Checker {
         Ok((data, Checked { field, guard }))
     }
 
-    /// DIF status of a block, and its guard if that was computed (spec 8.3.17.4).
-    fn status(&self, data: &[u8], field: Field) -> (u8, Option<u16>) {
+    /// DIF status of a block (spec 8.3.17.4).
+    fn status(&self, field: Field, guard: Option<u16>) -> u8 {
         let source = self.source;
         if field.app == u16::MAX {
             let reference_f = field.reference == u32::MAX;
             let all_f = reference_f && field.guard == u16::MAX;
             if source.all_f_detect() && all_f && source.all_f_detect_error() {
-                return (DifStatus::ALL_F, None);
+                return DifStatus::ALL_F;
             }
             if source.app_tag_f_detect()
                 || (source.app_and_reference_tag_f_detect() && reference_f)
                 || (source.all_f_detect() && all_f)
             {
-                return (0, None);
+                return 0;
             }
         }
         let mut status = 0;
-        let guard = (!source.guard_check_disable()).then(|| guard(data, self.flags));
         if guard.is_some_and(|guard| guard != field.guard) {
             status |= DifStatus::GUARD;
         }
@@ -76,7 +88,7 @@ impl Checker {
         if !source.reference_tag_check_disable() && self.tags.reference != field.reference {
             status |= DifStatus::REFERENCE_TAG;
         }
-        (status, guard)
+        status
     }
 }
 
@@ -97,10 +109,20 @@ impl Maker {
         }
     }
 
-    /// The field of a block of data.
-    pub(super) fn make(&mut self, data: &[u8]) -> Field {
-        let guard = guard(data, self.flags);
-        self.next(guard)
+    /// The guards of blocks of data.
+    pub(super) fn guards(&self, group: &[u8]) -> [u16; TOGETHER] {
+        guards(group, self.flags.block_size().bytes(), self.flags)
+    }
+
+    /// The field of a block with this guard.
+    pub(super) fn make(&mut self, guard: u16) -> Field {
+        let tags = self.tags;
+        self.tags = self.destination.advance(tags, 1);
+        Field {
+            guard,
+            app: tags.masked_app(),
+            reference: tags.reference,
+        }
     }
 
     /// The field of a block that had one, of which parts may pass through.
@@ -110,7 +132,7 @@ impl Maker {
             Some(guard) => guard,
             None => guard(data, self.flags),
         };
-        let mut field = self.next(guard);
+        let mut field = self.make(guard);
         if self.destination.app_tag_pass_through() {
             field.app = checked.field.app;
         }
@@ -118,15 +140,5 @@ impl Maker {
             field.reference = checked.field.reference;
         }
         field
-    }
-
-    fn next(&mut self, guard: u16) -> Field {
-        let tags = self.tags;
-        self.tags = self.destination.advance(tags, 1);
-        Field {
-            guard,
-            app: tags.masked_app(),
-            reference: tags.reference,
-        }
     }
 }

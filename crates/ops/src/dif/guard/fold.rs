@@ -59,7 +59,7 @@ fn fold(data: &[u8]) -> u16 {
 
     let (halves, rest) = rest.as_chunks::<16>();
     for half in halves {
-        sum = _mm_xor_si128(moved(sum, BY_128), load(half));
+        sum = _mm_xor_si128(moved(sum, BY_128), reversed(load(half)));
     }
     for word in rest.as_chunks::<8>().0 {
         let word = _mm_set_epi64x(0, i64::from_be_bytes(*word));
@@ -73,16 +73,21 @@ fn load_stride(stride: &[u8; STRIDE]) -> [__m128i; 4] {
     let [a, b, c, d] = stride.as_chunks::<16>().0 else {
         unreachable!("a stride has four parts")
     };
-    [load(a), load(b), load(c), load(d)]
+    let (a, b) = (reversed(load(a)), reversed(load(b)));
+    [a, b, reversed(load(c)), reversed(load(d))]
 }
 
-/// The first byte becomes the most significant one.
-#[target_feature(enable = "ssse3")]
-fn load(bytes: &[u8; 16]) -> __m128i {
-    let reversed = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#[target_feature(enable = "sse2")]
+pub(super) fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: the array has 16 readable bytes, and the load asks for no alignment.
-    let bytes = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-    _mm_shuffle_epi8(bytes, reversed)
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// The first byte in memory becomes the most significant one.
+#[target_feature(enable = "ssse3")]
+pub(super) fn reversed(bytes: __m128i) -> __m128i {
+    let order = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _mm_shuffle_epi8(bytes, order)
 }
 
 /// A sum moved up, modulo the polynomial: at most 80 bits.
@@ -118,7 +123,7 @@ fn low_half(sum: __m128i) -> __m128i {
 
 /// The lower 64 bits of a product.
 #[target_feature(enable = "pclmulqdq")]
-fn multiply(a: u64, b: u64) -> u64 {
+pub(super) fn multiply(a: u64, b: u64) -> u64 {
     let (a, b) = (_mm_cvtsi64_si128(a as i64), _mm_cvtsi64_si128(b as i64));
     _mm_cvtsi128_si64(_mm_clmulepi64_si128::<0x00>(a, b)) as u64
 }
