@@ -35,7 +35,14 @@ fn main() {
 fn build(workspace: &Path, directory: &Path, target: &OsString) {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        .args(["rustc", "--quiet", "--package", "dray-portal", "--lib"])
+        .args([
+            "rustc",
+            "--quiet",
+            "--locked",
+            "--package",
+            "dray-portal",
+            "--lib",
+        ])
         .args(["--crate-type", "cdylib", "--features", "preload"])
         .args(["--profile", PROFILE, "--target"])
         .arg(target)

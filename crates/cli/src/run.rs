@@ -52,6 +52,9 @@ struct Machine {
     /// The kernel whose driver is shown.
     #[arg(long, value_name = "KERNEL", default_value = "6.8", value_parser = kernel)]
     personality: Personality,
+    /// An IAX beside the devices, for scripts that insist on one; it stays disabled.
+    #[arg(long)]
+    iax: bool,
     /// What a device finds on a page that is not in memory, where it does not block on faults.
     #[arg(long, value_enum, default_value_t = Faults::Strict)]
     faults: Faults,
@@ -97,7 +100,8 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
         command,
         personality: machine.personality,
         profile: profile.map_err(RunError::from)?,
-        portal: None,
+        iax: machine.iax,
+        portal: dray_preload::library(),
         presence: match machine.faults {
             Faults::Strict => Presence::Strict,
             Faults::Touch => Presence::Touch,

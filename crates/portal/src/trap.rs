@@ -161,9 +161,16 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
     }
 }
 
+/// Number of the stack pointer.
+const RSP: u8 = 4;
+
 /// Has the site patched that was just met.
 fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
     if !matches!(decoded.kind, Kind::Movdir64b | Kind::Enqcmd) {
+        return;
+    }
+    // A jump would save registers on a stack that is the portal.
+    if decoded.register == RSP {
         return;
     }
     let (Some(process), Some(site)) = (process(), site::enter(address, decoded, bytes)) else {

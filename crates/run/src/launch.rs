@@ -98,7 +98,11 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
     drop(theirs);
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
-    let machine = Arc::new(Machine::start(driver, &memory)?);
+    let machine = Machine::start(driver, &memory)?;
+    let machine = Arc::new(match session.iax {
+        true => machine.with_iax(),
+        false => machine,
+    });
     let rules = Rules {
         require: session.require,
         privileged,
@@ -140,10 +144,10 @@ fn serve(session: &Session, machine: &Machine, files: Files) -> Result<(), RunEr
         stage.show(Path::new(directory))?;
     }
     for address in machine.pci_addresses() {
-        let bus = address.rsplit_once(':').map_or(&*address, |(bus, _)| bus);
+        let bus = address.rsplit_once(':').map_or(address, |(bus, _)| bus);
         let root = format!("devices/pci{bus}");
         stage.show(&Path::new("/sys").join(&root))?;
-        let link = Path::new("/sys/bus/pci/devices").join(&address);
+        let link = Path::new("/sys/bus/pci/devices").join(address);
         stage.link(&format!("../../../{root}/{address}"), &link)?;
     }
     if let Some(bytes) = session.portal {

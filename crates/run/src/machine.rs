@@ -8,6 +8,8 @@ use dray_idxd::driver::{ClientId, Driver, Entry, Errno, Personality};
 use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
 
 use crate::RunError;
+use crate::iax::Iax;
+use crate::pci;
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
@@ -22,6 +24,9 @@ const LONGEST_WAIT: Duration = Duration::from_millis(5);
 pub(crate) struct Machine {
     driver: Arc<Mutex<Driver>>,
     devices: Vec<(u32, RealtimeDevice)>,
+    /// Address and place of each device on PCI.
+    functions: Vec<(String, pci::Function)>,
+    iax: Option<Iax>,
 }
 
 fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
@@ -56,10 +61,32 @@ impl Machine {
             let device = RealtimeDevice::start_function(function, memory.clone(), options, |_| {})?;
             devices.push((id, device));
         }
+        let functions = driver.parts().zip(0..).map(|(part, number)| {
+            let function = pci::Function {
+                number,
+                numa_node: part.numa_node,
+            };
+            (part.pci_address.clone(), function)
+        });
         Ok(Machine {
+            functions: functions.collect(),
             driver: Arc::new(Mutex::new(driver)),
             devices,
+            iax: None,
         })
+    }
+
+    /// With an IAX beside the first device.
+    pub(crate) fn with_iax(mut self) -> Machine {
+        let id = self.devices.iter().map(|(id, _)| id + 1).max();
+        if let Some((address, function)) = self.functions.first() {
+            self.iax = Some(Iax::new(id.unwrap_or(0), address, function.numa_node));
+        }
+        self
+    }
+
+    pub(crate) fn iax(&self) -> Option<&Iax> {
+        self.iax.as_ref()
     }
 
     /// A device by its number.
@@ -79,10 +106,14 @@ impl Machine {
     }
 
     /// Addresses of the devices on PCI.
-    pub(crate) fn pci_addresses(&self) -> Vec<String> {
-        let driver = lock(&self.driver);
-        let addresses = driver.parts().map(|part| part.pci_address.clone());
-        addresses.collect()
+    pub(crate) fn pci_addresses(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(|(address, _)| address.as_str())
+    }
+
+    /// The function at an address on PCI.
+    pub(crate) fn pci_function(&self, address: &str) -> Option<pci::Function> {
+        let mut functions = self.functions.iter();
+        functions.find(|(other, _)| other == address).map(|f| f.1)
     }
 
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Entry>, Errno> {

@@ -15,6 +15,8 @@ pub struct Session {
     pub personality: Personality,
     /// The devices, configured and enabled; without it there is one, as on a fresh machine.
     pub profile: Option<Profile>,
+    /// An IAX beside the devices, for scripts that insist on one; it stays disabled.
+    pub iax: bool,
     /// Shared object that programs load, and that gives them portals; without it they have write(2)
     /// alone.
     pub portal: Option<&'static [u8]>,

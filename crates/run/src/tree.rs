@@ -3,6 +3,7 @@
 use dray_idxd::driver::{Entry, EntryKind, Errno};
 
 use crate::machine::Machine;
+use crate::pci::{self, Function};
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,16 +33,6 @@ pub(crate) struct Tree<'a> {
     pub(crate) machine: &'a Machine,
 }
 
-/// Vendor and device of a DSA, and its class (spec 9.1).
-const PCI: [(&str, &str); 6] = [
-    ("vendor", "0x8086\n"),
-    ("device", "0x0b25\n"),
-    ("class", "0x088000\n"),
-    ("subsystem_vendor", "0x8086\n"),
-    ("subsystem_device", "0x0000\n"),
-    ("enable", "1\n"),
-];
-
 impl Tree<'_> {
     /// The names in a directory.
     pub(crate) fn list(&self, path: &str) -> Result<Vec<(String, Thing)>, Errno> {
@@ -61,10 +52,19 @@ impl Tree<'_> {
                 _ => Err(Errno::ENOTDIR),
             };
         }
-        let mut names = named(self.machine.list(path)?);
-        if self.function_of(path).is_some_and(|rest| rest.is_empty()) {
-            let files = PCI.iter();
-            names.extend(files.map(|(name, _)| ((*name).to_owned(), Thing::Attribute(0o444))));
+        let beside = self.machine.iax().and_then(|iax| iax.list(path));
+        let mut names = match (self.machine.list(path), beside) {
+            (Ok(entries), _) => named(entries),
+            (Err(_), Some(_)) => Vec::new(),
+            (Err(errno), None) => return Err(errno),
+        };
+        names.extend(beside.into_iter().flatten().cloned());
+        if self
+            .function_of(path)
+            .is_some_and(|(_, rest)| rest.is_empty())
+        {
+            let files = pci::FILES.iter();
+            names.extend(files.map(|(name, mode)| ((*name).to_owned(), Thing::Attribute(*mode))));
         }
         Ok(names)
     }
@@ -81,29 +81,31 @@ impl Tree<'_> {
 
     /// What reading an attribute gives.
     pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        if let Some(rest) = self.function_of(path)
-            && let Some((_, text)) = PCI.iter().find(|(name, _)| *name == rest)
+        if let Some((function, rest)) = self.function_of(path)
+            && let Some(bytes) = function.read(rest)
         {
-            return Ok(text.as_bytes().to_vec());
+            return Ok(bytes);
+        }
+        if let Some(bytes) = self.machine.iax().and_then(|iax| iax.read(path)) {
+            return Ok(bytes.to_vec());
         }
         self.machine.read(path)
     }
 
     /// What writing an attribute does.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
+        if let Some(result) = self.machine.iax().and_then(|iax| iax.write(path, bytes)) {
+            return result;
+        }
         self.machine.write(path, bytes)
     }
 
-    /// What follows the directory of a PCI function, without the slash.
-    fn function_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+    /// A PCI function, and what follows its directory, without the slash.
+    fn function_of<'p>(&self, path: &'p str) -> Option<(Function, &'p str)> {
         let rest = path.strip_prefix("/sys/devices/pci")?;
         let (_, rest) = rest.split_once('/')?;
         let (address, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let addresses = self.machine.pci_addresses();
-        addresses
-            .iter()
-            .any(|other| other == address)
-            .then_some(rest)
+        Some((self.machine.pci_function(address)?, rest))
     }
 }
 
