@@ -211,7 +211,8 @@ fn errors_say_what_to_type_next() {
         "load-config -c nothing.conf",
     ] {
         text.push_str(&format!(
-            "$ dray config {arguments}\n{}",
+            "$ dray config {}\n{}",
+            arguments.replace(SEED, "SEED"),
             fails(dir, arguments)
         ));
     }
@@ -223,7 +224,8 @@ fn errors_say_what_to_type_next() {
         &format!("load-config -c {SEED}"),
     ] {
         text.push_str(&format!(
-            "$ dray config {arguments}\n{}",
+            "$ dray config {}\n{}",
+            arguments.replace(SEED, "SEED"),
             fails(dir, arguments)
         ));
     }
