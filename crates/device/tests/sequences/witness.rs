@@ -148,6 +148,16 @@ impl Witness {
         self.check_occupancy();
     }
 
+    /// Whose memory a descriptor of a queue works on: a dedicated queue has an owner.
+    fn pasid(&self, n: u64) -> u32 {
+        let known = &self.known[&n];
+        let queue = &self.device.config().work_queues[usize::from(known.wq)];
+        match queue.mode {
+            WorkQueueMode::Shared => known.pasid,
+            WorkQueueMode::Dedicated => queue.pasid.unwrap_or(0),
+        }
+    }
+
     fn descriptor(&self, work: &Work) -> Descriptor {
         *self.device.descriptor(work.id).expect("work under way")
     }
@@ -279,17 +289,20 @@ impl Witness {
             Effect::Record {
                 address: 32 * n,
                 record: outcome.record,
-                pasid: 0
+                pasid: self.pasid(batch.unwrap_or(n)),
             }
         );
         self.tell(n, outcome.record);
         for effect in told {
             let Effect::Record {
-                address, record, ..
+                address,
+                record,
+                pasid,
             } = effect
             else {
                 panic!("{effect:?}");
             };
+            assert_eq!(*pasid, self.pasid(address / 32));
             self.follow(address / 32, *record);
         }
     }
