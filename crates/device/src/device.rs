@@ -15,7 +15,10 @@ use crate::idpt::Idpt;
 use crate::job::{Job, Jobs, Kin, Route};
 use crate::queue::{State, WorkQueue};
 use crate::registers::{Claim, Interrupts, Source};
-use crate::{DeviceConfig, Effect, Portal, Submission, Work, WorkId, WorkKind, WorkQueueMode};
+use crate::step::Steps;
+use crate::{
+    DeviceConfig, Effect, Portal, Step, Submission, Work, WorkId, WorkKind, WorkQueueMode,
+};
 use domains::Windows;
 
 pub(crate) use abort::Scope;
@@ -51,6 +54,7 @@ pub struct Device {
     errors: Vec<Effect>,
     /// Descriptors that a command waits for.
     awaited: u32,
+    steps: Steps,
     /// The interrupt tables. Without them every handle is good, and goes to the runner as it is.
     interrupts: Option<Interrupts>,
     /// GENCAP bits 12 and 15, which decide what records say.
@@ -215,18 +219,37 @@ impl Device {
         self.jobs.get(id).map(|job| job.route.submitter.pasid)
     }
 
+    /// Keeps, from now on, what [`take_steps`](Device::take_steps) gives.
+    pub fn keep_steps(&mut self) {
+        self.steps.keep();
+    }
+
+    /// What has happened to descriptors since the last call, in order, if that is
+    /// [kept](Device::keep_steps).
+    pub fn take_steps(&mut self) -> impl Iterator<Item = Step> + '_ {
+        self.steps.take()
+    }
+
     #[inline]
     fn accept(&mut self, index: usize, message_storage: bool, descriptor: &Descriptor) {
+        let submitter = self.queues[index].submitter(descriptor);
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
             route: Route {
                 queue: index as u16,
                 message_storage,
-                submitter: self.queues[index].submitter(descriptor),
+                submitter,
                 ..Route::default()
             },
         });
         self.queues[index].push(id);
+        let wq = self.queues[index].config.id;
+        self.steps.push(|| Step::Accepted {
+            id,
+            wq,
+            pasid: submitter.pasid,
+            descriptor: *descriptor,
+        });
     }
 
     #[inline]

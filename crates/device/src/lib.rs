@@ -24,6 +24,7 @@ mod portal;
 mod queue;
 mod registers;
 mod rule;
+mod step;
 mod work;
 
 pub use check::Rejection;
@@ -39,4 +40,5 @@ pub use job::WorkId;
 pub use memory::{Access, Memory, SliceMemory};
 pub use portal::{Portal, Submission};
 pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
+pub use step::Step;
 pub use work::{Member, Work, WorkKind};

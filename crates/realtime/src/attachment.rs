@@ -152,7 +152,11 @@ impl RemotePortal {
         };
         match self.offer(descriptor, way) {
             Offer::Accepted => Submission::Accepted,
-            Offer::Full | Offer::Held | Offer::Closed => Submission::Retry,
+            Offer::Full => {
+                self.ring.put_off();
+                Submission::Retry
+            }
+            Offer::Held | Offer::Closed => Submission::Retry,
         }
     }
 

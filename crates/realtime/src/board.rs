@@ -13,7 +13,7 @@ use crate::AttachError;
 use crate::block::Block;
 use crate::doorbell::Doorbell;
 use crate::places::Places;
-use crate::ring::{Counters, Entry, Line, Ring, Writers};
+use crate::ring::{Counters, Entry, Line, Refused, Ring, Writers};
 use crate::sync::AtomicU64;
 
 // Processes built at different times share it.
@@ -22,11 +22,13 @@ const _: () = {
     assert!(size_of::<Counters>() == 384 && align_of::<Counters>() == 128);
     assert!(offset_of!(Counters, writers) == 0);
     assert!(offset_of!(Counters, taken) == 128);
-    assert!(offset_of!(Counters, lost) == 256);
+    assert!(offset_of!(Counters, refused) == 256);
     assert!(offset_of!(Line<Writers>, 0) == 0);
     assert!(offset_of!(Writers, accepted) == 0);
     assert!(offset_of!(Writers, taken_before) == 8);
     assert!(offset_of!(Writers, gate) == 16);
+    assert!(offset_of!(Refused, lost) == 0);
+    assert!(offset_of!(Refused, retried) == 8);
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };
 

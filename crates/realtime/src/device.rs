@@ -77,13 +77,16 @@ impl RealtimeDevice {
     }
 
     fn run<M: SharedMemory>(
-        function: Function,
+        mut function: Function,
         config: DeviceConfig,
         threads: &[u16],
         memory: M,
         options: Options,
         listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<RealtimeDevice, StartError> {
+        if options.steps {
+            function.keep_steps();
+        }
         let hardware = function.hardware().clone();
         let shape = BoardShape {
             queues: hardware.wq_cap.work_queues().into(),
@@ -99,6 +102,7 @@ impl RealtimeDevice {
             engines,
             memory,
             Box::new(listener),
+            options.steps,
             name.into(),
         );
         let inside = shared.clone();
@@ -177,6 +181,12 @@ impl RealtimeDevice {
     /// have.
     pub fn lost(&self, wq: u16) -> Option<u64> {
         self.shared.ring(wq).map(Ring::lost)
+    }
+
+    /// Deferrable writes that a full queue has turned away; `None` for a queue that the part does not
+    /// have.
+    pub fn retried(&self, wq: u16) -> Option<u64> {
+        self.shared.ring(wq).map(Ring::retried)
     }
 
     /// Descriptors of a work queue that may be under way at once: of those that were submitted, one

@@ -64,6 +64,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         engines: Vec<Engine>,
         memory: M,
         listener: Listener,
+        steps: bool,
         name: String,
     ) -> Dispatcher<M> {
         let sources = (0..).zip(&shared.rings).map(|(wq, ring)| Source {
@@ -78,7 +79,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             shared,
             function,
             engines,
-            outlet: Outlet::new(memory, listener),
+            outlet: Outlet::new(memory, listener, steps),
             requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
@@ -170,7 +171,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 self.function.overflow(source.portal.wq, &mut self.effects);
             }
         }
-        if overflows || refused {
+        if overflows || refused || (found && self.outlet.steps) {
             self.carry_out();
         }
         found
@@ -210,7 +211,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         if let Some(batch) = engine.batch {
             match self.function.next_member(batch) {
-                Member::Work(work) => self.begin(index, work),
+                Member::Work(work) => self.begin(index, work, Some(batch)),
                 Member::Fenced => return false,
                 Member::None => engine.batch = None,
             }
@@ -225,7 +226,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             return false;
         };
-        self.begin(index, work);
+        self.begin(index, work, None);
         true
     }
 

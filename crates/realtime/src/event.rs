@@ -1,6 +1,7 @@
 //! What a device tells besides completion records.
 
-use dray_spec::Status;
+use dray_device::WorkId;
+use dray_spec::{CompletionRecord, Descriptor, Status};
 
 /// Something that happened, told on the dispatcher's thread: an MSI-X message or an entry of the
 /// software error register. Whoever is told must not block.
@@ -36,6 +37,36 @@ pub enum Event {
         completion: Option<u64>,
         /// It is a member of a batch.
         member: bool,
+    },
+    /// A descriptor has left its ring and waits in the device's queue. This and the two that follow
+    /// are told where [`Options::steps`](crate::Options::steps) asks for them.
+    Accepted {
+        /// What it is called until it has ended.
+        id: WorkId,
+        /// Work queue.
+        wq: u16,
+        /// In whose name it runs; 0 where PASIDs are not in use.
+        pasid: u32,
+        /// It.
+        descriptor: Descriptor,
+    },
+    /// An engine has it. A drain that only waits never reaches one.
+    Started {
+        /// What it is called: a new name for a member of a batch.
+        id: WorkId,
+        /// The engine.
+        engine: u16,
+        /// Its batch, for a member.
+        batch: Option<WorkId>,
+        /// It.
+        descriptor: Descriptor,
+    },
+    /// It has ended. Told before its record can be seen.
+    Ended {
+        /// What it was called.
+        id: WorkId,
+        /// What its record says, whether it is written or not; `None` if it was given up.
+        record: Option<CompletionRecord>,
     },
 }
 

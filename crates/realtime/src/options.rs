@@ -47,6 +47,8 @@ pub struct Options {
     /// Other processes may write to the work queues too: their rings lie in memory that can be
     /// [shared](crate::RealtimeDevice::board).
     pub shared: bool,
+    /// The listener is told of each descriptor's way, too.
+    pub steps: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -60,6 +62,7 @@ impl Default for Options {
             engines: Engines::default(),
             engine_depth: 4,
             shared: false,
+            steps: false,
             on_drop: Stop::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! Where the device's effects go: records and log to memory, the rest to the listener.
 
-use dray_device::{Access, Effect, Function, Memory};
+use dray_device::{Access, Effect, Function, Memory, Step, WorkId};
 use dray_spec::Status;
 use zerocopy::IntoBytes;
 
@@ -13,6 +13,8 @@ const SIZE: u64 = 32;
 pub(crate) struct Outlet<M> {
     pub(crate) memory: M,
     listener: Listener,
+    /// It is told of each descriptor's way.
+    pub(crate) steps: bool,
     /// Addresses of records that could not be written.
     unrecorded: Vec<u64>,
     /// Part of the event log could not be written.
@@ -20,10 +22,11 @@ pub(crate) struct Outlet<M> {
 }
 
 impl<M: SharedMemory> Outlet<M> {
-    pub(crate) fn new(memory: M, listener: Listener) -> Outlet<M> {
+    pub(crate) fn new(memory: M, listener: Listener, steps: bool) -> Outlet<M> {
         Outlet {
             memory,
             listener,
+            steps,
             unrecorded: Vec::new(),
             unlogged: false,
         }
@@ -32,6 +35,9 @@ impl<M: SharedMemory> Outlet<M> {
     /// Carries all `effects` out, and those of what goes wrong with that.
     #[inline]
     pub(crate) fn carry_out(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
+        if self.steps {
+            self.tell_steps(function);
+        }
         for effect in effects.drain(..) {
             match effect {
                 Effect::Record {
@@ -50,6 +56,47 @@ impl<M: SharedMemory> Outlet<M> {
         }
         if !self.unrecorded.is_empty() || self.unlogged {
             self.report(effects, function);
+        }
+    }
+
+    /// Tells what has happened to descriptors.
+    #[cold]
+    pub(crate) fn tell_steps(&mut self, function: &mut Function) {
+        for step in function.take_steps() {
+            (self.listener)(match step {
+                Step::Accepted {
+                    id,
+                    wq,
+                    pasid,
+                    descriptor,
+                } => Event::Accepted {
+                    id,
+                    wq,
+                    pasid,
+                    descriptor,
+                },
+                Step::Ended { id, record } => Event::Ended { id, record },
+            });
+        }
+    }
+
+    /// Tells what has begun.
+    #[cold]
+    pub(crate) fn tell_start(
+        &mut self,
+        id: WorkId,
+        engine: u16,
+        batch: Option<WorkId>,
+        function: &mut Function,
+    ) {
+        self.tell_steps(function);
+        if let Some(&descriptor) = function.descriptor(id) {
+            (self.listener)(Event::Started {
+                id,
+                engine,
+                batch,
+                descriptor,
+            });
         }
     }
 

@@ -73,7 +73,11 @@ impl MappedPortal {
         };
         match self.offer(descriptor, way) {
             Offer::Accepted => Submission::Accepted,
-            Offer::Full | Offer::Held | Offer::Closed => Submission::Retry,
+            Offer::Full => {
+                self.ring.put_off();
+                Submission::Retry
+            }
+            Offer::Held | Offer::Closed => Submission::Retry,
         }
     }
 

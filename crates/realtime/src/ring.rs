@@ -79,8 +79,17 @@ pub(crate) struct Counters {
     pub(crate) writers: Line<Writers>,
     /// Descriptors that engines have taken so far.
     pub(crate) taken: Line<AtomicU64>,
-    /// Descriptors that a full queue has lost so far.
-    pub(crate) lost: Line<AtomicU64>,
+    pub(crate) refused: Line<Refused>,
+}
+
+/// What a full queue has had no room for so far.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// Posted writes: descriptors that are lost.
+    pub(crate) lost: AtomicU64,
+    /// Deferrable writes, whose writers know.
+    pub(crate) retried: AtomicU64,
 }
 
 /// Room for one descriptor.
@@ -200,13 +209,26 @@ impl Ring {
     /// Counts a descriptor that found no room and has gone.
     #[cold]
     pub(crate) fn lose(&self) {
-        self.counters().lost.0.fetch_add(1, Ordering::Relaxed);
+        let lost = &self.counters().refused.0.lost;
+        lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a descriptor that found no room, and whose writer is told so.
+    #[cold]
+    pub(crate) fn put_off(&self) {
+        let retried = &self.counters().refused.0.retried;
+        retried.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Descriptors put off so far.
+    pub(crate) fn retried(&self) -> u64 {
+        self.counters().refused.0.retried.load(Ordering::Relaxed)
     }
 
     /// Descriptors lost so far.
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
-        self.counters().lost.0.load(Ordering::Relaxed)
+        self.counters().refused.0.lost.load(Ordering::Relaxed)
     }
 
     /// From now on, and for ever, nothing is accepted.

@@ -3,7 +3,7 @@
 use super::Device;
 use super::ending::abandoned;
 use crate::job::Route;
-use crate::{Effect, Outcome, WorkId};
+use crate::{Effect, Outcome, Step, WorkId};
 
 /// Descriptors that a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,7 @@ impl Device {
                 if let Some(job) = self.jobs.remove(id) {
                     self.awaited -= u32::from(job.route.fate.awaited);
                     effects.push(abandoned(self.queues[index].config.id, job));
+                    self.steps.push(|| Step::Ended { id, record: None });
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::{Device, READBACK};
 use crate::effect::{Notice, Origin, emit};
 use crate::job::{Fate, Job, Kin, Route};
 use crate::registers::Source;
-use crate::{Effect, Outcome, WorkId};
+use crate::{Effect, Outcome, Step, WorkId};
 
 impl Device {
     /// Work `id` has ended. Effects are appended in the order in which they must become visible.
@@ -89,6 +89,8 @@ impl Device {
     ) -> Option<Route> {
         let job = self.jobs.remove(id)?;
         let route = job.route;
+        let told = (!route.fate.abandoned).then_some(*record);
+        self.steps.push(|| Step::Ended { id, record: told });
         if route.fate != Fate::default() {
             self.awaited -= u32::from(route.fate.awaited);
             // No record, no interrupt (spec 3.15).

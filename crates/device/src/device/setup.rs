@@ -12,7 +12,8 @@ use crate::idpt::Idpt;
 use crate::job::Jobs;
 use crate::queue::{State, WorkQueue};
 use crate::registers::{self, Interrupts};
-use crate::{ConfigError, DeviceConfig, Effect, IdptConfig, WorkQueueConfig};
+use crate::step::Steps;
+use crate::{ConfigError, DeviceConfig, Effect, IdptConfig, Step, WorkQueueConfig};
 
 impl Device {
     /// An enabled device: the shortcut for who has no use for registers. They are written all the
@@ -54,6 +55,7 @@ impl Device {
             read_back: Vec::new(),
             errors: Vec::new(),
             awaited: 0,
+            steps: Steps::default(),
             interrupts: None,
             config,
         }
@@ -156,6 +158,7 @@ impl Device {
             if let Some(job) = self.jobs.remove(id) {
                 let queue = &self.queues[usize::from(job.route.queue)];
                 effects.push(abandoned(queue.config.id, job));
+                self.steps.push(|| Step::Ended { id, record: None });
             }
         }
         self.batches = Batches::default();

@@ -10,7 +10,12 @@ use crate::{SharedMemory, View};
 
 impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
-    pub(super) fn begin(&mut self, index: usize, work: Work) {
+    pub(super) fn begin(&mut self, index: usize, work: Work, batch: Option<WorkId>) {
+        if self.outlet.steps {
+            let engine = self.engines[index].id;
+            self.outlet
+                .tell_start(work.id, engine, batch, &mut self.function);
+        }
         let outcome = match work.kind {
             WorkKind::Execute(opcode) => match self.execute(index, work.id, opcode, None) {
                 Some(outcome) => outcome,

@@ -2,7 +2,7 @@
 
 use loom::sync::Arc;
 
-use crate::ring::{Counters, Entry, Line, Writers};
+use crate::ring::{Counters, Entry, Line, Refused, Writers};
 use crate::sync::AtomicU64;
 
 #[derive(Debug)]
@@ -27,7 +27,10 @@ impl Places {
                     gate: zero(),
                 }),
                 taken: Line(zero()),
-                lost: Line(zero()),
+                refused: Line(Refused {
+                    lost: zero(),
+                    retried: zero(),
+                }),
             },
             tags: (0..capacity).map(|_| zero()).collect(),
             entries: (0..capacity).map(entry).collect(),

@@ -6,7 +6,7 @@ use dray_spec::{Descriptor, Status};
 
 use super::Function;
 use crate::registers::{Report, Source};
-use crate::{AddressSpace, Domains, Effect, Member, Outcome, Work, WorkId};
+use crate::{AddressSpace, Domains, Effect, Member, Outcome, Step, Work, WorkId};
 
 impl Function {
     /// Next descriptor for `engine`; see [`Device::take`](crate::Device::take). None comes while a
@@ -53,6 +53,17 @@ impl Function {
     #[inline]
     pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {
         self.device.descriptor(id)
+    }
+
+    /// See [`Device::keep_steps`](crate::Device::keep_steps).
+    pub fn keep_steps(&mut self) {
+        self.device.keep_steps();
+    }
+
+    /// See [`Device::take_steps`](crate::Device::take_steps).
+    #[inline]
+    pub fn take_steps(&mut self) -> impl Iterator<Item = Step> + '_ {
+        self.device.take_steps()
     }
 
     /// See [`Device::pasid`](crate::Device::pasid).
