@@ -175,7 +175,7 @@ fn bad_input_is_named() {
     let session = Session::new();
     let output = session.run(&["--profile", "9e1w-s", "--", "true"]);
     assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.err.contains("hint:"), "{output:?}");
+    assert!(output.err.contains("fix:"), "{output:?}");
     let output = session.run(&["--profile", "./none.conf", "--", "true"]);
     assert_eq!(output.code, Some(2), "{output:?}");
     let output = session.run(&["--personality", "2.6", "--", "true"]);
