@@ -127,7 +127,9 @@ impl Files {
         let size = match thing {
             Thing::Attribute(_) => 4096,
             Thing::Link(target) => target.len() as u64,
-            Thing::Directory | Thing::Node => 0,
+            // A device has no size, but a file must be as long as what is mapped of it: Python looks.
+            Thing::Node => 4096,
+            Thing::Directory => 0,
         };
         FileAttr {
             ino: INodeNo(self.inodes.number(path)),
