@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Presence, Require, RunError, Session};
+use dray_run::{Presence, Require, RunError, Session, Supervise};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,6 +61,20 @@ struct Machine {
     /// The only way to submit; without it, those that the kernel has.
     #[arg(long, value_enum)]
     require: Option<Way>,
+    /// Whether programs are traced to give them portals: slower, but it works without the preload.
+    #[arg(long, value_enum, default_value_t = Supervised::Auto)]
+    supervise: Supervised,
+}
+
+/// Which commands are traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Supervised {
+    /// All.
+    Always,
+    /// Those that cannot load a library: static ones, and those with privileges of their own.
+    Auto,
+    /// None.
+    Never,
 }
 
 /// What a device finds on a page that is not in memory.
@@ -110,6 +124,11 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
             Way::Portal => Require::Portal,
             Way::Write => Require::Write,
         }),
+        supervise: match machine.supervise {
+            Supervised::Always => Supervise::Always,
+            Supervised::Auto => Supervise::Auto,
+            Supervised::Never => Supervise::Never,
+        },
     };
     dray_run::run(&session)?.pass_on()
 }

@@ -7,8 +7,8 @@ use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use dray_realtime::{AttachError, BoardShape};
-use dray_wire::{Attach, Attached, CLIENT, Node, SOCKET_VARIABLE, SocketName, WireError};
-use rustix::fs::{OFlags, fcntl_getfl, fstat, fstatfs};
+use dray_wire::{Attach, Attached, Node, SOCKET_VARIABLE, SocketName, WireError};
+use rustix::fs::fstat;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -18,25 +18,15 @@ use rustix::net::{
 use zerocopy::IntoBytes;
 
 use crate::mapping;
+pub(crate) use crate::node::Wanted;
+use crate::node::{check, identify};
 use crate::remote::{self, Key};
-use crate::syscall::{Answer, syscall};
+use crate::syscall::Answer;
 
-/// `f_type` of a FUSE file system (`FUSE_SUPER_MAGIC`).
-const FUSE: u64 = 0x6573_5546;
 /// The device's process answers at once, or something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections have high numbers, where programs that count on low ones do not meet them.
 const HIGH: i32 = 768;
-
-/// What the program gives mmap.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-    pub(crate) protection: i32,
-    pub(crate) flags: i32,
-    pub(crate) offset: i64,
-}
 
 /// Why a node cannot be mapped, other than that the driver refuses.
 #[derive(Debug, thiserror::Error)]
@@ -104,35 +94,6 @@ pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
         portal.submit().unmapped();
     }
     Some(mapped)
-}
-
-/// Who the node is; `None` if it is not ours.
-fn identify(fd: BorrowedFd<'_>) -> Option<Node> {
-    if fstatfs(fd).ok()?.f_type as u64 != FUSE {
-        return None;
-    }
-    let mut bytes = [0u8; size_of::<Node>()];
-    use std::os::fd::AsRawFd;
-    let raw = fd.as_raw_fd() as usize;
-    let arguments = [raw, CLIENT as usize, bytes.as_mut_ptr().addr(), 0, 0, 0];
-    // SAFETY: the answer has the size that the number of the ioctl says.
-    unsafe { syscall(libc::SYS_ioctl, arguments) }.ok()?;
-    Node::from_message(&bytes).ok()
-}
-
-/// What mmap(2) refuses of any file.
-fn check(fd: BorrowedFd<'_>, wanted: &Wanted) -> Result<(), Errno> {
-    let kind = wanted.flags & libc::MAP_TYPE;
-    let shared = kind == libc::MAP_SHARED || kind == libc::MAP_SHARED_VALIDATE;
-    if wanted.bytes == 0 || wanted.offset & 4095 != 0 || !(shared || kind == libc::MAP_PRIVATE) {
-        return Err(Errno::INVAL);
-    }
-    let mode = fcntl_getfl(fd)? & OFlags::RWMODE;
-    let writes = shared && wanted.protection & libc::PROT_WRITE != 0;
-    match mode == OFlags::RDWR || mode == OFlags::RDONLY && !writes {
-        true => Ok(()),
-        false => Err(Errno::ACCESS),
-    }
 }
 
 fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectError> {

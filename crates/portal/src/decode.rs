@@ -70,6 +70,12 @@ impl Memory {
     /// The linear address.
     #[inline]
     pub fn address(&self, registers: &Registers) -> u64 {
+        self.address_with(registers, segment::base)
+    }
+
+    /// The linear address in a thread whose segments have these bases.
+    #[inline]
+    pub fn address_with(&self, registers: &Registers, base: impl FnOnce(Segment) -> u64) -> u64 {
         let mut address = self.displacement;
         if let Some(base) = self.base {
             address = address.wrapping_add(registers.get(base));
@@ -82,7 +88,7 @@ impl Memory {
         }
         match self.segment {
             Segment::Flat => address,
-            segment => address.wrapping_add(segment::base(segment)),
+            segment => address.wrapping_add(base(segment)),
         }
     }
 }

@@ -19,6 +19,7 @@ mod guarded;
 pub mod hook;
 pub mod mapping;
 mod next;
+pub mod node;
 mod patch;
 mod plain;
 mod process;
@@ -33,5 +34,6 @@ mod table;
 pub mod trap;
 mod wait;
 
-pub use registers::Registers;
+pub use plain::access_portal;
+pub use registers::{Registers, ZF};
 pub use submit::{Portal, Submit, Words};

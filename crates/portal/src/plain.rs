@@ -33,6 +33,26 @@ pub(crate) fn access(context: &mut Context<'_>, bytes: &[u8]) -> bool {
     true
 }
 
+/// Carries out the instruction in `bytes` for a thread whose registers are in a signal frame but for
+/// the error code, which only the kernel knows. Whether it could.
+///
+/// # Safety
+/// The frame's floating-point state is null or there.
+pub unsafe fn access_portal(frame: &mut libc::ucontext_t, bytes: &[u8]) -> bool {
+    let Some(stores) = decode(bytes, 0).map(|instruction| stores(&instruction)) else {
+        return false;
+    };
+    frame.uc_mcontext.gregs[libc::REG_ERR as usize] = if stores { WRITE as i64 } else { 0 };
+    access(&mut Context(frame), bytes)
+}
+
+/// Whether an instruction writes its operand in memory.
+fn stores(instruction: &Instruction) -> bool {
+    let in_memory = instruction.op0_kind() == OpKind::Memory || is_string(instruction);
+    let compares = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+    in_memory && !compares
+}
+
 fn is_string(instruction: &Instruction) -> bool {
     let kind = instruction.op0_kind();
     matches!(

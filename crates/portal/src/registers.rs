@@ -13,8 +13,8 @@ pub struct Registers {
 
 /// Carry.
 pub(crate) const CF: u64 = 1 << 0;
-/// Zero.
-pub(crate) const ZF: u64 = 1 << 6;
+/// The zero flag.
+pub const ZF: u64 = 1 << 6;
 /// Direction of string instructions.
 pub(crate) const DF: u64 = 1 << 10;
 /// CF, PF, AF, ZF, SF and OF.

@@ -12,6 +12,7 @@ use crate::child::{Program, exit, fork};
 use crate::error::{Facility, forbidden};
 use crate::mounts;
 use crate::signals::Signals;
+use crate::supervise::Followed;
 
 /// What the launcher says when all is mounted.
 pub(crate) const GO: u8 = 1;
@@ -53,7 +54,12 @@ impl Word {
 }
 
 /// Is the first process, until the command has ended or the launcher has.
-pub(crate) fn be(launcher: &OwnedFd, signals: &Signals, program: &Program) -> ! {
+pub(crate) fn be(
+    launcher: &OwnedFd,
+    signals: &Signals,
+    program: &Program,
+    followed: Option<&Followed>,
+) -> ! {
     // A stopped process would not see the launcher's end.
     // SAFETY: it says which signal comes at the parent's end.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT) };
@@ -70,7 +76,13 @@ pub(crate) fn be(launcher: &OwnedFd, signals: &Signals, program: &Program) -> ! 
         exit(1);
     }
     let command = match fork() {
-        Ok(0) => program.become_it(),
+        Ok(0) => {
+            if let Some(Err(error)) = followed.map(Followed::follow) {
+                eprintln!("error: the command cannot be supervised: {error}");
+                exit(1);
+            }
+            program.become_it()
+        }
         Ok(command) => command,
         Err(error) => {
             say(launcher, Word::NoProcess(number(&error)));

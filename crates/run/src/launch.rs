@@ -20,6 +20,7 @@ use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
 use crate::signals::Signals;
+use crate::supervise::Reins;
 use crate::{RunError, Session, mounts, namespace, parts, service};
 use dray_wire::SOCKET_VARIABLE;
 
@@ -88,14 +89,21 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
     let socket = service::Listener::new()?;
     let variables = variables(session, &socket);
     let program = Program::new(&session.command, &variables, signals.before())?;
+    let (reins, followed) = match session.command.first() {
+        Some(command) if session.supervise.wants(command) => {
+            let (reins, followed) = Reins::new()?;
+            (Some(reins), Some(followed))
+        }
+        _ => (None, None),
+    };
     let (ours, theirs) = init::line()?;
     let privileged = namespace::enter()?;
     let first = namespace::fork()?;
     if first == 0 {
-        drop((ours, socket));
-        init::be(&theirs, &signals, &program);
+        drop((ours, socket, reins));
+        init::be(&theirs, &signals, &program, followed.as_ref());
     }
-    drop(theirs);
+    drop((theirs, followed));
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = Machine::start(driver, &memory)?;
@@ -110,6 +118,9 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
     let clients = Arc::new(Clients::new(machine.clone(), spaces, rules));
     let desk = Desk::open()?;
     socket.serve(clients.clone(), desk.clone())?;
+    if let Some(reins) = reins {
+        reins.drive(clients.clone(), desk.clone())?;
+    }
     serve(session, &machine, Files::new(clients, desk))?;
     write(&ours, &[GO]).map_err(system("write"))?;
     watch(&ours, &signals, first)

@@ -25,6 +25,7 @@ mod processes;
 mod service;
 mod session;
 mod signals;
+mod supervise;
 mod tree;
 
 pub use dray_remote::Presence;
@@ -32,3 +33,4 @@ pub use error::RunError;
 pub use launch::{Ending, run};
 pub use parts::parts;
 pub use session::{Require, Session};
+pub use supervise::Supervise;

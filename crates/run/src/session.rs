@@ -6,6 +6,8 @@ use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_remote::Presence;
 
+use crate::Supervise;
+
 /// A command and the machine that it is to find.
 #[derive(Debug, Clone)]
 pub struct Session {
@@ -24,6 +26,8 @@ pub struct Session {
     pub presence: Presence,
     /// The only way in, for programs to be tested with it; without it, what the kernel has.
     pub require: Option<Require>,
+    /// Which commands are supervised, with all that they start.
+    pub supervise: Supervise,
 }
 
 /// A way to submit descriptors.

@@ -1,0 +1,158 @@
+//! Static programs under `dray run`: the supervisor gives them portals.
+
+#[path = "run/session.rs"]
+#[allow(dead_code, reason = "not every file of tests needs all of it")]
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use session::{Ended, Session, mounts};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/static.c");
+const NOTE: &str = "is statically linked: it runs under the supervisor";
+
+/// The program, linked by what links Rust's programs.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("static");
+        // Another run of the tests may be executing the one that is there.
+        let fresh = path.with_extension(std::process::id().to_string());
+        let built = Command::new("cc")
+            .args(["-static", "-O1", "-pthread", "-Wall", "-Werror", "-o"])
+            .arg(&fresh)
+            .arg(SOURCE)
+            .status()
+            .unwrap();
+        assert!(built.success());
+        std::fs::rename(&fresh, &path).unwrap();
+        path
+    })
+}
+
+#[track_caller]
+fn run(options: &[&str], mode: &str) -> Ended {
+    let mut arguments = options.to_vec();
+    let program = program().to_str().unwrap();
+    arguments.extend(["--", program, mode, "/dev/dsa/wq0.0"]);
+    Session::new().run(&arguments)
+}
+
+#[track_caller]
+fn check(profile: &str, mode: &str, expected: &str) {
+    let output = run(&["--profile", profile], mode);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.out, expected, "{output:?}");
+    assert!(output.err.contains(NOTE), "{output:?}");
+}
+
+#[test]
+fn descriptors_are_carried_out() {
+    check("1e1w-d", "copy", "copies 50\nclosed 1\n");
+    check("4e1w-s", "copy-shared", "copies 50\nclosed 1\n");
+}
+
+#[test]
+fn threads_share_a_portal() {
+    check("1e1w-d", "threads", "copies 200\n");
+    check("4e1w-s", "threads-shared", "copies 200\n");
+}
+
+#[test]
+fn children_have_no_portal_but_may_map_one() {
+    // Nothing is mapped there (SEGV_MAPERR); a child of vfork has its parent's memory.
+    let expected = "inherited code 1 there 1\nown 2\nchild 0 parent 2\nvfork 1\n";
+    check("4e1w-s", "fork-shared", expected);
+}
+
+#[test]
+fn faults_of_its_own_reach_the_program() {
+    // SEGV_MAPERR; general protection, which has no address. A mask does not keep the device away.
+    let expected = "before 1\nnowhere code 1 there 1\nbetween 1\n\
+                    unaligned code 128 there 0\nblocked 1\n";
+    check("1e1w-d", "handler", expected);
+}
+
+#[test]
+fn the_portal_is_a_page_of_a_device() {
+    let expected = "after stores 1\nload 1\nprotect 0\nread-only code 2 there 1\nwritable 1\n\
+                    too long 1\nunmapped code 1 there 1\nagain 1\n";
+    check("1e1w-d", "memory", expected);
+}
+
+#[test]
+fn another_program_begins_without_portals() {
+    // The queue is dedicated: the first program's open of it must have ended.
+    check("1e1w-d", "exec", "first 1\ncopies 50\nclosed 1\n");
+}
+
+#[test]
+fn nobody_is_supervised_against_his_will() {
+    let output = run(&["--profile", "1e1w-d", "--supervise", "never"], "copy");
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert_eq!(output.err, "mmap: No such device\n", "{output:?}");
+}
+
+#[test]
+fn scripts_are_supervised_on_demand_with_all_that_they_start() {
+    let script = format!("{} copy /dev/dsa/wq0.0 && exit 7", program().display());
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let output = Session::new().shell(&options, &script);
+    assert_eq!(output.out, "copies 50\nclosed 1\n", "{output:?}");
+    assert_eq!(output.code, Some(7), "{output:?}");
+}
+
+#[test]
+fn stops_and_ends_are_those_of_any_program() {
+    let options = ["--supervise", "always"];
+    let script = "sh -c 'kill -STOP $$; echo went on; kill -USR1 $$' & child=$!
+        while ! grep -q '^State:.T' /proc/$child/status; do :; done
+        kill -CONT $child; wait $child; echo $?; kill -TERM $$";
+    let output = Session::new().shell(&options, script);
+    assert_eq!(output.out, "went on\n138\n", "{output:?}");
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{output:?}");
+}
+
+#[test]
+fn a_killed_program_leaves_the_queue_to_the_next() {
+    let script = format!(
+        "{program} endless /dev/dsa/wq0.0 | {{ read line; echo $line; }} & \
+         while ! child=$(pidof -s static); do :; done; wait $!; \
+         kill -KILL $child; while test -d /proc/$child; do :; done; \
+         {program} copy /dev/dsa/wq0.0",
+        program = program().display()
+    );
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let output = Session::new().shell(&options, &script);
+    assert_eq!(output.out, "ready\ncopies 50\nclosed 1\n", "{output:?}");
+}
+
+#[test]
+fn a_killed_launcher_takes_its_tracees_with_it() {
+    let before = mounts();
+    let script = format!("exec {} endless /dev/dsa/wq0.0", program().display());
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let mut running = Session::new().start(&options, &script);
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(processes.len() >= 2, "{processes:?}");
+    running.signal(libc::SIGKILL);
+    running.wait();
+    for process in processes {
+        process.gone();
+    }
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+#[ignore = "it measures, and prints"]
+fn cost_of_a_submission() {
+    for (profile, mode) in [("1e1w-d", "measure"), ("4e1w-s", "measure-shared")] {
+        let output = run(&["--profile", profile], mode);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        println!("{mode}: {}", output.out.trim());
+    }
+}

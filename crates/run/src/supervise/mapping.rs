@@ -1,0 +1,209 @@
+//! The system calls that map and unmap, of a supervised program.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use dray_portal::node::{Wanted, check, identify};
+use dray_wire::Node;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::ptrace::{self, Tid};
+use super::space::{PAGE, Page, Portal};
+use super::supervisor::Tracee;
+use crate::clients::Clients;
+use crate::desk::Desk;
+
+/// In place of a number: the kernel does nothing, and returns what RAX holds.
+const NO_SYSTEM_CALL: u64 = u64::MAX;
+
+/// A call of mmap(2) that is made another one: the page of a portal.
+#[derive(Debug)]
+pub(super) struct Pending {
+    asked: libc::user_regs_struct,
+    portal: Portal,
+}
+
+/// A system call is about to be done. What is to be finished when it is, if anything.
+///
+/// # Errors
+/// The tracee has been killed.
+pub(super) fn begin(
+    tid: Tid,
+    tracee: &Tracee,
+    clients: &Arc<Clients>,
+    desk: &Desk,
+) -> io::Result<Option<Pending>> {
+    let mut registers = ptrace::registers(tid)?;
+    let (address, bytes) = (registers.rdi, registers.rsi);
+    let aligned = address.is_multiple_of(PAGE) && bytes != 0;
+    match registers.orig_rax as i64 {
+        libc::SYS_munmap if aligned => {
+            // Before it is done: afterwards the page may be another thread's.
+            tracee.space.borrow_mut().forget(address, bytes);
+            Ok(None)
+        }
+        libc::SYS_mprotect if aligned => {
+            let writable = registers.rdx as i32 & libc::PROT_WRITE != 0;
+            let portals = tracee.space.borrow_mut().protect(address, bytes, writable);
+            if portals > 0 {
+                // The page stays as it is; of a range that has others, they cannot be left out.
+                let whole = portals == bytes.div_ceil(PAGE);
+                let answer = if whole { 0 } else { -i64::from(libc::EACCES) };
+                skip(tid, &mut registers, answer)?;
+            }
+            Ok(None)
+        }
+        libc::SYS_mmap => map(tid, tracee, registers, clients, desk),
+        _ => Ok(None),
+    }
+}
+
+fn map(
+    tid: Tid,
+    tracee: &Tracee,
+    asked: libc::user_regs_struct,
+    clients: &Arc<Clients>,
+    desk: &Desk,
+) -> io::Result<Option<Pending>> {
+    let flags = asked.r10 as i32;
+    let forget = |bytes| {
+        if flags & libc::MAP_FIXED != 0 && asked.rdi.is_multiple_of(PAGE) {
+            tracee.space.borrow_mut().forget(asked.rdi, bytes);
+        }
+    };
+    let node = match flags & libc::MAP_ANONYMOUS {
+        0 => node(tid, tracee.process, asked.r8 as i32),
+        _ => None,
+    };
+    // One of another session, that runs inside this one, is left to it.
+    let ours = node.filter(|(_, node)| clients.node(node.cookie).is_some());
+    let Some((file, node)) = ours else {
+        forget(asked.rsi);
+        return Ok(None);
+    };
+    let mut registers = asked;
+    let wanted = Wanted {
+        address: asked.rdi as usize,
+        bytes: asked.rsi as usize,
+        protection: asked.rdx as i32,
+        flags,
+        offset: asked.r9 as i64,
+    };
+    let attached = check(file.as_fd(), &wanted)
+        .map_err(|errno| errno.raw_os_error())
+        .and_then(|()| attach(&node, tracee.process, asked.rsi, clients, desk));
+    // Before the program goes on: it may close its own and open it again.
+    drop(file);
+    let portal = match attached {
+        Ok(portal) => portal,
+        Err(errno) => {
+            skip(tid, &mut registers, -i64::from(errno))?;
+            return Ok(None);
+        }
+    };
+    forget(PAGE);
+    let kept = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE | libc::MAP_32BIT;
+    registers.rsi = PAGE;
+    registers.rdx = libc::PROT_NONE as u64;
+    registers.r10 = (flags & kept | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+    registers.r8 = u64::MAX;
+    registers.r9 = 0;
+    ptrace::set_registers(tid, &registers)?;
+    Ok(Some(Pending { asked, portal }))
+}
+
+/// Has the system call return without being done.
+fn skip(tid: Tid, registers: &mut libc::user_regs_struct, answer: i64) -> io::Result<()> {
+    registers.orig_rax = NO_SYSTEM_CALL;
+    registers.rax = answer as u64;
+    ptrace::set_registers(tid, registers)
+}
+
+/// The work queue's node that is open as `fd`.
+fn node(tid: Tid, process: Tid, fd: i32) -> Option<(OwnedFd, Node)> {
+    // By its name first: a file system of someone else's may not answer.
+    let path = std::fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok()?;
+    let name = path.file_name().map_or(&b""[..], OsStr::as_bytes);
+    if !name.starts_with(b"wq") {
+        return None;
+    }
+    let process = pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()?;
+    let file = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).ok()?;
+    let node = identify(file.as_fd())?;
+    Some((file, node))
+}
+
+/// A mapping of a node, or the error number of mmap(2).
+fn attach(
+    node: &Node,
+    process: Tid,
+    bytes: u64,
+    clients: &Arc<Clients>,
+    desk: &Desk,
+) -> Result<Portal, i32> {
+    let (answer, answered) = channel();
+    let cookie = node.cookie;
+    let service = clients.clone();
+    let length = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
+    // After all that was opened and closed before.
+    desk.hand_in(move || {
+        // The supervisor waits for it.
+        let _ = answer.send(service.map(cookie, process as u32, length));
+    });
+    let mapped = answered.recv().map_err(|_| libc::EIO)?;
+    let (attached, mapping) = mapped.map_err(|errno| errno.0)?;
+    let portal = clients.machine.portal(attached.device, attached.wq);
+    let portal = portal.ok_or(libc::ENXIO)?;
+    let (clients, desk) = (clients.clone(), desk.clone());
+    Ok(Portal::new(portal, attached.pasid, mapping, clients, desk))
+}
+
+/// The page of a portal is there, or could not be had.
+///
+/// # Errors
+/// The tracee has been killed.
+pub(super) fn finish(tid: Tid, tracee: &Tracee, pending: Pending) -> io::Result<()> {
+    let answer = ptrace::registers(tid)?;
+    let Pending { asked, portal } = pending;
+    if (answer.rax as i64) >= 0 {
+        let page = Page::Portal {
+            portal: Rc::new(portal),
+            writable: asked.rdx as i32 & libc::PROT_WRITE != 0,
+        };
+        tracee.space.borrow_mut().insert(answer.rax, page);
+    }
+    // A system call leaves the registers of its arguments as they were.
+    let kept = libc::user_regs_struct {
+        rsi: asked.rsi,
+        rdx: asked.rdx,
+        r10: asked.r10,
+        r8: asked.r8,
+        r9: asked.r9,
+        ..answer
+    };
+    ptrace::set_registers(tid, &kept)
+}
+
+/// Flags of the call that has just started a thread or a process, as those of clone(2).
+///
+/// # Errors
+/// The tracee has been killed.
+pub(super) fn clone_flags(tid: Tid) -> io::Result<u64> {
+    let registers = ptrace::registers(tid)?;
+    Ok(match registers.orig_rax as i64 {
+        libc::SYS_vfork => libc::CLONE_VM as u64,
+        libc::SYS_clone => registers.rdi,
+        libc::SYS_clone3 => {
+            let mut flags = [0; 8];
+            // The first word of `struct clone_args`; the kernel has just read it.
+            ptrace::read_memory(tid, registers.rdi, &mut flags);
+            u64::from_ne_bytes(flags)
+        }
+        _ => 0,
+    })
+}

@@ -1,0 +1,175 @@
+//! The supervisor's thread: what its tracees stop for, one event after the other.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::mapping::{self, Pending};
+use super::ptrace::{self, Event, Tid};
+use super::space::Space;
+use super::trap::{self, Verdict};
+use crate::clients::Clients;
+use crate::desk::Desk;
+use crate::processes::process_of;
+
+/// A thread of a program.
+#[derive(Debug)]
+pub(super) struct Tracee {
+    /// Its process.
+    pub(super) process: Tid,
+    /// The address space of its process; with the last thread in it the portals end.
+    pub(super) space: Rc<RefCell<Space>>,
+    /// The system call that is being done for it.
+    pub(super) pending: Option<Pending>,
+}
+
+/// Who is traced.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    clients: Arc<Clients>,
+    desk: Desk,
+    tracees: HashMap<Tid, Tracee>,
+    /// Stopped at their beginning, before it was known who has started them.
+    early: HashSet<Tid>,
+}
+
+impl Supervisor {
+    pub(super) fn new(clients: Arc<Clients>, desk: Desk) -> Supervisor {
+        Supervisor {
+            clients,
+            desk,
+            tracees: HashMap::new(),
+            early: HashSet::new(),
+        }
+    }
+
+    /// A process without portals.
+    pub(super) fn begin(&mut self, process: Tid) {
+        let fresh = Tracee {
+            process,
+            space: Rc::default(),
+            pending: None,
+        };
+        self.tracees.insert(process, fresh);
+    }
+
+    /// Supervises until all have ended.
+    pub(super) fn run(&mut self) {
+        quieten();
+        while let Some((tid, event)) = ptrace::wait() {
+            // An error means that it has been killed meanwhile; its end is another event.
+            let _ = self.attend(tid, event);
+        }
+    }
+
+    fn attend(&mut self, tid: Tid, event: Event) -> io::Result<()> {
+        match event {
+            Event::Ended => {
+                self.early.remove(&tid);
+                self.tracees.remove(&tid);
+                self.release()
+            }
+            Event::Goes if !self.tracees.contains_key(&tid) => {
+                self.early.insert(tid);
+                Ok(())
+            }
+            Event::Goes => ptrace::go_on(tid, 0),
+            Event::Stopped => ptrace::stay_stopped(tid),
+            Event::Started(child) => self.started(tid, child),
+            Event::Executed(former) => {
+                self.tracees.remove(&former);
+                self.begin(tid);
+                ptrace::go_on(tid, 0)
+            }
+            Event::SystemCall => self.system_call(tid),
+            Event::SystemCallDone => {
+                if let Some(tracee) = self.tracees.get_mut(&tid)
+                    && let Some(pending) = tracee.pending.take()
+                {
+                    mapping::finish(tid, tracee, pending)?;
+                }
+                ptrace::go_on(tid, 0)
+            }
+            Event::Signal(signal) => self.signal(tid, signal),
+        }
+    }
+
+    /// A tracee has started a thread or a process.
+    fn started(&mut self, tid: Tid, child: Tid) -> io::Result<()> {
+        let flags = mapping::clone_flags(tid)?;
+        if let Some(parent) = self.tracees.get(&tid) {
+            let process = match flags & libc::CLONE_THREAD as u64 {
+                0 => child,
+                _ => parent.process,
+            };
+            let space = match flags & libc::CLONE_VM as u64 {
+                0 => Rc::new(RefCell::new(parent.space.borrow().forked())),
+                _ => parent.space.clone(),
+            };
+            let child_of = Tracee {
+                process,
+                space,
+                pending: None,
+            };
+            self.tracees.insert(child, child_of);
+        }
+        if self.early.remove(&child) {
+            // An error is the child's end.
+            let _ = ptrace::go_on(child, 0);
+        }
+        ptrace::go_on(tid, 0)
+    }
+
+    /// Has those go on of whom nobody will tell: who has started them is dead. Of one that is not, it
+    /// is told later.
+    fn release(&mut self) -> io::Result<()> {
+        for tid in std::mem::take(&mut self.early) {
+            let process = process_of(tid as u32).map_or(tid, |process| process as Tid);
+            let space = self.tracees.get(&process).map(|other| other.space.clone());
+            let orphan = Tracee {
+                process,
+                space: space.unwrap_or_default(),
+                pending: None,
+            };
+            self.tracees.insert(tid, orphan);
+            let _ = ptrace::go_on(tid, 0);
+        }
+        Ok(())
+    }
+
+    fn system_call(&mut self, tid: Tid) -> io::Result<()> {
+        let Some(tracee) = self.tracees.get_mut(&tid) else {
+            return ptrace::go_on(tid, 0);
+        };
+        tracee.pending = mapping::begin(tid, tracee, &self.clients, &self.desk)?;
+        match tracee.pending {
+            Some(_) => ptrace::go_on_until_done(tid),
+            None => ptrace::go_on(tid, 0),
+        }
+    }
+
+    fn signal(&mut self, tid: Tid, signal: i32) -> io::Result<()> {
+        let verdict = match self.tracees.get(&tid) {
+            Some(tracee) if matches!(signal, libc::SIGSEGV | libc::SIGILL) => {
+                trap::answer(tid, &tracee.space.borrow(), signal)?
+            }
+            _ => Verdict::Deliver(signal),
+        };
+        match verdict {
+            Verdict::Done => ptrace::go_on(tid, 0),
+            Verdict::Deliver(signal) => ptrace::go_on(tid, signal),
+        }
+    }
+}
+
+/// Of tracees that stop this process need not be told by signals: only this thread waits for them.
+fn quieten() {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zeros are an action: the default, nothing masked, no flags.
+    let action = unsafe { action.assume_init_mut() };
+    action.sa_flags = libc::SA_NOCLDSTOP;
+    // SAFETY: the action is one, and has no handler; SIGCHLD has none in this process.
+    unsafe { libc::sigaction(libc::SIGCHLD, action, std::ptr::null_mut()) };
+}
