@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "not every file of tests needs all of it")]
 mod session;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -106,28 +107,34 @@ fn scripts_are_supervised_on_demand_with_all_that_they_start() {
 
 #[test]
 fn stops_and_ends_are_those_of_any_program() {
-    let options = ["--supervise", "always"];
-    let script = "sh -c 'kill -STOP $$; echo went on; kill -USR1 $$' & child=$!
-        while ! grep -q '^State:.T' /proc/$child/status; do :; done
-        kill -CONT $child; wait $child; echo $?; kill -TERM $$";
-    let output = Session::new().shell(&options, script);
-    assert_eq!(output.out, "went on\n138\n", "{output:?}");
-    use std::os::unix::process::ExitStatusExt;
+    let script = "
+import os, signal
+child = os.fork()
+if child == 0:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(7)
+print(os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]))
+os.kill(child, signal.SIGCONT)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)";
+    let arguments = ["--supervise", "always", "--", "python3", "-c", script];
+    let output = Session::new().run(&arguments);
+    assert_eq!(output.out, "True\n7\n", "{output:?}");
     assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{output:?}");
 }
 
 #[test]
 fn a_killed_program_leaves_the_queue_to_the_next() {
     let script = format!(
-        "{program} endless /dev/dsa/wq0.0 | {{ read line; echo $line; }} & \
-         while ! child=$(pidof -s static); do :; done; wait $!; \
-         kill -KILL $child; while test -d /proc/$child; do :; done; \
-         {program} copy /dev/dsa/wq0.0",
+        "{program} endless /dev/dsa/wq0.0 >said & child=$!
+        while ! grep -q ready said; do :; done
+        kill -KILL $child; wait $child
+        {program} copy /dev/dsa/wq0.0",
         program = program().display()
     );
     let options = ["--profile", "1e1w-d", "--supervise", "always"];
     let output = Session::new().shell(&options, &script);
-    assert_eq!(output.out, "ready\ncopies 50\nclosed 1\n", "{output:?}");
+    assert_eq!(output.out, "copies 50\nclosed 1\n", "{output:?}");
 }
 
 #[test]
