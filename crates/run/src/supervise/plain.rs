@@ -6,9 +6,11 @@ use std::mem::zeroed;
 use super::ptrace::{self, Tid};
 
 type Saved = libc::user_regs_struct;
+/// A register among those.
+type Place = fn(&mut Saved) -> &mut u64;
 
 /// Where a signal frame has a register, and where ptrace(2) has it.
-const PLACES: [(i32, fn(&mut Saved) -> &mut u64); 18] = [
+const PLACES: [(i32, Place); 18] = [
     (libc::REG_RAX, |r| &mut r.rax),
     (libc::REG_RCX, |r| &mut r.rcx),
     (libc::REG_RDX, |r| &mut r.rdx),
