@@ -26,9 +26,9 @@ fn program() -> &'static Path {
             .arg(&fresh)
             .arg(SOURCE)
             .status()
-            .unwrap();
+            .expect("the system lets a test do this");
         assert!(built.success());
-        std::fs::rename(&fresh, &path).unwrap();
+        std::fs::rename(&fresh, &path).expect("the system lets a test do this");
         path
     })
 }
@@ -36,7 +36,7 @@ fn program() -> &'static Path {
 #[track_caller]
 fn run(options: &[&str], mode: &str) -> Ended {
     let mut arguments = options.to_vec();
-    let program = program().to_str().unwrap();
+    let program = program().to_str().expect("the system lets a test do this");
     arguments.extend(["--", program, mode, "/dev/dsa/wq0.0"]);
     Session::new().run(&arguments)
 }
