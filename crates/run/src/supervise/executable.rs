@@ -270,7 +270,7 @@ mod tests {
     fn a_script_that_executes_itself_has_an_end() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_owned();
-        write!(file, "#!{}\n", path.display()).unwrap();
+        writeln!(file, "#!{}", path.display()).unwrap();
         assert!(matches!(Found { path }.kind(), Err(UnknownError::NoElf)));
     }
 
