@@ -1,18 +1,20 @@
 //! `dray run` and `dray shell`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Presence, Require, RunError, Session, Supervise};
+use dray_run::{Ending, Presence, Require, RunError, Session, Supervise, Watch};
 
 const EXAMPLES: &str = "\
 Examples:
   dray run -- accel-config list -i                 one device, as on a fresh machine
   dray run --profile 4e1w-s -- ./program           configured and enabled
   dray run --profile dsa.conf --personality 5.18 -- sh script.sh
+  dray run --profile 4e1w-s --stats --trace run.json -- ./program
   dray shell --profile 1e1w-d                      look around
 
 The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; nobody else does. It
@@ -64,6 +66,12 @@ struct Machine {
     /// Whether programs are traced to give them portals: slower, but it works without the preload.
     #[arg(long, value_enum, default_value_t = Supervised::Auto)]
     supervise: Supervised,
+    /// Print at the end what went through the work queues, and what to do better.
+    #[arg(long)]
+    stats: bool,
+    /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 /// Which commands are traced.
@@ -129,6 +137,27 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
             Supervised::Auto => Supervise::Auto,
             Supervised::Never => Supervise::Never,
         },
+        watch: Watch {
+            stats: machine.stats,
+            trace: machine.trace.clone(),
+        },
     };
-    dray_run::run(&session)?.pass_on()
+    let mut ended = dray_run::run(&session)?;
+    if let Some(stats) = &ended.stats {
+        eprintln!("\n{}", stats.to_string().trim_end());
+    }
+    if let Some(traced) = &ended.traced {
+        if traced.dropped > 0 {
+            eprintln!(
+                "warning: {} of {} descriptors are not in {}: they came faster than it could be written",
+                traced.dropped,
+                traced.dropped + traced.written,
+                traced.path.display()
+            );
+        }
+        if traced.failure.is_some() && ended.ending == Ending::Exited(0) {
+            ended.ending = Ending::Exited(1);
+        }
+    }
+    ended.ending.pass_on()
 }

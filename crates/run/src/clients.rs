@@ -12,6 +12,7 @@ use dray_wire::{Attached, Flags, Node};
 use crate::Require;
 use crate::machine::Machine;
 use crate::processes::{Pid, Processes, is_capable, process_of};
+use crate::watch::Owners;
 
 /// `CAP_SYS_RAWIO`.
 const RAW_IO: u32 = 17;
@@ -24,6 +25,7 @@ pub(crate) struct Clients {
     pub(crate) machine: Arc<Machine>,
     spaces: Arc<Spaces>,
     processes: Processes,
+    owners: Arc<Owners>,
     rules: Rules,
     table: Mutex<HashMap<u64, Client>>,
     /// By device and process: what it signs with in the rings, and how many mappings do.
@@ -60,11 +62,17 @@ pub(crate) struct Mapping {
 }
 
 impl Clients {
-    pub(crate) fn new(machine: Arc<Machine>, spaces: Arc<Spaces>, rules: Rules) -> Clients {
+    pub(crate) fn new(
+        machine: Arc<Machine>,
+        spaces: Arc<Spaces>,
+        owners: Arc<Owners>,
+        rules: Rules,
+    ) -> Clients {
         Clients {
             machine,
             spaces,
             processes: Processes::default(),
+            owners,
             rules,
             table: Mutex::default(),
             writers: Mutex::default(),
@@ -115,11 +123,15 @@ impl Clients {
             self.processes.let_go(pid);
             return Err(Errno::ENXIO);
         }
+        if new {
+            self.owners.add(pasid, pid);
+        }
         Ok(pasid)
     }
 
     fn let_go(&self, pid: Pid) {
         if let Some(pasid) = self.processes.let_go(pid) {
+            self.owners.remove(pasid, pid);
             self.spaces.remove(pasid);
         }
     }

@@ -45,6 +45,20 @@ pub enum RunError {
     /// A device cannot run.
     #[error("the device cannot be started")]
     Start(#[from] StartError),
+    /// A trace cannot be written there.
+    #[error("the trace {} cannot be written: {source}", .path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The name of a trace says no format.
+    #[error("the trace {} has no format", .path.display())]
+    TraceFormat {
+        /// The file.
+        path: PathBuf,
+    },
     /// A system call that has no reason to fail.
     #[error("{call} fails: {source}")]
     System {
@@ -113,6 +127,7 @@ impl RunError {
                  with --security-opt unmask=ALL or systempaths=unconfined"
             }
             Self::Refused { .. } => "`dray config check FILE` names everything that is wrong",
+            Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
         };
         Some(text.to_owned())
@@ -120,7 +135,10 @@ impl RunError {
 
     /// Whether what was asked for is wrong, and not the machine.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Profile(_) | Self::Refused { .. })
+        matches!(
+            self,
+            Self::Profile(_) | Self::Refused { .. } | Self::Trace { .. } | Self::TraceFormat { .. }
+        )
     }
 }
 

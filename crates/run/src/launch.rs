@@ -21,7 +21,8 @@ use crate::init::{self, GO, Word};
 use crate::machine::Machine;
 use crate::signals::Signals;
 use crate::supervise::Reins;
-use crate::{RunError, Session, mounts, namespace, parts, service};
+use crate::watch::Watcher;
+use crate::{RunError, Session, Stats, Traced, mounts, namespace, parts, service};
 use dray_wire::SOCKET_VARIABLE;
 
 /// How a command ended.
@@ -71,13 +72,25 @@ impl Ending {
     }
 }
 
+/// What a session leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// How the command ended.
+    pub ending: Ending,
+    /// What it did, if that was [asked for](crate::Watch::stats).
+    pub stats: Option<Stats>,
+    /// What became of the [trace](crate::Watch::trace).
+    pub traced: Option<Traced>,
+}
+
 /// Runs a command on virtual devices and waits for its end. For a process with one thread, which
 /// stays in the session's namespaces.
 ///
 /// # Errors
 /// A profile that cannot be, and what the system does not allow. A command that cannot be started is
 /// no error: it ends with code 126 or 127, as under `env`.
-pub fn run(session: &Session) -> Result<Ending, RunError> {
+pub fn run(session: &Session) -> Result<Ended, RunError> {
+    let mut watcher = Watcher::new(&session.watch)?;
     let mut driver = Driver::new(
         Options::new(session.personality),
         parts::parts(session.profile.as_ref())?,
@@ -106,7 +119,7 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
     drop((theirs, followed));
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
-    let machine = Machine::start(driver, &memory)?;
+    let machine = Machine::start(driver, &memory, &mut watcher)?;
     let machine = Arc::new(match session.iax {
         true => machine.with_iax(),
         false => machine,
@@ -115,15 +128,27 @@ pub fn run(session: &Session) -> Result<Ending, RunError> {
         require: session.require,
         privileged,
     };
-    let clients = Arc::new(Clients::new(machine.clone(), spaces, rules));
+    let clients = Arc::new(Clients::new(
+        machine.clone(),
+        spaces,
+        watcher.owners(),
+        rules,
+    ));
     let desk = Desk::open()?;
     socket.serve(clients.clone(), desk.clone())?;
     if let Some(reins) = reins {
         reins.drive(clients.clone(), desk.clone())?;
     }
     serve(session, &machine, Files::new(clients, desk))?;
+    watcher.begin()?;
     write(&ours, &[GO]).map_err(system("write"))?;
-    watch(&ours, &signals, first)
+    let ending = watch(&ours, &signals, first);
+    let (stats, traced) = watcher.end(&machine);
+    Ok(Ended {
+        ending: ending?,
+        stats,
+        traced,
+    })
 }
 
 /// Where programs find the shared object: in a directory that is in memory.

@@ -6,6 +6,7 @@
 //! driver, onto the registers of virtual devices. Nothing outside the namespaces changes, and
 //! nothing is left when they end.
 
+mod advice;
 mod child;
 mod clients;
 mod desk;
@@ -15,6 +16,7 @@ mod iax;
 mod init;
 mod inodes;
 mod launch;
+mod ledger;
 mod machine;
 mod mounts;
 mod namespace;
@@ -25,12 +27,18 @@ mod processes;
 mod service;
 mod session;
 mod signals;
+mod stats;
 mod supervise;
+mod trace;
 mod tree;
+mod watch;
 
 pub use dray_remote::Presence;
 pub use error::RunError;
-pub use launch::{Ending, run};
+pub use launch::{Ended, Ending, run};
 pub use parts::parts;
 pub use session::{Require, Session};
+pub use stats::{Queue, Stats, Tally};
 pub use supervise::Supervise;
+pub use trace::{TraceFormat, Traced, trace_format};
+pub use watch::Watch;

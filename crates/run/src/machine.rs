@@ -10,6 +10,7 @@ use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
 use crate::RunError;
 use crate::iax::Iax;
 use crate::pci;
+use crate::watch::Watcher;
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
@@ -41,6 +42,7 @@ impl Machine {
     pub(crate) fn start<M: SharedMemory>(
         mut driver: Driver,
         memory: &M,
+        watcher: &mut Watcher,
     ) -> Result<Machine, RunError> {
         let parts: Vec<(u32, Hardware)> = driver
             .parts()
@@ -55,10 +57,16 @@ impl Machine {
             let function = std::mem::replace(place, empty);
             let options = Options {
                 shared: true,
+                steps: watcher.is_wanted(),
                 ..Options::default()
             };
             // Errors are in the registers; nobody takes interrupts here.
-            let device = RealtimeDevice::start_function(function, memory.clone(), options, |_| {})?;
+            let device = RealtimeDevice::start_function(
+                function,
+                memory.clone(),
+                options,
+                watcher.listener(id),
+            )?;
             devices.push((id, device));
         }
         let functions = driver.parts().zip(0..).map(|(part, number)| {

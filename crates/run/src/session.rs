@@ -6,7 +6,7 @@ use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_remote::Presence;
 
-use crate::Supervise;
+use crate::{Supervise, Watch};
 
 /// A command and the machine that it is to find.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct Session {
     pub require: Option<Require>,
     /// Which commands are supervised, with all that they start.
     pub supervise: Supervise,
+    /// What is kept of the descriptors.
+    pub watch: Watch,
 }
 
 /// A way to submit descriptors.

@@ -1,0 +1,155 @@
+//! What is kept of the descriptors of a session, and who keeps it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use dray_realtime::Event;
+
+use crate::RunError;
+use crate::ledger::{Ledger, enabled};
+use crate::machine::Machine;
+use crate::processes::Pid;
+use crate::stats::Stats;
+use crate::trace::{Feed, Trace, Traced};
+
+/// How long the end of a session waits for descriptors of programs that are gone.
+const LATE: Duration = Duration::from_secs(1);
+/// Between two looks at them.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What is to be kept of the descriptors of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Counts, sizes and waits, for [`Ended::stats`](crate::Ended::stats).
+    pub stats: bool,
+    /// Each descriptor, in this file; its name says the [format](crate::trace_format).
+    pub trace: Option<PathBuf>,
+}
+
+/// Whom PASIDs stand for. Who gives them writes it, who watches devices reads it.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(Mutex<Vec<(u32, Pid)>>);
+
+impl Owners {
+    fn list(&self) -> MutexGuard<'_, Vec<(u32, Pid)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add(&self, pasid: u32, pid: Pid) {
+        self.list().push((pasid, pid));
+    }
+
+    pub(crate) fn remove(&self, pasid: u32, pid: Pid) {
+        self.list().retain(|other| *other != (pasid, pid));
+    }
+
+    fn of(&self, pasid: u32) -> Option<Pid> {
+        let list = self.list();
+        list.iter()
+            .find(|(other, _)| *other == pasid)
+            .map(|(_, pid)| *pid)
+    }
+}
+
+/// A session's books, before its devices run.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    stats: bool,
+    trace: Option<Trace>,
+    began: Instant,
+    owners: Arc<Owners>,
+    ledgers: Vec<(u32, Arc<Mutex<Ledger>>)>,
+}
+
+impl Watcher {
+    /// Opens the trace. Before anything else of the session: a file that cannot be written ends it.
+    ///
+    /// # Errors
+    /// No such format, or no such file.
+    pub(crate) fn new(watch: &Watch) -> Result<Watcher, RunError> {
+        let trace = watch.trace.as_deref().map(Trace::create).transpose()?;
+        Ok(Watcher {
+            stats: watch.stats,
+            trace,
+            began: Instant::now(),
+            owners: Arc::default(),
+            ledgers: Vec::new(),
+        })
+    }
+
+    /// Whether anything is to be kept.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.stats || self.trace.is_some()
+    }
+
+    pub(crate) fn owners(&self) -> Arc<Owners> {
+        self.owners.clone()
+    }
+
+    /// Who listens to a device.
+    pub(crate) fn listener(&mut self, device: u32) -> impl FnMut(Event) + Send + 'static {
+        let ledger = Arc::new(Mutex::new(Ledger::new(self.began)));
+        if self.is_wanted() {
+            self.ledgers.push((device, ledger.clone()));
+        }
+        let owners = self.owners.clone();
+        let mut feed: Option<Feed> = self.trace.as_mut().map(|trace| trace.feed(device));
+        move |event| {
+            let mut ledger = lock(&ledger);
+            if let Some(ended) = ledger.take_in(&event, |pasid| owners.of(pasid))
+                && let Some(feed) = &mut feed
+            {
+                feed.push(ended);
+            }
+        }
+    }
+
+    /// Starts writing the trace. After the last fork of this process.
+    ///
+    /// # Errors
+    /// No more threads.
+    pub(crate) fn begin(&mut self) -> Result<(), RunError> {
+        match &mut self.trace {
+            Some(trace) => trace.begin(),
+            None => Ok(()),
+        }
+    }
+
+    /// All programs have ended: closes the books.
+    pub(crate) fn end(self, machine: &Machine) -> (Option<Stats>, Option<Traced>) {
+        if self.is_wanted() {
+            self.settle(machine);
+        }
+        let stats = self.stats.then(|| {
+            let devices = self.ledgers.iter().filter_map(|(id, ledger)| {
+                let device = machine.device(*id)?;
+                let enabled = enabled(device);
+                Some(lock(ledger).sum_up(*id, device, &enabled))
+            });
+            Stats::of(devices.flatten().collect())
+        });
+        (stats, self.trace.map(Trace::end))
+    }
+
+    /// Waits a while for descriptors whose programs did not.
+    fn settle(&self, machine: &Machine) {
+        let since = Instant::now();
+        for (id, ledger) in &self.ledgers {
+            // What was submitted before is with the device by then, and its listener has heard of all
+            // that a program can have seen.
+            let heard = || {
+                machine
+                    .device(*id)
+                    .is_some_and(|d| d.control(|_, _| ()).is_ok())
+            };
+            while heard() && lock(ledger).under_way() > 0 && since.elapsed() < LATE {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
