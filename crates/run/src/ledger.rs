@@ -12,8 +12,9 @@ use hdrhistogram::Histogram;
 use crate::processes::Pid;
 use crate::stats::{Queue, Tally};
 
-/// Times are kept to 1 %, from a nanosecond on.
+/// Times are kept to 1 %, from a nanosecond to an hour.
 const DIGITS: u8 = 2;
+const LONGEST_NS: u64 = 3600 * 1_000_000_000;
 
 /// A descriptor that has ended. Times are nanoseconds from the beginning of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +79,11 @@ pub(crate) struct Times(Option<Histogram<u64>>);
 
 impl Times {
     pub(crate) fn new() -> Times {
-        Times(Histogram::new(DIGITS).ok())
+        Times(Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok())
     }
 
     pub(crate) fn record(&mut self, ns: u64) {
         if let Some(times) = &mut self.0 {
-            // It grows by itself, up to centuries.
             times.saturating_record(ns);
         }
     }
@@ -255,5 +255,23 @@ fn size(descriptor: &Descriptor) -> u32 {
     match descriptor.opcode() {
         Ok(Opcode::Noop | Opcode::Drain) => 0,
         _ => descriptor.size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_kept_to_a_hundredth() {
+        let mut times = Times::new();
+        assert_eq!(times.summary(), None);
+        for ns in (1..=100).map(|n| n * 10_000) {
+            times.record(ns);
+        }
+        let (median, most) = times.summary().unwrap();
+        assert!((500_000..=505_000).contains(&median), "{median}");
+        assert!((990_000..=999_900).contains(&most), "{most}");
+        times.record(u64::MAX);
     }
 }

@@ -221,7 +221,7 @@ impl fmt::Display for Stats {
                 let bytes = if batch { 0 } else { tally.size };
                 writeln!(
                     f,
-                    "{:<8} {:<17} {:>9} {:>10} {bytes:>12} {:>7} {:>7} {:>8}  {}",
+                    "{:<8} {:<17} {:>9} {:>10} {bytes:>12} {:>7} {:>7} {:>8}{}",
                     queue.name(),
                     operation_name(*operation),
                     tally.submitted,
@@ -249,7 +249,7 @@ pub(crate) fn operation_name(code: u8) -> String {
     }
 }
 
-/// `4K 92 %, 64K 8 %`: powers of two, the most frequent first.
+/// `4K 92 %, 64K 8 %`: powers of two, the most frequent first, behind a gap.
 fn sizes(tally: &Tally) -> String {
     /// More would not fit a line.
     const SHOWN: usize = 4;
@@ -260,11 +260,12 @@ fn sizes(tally: &Tally) -> String {
         let percent = count * 100 / tally.submitted.max(1);
         format!("{} {percent} %", binary(1 << (index - 1)))
     });
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if found.len() > SHOWN {
-        text.push_str(", ...");
+    let text = shown.collect::<Vec<_>>().join(", ");
+    match found.len() {
+        0 => text,
+        1..=SHOWN => format!("  {text}"),
+        _ => format!("  {text}, ..."),
     }
-    text
 }
 
 fn binary(size: u64) -> String {
@@ -329,7 +330,7 @@ mod tests {
             ],
             [1, 1, 1, 4, 1]
         );
-        assert_eq!(sizes(&tally), "4K 50 %, 1 12 %, 2K 12 %, 2G 12 %");
+        assert_eq!(sizes(&tally), "  4K 50 %, 1 12 %, 2K 12 %, 2G 12 %");
     }
 
     #[test]
