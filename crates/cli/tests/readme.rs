@@ -53,3 +53,24 @@ fn the_lines_of_the_section_run_in_order() {
 fn quotes_keep_words_together() {
     assert_eq!(words("a 'b c' -x'[0]'  d"), ["a", "b c", "-x[0]", "d"]);
 }
+
+/// `cargo run`, as the README has it, finds one program to run.
+#[test]
+fn cargo_run_means_dray() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let output = cargo.current_dir(root).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let default = list(&metadata["workspace_default_members"]);
+    let packages = list(&metadata["packages"]);
+    let programs = packages
+        .iter()
+        .filter(|package| default.contains(&package["id"]))
+        .flat_map(|package| list(&package["targets"]))
+        .filter(|target| list(&target["kind"]).contains(&"bin".into()));
+    let names: Vec<_> = programs.map(|target| target["name"].clone()).collect();
+    assert_eq!(names, ["dray"]);
+}
