@@ -7,8 +7,8 @@ use dray_device::{
     execute_between,
 };
 use dray_ops::BlockSize;
-use dray_spec::registers::{IdptAccess, IdptControl};
-use dray_spec::{Descriptor, Flags, Opcode};
+use dray_spec::registers::{IdCap, IdptAccess, IdptControl};
+use dray_spec::{Descriptor, Flags, GenCap, Opcode};
 use zerocopy::IntoBytes;
 
 use crate::descriptor::descriptor;
@@ -43,6 +43,10 @@ pub fn descriptors(bytes: &[u8]) {
     }
 }
 
+/// All that a device can do, with one block of interrupt messages: tables are what takes most of the
+/// time of a run.
+pub(crate) const EVERYTHING: GenCap = GenCap::from_bits(u64::MAX).with_ims_blocks(1);
+
 /// Two queues and two engines, of a part that can do everything, or as a Xeon has them.
 fn config(draw: &mut Draw<'_>) -> DeviceConfig {
     let everything: bool = draw.any();
@@ -66,12 +70,18 @@ fn config(draw: &mut Draw<'_>) -> DeviceConfig {
     let mut config = DeviceConfig {
         capabilities: Capabilities {
             version: if everything { 0x300 } else { 0x100 },
-            gen_cap: if everything { u64::MAX } else { 0x40_915f_0107 },
+            gen_cap: match everything {
+                true => EVERYTHING.into_bits(),
+                false => 0x40_915f_0107,
+            },
             op_cap: match everything {
                 true => [u64::MAX; 4],
                 false => [0x1_003f_03ff, 0, 0, 0],
             },
-            id_cap: if everything { u64::MAX } else { 0 },
+            id_cap: match everything {
+                true => IdCap::from(u64::MAX).with_entries(4).into_bits(),
+                false => 0,
+            },
             max_groups: 4,
             max_work_queues: 8,
             max_engines: 4,

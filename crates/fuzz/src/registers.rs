@@ -6,12 +6,13 @@ use dray_device::{
     PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
 };
 use dray_spec::registers::{
-    CMD, CMDSTATUS, CommandStatus, DeviceState, PortalAddress, ResetType, WorkQueueState,
+    CMD, CMDSTATUS, CommandStatus, DeviceState, IdCap, PortalAddress, ResetType, WorkQueueState,
 };
-use dray_spec::{Descriptor, Flags, Status};
+use dray_spec::{Descriptor, Flags, GenCap, Status};
 use zerocopy::IntoBytes;
 
 use crate::descriptor::descriptor;
+use crate::descriptors::EVERYTHING;
 use crate::draw::Draw;
 
 /// Runs what software and engines do, made of `bytes`.
@@ -61,11 +62,17 @@ fn hardware(draw: &mut Draw<'_>) -> Hardware {
     };
     if kind > 0 {
         capabilities.gen_cap = match draw.once_in(4) {
-            true => draw.any(),
-            false => u64::MAX,
-        };
+            true => GenCap::from(draw.any::<u64>()).with_ims_blocks(draw.below(2) as u8),
+            false => EVERYTHING,
+        }
+        .into_bits();
         capabilities.op_cap = [u64::MAX; 4];
-        capabilities.id_cap = draw.any();
+        let id_cap = IdCap::from(draw.any::<u64>());
+        let entries = match draw.once_in(16) {
+            true => id_cap.entries(),
+            false => id_cap.entries() % 16,
+        };
+        capabilities.id_cap = id_cap.with_entries(entries).into_bits();
     }
     let masks_vectors = draw.any();
     Hardware {
