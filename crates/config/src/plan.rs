@@ -47,7 +47,8 @@ impl Plan {
         &self.model
     }
 
-    pub(crate) fn into_model(self) -> Driver {
+    /// The machine as it will be, and nothing else.
+    pub fn into_model(self) -> Driver {
         self.model
     }
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use dray_config::ConfigError;
 use dray_idxd::ProfileError;
-use dray_idxd::driver::{CommandStatus, Errno};
 use dray_realtime::StartError;
 use thiserror::Error;
 
@@ -15,17 +15,8 @@ pub enum RunError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The driver refuses what the profile says.
-    #[error("{path}: writing {value:?} fails: {errno}{}", .status.map_or_else(String::new, |s| format!("; {s}")))]
-    Refused {
-        /// File that was written.
-        path: String,
-        /// What was written to it.
-        value: String,
-        /// What write(2) would return.
-        errno: Errno,
-        /// What `cmd_status` says.
-        status: Option<CommandStatus>,
-    },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// The system allows no private view of its files and processes.
     #[error("{what} cannot be had here: {source}")]
     Forbidden {
@@ -98,6 +89,7 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Profile(error) => return error.hint(),
+            Self::Config(error) => return error.hint(),
             Self::Forbidden {
                 what: Facility::Namespaces,
                 source,
@@ -126,7 +118,6 @@ impl RunError {
                 "parts of /proc are masked here, as in a container: podman and docker leave them \
                  with --security-opt unmask=ALL or systempaths=unconfined"
             }
-            Self::Refused { .. } => "`dray config check FILE` names everything that is wrong",
             Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
         };
@@ -137,7 +128,7 @@ impl RunError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            Self::Profile(_) | Self::Refused { .. } | Self::Trace { .. } | Self::TraceFormat { .. }
+            Self::Profile(_) | Self::Config(_) | Self::Trace { .. } | Self::TraceFormat { .. }
         )
     }
 }

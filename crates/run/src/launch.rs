@@ -96,7 +96,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         parts::parts(session.profile.as_ref())?,
     );
     if let Some(profile) = &session.profile {
-        parts::load(&mut driver, profile)?;
+        driver = parts::load(driver, profile)?;
     }
     let signals = Signals::block()?;
     let socket = service::Listener::new()?;
