@@ -12,6 +12,7 @@ use crate::job::Submitter;
 use crate::rule::Rules;
 use crate::{DeviceConfig, Outcome, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
+pub use operands::check_operands;
 pub(crate) use operands::fits;
 use traffic::TrafficClasses;
 

@@ -27,7 +27,7 @@ mod rule;
 mod step;
 mod work;
 
-pub use check::Rejection;
+pub use check::{Rejection, check_operands};
 pub use config::{
     Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };

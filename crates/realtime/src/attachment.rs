@@ -11,6 +11,7 @@ use zerocopy::transmute;
 
 use crate::board::Board;
 use crate::gate::Way;
+use crate::portal::answer;
 use crate::ring::{Offer, Ring};
 
 /// Why a board cannot be shared, or cannot be mapped.
@@ -124,40 +125,22 @@ impl RemotePortal {
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
         let mut looks = 0;
-        loop {
-            match self.offer(descriptor, Way::Posted) {
-                Offer::Accepted => return Submission::Accepted,
-                Offer::Full => {
-                    self.ring.lose();
-                    self.board.doorbell().ring();
-                    return Submission::Lost;
-                }
-                Offer::Held if looks < LOOKS => {
-                    looks += 1;
-                    Ring::relax();
-                }
-                // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
-                Offer::Held | Offer::Closed => return Submission::Ignored,
-            }
+        let mut offer = self.offer(descriptor, Way::Posted);
+        while offer == Offer::Held && looks < LOOKS {
+            looks += 1;
+            Ring::relax();
+            offer = self.offer(descriptor, Way::Posted);
         }
+        answer(&self.ring, &self.board, offer, Way::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry, which it also is while a command is
     /// carried out. The descriptor has the PASID in it, as ENQCMD puts it there.
     #[inline]
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
-        let way = match self.limited {
-            true => Way::Limited,
-            false => Way::Unlimited,
-        };
-        match self.offer(descriptor, way) {
-            Offer::Accepted => Submission::Accepted,
-            Offer::Full => {
-                self.ring.put_off();
-                Submission::Retry
-            }
-            Offer::Held | Offer::Closed => Submission::Retry,
-        }
+        let way = Way::deferrable(self.limited);
+        let offer = self.offer(descriptor, way);
+        answer(&self.ring, &self.board, offer, way)
     }
 
     /// Whether the queue is dedicated or shared, as it was last enabled.
@@ -168,11 +151,7 @@ impl RemotePortal {
 
     #[inline]
     fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
-        let offer = self.ring.offer(&transmute!(*descriptor), way, self.client);
-        if offer == Offer::Accepted {
-            self.board.doorbell().ring();
-        }
-        offer
+        self.ring.offer(&transmute!(*descriptor), way, self.client)
     }
 }
 

@@ -22,6 +22,16 @@ pub(crate) enum Way {
     Unlimited,
 }
 
+impl Way {
+    /// A deferrable write through either page.
+    pub(crate) fn deferrable(limited: bool) -> Way {
+        match limited {
+            true => Way::Limited,
+            false => Way::Unlimited,
+        }
+    }
+}
+
 impl Gate {
     pub(crate) fn of(queue: &WorkQueueConfig) -> Gate {
         Gate {

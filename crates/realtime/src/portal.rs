@@ -52,33 +52,16 @@ impl MappedPortal {
     /// learns what became of it.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
-        match self.offer(descriptor, Way::Posted) {
-            Offer::Accepted => Submission::Accepted,
-            Offer::Full => {
-                self.ring.lose();
-                self.board.doorbell().ring();
-                Submission::Lost
-            }
-            // A queue that is not enabled, or shared (spec 9.3).
-            Offer::Held | Offer::Closed => Submission::Ignored,
-        }
+        let offer = self.offer(descriptor, Way::Posted);
+        answer(&self.ring, &self.board, offer, Way::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry.
     #[inline]
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
-        let way = match self.portal.limited {
-            true => Way::Limited,
-            false => Way::Unlimited,
-        };
-        match self.offer(descriptor, way) {
-            Offer::Accepted => Submission::Accepted,
-            Offer::Full => {
-                self.ring.put_off();
-                Submission::Retry
-            }
-            Offer::Held | Offer::Closed => Submission::Retry,
-        }
+        let way = Way::deferrable(self.portal.limited);
+        let offer = self.offer(descriptor, way);
+        answer(&self.ring, &self.board, offer, way)
     }
 
     /// Submits as the queue wants it.
@@ -99,9 +82,29 @@ impl MappedPortal {
             Ring::relax();
             offer = self.ring.offer(&words, way, 0);
         }
-        if offer == Offer::Accepted {
-            self.board.doorbell().ring();
-        }
         offer
+    }
+}
+
+/// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
+#[inline]
+pub(crate) fn answer(ring: &Ring, board: &Board, offer: Offer, way: Way) -> Submission {
+    match (offer, way) {
+        (Offer::Accepted, _) => {
+            board.doorbell().ring();
+            Submission::Accepted
+        }
+        (Offer::Full, Way::Posted) => {
+            ring.lose();
+            board.doorbell().ring();
+            Submission::Lost
+        }
+        (Offer::Full, _) => {
+            ring.put_off();
+            Submission::Retry
+        }
+        // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
+        (Offer::Held | Offer::Closed, Way::Posted) => Submission::Ignored,
+        (Offer::Held | Offer::Closed, _) => Submission::Retry,
     }
 }

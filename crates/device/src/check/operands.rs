@@ -22,7 +22,24 @@ pub(super) struct Limits {
     offset_mode: bool,
 }
 
+/// Refuses the operands that no device takes, whatever its limits: for software that does its work.
+///
+/// # Errors
+/// The status that a device gives (spec 5.4 to 5.6).
+pub fn check_operands(opcode: Opcode, descriptor: &Descriptor) -> Result<(), Status> {
+    let checked = Limits::NONE.check(opcode, descriptor);
+    checked.map_err(|rejection| rejection.status)
+}
+
 impl Limits {
+    const NONE: Limits = Limits {
+        max_transfer: u64::MAX,
+        min_batch: 1,
+        max_batch: u32::MAX,
+        overlapping_copy: true,
+        offset_mode: true,
+    };
+
     pub(super) fn new(device: &DeviceConfig, queue: &WorkQueueConfig) -> Limits {
         let capabilities = &device.capabilities;
         let gen_cap = GenCap::from(capabilities.gen_cap);
