@@ -40,7 +40,8 @@ pub struct Hardware {
 
 impl Hardware {
     /// A part with these capabilities. What they do not say is as on a fourth generation Xeon for
-    /// version 1; version 2 has per-queue operations, PRS disable and limits of work in progress.
+    /// version 1; version 2 has per-queue operations, ATS and PRS disable and limits of work in
+    /// progress.
     pub fn new(capabilities: Capabilities) -> Hardware {
         let version_2 = capabilities.version >= 0x200;
         let narrow = |n: u16| u8::try_from(n).unwrap_or(u8::MAX);
@@ -53,7 +54,7 @@ impl Hardware {
             .with_config_shift(u8::from(version_2))
             .with_shared_mode(true)
             .with_dedicated_mode(true)
-            .with_ats_disable(true)
+            .with_ats_disable(version_2)
             .with_priority(true)
             .with_occupancy(true)
             .with_occupancy_interrupt(true)
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(one.gen_cap.into_bits(), 0x40_915f_0107);
         assert_eq!(one.group_cap.into_bits(), 0x3_6004);
         assert_eq!(one.engine_cap.into_bits(), 4);
-        assert_eq!(one.wq_cap.into_bits(), 0x3f_0000_0008_0080);
+        assert_eq!(one.wq_cap.into_bits(), 0x3b_0000_0008_0080);
         assert_eq!(one.wq_cap.config_stride_bytes(), 32);
         assert_eq!((one.commands(), one.uses_handles()), (0x1ffe, false));
         assert_eq!((one.interrupt_vectors, one.engine_mask()), (9, 0xf));

@@ -103,6 +103,8 @@ pub enum When {
     FixedTrafficClasses,
     /// The device cannot block on faults (GENCAP bit 0).
     NoBlockOnFault,
+    /// The device cannot do without address translation services for a queue (WQCAP).
+    NoAtsDisable,
     /// `prs_disable` is 1, and 1 is written.
     WithoutPageRequests,
     /// The type is kernel, and the driver has no PASID for kernel queues.
@@ -125,6 +127,7 @@ impl When {
                 "traffic classes of this version are the driver's (idxd.tc_override)"
             }
             Self::NoBlockOnFault => "the device cannot block on faults",
+            Self::NoAtsDisable => "the device has no switch for translation services of a queue",
             Self::WithoutPageRequests => "prs_disable is 1",
             Self::KernelType => "a work queue of type kernel cannot be named where PASIDs are on",
         }

@@ -6,7 +6,8 @@ use super::attribute::{
 use super::{Errno, Kind};
 use When::{
     Dedicated, DeviceEnabled, Fixed, FixedTrafficClasses, KernelType, LimitIsZero, Malformed,
-    NoBlockOnFault, NoGlobalLimit, OutOfRange, QueueEnabled, Unparsable, WithoutPageRequests,
+    NoAtsDisable, NoBlockOnFault, NoGlobalLimit, OutOfRange, QueueEnabled, Unparsable,
+    WithoutPageRequests,
 };
 
 const fn no(when: When, errno: Errno) -> Refusal {
@@ -271,6 +272,7 @@ pub const WORK_QUEUE: &[Attribute] = &[
         Format::Switch,
         &[
             no(QueueEnabled, EPERM),
+            no(NoAtsDisable, EOPNOTSUPP),
             no(Fixed, EPERM),
             no(Unparsable, EINVAL),
         ],

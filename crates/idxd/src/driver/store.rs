@@ -108,6 +108,7 @@ impl Place<'_> {
             When::NoGlobalLimit => !hardware.group_cap.global_read_buffer_limit(),
             When::LimitIsZero => device.read_buffer_limit == 0,
             When::FixedTrafficClasses => device.fixed_classes(),
+            When::NoAtsDisable => !hardware.wq_cap.ats_disable(),
             When::NoBlockOnFault => !hardware.gen_cap.block_on_fault(),
             When::WithoutPageRequests => {
                 value == Some(&Value::Switch(true)) && queue_is(|queue| queue.prs_disable)

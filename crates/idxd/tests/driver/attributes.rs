@@ -79,7 +79,7 @@ fn refusals_while_a_queue_is_enabled() {
         ("wq0.0/group_id", "1", Errno::EPERM),
         ("wq0.0/max_batch_size", "0", Errno::EPERM),
         ("wq0.0/max_transfer_size", "4096", Errno::EPERM),
-        ("wq0.0/ats_disable", "1", Errno::EPERM),
+        ("wq0.0/ats_disable", "1", Errno::ENOENT),
         ("wq0.0/driver_name", "user", Errno::EPERM),
         ("wq0.0/block_on_fault", "1", Errno::ENXIO),
         ("wq0.0/threshold", "8", Errno::ENXIO),
@@ -102,6 +102,26 @@ fn refusals_while_a_queue_is_enabled() {
     // The driver does not look whether the device is enabled.
     put(&mut driver, "engine0.3/group_id", "3").unwrap();
     put(&mut driver, "wq0.1/priority", "15").unwrap();
+}
+
+/// Hidden where the device has no such switch since 6.5 and its stable siblings; before, shown and
+/// refused, whatever is written.
+#[test]
+fn ats_is_disabled_where_the_device_can() {
+    let cases = [
+        (Personality::Linux5_18, 0x100, Err(Errno::EOPNOTSUPP)),
+        (Personality::Linux6_4, 0x100, Err(Errno::ENOENT)),
+        (Personality::Linux5_18, 0x200, Ok(())),
+        (Personality::Linux6_4, 0x200, Ok(())),
+    ];
+    for (personality, version, expected) in cases {
+        let mut driver = driver(personality, version);
+        let written = put(&mut driver, "wq0.0/ats_disable", "1");
+        assert_eq!(written, expected, "{personality} {version:#x}");
+    }
+    let mut old = driver(Personality::Linux5_18, 0x100);
+    let written = put(&mut old, "wq0.0/ats_disable", "-2");
+    assert_eq!(written, Err(Errno::EOPNOTSUPP));
 }
 
 #[test]
