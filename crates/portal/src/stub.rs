@@ -36,6 +36,7 @@ pub(crate) const JUMP_BYTES: usize = 5;
 #[repr(C)]
 struct Frame {
     registers: Registers,
+    /// Keeps what follows aligned, and where in the stub to go on.
     pad: u64,
     xmm: [[u64; 2]; 16],
 }
@@ -43,6 +44,7 @@ struct Frame {
 /// The red zone, and the frame below it.
 const ROOM: usize = 128 + size_of::<Frame>();
 const FLAGS: usize = offset_of!(Frame, registers) + offset_of!(Registers, flags);
+const PAD: usize = offset_of!(Frame, pad);
 const XMM: usize = offset_of!(Frame, xmm);
 const _: () = assert!(offset_of!(Frame, registers) == 0 && XMM == 144);
 
@@ -116,7 +118,11 @@ unsafe extern "C" fn trampoline() {
         "mov [rsp + 120], r15",
         "pushfq",
         "pop qword ptr [rsp + {flags}]",
+        // As the C calling convention wants it.
+        "test dword ptr [rsp + {flags}], {direction}",
+        "jz 2f",
         "cld",
+        "2:",
         "movups [rsp + {xmm}], xmm0",
         "movups [rsp + {xmm} + 16], xmm1",
         "movups [rsp + {xmm} + 32], xmm2",
@@ -155,8 +161,21 @@ unsafe extern "C" fn trampoline() {
         "movups xmm13, [rsp + {xmm} + 208]",
         "movups xmm14, [rsp + {xmm} + 224]",
         "movups xmm15, [rsp + {xmm} + 240]",
-        "push qword ptr [rsp + {flags}]",
-        "popfq",
+        "mov [rsp + {pad}], rax",
+        // Nothing above has changed other flags than these. POPF would cost more than all the rest:
+        // it serializes what follows.
+        "mov ecx, [rsp + {flags}]",
+        "test ecx, {direction}",
+        "jz 3f",
+        "std",
+        "3:",
+        "mov eax, ecx",
+        "shr eax, {overflow}",
+        "and eax, 1",
+        "mov ah, cl",
+        // 0x80 overflows.
+        "add al, 0x7f",
+        "sahf",
         // rbx and r12 to r15 are as the program left them: a call keeps them.
         "mov rcx, [rsp + 8]",
         "mov rdx, [rsp + 16]",
@@ -167,9 +186,12 @@ unsafe extern "C" fn trampoline() {
         "mov r9, [rsp + 72]",
         "mov r10, [rsp + 80]",
         "mov r11, [rsp + 88]",
-        "jmp rax",
+        "jmp qword ptr [rsp + {pad}]",
         room = const ROOM,
         flags = const FLAGS,
+        pad = const PAD,
+        direction = const 1 << 10,
+        overflow = const 11,
         xmm = const XMM,
         submit = sym submit,
     )

@@ -120,6 +120,42 @@ fn vector_registers_and_the_red_zone_are_kept() {
 }
 
 #[test]
+fn flags_are_kept() {
+    static LOG: Log = Log::new();
+    let portal = map(&LOG);
+    let words: Words = [7; 8];
+    // CF, PF, AF, ZF, SF, DF, OF.
+    let bits = [0, 2, 4, 6, 7, 10, 11];
+    let mask: u64 = bits.iter().map(|at| 1 << at).sum();
+    // Trapped at first, patched then.
+    for set in 0..1_u64 << bits.len() {
+        let bit = |(n, at): (usize, &u32)| (set >> n & 1) << at;
+        let flags: u64 = bits.iter().enumerate().map(bit).sum();
+        let after: u64;
+        // SAFETY: the direction is put back; what is pushed is popped.
+        unsafe {
+            asm!(
+                "pushfq",
+                "and qword ptr [rsp], {m}",
+                "or [rsp], {f}",
+                "popfq",
+                ".byte 0x66, 0x0f, 0x38, 0xf8, 0x3e",
+                "pushfq",
+                "pop {a}",
+                "cld",
+                f = in(reg) flags,
+                m = in(reg) !mask,
+                a = out(reg) after,
+                in("rdi") portal,
+                in("rsi") &words,
+            );
+        }
+        assert_eq!(after & mask, flags, "{set:#b}");
+    }
+    assert_eq!(LOG.counts(), (1 << bits.len(), 0));
+}
+
+#[test]
 fn plain_stores_are_dropped_and_loads_give_ones() {
     static LOG: Log = Log::new();
     let portal = map(&LOG);
