@@ -50,6 +50,8 @@ fn build(workspace: &Path, directory: &Path, target: &OsString) {
         .arg(directory)
         .arg("--manifest-path")
         .arg(workspace.join("Cargo.toml"))
+        // It can be executed, too: see start.rs there.
+        .args(["--", "-Clink-arg=-Wl,-e,dray_portal_start"])
         // Only the registers of SSE are saved on the way into it.
         .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-cpu=x86-64")
         // Not the linter that may stand in front of the outer build's compiler.

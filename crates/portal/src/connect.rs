@@ -1,5 +1,6 @@
 //! The way from an open node to a portal: who it is, and the connection to the device's process.
 
+use std::ffi::{CStr, CString};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,12 +52,19 @@ enum ConnectError {
 
 /// The socket that the environment names, as it was when this was first called.
 pub(crate) fn socket_name() -> Option<SocketName<'static>> {
-    static NAME: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    let name = NAME.get_or_init(|| {
+    SocketName::parse(socket_variable()?.to_bytes())
+}
+
+/// The variable with its name.
+pub(crate) fn socket_variable() -> Option<&'static CStr> {
+    static VALUE: OnceLock<Option<CString>> = OnceLock::new();
+    let value = VALUE.get_or_init(|| {
         use std::os::unix::ffi::OsStringExt;
-        std::env::var_os(SOCKET_VARIABLE).map(OsStringExt::into_vec)
+        let value = std::env::var_os(SOCKET_VARIABLE)?;
+        // It has no zero inside.
+        CString::new(value.into_vec()).ok()
     });
-    name.as_deref().and_then(SocketName::parse)
+    value.as_deref()
 }
 
 /// Whether this is a descriptor of ours.
@@ -122,7 +130,12 @@ fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectErro
 }
 
 fn connect() -> Result<OwnedFd, ConnectError> {
-    let address = match socket_name().ok_or(ConnectError::Name)? {
+    Ok(dial(socket_name().ok_or(ConnectError::Name)?)?)
+}
+
+/// Connects to the device's process.
+pub(crate) fn dial(name: SocketName<'_>) -> Result<OwnedFd, Errno> {
+    let address = match name {
         SocketName::Abstract(name) => SocketAddrUnix::new_abstract_name(name)?,
         SocketName::Path(path) => SocketAddrUnix::new(path)?,
     };
@@ -163,7 +176,7 @@ fn receive(socket: &OwnedFd) -> Result<(Attached, Option<OwnedFd>), ConnectError
 }
 
 /// A handler of the program may interrupt a call.
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {
             Err(Errno::INTR) => (),

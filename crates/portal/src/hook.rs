@@ -4,10 +4,13 @@
 //! memory and descriptors goes to the kernel directly, and not to the next library: looking that up
 //! allocates, and allocators call mmap.
 
+pub mod exec;
 pub mod file;
 pub mod memory;
 pub mod signal;
+pub mod spawn;
 
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::syscall::Answer;
@@ -32,7 +35,10 @@ fn is_active() -> bool {
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
-        is_active();
+        if is_active() {
+            exec::prepare();
+            spawn::prepare();
+        }
     }
     begin
 };
@@ -48,5 +54,25 @@ fn libc_answer(answer: Answer) -> isize {
             unsafe { errno.write(error) };
             -1
         }
+    }
+}
+
+/// Strings up to a null pointer.
+type Strings = *const *const c_char;
+
+/// How many strings there are.
+///
+/// # Safety
+/// They are such.
+pub(crate) unsafe fn count(strings: Strings) -> usize {
+    let mut count = 0;
+    loop {
+        // SAFETY: the null pointer has not been reached.
+        let at = unsafe { strings.add(count) };
+        // SAFETY: as above.
+        if unsafe { at.read() }.is_null() {
+            return count;
+        }
+        count += 1;
     }
 }

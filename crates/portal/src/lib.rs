@@ -23,12 +23,16 @@ pub mod node;
 mod patch;
 mod plain;
 mod process;
+pub mod program;
 mod registers;
 mod remote;
 mod segment;
 mod site;
+#[cfg(feature = "preload")]
+mod start;
 mod stub;
 mod submit;
+pub mod supervised;
 mod syscall;
 mod table;
 pub mod trap;

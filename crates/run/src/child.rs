@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::RunError;
 use crate::error::system;
+use crate::supervise::Followed;
 
 /// What a command is started with; made before anything is forked.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Program {
     }
 
     /// Becomes the command, in a process that was forked for it.
-    pub(crate) fn become_it(&self) -> ! {
+    pub(crate) fn become_it(&self, followed: &Followed) -> ! {
         if let Some(directory) = &self.directory {
             // By its name, which may have got another meaning; one that is gone stays what it is.
             // SAFETY: the text ends with a zero.
@@ -77,6 +78,7 @@ impl Program {
         };
         let error = match self.arguments.first() {
             Some(name) => {
+                followed.follow(name);
                 let arguments = pointers(&self.arguments);
                 let environment = pointers(&self.environment);
                 // SAFETY: a name and two lists of texts, each with its end.

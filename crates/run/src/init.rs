@@ -58,7 +58,7 @@ pub(crate) fn be(
     launcher: &OwnedFd,
     signals: &Signals,
     program: &Program,
-    followed: Option<&Followed>,
+    followed: &Followed,
 ) -> ! {
     // A stopped process would not see the launcher's end.
     // SAFETY: it says which signal comes at the parent's end.
@@ -76,13 +76,7 @@ pub(crate) fn be(
         exit(1);
     }
     let command = match fork() {
-        Ok(0) => {
-            if let Some(Err(error)) = followed.map(Followed::follow) {
-                eprintln!("error: the command cannot be supervised: {error}");
-                exit(1);
-            }
-            program.become_it()
-        }
+        Ok(0) => program.become_it(followed),
         Ok(command) => command,
         Err(error) => {
             say(launcher, Word::NoProcess(number(&error)));

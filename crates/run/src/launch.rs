@@ -20,7 +20,7 @@ use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
 use crate::signals::Signals;
-use crate::supervise::Reins;
+use crate::supervise::{Followed, Supervision};
 use crate::watch::Watcher;
 use crate::{RunError, Session, Stats, Traced, mounts, namespace, parts, service};
 use dray_wire::SOCKET_VARIABLE;
@@ -102,21 +102,15 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let socket = service::Listener::new()?;
     let variables = variables(session, &socket);
     let program = Program::new(&session.command, &variables, signals.before())?;
-    let (reins, followed) = match session.command.first() {
-        Some(command) if session.supervise.wants(command) => {
-            let (reins, followed) = Reins::new()?;
-            (Some(reins), Some(followed))
-        }
-        _ => (None, None),
-    };
+    let followed = Followed::new(session.supervise, socket.name());
     let (ours, theirs) = init::line()?;
     let privileged = namespace::enter()?;
     let first = namespace::fork()?;
     if first == 0 {
-        drop((ours, socket, reins));
-        init::be(&theirs, &signals, &program, followed.as_ref());
+        drop((ours, socket));
+        init::be(&theirs, &signals, &program, &followed);
     }
-    drop((theirs, followed));
+    drop(theirs);
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = Machine::start(driver, &memory, &mut watcher)?;
@@ -135,10 +129,8 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         rules,
     ));
     let desk = Desk::open()?;
-    socket.serve(clients.clone(), desk.clone())?;
-    if let Some(reins) = reins {
-        reins.drive(clients.clone(), desk.clone())?;
-    }
+    let supervision = Supervision::new(session.supervise, clients.clone(), desk.clone());
+    socket.serve(clients.clone(), desk.clone(), supervision)?;
     serve(session, &machine, Files::new(clients, desk))?;
     watcher.begin()?;
     write(&ours, &[GO]).map_err(system("write"))?;

@@ -71,7 +71,7 @@ impl Stage {
         symlink(target, link).map_err(at(link))
     }
 
-    /// Writes a file that everyone can read, beside the things of its directory.
+    /// Writes a file that everyone can read and execute, beside the things of its directory.
     pub(crate) fn put(&self, bytes: &[u8], file: &Path) -> Result<(), RunError> {
         let parent = file.parent().unwrap_or(Path::new("/"));
         shadow(parent)?;
@@ -81,7 +81,7 @@ impl Stage {
             _ => {}
         }
         fs::write(file, bytes).map_err(at(file))?;
-        let everyone = fs::Permissions::from_mode(0o644);
+        let everyone = fs::Permissions::from_mode(0o755);
         fs::set_permissions(file, everyone).map_err(at(file))
     }
 

@@ -64,7 +64,8 @@ pub(crate) fn is_capable(pid: Pid, capability: u32) -> bool {
     bits.is_some_and(|bits| bits >> capability & 1 == 1)
 }
 
-fn field(pid: u32, name: &str) -> Option<String> {
+/// What `/proc` tells of a thread by this name, which ends with a colon.
+pub(crate) fn field(pid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let mut lines = status.lines();
     let value = lines.find_map(|line| line.strip_prefix(name))?;

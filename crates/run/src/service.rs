@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use dray_wire::{Attach, Attached};
+use dray_wire::{Attach, Attached, Supervise};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -18,6 +18,7 @@ use crate::RunError;
 use crate::clients::{Clients, Mapping, random};
 use crate::desk::Desk;
 use crate::error::system;
+use crate::supervise::Supervision;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -67,8 +68,18 @@ impl Listener {
     ///
     /// # Errors
     /// No more threads.
-    pub(crate) fn serve(self, clients: Arc<Clients>, desk: Desk) -> Result<(), RunError> {
-        let serve = move || serve(&self.socket, &clients, &desk);
+    pub(crate) fn serve(
+        self,
+        clients: Arc<Clients>,
+        desk: Desk,
+        supervision: Arc<Supervision>,
+    ) -> Result<(), RunError> {
+        let office = Office {
+            clients,
+            desk,
+            supervision,
+        };
+        let serve = move || serve(&self.socket, &office);
         thread::Builder::new()
             .name("dray-service".into())
             .spawn(serve)
@@ -77,7 +88,14 @@ impl Listener {
     }
 }
 
-fn serve(listener: &OwnedFd, clients: &Arc<Clients>, desk: &Desk) {
+/// Who does what is asked for.
+struct Office {
+    clients: Arc<Clients>,
+    desk: Desk,
+    supervision: Arc<Supervision>,
+}
+
+fn serve(listener: &OwnedFd, office: &Office) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
         let sockets = connections.iter().map(|c| c.socket.as_fd());
@@ -94,7 +112,7 @@ fn serve(listener: &OwnedFd, clients: &Arc<Clients>, desk: &Desk) {
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
-            !ready[index] || attend(connection, clients, desk)
+            !ready[index] || attend(connection, office)
         });
         if ready[0] {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
@@ -111,23 +129,32 @@ fn serve(listener: &OwnedFd, clients: &Arc<Clients>, desk: &Desk) {
 }
 
 /// Reads what has come; whether the connection goes on.
-fn attend(connection: &mut Connection, clients: &Arc<Clients>, desk: &Desk) -> bool {
-    let mut message = [0; 64];
+fn attend(connection: &mut Connection, office: &Office) -> bool {
+    // One byte more than the longest, so that a longer one shows.
+    let mut message = [0; size_of::<Supervise>() + 1];
     let length = match recv(&connection.socket, &mut message, RecvFlags::empty()) {
         Ok((_, length)) => length.min(message.len()),
         Err(rustix::io::Errno::AGAIN) => return true,
         Err(_) => 0,
     };
-    if let (false, Ok(attach)) = (connection.asked, Attach::from_message(&message[..length])) {
+    let message = &message[..length];
+    if let (false, Ok(asked)) = (connection.asked, Supervise::from_message(message)) {
         connection.asked = true;
-        let clients = clients.clone();
+        office.supervision.answer(connection.socket.clone(), asked);
+        return true;
+    }
+    if let (false, Ok(attach)) = (connection.asked, Attach::from_message(message)) {
+        connection.asked = true;
+        let clients = office.clients.clone();
         let (socket, mapping) = (connection.socket.clone(), connection.mapping.clone());
-        desk.hand_in(move || answer(&clients, &socket, attach, &mapping));
+        office
+            .desk
+            .hand_in(move || answer(&clients, &socket, attach, &mapping));
         return true;
     }
     // Closed, or something that has no meaning here: that is the end of the mapping.
-    let (clients, mapping) = (clients.clone(), connection.mapping.clone());
-    desk.hand_in(move || {
+    let (clients, mapping) = (office.clients.clone(), connection.mapping.clone());
+    office.desk.hand_in(move || {
         let mapping = mapping
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -7,6 +7,9 @@
 //! 3. The connection stays open as long as the portal is mapped. Its end is the end of the mapping;
 //!    if the other side ends it, the device is gone.
 //!
+//! The same socket takes a [`Supervise`] of a thread that is about to execute a program which cannot
+//! load the preload library, and answers with a [`Supervised`].
+//!
 //! The socket is of type `SOCK_SEQPACKET`: one message each. Numbers are in the machine's byte
 //! order, since nothing leaves it. Each message begins with [`MAGIC`] and [`VERSION`].
 
@@ -17,12 +20,14 @@ mod attached;
 mod error;
 mod node;
 mod socket;
+mod supervise;
 
 pub use attach::Attach;
 pub use attached::{Attached, Flags};
 pub use error::WireError;
 pub use node::{CLIENT, Node};
 pub use socket::{SOCKET_VARIABLE, SocketName};
+pub use supervise::{Hold, Reason, Supervise, Supervised};
 
 /// First eight bytes of every message: `drayrun`, and a byte that no text has.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");

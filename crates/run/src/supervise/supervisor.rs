@@ -45,19 +45,18 @@ impl Supervisor {
         }
     }
 
-    /// A process without portals.
-    pub(super) fn begin(&mut self, process: Tid) {
+    /// A thread of a process without portals.
+    pub(super) fn begin(&mut self, tid: Tid, process: Tid) {
         let fresh = Tracee {
             process,
             space: Rc::default(),
             pending: None,
         };
-        self.tracees.insert(process, fresh);
+        self.tracees.insert(tid, fresh);
     }
 
     /// Supervises until all have ended.
     pub(super) fn run(&mut self) {
-        quieten();
         while let Some((tid, event)) = ptrace::wait() {
             // An error means that it has been killed meanwhile; its end is another event.
             let _ = self.attend(tid, event);
@@ -80,7 +79,8 @@ impl Supervisor {
             Event::Started(child) => self.started(tid, child),
             Event::Executed(former) => {
                 self.tracees.remove(&former);
-                self.begin(tid);
+                // Whichever thread it was: it has its process's number now.
+                self.begin(tid, tid);
                 ptrace::go_on(tid, 0)
             }
             Event::SystemCall => self.system_call(tid),
@@ -165,7 +165,7 @@ impl Supervisor {
 }
 
 /// Of tracees that stop this process need not be told by signals: only this thread waits for them.
-fn quieten() {
+pub(super) fn quieten() {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: zeros are an action: the default, nothing masked, no flags.
     let action = unsafe { action.assume_init_mut() };

@@ -1,6 +1,9 @@
 //! The filter of system calls: those that map and unmap stop for the supervisor.
 
-use std::io;
+use rustix::io::Errno;
+use rustix::thread::set_no_new_privs;
+
+use crate::syscall::syscall;
 
 /// `struct seccomp_data`: number, architecture, address, and six arguments of 64 bits.
 const NUMBER: u32 = 0;
@@ -38,25 +41,39 @@ static PROGRAM: [libc::sock_filter; 11] = [
 
 /// Filters the system calls of this thread, and of all that it becomes and starts.
 ///
+/// Where it takes that, the thread gets no privileges by execve(2) from now on, unless it is to
+/// `keep_privileges`.
+///
 /// # Errors
 /// The kernel has no filters, or refuses one.
-pub(super) fn install() -> io::Result<()> {
-    // Without it, filters are for the privileged.
-    prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+pub(super) fn install(keep_privileges: bool) -> Result<(), Errno> {
+    match filter() {
+        // Without the promise, filters are for the privileged.
+        Err(Errno::ACCESS) if !keep_privileges => {
+            set_no_new_privs(true)?;
+            filter()
+        }
+        answer => answer,
+    }
+}
+
+fn filter() -> Result<(), Errno> {
     let program = libc::sock_fprog {
         len: PROGRAM.len() as u16,
         filter: PROGRAM.as_ptr().cast_mut(),
     };
-    let mode = libc::SECCOMP_MODE_FILTER as usize;
-    prctl(libc::PR_SET_SECCOMP, mode, (&raw const program).addr())
-}
-
-fn prctl(option: i32, first: usize, second: usize) -> io::Result<()> {
-    // SAFETY: the two options read memory alone, which is a program of the kernel's format.
-    match unsafe { libc::prctl(option, first, second, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (option, mode) = (libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER);
+    let arguments = [
+        option as usize,
+        mode as usize,
+        (&raw const program).addr(),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: it reads memory alone, which is a program of the kernel's format.
+    let answer = unsafe { syscall(libc::SYS_prctl, arguments) };
+    answer.map_err(Errno::from_raw_os_error).map(|_| ())
 }
 
 #[cfg(test)]

@@ -1,0 +1,232 @@
+//! What kind of file a program is: whether it loads the preload library.
+//!
+//! Nothing here allocates or goes through the C library: it is asked in children of vfork(2).
+
+mod elf;
+mod path;
+
+use std::ffi::CStr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
+use rustix::io::{Errno, pread};
+use rustix::process::{getgid, getuid};
+use thiserror::Error;
+
+pub use path::{Path, find};
+
+/// Interpreters of interpreters: the kernel follows as many (`bprm_execve`).
+const DEPTH: usize = 5;
+/// The kernel reads as much of a script's first line (`BINPRM_BUF_SIZE`).
+const FIRST_LINE: usize = 256;
+
+/// Whether a program loads the preload library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The dynamic linker is there to do it.
+    Native,
+    /// It does not.
+    Hindered(Obstacle),
+}
+
+/// Why a program does not load the preload library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Obstacle {
+    /// No `PT_INTERP`.
+    #[error("is statically linked")]
+    Static,
+    /// The dynamic linker obeys no environment then (ld.so(8), secure-execution mode).
+    #[error("has privileges of its own")]
+    Privileged,
+    /// Another processor's.
+    #[error("is no program for x86-64")]
+    Machine,
+}
+
+/// Why nothing can be said about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum UnknownError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] Errno),
+    /// It is neither ELF nor a script: exec(2) decides.
+    #[error("it is neither ELF nor a script")]
+    NoElf,
+    /// The table of program headers has entries of another size than the ABI's.
+    #[error("its program headers have {bytes} bytes each, and are {count}")]
+    Headers {
+        /// Bytes of an entry.
+        bytes: u16,
+        /// Entries.
+        count: u16,
+    },
+}
+
+/// Whether a program loads the preload library, or the interpreter does that executes it.
+///
+/// # Errors
+/// It cannot be read, or is what the kernel would not execute.
+pub fn kind(path: &CStr) -> Result<Kind, UnknownError> {
+    kind_at(CWD, path)
+}
+
+/// As [`kind`], of a path that begins at an open directory.
+///
+/// # Errors
+/// As for [`kind`].
+pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<Kind, UnknownError> {
+    let mut file = open(directory, path)?;
+    for _ in 0..DEPTH {
+        let mut start = [0; FIRST_LINE];
+        let length = read_at_most(&file, &mut start, 0)?;
+        let start = &start[..length];
+        if let Some(line) = start.strip_prefix(b"#!") {
+            let interpreter = interpreter(line).ok_or(UnknownError::NoElf)?;
+            file = open(CWD, interpreter.as_c_str())?;
+            continue;
+        }
+        return match is_privileged(&file)? {
+            true => Ok(Kind::Hindered(Obstacle::Privileged)),
+            false => elf::kind(&file, start),
+        };
+    }
+    Err(UnknownError::NoElf)
+}
+
+/// Opens a file; nothing else than a file, for to open it may be to change something.
+fn open(directory: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, UnknownError> {
+    let stat = statat(directory, path, rustix::fs::AtFlags::empty())?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(UnknownError::NoElf);
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(openat(directory, path, flags, Mode::empty())?)
+}
+
+/// The first word after `#!`.
+fn interpreter(line: &[u8]) -> Option<Path> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
+    Path::new(&[words.find(|word| !word.is_empty())?])
+}
+
+/// Whether it would run in secure-execution mode (`AT_SECURE`).
+fn is_privileged(file: &OwnedFd) -> Result<bool, UnknownError> {
+    let stat = fstat(file)?;
+    let (user, group) = (getuid(), getgid());
+    let none: &mut [u8] = &mut [];
+    // Root has all capabilities anyway (capabilities(7)).
+    let capable = || fgetxattr(file, c"security.capability", none).is_ok_and(|bytes| bytes > 0);
+    Ok(changes_user(&stat, user.as_raw(), group.as_raw()) || !user.is_root() && capable())
+}
+
+/// Users and groups that a namespace does not know (user_namespaces(7)); the kernel does not become
+/// one of them.
+const UNKNOWN: u32 = 65534;
+
+fn changes_user(file: &Stat, user: u32, group: u32) -> bool {
+    const SETUID: u32 = 0o4000;
+    /// Without the second bit it is mandatory locking.
+    const SETGID: u32 = 0o2010;
+    let changes = |bits, to, from| file.st_mode & bits == bits && to != from && to != UNKNOWN;
+    changes(SETUID, file.st_uid, user) || changes(SETGID, file.st_gid, group)
+}
+
+fn read_at_most(file: &OwnedFd, bytes: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        // No file is as long as an offset that does not fit.
+        let Some(at) = offset.checked_add(filled as u64) else {
+            break;
+        };
+        match pread(file, &mut bytes[filled..], at) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => (),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::elf::tests::program;
+    use super::*;
+    use std::ffi::CString;
+    use std::io::Write;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn name(path: &std::path::Path) -> CString {
+        CString::new(path.as_os_str().as_bytes()).unwrap()
+    }
+
+    fn written(bytes: &[u8]) -> Result<Kind, UnknownError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        kind(&name(file.path()))
+    }
+
+    #[test]
+    fn this_test_is_as_it_was_linked() {
+        let path = std::env::current_exe().unwrap();
+        let expected = match cfg!(target_feature = "crt-static") {
+            true => Kind::Hindered(Obstacle::Static),
+            false => Kind::Native,
+        };
+        assert_eq!(kind(&name(&path)), Ok(expected));
+    }
+
+    #[test]
+    fn scripts_are_what_executes_them() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&program(&[1])).unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        let script = format!("#! {path} -x\nwords");
+        let hindered = Kind::Hindered(Obstacle::Static);
+        assert_eq!(written(script.as_bytes()), Ok(hindered));
+        assert_eq!(written(b"#!\n"), Err(UnknownError::NoElf));
+        let missing = Err(UnknownError::Read(Errno::NOENT));
+        assert_eq!(written(b"#!/not/there\n"), missing);
+    }
+
+    #[test]
+    fn a_script_that_executes_itself_has_an_end() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_owned();
+        writeln!(file, "#!{}", path.display()).unwrap();
+        assert_eq!(kind(&name(&path)), Err(UnknownError::NoElf));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = name(&directory.path().join("pipe"));
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(kind(&pipe), Err(UnknownError::NoElf));
+        assert_eq!(kind(&name(directory.path())), Err(UnknownError::NoElf));
+    }
+
+    #[test]
+    fn who_becomes_another_obeys_no_environment() {
+        let file = tempfile::tempfile().unwrap();
+        let mut stat = fstat(&file).unwrap();
+        (stat.st_uid, stat.st_gid) = (5, 6);
+        let cases = [
+            (0o755, 1000, 1000, false),
+            (0o4755, 1000, 1000, true),
+            (0o4755, 5, 1000, false),
+            (0o2755, 5, 1000, true),
+            (0o2745, 5, 1000, false),
+            (0o6755, 5, 6, false),
+        ];
+        for (mode, user, group, expected) in cases {
+            stat.st_mode = 0o100_000 | mode;
+            let changes = changes_user(&stat, user, group);
+            assert_eq!(changes, expected, "{mode:o} {user} {group}");
+        }
+        stat.st_mode = 0o104_755;
+        stat.st_uid = UNKNOWN;
+        assert!(!changes_user(&stat, 0, 0));
+    }
+}

@@ -1,0 +1,52 @@
+//! The command itself, which nobody has looked at before it is executed.
+
+use std::ffi::{CStr, CString};
+
+use dray_portal::program::{Kind, find, kind};
+use dray_portal::supervised::enter;
+use dray_wire::SocketName;
+
+use super::Supervise;
+
+/// What the process that is to become the command needs to know.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    supervise: Supervise,
+    socket: String,
+}
+
+impl Followed {
+    /// By this rule, through the socket of this name.
+    pub(crate) fn new(supervise: Supervise, socket: &str) -> Followed {
+        let socket = socket.to_owned();
+        Followed { supervise, socket }
+    }
+
+    /// Has this process supervised, if that is the rule for the command that it executes next.
+    pub(crate) fn follow(&self, command: &CStr) {
+        let Some(socket) = SocketName::parse(self.socket.as_bytes()) else {
+            return;
+        };
+        if self.supervise == Supervise::Never {
+            return;
+        }
+        let always = self.supervise == Supervise::Always;
+        let directories = std::env::var_os("PATH").and_then(|directories| {
+            use std::os::unix::ffi::OsStringExt;
+            CString::new(directories.into_vec()).ok()
+        });
+        // What cannot be found or read cannot be executed either, and exec(2) says why.
+        let Some(found) = find(command, directories.as_deref()) else {
+            return;
+        };
+        match kind(found.as_c_str()) {
+            Ok(Kind::Hindered(obstacle)) => enter(socket, Some(obstacle), found.as_c_str()),
+            Ok(Kind::Native) if !always => {}
+            Err(error) if !always => eprintln!(
+                "note: whether {} can preload a library is unknown: {error}",
+                found.as_path().display()
+            ),
+            _ => enter(socket, None, found.as_c_str()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the user is told, once each: scripts start many programs.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dray_portal::program::Obstacle;
+use dray_wire::Reason;
+
+/// What has been said.
+#[derive(Debug, Default)]
+pub(super) struct Notes(AtomicU32);
+
+/// Beside those of the reasons.
+const REFUSED: u32 = 1 << 31;
+
+impl Notes {
+    fn is_new(&self, bit: u32) -> bool {
+        self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    /// That a program does not load the preload library.
+    pub(super) fn program(&self, reason: Reason, name: &[u8]) {
+        let obstacle = match reason {
+            Reason::STATIC => Obstacle::Static,
+            Reason::PRIVILEGED => Obstacle::Privileged,
+            Reason::MACHINE => Obstacle::Machine,
+            _ => return,
+        };
+        if !self.is_new(1 << reason.0) {
+            return;
+        }
+        let name = String::from_utf8_lossy(name);
+        let name = name.escape_debug();
+        match obstacle {
+            Obstacle::Machine => eprintln!("note: {name} {obstacle}: no portal can be given to it"),
+            _ => {
+                eprintln!("note: {name} {obstacle}: it runs under the supervisor, which is slower");
+            }
+        }
+    }
+
+    /// That a program cannot be traced.
+    pub(super) fn refusal(&self, error: &io::Error) {
+        if !self.is_new(REFUSED) {
+            return;
+        }
+        eprintln!("warning: ptrace cannot be had here: {error}; the command gets no portal");
+        eprintln!(
+            "hint: a process is traced by one alone, and not under gdb, strace or another \
+             supervisor; in a container --cap-add SYS_PTRACE; sysctl kernel.yama.ptrace_scope below \
+             3. write(2) works without it: --require write"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_said_once() {
+        let notes = Notes::default();
+        assert!(notes.is_new(1 << Reason::STATIC.0));
+        assert!(!notes.is_new(1 << Reason::STATIC.0));
+        assert!(notes.is_new(1 << Reason::MACHINE.0));
+        assert!(notes.is_new(REFUSED));
+        assert!(!notes.is_new(REFUSED));
+    }
+}

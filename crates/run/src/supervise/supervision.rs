@@ -1,0 +1,149 @@
+//! Threads that ask to be supervised, before they execute a program.
+//!
+//! Each gets a thread of the launcher that traces it and all that it starts: ptrace(2) is for one
+//! thread alone, and one that waits for its tracees cannot be told of others.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use dray_wire::{Hold, Reason, Supervise as Asked, Supervised};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{SendFlags, send};
+use zerocopy::IntoBytes;
+
+use super::Supervise;
+use super::notes::Notes;
+use super::ptrace::{self, Tid};
+use super::supervisor::{Supervisor, quieten};
+use crate::clients::Clients;
+use crate::desk::Desk;
+use crate::processes::{field, process_of};
+
+/// Name of the threads that trace; it tells them from debuggers, in every session.
+const THREAD: &str = "dray-supervisor";
+
+/// Who answers them.
+#[derive(Debug)]
+pub(crate) struct Supervision {
+    rule: Supervise,
+    clients: Arc<Clients>,
+    desk: Desk,
+    notes: Notes,
+}
+
+impl Supervision {
+    /// For a session with this rule.
+    pub(crate) fn new(rule: Supervise, clients: Arc<Clients>, desk: Desk) -> Arc<Supervision> {
+        quieten();
+        let notes = Notes::default();
+        Arc::new(Supervision {
+            rule,
+            clients,
+            desk,
+            notes,
+        })
+    }
+
+    /// Answers a thread that asks by this connection.
+    pub(crate) fn answer(self: &Arc<Self>, connection: Arc<OwnedFd>, asked: Asked) {
+        if self.rule == Supervise::Never {
+            return say(&connection, Hold::LEFT_ALONE);
+        }
+        self.notes.program(asked.reason, asked.name());
+        if asked.reason == Reason::MACHINE {
+            return say(&connection, Hold::LEFT_ALONE);
+        }
+        let (supervision, with) = (self.clone(), connection.clone());
+        let drive = move || supervision.drive(&with, &asked);
+        let thread = thread::Builder::new().name(THREAD.into());
+        if let Err(error) = thread.spawn(drive) {
+            self.notes.refusal(&error);
+            say(&connection, Hold::LEFT_ALONE);
+        }
+    }
+
+    /// Traces a thread and all that it starts, until they have ended.
+    fn drive(&self, connection: &OwnedFd, asked: &Asked) {
+        let peer = socket_peercred(connection).map(|peer| peer.pid.as_raw_nonzero().get());
+        let Some((process, tid)) = peer.ok().and_then(|process| {
+            let tid = thread_of(process, asked.thread)?;
+            Some((process, tid))
+        }) else {
+            // It has ended meanwhile.
+            return say(connection, Hold::LEFT_ALONE);
+        };
+        if is_supervised(tid) {
+            return say(connection, Hold::HELD);
+        }
+        if let Err(error) = ptrace::seize(tid) {
+            self.notes.refusal(&error);
+            return say(connection, Hold::LEFT_ALONE);
+        }
+        let mut supervisor = Supervisor::new(self.clients.clone(), self.desk.clone());
+        supervisor.begin(tid, process);
+        say(connection, Hold::SEIZED);
+        supervisor.run();
+    }
+}
+
+/// Whoever does not take the answer has been killed.
+fn say(connection: &OwnedFd, hold: Hold) {
+    let answer = Supervised::new(hold);
+    let _ = send(connection, answer.as_bytes(), SendFlags::NOSIGNAL);
+}
+
+/// The thread that a process calls by this number in its own namespace.
+fn thread_of(process: Tid, number: u32) -> Option<Tid> {
+    if number == 0 {
+        return Some(process);
+    }
+    let threads = std::fs::read_dir(Path::new("/proc").join(process.to_string()).join("task"));
+    threads.ok()?.find_map(|thread| {
+        let tid: Tid = thread.ok()?.file_name().to_str()?.parse().ok()?;
+        // The numbers in all namespaces, the thread's own last (proc(5)).
+        let numbers = field(tid as u32, "NSpid:")?;
+        let own = numbers.split_whitespace().next_back()?.parse();
+        (own == Ok(number)).then_some(tid)
+    })
+}
+
+/// Whether a thread is traced by a session: by this one, or by one that runs inside it.
+fn is_supervised(tid: Tid) -> bool {
+    let tracer = field(tid as u32, "TracerPid:").and_then(|tracer| tracer.parse().ok());
+    let Some(tracer) = tracer.filter(|tracer: &u32| *tracer != 0) else {
+        return false;
+    };
+    process_of(tracer) == Some(std::process::id())
+        || field(tracer, "Name:").is_some_and(|name| name == THREAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_thread_is_found_by_its_own_number() {
+        let process = std::process::id() as Tid;
+        assert_eq!(thread_of(process, 0), Some(process));
+        let (number, told) = channel();
+        let (end, until) = channel::<()>();
+        let thread = thread::spawn(move || {
+            let _ = number.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let _ = until.recv();
+        });
+        let tid = told.recv().unwrap();
+        // This process has the number that its namespace gives it.
+        assert_eq!(thread_of(process, tid as u32), Some(tid));
+        drop(end);
+        thread.join().unwrap();
+        assert_eq!(thread_of(process, u32::MAX), None);
+    }
+
+    #[test]
+    fn who_is_not_traced_is_not_supervised() {
+        assert!(!is_supervised(Tid::MAX));
+    }
+}
