@@ -4,33 +4,19 @@
 #[allow(dead_code, reason = "not every file of tests needs all of it")]
 mod session;
 
+#[path = "run/build.rs"]
+#[allow(dead_code, reason = "not every file of tests needs all of it")]
+mod build;
+
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
+use std::path::Path;
 
 use session::{Ended, Session, mounts};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/static.c");
 const NOTE: &str = "is statically linked: it runs under the supervisor";
 
-/// The program, linked by what links Rust's programs.
 fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("static");
-        // Another run of the tests may be executing the one that is there.
-        let fresh = path.with_extension(std::process::id().to_string());
-        let built = Command::new("cc")
-            .args(["-static", "-O1", "-pthread", "-Wall", "-Werror", "-o"])
-            .arg(&fresh)
-            .arg(SOURCE)
-            .status()
-            .expect("the system lets a test do this");
-        assert!(built.success());
-        std::fs::rename(&fresh, &path).expect("the system lets a test do this");
-        path
-    })
+    build::static_program()
 }
 
 #[track_caller]

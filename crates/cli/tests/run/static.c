@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -160,13 +162,46 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* What it was started with, as far as whoever starts it decides it. */
+static int state(char **argv)
+{
+	char directory[PAGE];
+	for (; *argv; argv++)
+		printf("%s ", *argv);
+	printf("in %s\n", getcwd(directory, PAGE) ? directory : "?");
+	mode_t mask = umask(0);
+	sigset_t blocked;
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	printf("umask %o leader %d blocked", mask, getpgrp() == getpid());
+	for (int signal = 1; signal < 32; signal++)
+		if (sigismember(&blocked, signal))
+			printf(" %d", signal);
+	printf(" ignored");
+	for (int signal = 1; signal < 32; signal++) {
+		struct sigaction action;
+		if (!sigaction(signal, NULL, &action) && action.sa_handler == SIG_IGN)
+			printf(" %d", signal);
+	}
+	printf("\nfiles");
+	for (int fd = 0; fd < 1024; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			printf(" %d", fd);
+	const char *mark = getenv("MARK");
+	printf(" mark %s no-new-privs %d\n", mark ? mark : "-", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+	return 4;
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	const char *mode = argv[1];
-	int fd = open_node(argv[2]);
+	if (!strcmp(mode, "state"))
+		return state(argv);
+	/* A script's interpreter gets the script's name in between. */
+	const char *node = argv[argc - 1];
+	int fd = open_node(node);
 	shared = strstr(mode, "shared") != NULL;
 	volatile char *portal = map_node(fd);
 
@@ -193,7 +228,7 @@ int main(int argc, char **argv)
 		if (child == 0) {
 			handle_faults();
 			faulting("inherited", portal);
-			volatile char *own = map_node(open_node(argv[2]));
+			volatile char *own = map_node(open_node(node));
 			printf("own %d\n", copies(own, 2, 5));
 			_exit(0);
 		}
@@ -231,8 +266,14 @@ int main(int argc, char **argv)
 		printf("again %d\n", copies(map_node(fd), 1, 2));
 	} else if (!strcmp(mode, "exec")) {
 		printf("first %d\n", copies(portal, 1, 1));
-		execl("/proc/self/exe", argv[0], "copy", argv[2], NULL);
+		execl("/proc/self/exe", argv[0], "copy", node, NULL);
 		fail("execl");
+	} else if (!strcmp(mode, "exit")) {
+		printf("copies %d\n", copies(portal, 1, 1));
+		return 7;
+	} else if (!strcmp(mode, "raise")) {
+		printf("copies %d\n", copies(portal, 1, 1));
+		raise(SIGTERM);
 	} else if (!strcmp(mode, "endless")) {
 		puts("ready");
 		for (;;)

@@ -1,0 +1,243 @@
+//! Static programs that other programs start under `dray run`.
+
+#[path = "run/session.rs"]
+#[allow(dead_code, reason = "not every file of tests needs all of it")]
+mod session;
+
+#[path = "run/build.rs"]
+mod build;
+
+use session::{Ended, Session, shell};
+
+const PROFILE: [&str; 2] = ["--profile", "1e1w-d"];
+const SHARED: [&str; 2] = ["--profile", "4e1w-s"];
+const COPIED: &str = "copies 50\nclosed 1\n";
+const NOTE: &str = "is statically linked: it runs under the supervisor, which is slower";
+
+fn program() -> &'static str {
+    text(build::static_program())
+}
+
+fn starter() -> &'static str {
+    text(build::starter())
+}
+
+fn text(path: &'static std::path::Path) -> &'static str {
+    path.to_str().expect("the system lets a test do this")
+}
+
+/// Has the program started in this way, with these arguments.
+#[track_caller]
+fn start(options: &[&str], way: &str, arguments: &str) -> Ended {
+    let script = format!("{} {way} {arguments}", starter());
+    Session::new().shell(options, &script)
+}
+
+#[test]
+fn each_way_of_executing_a_program_gives_it_a_portal() {
+    let ways = [
+        "execl",
+        "execlp",
+        "execle",
+        "execv",
+        "execvp",
+        "execve",
+        "execve-nothing",
+        "execvpe",
+        "execveat",
+        "execveat-below",
+        "execveat-file",
+        "fexecve",
+        "vfork",
+        "fork",
+        "thread",
+        "posix_spawn",
+        "posix_spawnp",
+        "posix_spawn-moved",
+    ];
+    let (starter, program) = (starter(), program());
+    let script: String = ways
+        .map(|way| format!("echo {way}; {starter} {way} {program} copy /dev/dsa/wq0.0; echo $?\n"))
+        .concat();
+    let expected: String = ways.map(|way| format!("{way}\n{COPIED}0\n")).concat();
+    let output = shell(&PROFILE, &script);
+    assert_eq!(output.out, expected, "{output:?}");
+    assert_eq!(output.err.matches(NOTE).count(), 1, "{output:?}");
+}
+
+#[test]
+fn programs_that_start_others_need_not_know() {
+    let program = program();
+    let scripts = [
+        format!("{program} copy /dev/dsa/wq0.0"),
+        format!("env MARK=1 {program} copy /dev/dsa/wq0.0"),
+        format!("env -i {program} copy /dev/dsa/wq0.0"),
+        format!("echo copy /dev/dsa/wq0.0 | xargs {program}"),
+        format!(
+            "PATH=${{0%/*}}:{} static copy /dev/dsa/wq0.0",
+            env!("CARGO_TARGET_TMPDIR")
+        ),
+        format!("printf 'all:\\n\\t@{program} copy /dev/dsa/wq0.0\\n' | make -sf -"),
+        format!("find /dev/dsa -name 'wq0.0' -exec {program} copy {{}} ';'"),
+        format!("perl -e 'exit(system(\"{program}\", \"copy\", \"/dev/dsa/wq0.0\"))'"),
+    ];
+    for script in scripts {
+        let output = shell(&PROFILE, &script);
+        assert_eq!(output.out, COPIED, "{script}: {output:?}");
+        assert_eq!(output.code, Some(0), "{script}: {output:?}");
+    }
+}
+
+#[test]
+fn python_starts_programs_in_several_ways() {
+    let script = format!(
+        "
+import os, subprocess
+command = ['{}', 'copy', '/dev/dsa/wq0.0']
+print(subprocess.run(command).returncode, flush=True)
+print(subprocess.run(command, close_fds=False).returncode, flush=True)
+print(subprocess.run(command, preexec_fn=lambda: None).returncode, flush=True)
+print(subprocess.run(' '.join(command), shell=True).returncode, flush=True)
+print(subprocess.check_output(command).decode(), end='')
+print(os.system(' '.join(command)), flush=True)
+print(os.popen(' '.join(command)).read(), end='')",
+        program()
+    );
+    let mut arguments = PROFILE.to_vec();
+    arguments.extend(["--", "python3", "-c", &script]);
+    let output = Session::new().run(&arguments);
+    let expected = format!("{0}0\n{0}0\n{0}0\n{0}0\n{0}{0}0\n{0}", COPIED);
+    assert_eq!(output.out, expected, "{output:?}");
+}
+
+#[test]
+fn a_script_has_what_its_interpreter_has() {
+    let (starter, program) = (starter(), program());
+    let script = format!(
+        "printf '#!{program} copy\\n' >one; printf '#!'$PWD'/one\\n' >two; chmod +x one two
+        ./one /dev/dsa/wq0.0; {starter} posix_spawn ./one 1 2 /dev/dsa/wq0.0
+        ./two /dev/dsa/wq0.0"
+    );
+    let output = shell(&PROFILE, &script);
+    assert_eq!(output.out, COPIED.repeat(3), "{output:?}");
+}
+
+#[test]
+fn a_session_inside_a_session_has_its_own() {
+    let dray = session::program();
+    let program = program();
+    for outer in ["auto", "never"] {
+        let options = ["--profile", "4e1w-s", "--supervise", outer];
+        let inner = format!("{} run --profile 1e1w-d --", dray.display());
+        let node = "copy /dev/dsa/wq0.0";
+        let script = format!("{inner} {program} {node}; {inner} sh -c '{program} {node}; true'");
+        let output = shell(&options, &script);
+        assert_eq!(output.out, COPIED.repeat(2), "{output:?}");
+        assert!(!output.err.contains("warning"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_program_is_started_as_it_would_be_without_a_supervisor() {
+    let ways = [
+        "execl-many",
+        "execvp",
+        "vfork",
+        "posix_spawn",
+        "posix_spawn-moved",
+    ];
+    for way in ways {
+        let script = format!(
+            "cd /; umask 027; export MARK=word; trap '' PIPE USR2; exec 5</dev/null
+            {} {way} {} state 'a b' '' <&-; echo $?",
+            starter(),
+            program()
+        );
+        let with = shell(&PROFILE, &script);
+        let without = shell(&["--supervise", "never"], &script);
+        assert_eq!(with.out, without.out, "{way}: {with:?}");
+        assert!(with.out.contains("mark word"), "{way}: {with:?}");
+        assert!(with.out.ends_with("\n4\n"), "{way}: {with:?}");
+        assert!(with.err.contains(NOTE), "{way}: {with:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_is_refused_as_ever() {
+    let script = |way: &str| {
+        format!(
+            "cp {} plain; chmod 644 plain; echo words >text; chmod 755 text; mkdir directory
+            printf '\\177ELF' >cut; chmod 755 cut; printf '#!/not/there\\n' >bad; chmod 755 bad
+            for file in ./missing ./plain ./text ./directory ./cut ./bad ./plain/x ''; do
+                {} {way} \"$file\" a b; echo $?
+            done",
+            program(),
+            starter()
+        )
+    };
+    for way in [
+        "execl",
+        "execvp",
+        "execveat",
+        "fexecve",
+        "vfork",
+        "posix_spawn",
+        "posix_spawnp",
+    ] {
+        let with = shell(&PROFILE, &script(way));
+        let never = shell(&["--supervise", "never"], &script(way));
+        assert_eq!(with.out, never.out, "{way}: {with:?}");
+        assert!(with.out.contains("errno 2\n"), "{way}: {with:?}");
+    }
+}
+
+#[test]
+fn ends_are_passed_on() {
+    for way in ["vfork", "posix_spawn"] {
+        let arguments = format!("{} exit /dev/dsa/wq0.0", program());
+        let output = start(&PROFILE, way, &arguments);
+        assert_eq!(output.out, "copies 1\n", "{way}: {output:?}");
+        assert_eq!(output.code, Some(7), "{way}: {output:?}");
+        let arguments = format!("{} raise /dev/dsa/wq0.0", program());
+        let output = start(&PROFILE, way, &arguments);
+        assert_eq!(output.out, "copies 1\nsignal 15\n", "{way}: {output:?}");
+    }
+}
+
+#[test]
+fn several_run_at_the_same_moment() {
+    let script = format!(
+        "for number in 1 2 3 4; do {} threads-shared /dev/dsa/wq0.0 >out$number & done
+        wait; cat out1 out2 out3 out4",
+        program()
+    );
+    let output = shell(&SHARED, &script);
+    assert_eq!(output.out, "copies 200\n".repeat(4), "{output:?}");
+}
+
+#[test]
+fn what_a_supervised_program_starts_is_supervised_already() {
+    // The first one executes itself, and is found to be no child of its own.
+    let program = program();
+    let output = shell(&PROFILE, &format!("{program} exec /dev/dsa/wq0.0"));
+    assert_eq!(output.out, format!("first 1\n{COPIED}"), "{output:?}");
+    // A shell that is traced has the library, too, which asks once more.
+    let mut options = PROFILE.to_vec();
+    options.extend(["--supervise", "always"]);
+    for way in ["vfork", "posix_spawn", "thread"] {
+        let output = start(&options, way, &format!("{program} copy /dev/dsa/wq0.0"));
+        assert_eq!(output.out, COPIED, "{way}: {output:?}");
+        assert!(!output.err.contains("warning"), "{way}: {output:?}");
+    }
+}
+
+#[test]
+fn nobody_is_supervised_against_his_will() {
+    let mut options = PROFILE.to_vec();
+    options.extend(["--supervise", "never"]);
+    for way in ["vfork", "posix_spawn"] {
+        let output = start(&options, way, &format!("{} copy /dev/dsa/wq0.0", program()));
+        assert_eq!(output.code, Some(3), "{output:?}");
+        assert_eq!(output.err, "mmap: No such device\n", "{output:?}");
+    }
+}
