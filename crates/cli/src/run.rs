@@ -63,7 +63,11 @@ struct Machine {
     /// The only way to submit; without it, those that the kernel has.
     #[arg(long, value_enum)]
     require: Option<Way>,
-    /// Whether programs are traced to give them portals: slower, but it works without the preload.
+    /// Which programs are traced to give them portals: slower, but it works without the preload.
+    ///
+    /// By itself, the command and whatever is executed by a program that has loaded the preload
+    /// library. A dynamic program that lost LD_PRELOAD from its environment (env -i) has neither a
+    /// portal nor an eye on what it starts: take `always` then.
     #[arg(long, value_enum, default_value_t = Supervised::Auto)]
     supervise: Supervised,
     /// Print at the end what went through the work queues, and what to do better.
@@ -74,12 +78,13 @@ struct Machine {
     trace: Option<PathBuf>,
 }
 
-/// Which commands are traced.
+/// Which programs are traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Supervised {
-    /// All.
+    /// The command and all that it starts.
     Always,
-    /// Those that cannot load a library: static ones, and those with privileges of their own.
+    /// Those that cannot load a library, whoever starts them: static ones, and those with
+    /// privileges of their own.
     Auto,
     /// None.
     Never,

@@ -8,9 +8,12 @@ mod path;
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fgetxattr, fstat, openat, statat};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, accessat, fgetxattr, fstat, openat, statat,
+};
 use rustix::io::{Errno, pread};
 use rustix::process::{getgid, getuid};
+use rustix::thread::no_new_privs;
 use thiserror::Error;
 
 pub use path::{Path, find};
@@ -93,12 +96,14 @@ pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<Kind, UnknownEr
     Err(UnknownError::NoElf)
 }
 
-/// Opens a file; nothing else than a file, for to open it may be to change something.
+/// Opens a program; nothing else than a file, for to open it may be to change something.
 fn open(directory: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, UnknownError> {
-    let stat = statat(directory, path, rustix::fs::AtFlags::empty())?;
+    let stat = statat(directory, path, AtFlags::empty())?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(UnknownError::NoElf);
     }
+    // Also where the file system has no programs (`noexec`).
+    accessat(directory, path, Access::EXEC_OK, AtFlags::EACCESS)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(openat(directory, path, flags, Mode::empty())?)
 }
@@ -117,7 +122,8 @@ fn is_privileged(file: &OwnedFd) -> Result<bool, UnknownError> {
     let none: &mut [u8] = &mut [];
     // Root has all capabilities anyway (capabilities(7)).
     let capable = || fgetxattr(file, c"security.capability", none).is_ok_and(|bytes| bytes > 0);
-    Ok(changes_user(&stat, user.as_raw(), group.as_raw()) || !user.is_root() && capable())
+    let changes = changes_user(&stat, user.as_raw(), group.as_raw());
+    Ok((changes || !user.is_root() && capable()) && !no_new_privs()?)
 }
 
 /// Users and groups that a namespace does not know (user_namespaces(7)); the kernel does not become
@@ -156,15 +162,26 @@ mod tests {
     use std::ffi::CString;
     use std::io::Write;
     use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
 
     fn name(path: &std::path::Path) -> CString {
         CString::new(path.as_os_str().as_bytes()).unwrap()
     }
 
-    fn written(bytes: &[u8]) -> Result<Kind, UnknownError> {
+    fn executable(bytes: &[u8]) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        kind(&name(file.path()))
+        permit(&file, 0o755);
+        file
+    }
+
+    fn permit(file: &tempfile::NamedTempFile, mode: u32) {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(file.path(), mode).unwrap();
+    }
+
+    fn written(bytes: &[u8]) -> Result<Kind, UnknownError> {
+        kind(&name(executable(bytes).path()))
     }
 
     #[test]
@@ -179,8 +196,7 @@ mod tests {
 
     #[test]
     fn scripts_are_what_executes_them() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(&program(&[1])).unwrap();
+        let file = executable(&program(&[1]));
         let path = file.path().to_str().unwrap().to_owned();
         let script = format!("#! {path} -x\nwords");
         let hindered = Kind::Hindered(Obstacle::Static);
@@ -192,10 +208,18 @@ mod tests {
 
     #[test]
     fn a_script_that_executes_itself_has_an_end() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut file = executable(b"");
         let path = file.path().to_owned();
         writeln!(file, "#!{}", path.display()).unwrap();
         assert_eq!(kind(&name(&path)), Err(UnknownError::NoElf));
+    }
+
+    #[test]
+    fn what_may_not_be_executed_is_unknown() {
+        let file = executable(&program(&[1]));
+        permit(&file, 0o644);
+        let denied = Err(UnknownError::Read(Errno::ACCESS));
+        assert_eq!(kind(&name(file.path())), denied);
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub fn library() -> Option<&'static [u8]> {
     BYTES
 }
 
-/// Writes the shared object into `directory`, for its owner to write and everybody to load; where it
-/// is.
+/// Writes the shared object into `directory`, for its owner to write and everybody to load and
+/// execute; where it is.
 ///
 /// # Errors
 /// The file is there already or cannot be written; there is no shared object for this platform.
@@ -39,7 +39,7 @@ pub fn write_to(directory: &Path) -> io::Result<PathBuf> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o644)
+        .mode(0o755)
         .open(&path)?;
     file.write_all(bytes)?;
     Ok(path)
@@ -64,6 +64,17 @@ mod tests {
             "close",
             "sigaction",
             "signal",
+            "execl",
+            "execle",
+            "execlp",
+            "execv",
+            "execve",
+            "execveat",
+            "execvp",
+            "execvpe",
+            "fexecve",
+            "posix_spawn",
+            "posix_spawnp",
         ] {
             assert!(holds(format!("\0{name}\0").as_bytes()), "{name}");
         }

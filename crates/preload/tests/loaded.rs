@@ -31,3 +31,22 @@ fn a_file_is_there_once() {
     let again = dray_preload::write_to(directory.path()).expect_err("it is there");
     assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
 }
+
+#[test]
+fn it_is_a_program_that_executes_another() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let library = dray_preload::write_to(directory.path()).expect("this platform has it");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&library)
+            .args(arguments)
+            .output()
+            .expect("it can be executed");
+        let text = String::from_utf8(output.stdout).expect("text");
+        (output.status.code(), text)
+    };
+    // What is dynamic needs nobody.
+    let echo = run(&["/bin/sh", "name", "-c", "echo $0 $1; exit 6", "a", "b c"]);
+    assert_eq!(echo, (Some(6), "a b c\n".to_owned()));
+    assert_eq!(run(&["/not/there", "name"]), (Some(127), String::new()));
+    assert_eq!(run(&[]), (Some(127), String::new()));
+}

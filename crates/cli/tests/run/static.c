@@ -187,7 +187,8 @@ static int state(char **argv)
 		if (fcntl(fd, F_GETFD) >= 0)
 			printf(" %d", fd);
 	const char *mark = getenv("MARK");
-	printf(" mark %s no-new-privs %d\n", mark ? mark : "-", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+	printf(" mark %s effective %d no-new-privs %d\n", mark ? mark : "-", geteuid(),
+	       prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 	return 4;
 }
 
