@@ -16,7 +16,7 @@ use rustix::process::{getgid, getuid};
 use rustix::thread::no_new_privs;
 use thiserror::Error;
 
-pub use path::{Path, find};
+pub use path::Path;
 
 /// Interpreters of interpreters: the kernel follows as many (`bprm_execve`).
 const DEPTH: usize = 5;
@@ -84,8 +84,9 @@ pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<Kind, UnknownEr
         let length = read_at_most(&file, &mut start, 0)?;
         let start = &start[..length];
         if let Some(line) = start.strip_prefix(b"#!") {
-            let interpreter = interpreter(line).ok_or(UnknownError::NoElf)?;
-            file = open(CWD, interpreter.as_c_str())?;
+            let mut path = Path::<FIRST_LINE>::empty();
+            let interpreter = interpreter(line).and_then(|word| path.set(&[word]));
+            file = open(CWD, interpreter.ok_or(UnknownError::NoElf)?)?;
             continue;
         }
         return match is_privileged(&file)? {
@@ -109,10 +110,10 @@ fn open(directory: BorrowedFd<'_>, path: &CStr) -> Result<OwnedFd, UnknownError>
 }
 
 /// The first word after `#!`.
-fn interpreter(line: &[u8]) -> Option<Path> {
+fn interpreter(line: &[u8]) -> Option<&[u8]> {
     let line = line.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(|byte| matches!(byte, b' ' | b'\t' | 0));
-    Path::new(&[words.find(|word| !word.is_empty())?])
+    words.find(|word| !word.is_empty())
 }
 
 /// Whether it would run in secure-execution mode (`AT_SECURE`).

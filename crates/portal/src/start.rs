@@ -1,9 +1,10 @@
 //! The library as a program: it comes under the supervisor and executes another program.
 //!
 //! `libdray_portal.so SOCKET PATH ARGUMENT...`, where the first argument is argv[0]. It is for
-//! children of posix_spawn. The linker makes [`dray_portal_start`] its entry point, which the dynamic
-//! linker jumps to when all is loaded. No main function of Rust or C comes in between: the one would
-//! change SIGPIPE and open what is closed of the first three descriptors, and both are the program's.
+//! children of posix_spawn (`hook/spawn.rs`). The linker makes [`dray_portal_start`] its entry point,
+//! which the dynamic linker jumps to when all is loaded. No main function of Rust or C comes in
+//! between: the one would change SIGPIPE and open what is closed of the first three descriptors, and
+//! both are the program's.
 
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char};

@@ -15,7 +15,7 @@ use rustix::path::DecInt;
 use super::{Strings, count, is_active, libc_answer};
 use crate::connect::socket_name;
 use crate::next::Next;
-use crate::program::{Kind, Path, UnknownError, find, kind, kind_at};
+use crate::program::{Kind, Path, UnknownError, kind, kind_at};
 use crate::supervised::enter;
 use crate::syscall::syscall;
 
@@ -105,8 +105,9 @@ pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strin
     if !file.is_null() && is_active() {
         // SAFETY: the caller's string.
         let file = unsafe { CStr::from_ptr(file) };
-        if let Some(path) = find(file, directories()) {
-            before(kind(path.as_c_str()), path.as_c_str());
+        let mut room: Path = Path::empty();
+        if let Some(path) = room.find(file, directories()) {
+            before(kind(path), path);
         }
     }
     // SAFETY: it is null or a function of this type.
@@ -187,10 +188,11 @@ pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_i
 
 /// Before an open file is executed, which may be open for nothing else (`O_PATH`).
 fn before_file(fd: c_int) {
+    let mut room = Path::<32>::empty();
     if fd >= 0
-        && let Some(path) = Path::new(&[b"/proc/self/fd/", DecInt::new(fd).as_bytes()])
+        && let Some(path) = room.set(&[b"/proc/self/fd/", DecInt::new(fd).as_bytes()])
     {
-        before(kind(path.as_c_str()), path.as_c_str());
+        before(kind(path), path);
     }
 }
 

@@ -1,6 +1,7 @@
 //! posix_spawn: nothing of ours runs in the child before it executes the program. So it executes
-//! this library as a program ([`start`](crate::start)), which comes under the supervisor and
-//! executes the one that is wanted.
+//! this library as a program (`start.rs`), which comes under the supervisor and executes the one
+//! that is wanted. What only that can find out (a file that somebody writes to) is no answer of
+//! posix_spawn then, but a child with exit code 127, as the function's own page allows.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::transmute;
@@ -10,7 +11,7 @@ use super::exec::directories;
 use super::{Strings, count, is_active};
 use crate::connect::{socket_name, socket_variable};
 use crate::next::Next;
-use crate::program::{Kind, Obstacle, find, kind};
+use crate::program::{Kind, Obstacle, Path, kind};
 use crate::supervised::enter;
 use crate::syscall::syscall;
 
@@ -104,9 +105,10 @@ pub unsafe extern "C" fn posix_spawnp(
             // SAFETY: the caller's own call, of another program by its path.
             unsafe { next(pid, starter, actions, attributes, argv, envp) }
         };
-        let path = find(file, directories());
+        let mut room: Path = Path::empty();
+        let path = room.find(file, directories());
         // SAFETY: the caller's strings.
-        if path.is_some_and(|path| unsafe { start(path.as_c_str(), argv, call) }) {
+        if path.is_some_and(|path| unsafe { start(path, argv, call) }) {
             return 0;
         }
     }

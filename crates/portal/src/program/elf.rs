@@ -42,7 +42,7 @@ const LITTLE_ENDIAN: u8 = 1;
 /// More bytes of program headers the kernel does not load (`load_elf_phdrs`).
 const MOST_SEGMENT_BYTES: usize = 65536;
 /// Program headers that are read at once. Programs have about a dozen.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 8;
 
 /// Whether the program has a dynamic linker; `start` is its beginning.
 pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<Kind, UnknownError> {

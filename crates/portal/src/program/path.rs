@@ -1,7 +1,6 @@
 //! Paths without a heap, and where execvp(3) looks for a program.
 
 use std::ffi::CStr;
-use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 
@@ -10,65 +9,60 @@ const LONGEST: usize = 4096;
 /// Where execvp(3) looks without `PATH`.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// A path of its own.
+/// A path of its own, of less than so many bytes: the stack may be a signal handler's.
 #[derive(Debug, Clone)]
-pub struct Path {
-    bytes: [u8; LONGEST],
-    /// Without the zero.
-    length: usize,
+pub struct Path<const ROOM: usize = LONGEST> {
+    /// With zeros at its end, one or more.
+    bytes: [u8; ROOM],
 }
 
-impl Path {
+impl<const ROOM: usize> Path<ROOM> {
+    /// None yet.
+    pub const fn empty() -> Self {
+        Path { bytes: [0; ROOM] }
+    }
+
     /// These parts, one behind the other; `None` if they are too long or have a zero inside.
-    pub(crate) fn new(parts: &[&[u8]]) -> Option<Path> {
-        let mut path = Path {
-            bytes: [0; LONGEST],
-            length: 0,
-        };
+    pub(crate) fn set(&mut self, parts: &[&[u8]]) -> Option<&CStr> {
+        let mut length = 0;
         for part in parts {
-            let end = path.length + part.len();
-            if end >= LONGEST || part.contains(&0) {
+            let end = length + part.len();
+            if end >= ROOM || part.contains(&0) {
                 return None;
             }
-            path.bytes[path.length..end].copy_from_slice(part);
-            path.length = end;
+            self.bytes[length..end].copy_from_slice(part);
+            length = end;
         }
-        Some(path)
+        self.bytes[length..].fill(0);
+        CStr::from_bytes_until_nul(&self.bytes).ok()
     }
 
-    /// It, for system calls.
-    pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
-    }
-
-    /// It, for everyone else.
-    pub fn as_path(&self) -> &std::path::Path {
-        std::path::Path::new(std::ffi::OsStr::from_bytes(&self.bytes[..self.length]))
+    /// The file that a command names, as execvp(3) looks for it in `PATH`, if it has one.
+    pub fn find(&mut self, command: &CStr, directories: Option<&CStr>) -> Option<&CStr> {
+        let command = command.to_bytes();
+        if command.is_empty() {
+            return None;
+        }
+        if command.contains(&b'/') {
+            return self.set(&[command]).filter(|path| is_executable(path));
+        }
+        let directories = directories.map_or(DEFAULT_PATH, CStr::to_bytes);
+        for directory in directories.split(|byte| *byte == b':') {
+            let path = match directory {
+                // The working directory.
+                [] => self.set(&[command]),
+                directory => self.set(&[directory, b"/", command]),
+            };
+            if path.is_some_and(is_executable) {
+                return CStr::from_bytes_until_nul(&self.bytes).ok();
+            }
+        }
+        None
     }
 }
 
-/// The file that a command names, as execvp(3) looks for it in `PATH`, if it has one.
-pub fn find(command: &CStr, directories: Option<&CStr>) -> Option<Path> {
-    let command = command.to_bytes();
-    if command.is_empty() {
-        return None;
-    }
-    if command.contains(&b'/') {
-        return Path::new(&[command]).filter(is_executable);
-    }
-    let directories = directories.map_or(DEFAULT_PATH, CStr::to_bytes);
-    directories
-        .split(|byte| *byte == b':')
-        .filter_map(|directory| match directory {
-            // The working directory.
-            [] => Path::new(&[command]),
-            directory => Path::new(&[directory, b"/", command]),
-        })
-        .find(is_executable)
-}
-
-fn is_executable(path: &Path) -> bool {
-    statat(CWD, path.as_c_str(), AtFlags::empty()).is_ok_and(|stat| {
+fn is_executable(path: &CStr) -> bool {
+    statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| {
         let kind = FileType::from_raw_mode(stat.st_mode);
         kind == FileType::RegularFile && stat.st_mode & 0o111 != 0
     })
@@ -94,22 +88,22 @@ mod tests {
         std::fs::create_dir(directory.path().join("a/other")).unwrap();
         let root = directory.path().display();
         let directories = CString::new(format!("/not/there::{root}/a:{root}/b")).unwrap();
-        let found =
-            |name: &CStr| find(name, Some(&directories)).map(|path| path.as_path().to_owned());
-        assert_eq!(found(c"tool"), Some(directory.path().join("b/tool")));
-        assert_eq!(found(c"other"), None);
-        assert_eq!(found(c""), None);
-        assert!(find(c"sh", None).is_some());
-        let path = CString::new(format!("{root}/b/tool")).unwrap();
-        assert!(find(&path, None).is_some());
+        let mut path: Path = Path::empty();
+        let tool = CString::new(format!("{root}/b/tool")).unwrap();
+        assert_eq!(path.find(c"tool", Some(&directories)), Some(&*tool));
+        assert_eq!(path.find(c"other", Some(&directories)), None);
+        assert_eq!(path.find(c"", Some(&directories)), None);
+        assert!(path.find(c"sh", None).is_some());
+        assert_eq!(path.find(&tool, None), Some(&*tool));
     }
 
     #[test]
     fn a_path_that_is_too_long_is_none() {
-        assert!(Path::new(&[&[b'a'; LONGEST - 1]]).is_some());
-        assert!(Path::new(&[&[b'a'; LONGEST - 1], b"b"]).is_none());
-        assert!(Path::new(&[b"a\0b"]).is_none());
-        let joined = Path::new(&[b"/bin", b"/", b"sh"]).unwrap();
-        assert_eq!(joined.as_c_str(), c"/bin/sh");
+        let mut path = Path::<8>::empty();
+        assert_eq!(path.set(&[b"/bin", b"/", b"sh"]), Some(c"/bin/sh"));
+        assert_eq!(path.set(&[b"/bin/bash"]), None);
+        assert_eq!(path.set(&[b"/bin/", b"ash"]), None);
+        assert_eq!(path.set(&[b"a\0b"]), None);
+        assert_eq!(path.set(&[b"/a"]), Some(c"/a"));
     }
 }

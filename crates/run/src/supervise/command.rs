@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use dray_portal::program::{Kind, find, kind};
+use dray_portal::program::{Kind, Path, kind};
 use dray_portal::supervised::enter;
 use dray_wire::SocketName;
 
@@ -36,17 +36,18 @@ impl Followed {
             CString::new(directories.into_vec()).ok()
         });
         // What cannot be found or read cannot be executed either, and exec(2) says why.
-        let Some(found) = find(command, directories.as_deref()) else {
+        let mut room: Path = Path::empty();
+        let Some(path) = room.find(command, directories.as_deref()) else {
             return;
         };
-        match kind(found.as_c_str()) {
-            Ok(Kind::Hindered(obstacle)) => enter(socket, Some(obstacle), found.as_c_str()),
+        match kind(path) {
+            Ok(Kind::Hindered(obstacle)) => enter(socket, Some(obstacle), path),
             Ok(Kind::Native) if !always => {}
             Err(error) if !always => eprintln!(
                 "note: whether {} can preload a library is unknown: {error}",
-                found.as_path().display()
+                path.to_string_lossy()
             ),
-            _ => enter(socket, None, found.as_c_str()),
+            _ => enter(socket, None, path),
         }
     }
 }
