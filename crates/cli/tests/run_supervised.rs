@@ -335,6 +335,21 @@ fn what_a_supervised_program_starts_is_supervised_already() {
 }
 
 #[test]
+fn a_program_that_somebody_else_traces_runs_all_the_same() {
+    let output = start(&PROFILE, "traced", &format!("{} state x", program()));
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let warning = format!("{} gets no portal", program());
+    assert!(output.err.contains(&warning), "{output:?}");
+    assert!(
+        output
+            .err
+            .contains("hint: a process is traced by one alone"),
+        "{output:?}"
+    );
+    assert!(!output.err.contains(NOTE), "{output:?}");
+}
+
+#[test]
 fn nobody_is_supervised_against_his_will() {
     let mut options = PROFILE.to_vec();
     options.extend(["--supervise", "never"]);

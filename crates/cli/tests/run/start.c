@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +90,20 @@ int main(int argc, char **argv)
 			_exit(failed());
 		}
 		return ended(child);
+	} else if (!strcmp(way, "traced")) {
+		int status, signal = 0;
+		child = fork();
+		if (child == 0) {
+			ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+			execv(a[0], a);
+			_exit(failed());
+		}
+		while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+			/* Of exec. */
+			signal = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+			ptrace(PTRACE_CONT, child, NULL, (void *)(long)signal);
+		}
+		return WEXITSTATUS(status);
 	} else if (!strcmp(way, "thread")) {
 		pthread_t other;
 		if (!pthread_create(&other, NULL, thread, NULL))

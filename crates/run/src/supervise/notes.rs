@@ -29,8 +29,7 @@ impl Notes {
         if !self.is_new(1 << reason.0) {
             return;
         }
-        let name = String::from_utf8_lossy(name);
-        let name = name.escape_debug();
+        let name = shown(name);
         match obstacle {
             Obstacle::Machine => eprintln!("note: {name} {obstacle}: no portal can be given to it"),
             _ => {
@@ -40,11 +39,12 @@ impl Notes {
     }
 
     /// That a program cannot be traced.
-    pub(super) fn refusal(&self, error: &io::Error) {
+    pub(super) fn refusal(&self, name: &[u8], error: &io::Error) {
         if !self.is_new(REFUSED) {
             return;
         }
-        eprintln!("warning: ptrace cannot be had here: {error}; the command gets no portal");
+        let name = shown(name);
+        eprintln!("warning: ptrace cannot be had here: {error}; {name} gets no portal");
         eprintln!(
             "hint: a process is traced by one alone, and not under gdb, strace or another \
              supervisor; in a container --cap-add SYS_PTRACE; sysctl kernel.yama.ptrace_scope below \
@@ -53,9 +53,19 @@ impl Notes {
     }
 }
 
+/// A name with nothing in it that a terminal would take for a command.
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).escape_debug().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_do_nothing_to_a_terminal() {
+        assert_eq!(shown(b"/bin/\x1b[2Ja\nb"), "/bin/\\u{1b}[2Ja\\nb");
+    }
 
     #[test]
     fn each_is_said_once() {

@@ -51,15 +51,15 @@ impl Supervision {
         if self.rule == Supervise::Never {
             return say(&connection, Hold::LEFT_ALONE);
         }
-        self.notes.program(asked.reason, asked.name());
         if asked.reason == Reason::MACHINE {
+            self.notes.program(asked.reason, asked.name());
             return say(&connection, Hold::LEFT_ALONE);
         }
         let (supervision, with) = (self.clone(), connection.clone());
         let drive = move || supervision.drive(&with, &asked);
         let thread = thread::Builder::new().name(THREAD.into());
         if let Err(error) = thread.spawn(drive) {
-            self.notes.refusal(&error);
+            self.notes.refusal(asked.name(), &error);
             say(&connection, Hold::LEFT_ALONE);
         }
     }
@@ -78,9 +78,10 @@ impl Supervision {
             return say(connection, Hold::HELD);
         }
         if let Err(error) = ptrace::seize(tid) {
-            self.notes.refusal(&error);
+            self.notes.refusal(asked.name(), &error);
             return say(connection, Hold::LEFT_ALONE);
         }
+        self.notes.program(asked.reason, asked.name());
         let mut supervisor = Supervisor::new(self.clients.clone(), self.desk.clone());
         supervisor.begin(tid, process);
         say(connection, Hold::SEIZED);
