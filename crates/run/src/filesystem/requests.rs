@@ -1,0 +1,292 @@
+//! What FUSE asks for, one function each.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use dray_idxd::driver::Errno;
+use dray_wire::CLIENT;
+use fuser::{
+    BsdFileFlags, Errno as FuseErrno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    IoctlFlags, LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+use zerocopy::IntoBytes;
+
+use super::{Files, errno, lock};
+use crate::tree::{Thing, Tree};
+
+/// Nothing is cached: another process may bind or unbind in between.
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// Longest write to an attribute: a page, less the zero that the kernel adds.
+const LONGEST: usize = 4095;
+
+/// The handle of files that are no nodes; theirs is the cookie.
+const ATTRIBUTE: FileHandle = FileHandle(0);
+
+impl Filesystem for Files {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = || {
+            let name = name.to_str().ok_or(Errno::ENOENT)?;
+            let path = format!("{}/{name}", self.path(parent)?);
+            let thing = self.tree().find(&path)?;
+            Ok(self.attributes(&path, &thing))
+        };
+        match found() {
+            Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.thing(inode) {
+            Ok((path, thing)) => reply.attr(&AT_ONCE, &self.attributes(&path, &thing)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        // Truncation does nothing, as to any file of sysfs.
+        let (path, thing) = match self.thing(inode) {
+            Ok(found) => found,
+            Err(error) => return reply.error(errno(error)),
+        };
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            let mut access = self.access(&path, &thing);
+            access.mode = mode.map_or(access.mode, |mode| mode & 0o7777);
+            access.uid = uid.unwrap_or(access.uid);
+            access.gid = gid.unwrap_or(access.gid);
+            lock(&self.changed).insert(path.clone(), access);
+        }
+        reply.attr(&AT_ONCE, &self.attributes(&path, &thing));
+    }
+
+    fn readlink(&self, _: &Request, inode: INodeNo, reply: ReplyData) {
+        match self.thing(inode) {
+            Ok((_, Thing::Link(target))) => reply.data(target.as_bytes()),
+            Ok(_) => reply.error(FuseErrno::EINVAL),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.admit(inode, flags) {
+            Ok(Some((device, wq))) => {
+                let (clients, thread) = (self.clients.clone(), request.pid());
+                self.desk
+                    .hand_in(move || match clients.open(device, wq, thread) {
+                        Ok(cookie) => {
+                            reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
+                        }
+                        Err(error) => reply.error(errno(error)),
+                    });
+            }
+            // With pages in the kernel's cache, writes would come late and in other pieces.
+            Ok(None) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if handle != ATTRIBUTE {
+            // The node has no read(2).
+            return reply.error(FuseErrno::EINVAL);
+        }
+        let read = self.path(inode).and_then(|path| self.tree().read(&path));
+        match read {
+            Ok(bytes) => {
+                let from = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let to = from.saturating_add(size as usize).min(bytes.len());
+                reply.data(&bytes[from..to]);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        _: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if handle != ATTRIBUTE {
+            return match self.clients.write(handle.0, request.pid(), data) {
+                Ok(bytes) => reply.written(bytes),
+                Err(error) => reply.error(errno(error)),
+            };
+        }
+        // Wherever it is written, it is the whole of it (`kernfs_fop_write_iter`).
+        let bytes = data[..data.len().min(LONGEST)].to_vec();
+        let path = match self.path(inode) {
+            Ok(path) => path,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let clients = self.clients.clone();
+        self.desk.hand_in(move || {
+            let tree = Tree {
+                machine: &clients.machine,
+            };
+            match tree.write(&path, &bytes) {
+                Ok(()) => reply.written(bytes.len() as u32),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        if handle != ATTRIBUTE {
+            let clients = self.clients.clone();
+            self.desk.hand_in(move || clients.close(handle.0));
+        }
+        reply.ok();
+    }
+
+    fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.listing(inode) {
+            Ok(listing) => {
+                let handle = self.next_handle.fetch_add(1, Ordering::Relaxed);
+                lock(&self.listings).insert(handle, Arc::new(listing));
+                reply.opened(FileHandle(handle), FopenFlags::empty());
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if offset == 0 {
+            // Whoever rewinds sees what has changed.
+            match self.listing(inode) {
+                Ok(listing) => drop(lock(&self.listings).insert(handle.0, Arc::new(listing))),
+                Err(error) => return reply.error(errno(error)),
+            }
+        }
+        let Some(listing) = lock(&self.listings).get(&handle.0).cloned() else {
+            return reply.error(FuseErrno::EBADF);
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let entries = listing.iter().enumerate().skip(from);
+        for (index, (number, kind, name)) in entries {
+            if reply.add(INodeNo(*number), index as u64 + 1, *kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        lock(&self.listings).remove(&handle.0);
+        reply.ok();
+    }
+
+    // What sysfs has no way to do.
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(FuseErrno::EACCES);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(FuseErrno::EPERM);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: IoctlFlags,
+        command: u32,
+        _: &[u8],
+        room: u32,
+        reply: ReplyIoctl,
+    ) {
+        let node = match command {
+            CLIENT => self.clients.node(handle.0),
+            _ => None,
+        };
+        match node {
+            Some(node) if room as usize >= size_of_val(&node) => reply.ioctl(0, node.as_bytes()),
+            _ => reply.error(FuseErrno::ENOTTY),
+        }
+    }
+}
