@@ -350,6 +350,22 @@ fn a_program_that_somebody_else_traces_runs_all_the_same() {
 }
 
 #[test]
+fn a_program_runs_all_the_same_when_nobody_answers() {
+    for way in ["vfork", "posix_spawn"] {
+        let (starter, program) = (starter(), program());
+        let script =
+            format!("export DRAY_SOCKET=@nobody; sh -c '{starter} {way} {program} state x'");
+        let output = shell(&PROFILE, &script);
+        assert_eq!(output.code, Some(4), "{output:?}");
+        let warning = format!(
+            "warning: {program} gets no portal: the process that owns the device cannot be reached: \
+             Connection refused"
+        );
+        assert!(output.err.starts_with(&warning), "{output:?}");
+    }
+}
+
+#[test]
 fn nobody_is_supervised_against_his_will() {
     let mut options = PROFILE.to_vec();
     options.extend(["--supervise", "never"]);

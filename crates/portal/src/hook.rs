@@ -13,17 +13,31 @@ pub mod spawn;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::syscall::Answer;
+use dray_wire::{NONE, SUPERVISE_VARIABLE};
 
-static ACTIVE: AtomicU8 = AtomicU8::new(0);
+use crate::syscall::Answer;
 
 /// Whether the program runs under `dray run`. Otherwise every function is its original.
 fn is_active() -> bool {
-    match ACTIVE.load(Ordering::Relaxed) {
+    static ACTIVE: AtomicU8 = AtomicU8::new(0);
+    known(&ACTIVE, || crate::connect::socket_name().is_some())
+}
+
+/// Whether programs that cannot load this library are to be supervised.
+fn looks_at_programs() -> bool {
+    static LOOKS: AtomicU8 = AtomicU8::new(0);
+    known(&LOOKS, || {
+        is_active() && std::env::var_os(SUPERVISE_VARIABLE).is_none_or(|value| value != NONE)
+    })
+}
+
+/// What was found out once.
+fn known(answer: &AtomicU8, find_out: impl FnOnce() -> bool) -> bool {
+    match answer.load(Ordering::Relaxed) {
         0 => {
-            let active = crate::connect::socket_name().is_some();
-            ACTIVE.store(if active { 1 } else { 2 }, Ordering::Relaxed);
-            active
+            let found = find_out();
+            answer.store(if found { 1 } else { 2 }, Ordering::Relaxed);
+            found
         }
         known => known == 1,
     }
@@ -35,7 +49,7 @@ fn is_active() -> bool {
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
-        if is_active() {
+        if looks_at_programs() {
             exec::prepare();
             spawn::prepare();
         }

@@ -23,7 +23,7 @@ use crate::signals::Signals;
 use crate::supervise::{Followed, Supervision};
 use crate::watch::Watcher;
 use crate::{RunError, Session, Stats, Traced, mounts, namespace, parts, service};
-use dray_wire::SOCKET_VARIABLE;
+use dray_wire::{SOCKET_VARIABLE, SUPERVISE_VARIABLE};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,10 @@ const PORTAL: &str = "/dev/.dray-portal.so";
 
 /// Variables that programs find in their environment.
 fn variables(session: &Session, socket: &service::Listener) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![(SOCKET_VARIABLE, socket.name().into())];
+    let mut variables = vec![
+        (SOCKET_VARIABLE, socket.name().into()),
+        (SUPERVISE_VARIABLE, session.supervise.name().into()),
+    ];
     if session.portal.is_some() {
         let mut preload = OsString::from(PORTAL);
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {

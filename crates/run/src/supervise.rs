@@ -30,3 +30,14 @@ pub enum Supervise {
     /// None: such programs have write(2) alone.
     Never,
 }
+
+impl Supervise {
+    /// What the environment of programs says.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Supervise::Always => "always",
+            Supervise::Auto => "auto",
+            Supervise::Never => dray_wire::NONE,
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub use attached::{Attached, Flags};
 pub use error::WireError;
 pub use node::{CLIENT, Node};
 pub use socket::{SOCKET_VARIABLE, SocketName};
-pub use supervise::{Hold, Reason, Supervise, Supervised};
+pub use supervise::{Hold, NONE, Reason, SUPERVISE_VARIABLE, Supervise, Supervised};
 
 /// First eight bytes of every message: `drayrun`, and a byte that no text has.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");

@@ -4,6 +4,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{MAGIC, VERSION, WireError, greets};
 
+/// Environment variable that says which programs are to ask: [`NONE`], or something else for those
+/// that cannot load the preload library.
+pub const SUPERVISE_VARIABLE: &str = "DRAY_SUPERVISE";
+
+/// No program is to ask.
+pub const NONE: &str = "never";
+
 /// Why a program does not load the preload library; 0: it is to be traced all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]

@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::CWD;
 use rustix::path::DecInt;
 
-use super::{Strings, count, is_active, libc_answer};
+use super::{Strings, count, libc_answer, looks_at_programs};
 use crate::connect::socket_name;
 use crate::next::Next;
 use crate::program::{Kind, Path, UnknownError, kind, kind_at};
@@ -68,7 +68,7 @@ fn before(kind: Result<Kind, UnknownError>, program: &CStr) {
 /// As for `execve(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
-    if !path.is_null() && is_active() {
+    if !path.is_null() && looks_at_programs() {
         // SAFETY: the caller's string.
         let path = unsafe { CStr::from_ptr(path) };
         before(kind(path), path);
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
 /// As for `execvpe(3)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
-    if !file.is_null() && is_active() {
+    if !file.is_null() && looks_at_programs() {
         // SAFETY: the caller's string.
         let file = unsafe { CStr::from_ptr(file) };
         let mut room: Path = Path::empty();
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn execveat(
     envp: Strings,
     flags: c_int,
 ) -> c_int {
-    if !path.is_null() && is_active() {
+    if !path.is_null() && looks_at_programs() {
         // SAFETY: the caller's string.
         let name = unsafe { CStr::from_ptr(path) };
         if name.is_empty() {
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn execveat(
 /// As for `fexecve(3)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
-    if is_active() {
+    if looks_at_programs() {
         before_file(fd);
     }
     // SAFETY: it is null or a function of this type.

@@ -8,7 +8,7 @@ use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::exec::directories;
-use super::{Strings, count, is_active};
+use super::{Strings, count, looks_at_programs};
 use crate::connect::{socket_name, socket_variable};
 use crate::next::Next;
 use crate::program::{Kind, Obstacle, Path, kind};
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn posix_spawn(
     let Some(next) = next else {
         return libc::ENOSYS;
     };
-    if !path.is_null() && is_active() {
+    if !path.is_null() && looks_at_programs() {
         // SAFETY: the caller's string.
         let path = unsafe { CStr::from_ptr(path) };
         let call = |starter, argv| {
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn posix_spawnp(
     let Some(next) = next else {
         return libc::ENOSYS;
     };
-    if !file.is_null() && is_active() {
+    if !file.is_null() && looks_at_programs() {
         // SAFETY: the caller's string.
         let file = unsafe { CStr::from_ptr(file) };
         let call = |starter, argv| {
