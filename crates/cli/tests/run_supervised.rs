@@ -7,7 +7,7 @@ mod session;
 #[path = "run/build.rs"]
 mod build;
 
-use session::{Ended, Session, shell};
+use session::{Ended, Session, mounts, shell};
 
 const PROFILE: [&str; 2] = ["--profile", "1e1w-d"];
 const SHARED: [&str; 2] = ["--profile", "4e1w-s"];
@@ -347,6 +347,40 @@ fn a_program_that_somebody_else_traces_runs_all_the_same() {
         "{output:?}"
     );
     assert!(!output.err.contains(NOTE), "{output:?}");
+}
+
+#[test]
+fn a_killed_launcher_takes_its_tracees_with_it() {
+    let before = mounts();
+    // The shell is no tracee, and waits for two that are.
+    let program = program();
+    let script = format!(
+        "{program} endless-shared /dev/dsa/wq0.0 & {program} endless-shared /dev/dsa/wq0.0"
+    );
+    let mut running = Session::new().start(&SHARED, &script);
+    running.line("ready");
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(processes.len() >= 4, "{processes:?}");
+    running.signal(libc::SIGKILL);
+    running.wait();
+    for process in processes {
+        process.gone();
+    }
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn a_killed_program_leaves_the_queue_to_the_next() {
+    let program = program();
+    let script = format!(
+        "{program} endless /dev/dsa/wq0.0 >said & child=$!
+        while ! grep -q ready said; do :; done
+        kill -KILL $child; wait $child
+        {program} copy /dev/dsa/wq0.0"
+    );
+    let output = shell(&PROFILE, &script);
+    assert_eq!(output.out, COPIED, "{output:?}");
 }
 
 #[test]

@@ -275,7 +275,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "raise")) {
 		printf("copies %d\n", copies(portal, 1, 1));
 		raise(SIGTERM);
-	} else if (!strcmp(mode, "endless")) {
+	} else if (!strncmp(mode, "endless", 7)) {
 		puts("ready");
 		for (;;)
 			copies(portal, 1, 1);
