@@ -13,6 +13,12 @@ pub enum WireError {
         /// Bytes that came.
         got: usize,
     },
+    /// They ask for something that is not known.
+    #[error("a request of the unknown kind {kind}")]
+    Kind {
+        /// Which.
+        kind: u32,
+    },
     /// They do not begin as messages of dray do.
     #[error("this is not dray run's")]
     NotOurs,

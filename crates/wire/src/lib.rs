@@ -10,6 +10,10 @@
 //! The same socket takes a [`Supervise`] of a thread that is about to execute a program which cannot
 //! load the preload library, and answers with a [`Supervised`].
 //!
+//! Where there is no file system to be asked (`dray run --redirect`), the tree is a plain directory, and
+//! a [`Request`] takes the place of open, read and write; each has a [`Reply`], and its connection
+//! ends with that. An open node is a socket then, whose name says the cookie.
+//!
 //! The socket is of type `SOCK_SEQPACKET`: one message each. Numbers are in the machine's byte
 //! order, since nothing leaves it. Each message begins with [`MAGIC`] and [`VERSION`].
 
@@ -19,6 +23,9 @@ mod attach;
 mod attached;
 mod error;
 mod node;
+mod node_name;
+mod redirection;
+mod request;
 mod socket;
 mod supervise;
 
@@ -26,6 +33,9 @@ pub use attach::Attach;
 pub use attached::{Attached, Flags};
 pub use error::WireError;
 pub use node::{CLIENT, Node};
+pub use node_name::NodeName;
+pub use redirection::{REDIRECT_VARIABLE, Redirection, SEPARATOR};
+pub use request::{MAX_DATA, MAX_PATH, Reply, Request, RequestHead};
 pub use socket::{SOCKET_VARIABLE, SocketName};
 pub use supervise::{Hold, NONE, Reason, SUPERVISE_VARIABLE, Supervise, Supervised};
 
