@@ -31,7 +31,7 @@ const HIGH: i32 = 768;
 
 /// Why a node cannot be mapped, other than that the driver refuses.
 #[derive(Debug, thiserror::Error)]
-enum ConnectError {
+pub(crate) enum ConnectError {
     #[error("{SOCKET_VARIABLE} names no socket")]
     Name,
     #[error("the process that owns the device cannot be reached")]
@@ -129,7 +129,7 @@ fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectErro
     remote::mapping(key, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
 }
 
-fn connect() -> Result<OwnedFd, ConnectError> {
+pub(crate) fn connect() -> Result<OwnedFd, ConnectError> {
     Ok(dial(socket_name().ok_or(ConnectError::Name)?)?)
 }
 

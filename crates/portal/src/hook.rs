@@ -7,13 +7,21 @@
 pub mod exec;
 pub mod file;
 pub mod memory;
+pub mod name;
+pub mod open;
+pub mod path;
 pub mod signal;
 pub mod spawn;
+pub mod stream;
+pub mod write;
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use dray_wire::{NONE, SUPERVISE_VARIABLE};
+
+#[cfg(feature = "preload")]
+use crate::redirect;
 
 use crate::syscall::Answer;
 
@@ -53,6 +61,9 @@ static BEGIN: extern "C" fn() = {
             exec::prepare();
             spawn::prepare();
         }
+        if redirect::redirection().is_some() {
+            redirect::inner::lead(write::write as *const () as u64);
+        }
     }
     begin
 };
@@ -88,5 +99,36 @@ pub(crate) unsafe fn count(strings: Strings) -> usize {
             return count;
         }
         count += 1;
+    }
+}
+
+/// What a function answers when it fails.
+trait Failed {
+    /// The answer, with `errno` set.
+    fn failed(error: i32) -> Self;
+}
+
+impl Failed for std::ffi::c_int {
+    fn failed(error: i32) -> Self {
+        libc_answer(Err(error)) as Self
+    }
+}
+
+impl Failed for isize {
+    fn failed(error: i32) -> Self {
+        libc_answer(Err(error))
+    }
+}
+
+impl Failed for std::ffi::c_long {
+    fn failed(error: i32) -> Self {
+        libc_answer(Err(error)) as Self
+    }
+}
+
+impl<T> Failed for *mut T {
+    fn failed(error: i32) -> Self {
+        libc_answer(Err(error));
+        std::ptr::null_mut()
     }
 }

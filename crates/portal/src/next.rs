@@ -16,6 +16,14 @@ impl Next {
         }
     }
 
+    /// A function by a name that ends with a zero.
+    pub(crate) const fn named(name: &'static str) -> Next {
+        match std::ffi::CStr::from_bytes_with_nul(name.as_bytes()) {
+            Ok(name) => Next::new(name),
+            Err(_) => panic!("the name has no end"),
+        }
+    }
+
     /// Its address; 0 if nobody behind us has it.
     pub(crate) fn address(&self) -> usize {
         match self.address.load(Ordering::Relaxed) {
@@ -27,7 +35,13 @@ impl Next {
     #[cold]
     fn look_up(&self) -> usize {
         // SAFETY: the name is a string.
-        let address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }.addr();
+        let mut address = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }.addr();
+        if address == 0 {
+            // One that is there for old programs alone is found with its version.
+            let old = c"GLIBC_2.2.5".as_ptr();
+            // SAFETY: name and version are strings.
+            address = unsafe { libc::dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), old) }.addr();
+        }
         self.address.store(address, Ordering::Relaxed);
         address
     }
@@ -58,4 +72,20 @@ pub(crate) fn action(signal: i32) -> Option<libc::sigaction> {
     let answer = unsafe { sigaction()(signal, std::ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all zero is an action as well.
     (answer == 0).then(|| unsafe { action.assume_init() })
+}
+
+/// The address of something in the C library itself, whoever else has the same name.
+#[cfg(feature = "preload")]
+pub(crate) fn of_libc(name: &std::ffi::CStr) -> Option<usize> {
+    // SAFETY: the name is a string; nothing is loaded by it.
+    let handle =
+        unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+    if handle.is_null() {
+        return None;
+    }
+    // SAFETY: the handle is one, and the name a string.
+    let address = unsafe { libc::dlsym(handle, name.as_ptr()) }.expose_provenance();
+    // SAFETY: the handle is one; the library stays.
+    unsafe { libc::dlclose(handle) };
+    (address != 0).then_some(address)
 }

@@ -1,11 +1,12 @@
 //! A work queue's node as an open file, and what is refused before the driver is asked.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use dray_wire::{CLIENT, Node};
 use rustix::fs::{OFlags, fcntl_getfl, fstatfs};
 use rustix::io::Errno;
 
+use crate::redirect::{file, redirection};
 use crate::syscall::syscall;
 
 /// `f_type` of a FUSE file system (`FUSE_SUPER_MAGIC`).
@@ -27,11 +28,14 @@ pub struct Wanted {
 
 /// Who the node is; `None` if it is not ours.
 pub fn identify(fd: BorrowedFd<'_>) -> Option<Node> {
+    if redirection().is_some() {
+        let name = file::node(fd.as_raw_fd())?;
+        return Some(Node::new(name.device, name.wq, name.cookie));
+    }
     if fstatfs(fd).ok()?.f_type as u64 != FUSE {
         return None;
     }
     let mut bytes = [0u8; size_of::<Node>()];
-    use std::os::fd::AsRawFd;
     let raw = fd.as_raw_fd() as usize;
     let arguments = [raw, CLIENT as usize, bytes.as_mut_ptr().addr(), 0, 0, 0];
     // SAFETY: the answer has the size that the number of the ioctl says.
@@ -49,7 +53,11 @@ pub fn check(fd: BorrowedFd<'_>, wanted: &Wanted) -> Result<(), Errno> {
     if wanted.bytes == 0 || wanted.offset & 4095 != 0 || !(shared || kind == libc::MAP_PRIVATE) {
         return Err(Errno::INVAL);
     }
-    let mode = fcntl_getfl(fd)? & OFlags::RWMODE;
+    let mode = match redirection().and_then(|_| file::node(fd.as_raw_fd())) {
+        // A socket can always do both.
+        Some(name) => OFlags::from_bits_retain(name.mode.into()),
+        None => fcntl_getfl(fd)? & OFlags::RWMODE,
+    };
     let writes = shared && wanted.protection & libc::PROT_WRITE != 0;
     match mode == OFlags::RDWR || mode == OFlags::RDONLY && !writes {
         true => Ok(()),

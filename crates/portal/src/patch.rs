@@ -136,10 +136,10 @@ fn map_near(address: u64) -> Option<u64> {
 }
 
 /// The program's own memory as a file.
-struct Memory(i32);
+pub(crate) struct Memory(i32);
 
 impl Memory {
-    fn open() -> Option<Memory> {
+    pub(crate) fn open() -> Option<Memory> {
         let flags = (libc::O_RDWR | libc::O_CLOEXEC) as usize;
         let path = c"/proc/self/mem".as_ptr().addr();
         let arguments = [libc::AT_FDCWD as usize, path, flags, 0, 0, 0];
@@ -149,7 +149,7 @@ impl Memory {
     }
 
     /// Writes code of the program, or nothing.
-    fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Option<()> {
         let arguments = [
             self.0 as usize,
             bytes.as_ptr().addr(),

@@ -100,8 +100,8 @@ impl<'a> Request<'a> {
             expected,
             got: message.len(),
         };
-        let (head, rest) = RequestHead::read_from_prefix(message)
-            .map_err(|_| wrong(size_of::<RequestHead>()))?;
+        let (head, rest) =
+            RequestHead::read_from_prefix(message).map_err(|_| wrong(size_of::<RequestHead>()))?;
         greets(head.magic, head.version)?;
         let (path_bytes, data_bytes) = (head.path_bytes as usize, head.data_bytes as usize);
         if path_bytes > MAX_PATH || data_bytes > MAX_DATA || rest.len() != path_bytes + data_bytes {
