@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::{MAGIC, VERSION, WireError, greets};
 
 /// Longest path in a request.
-pub const MAX_PATH: usize = 512;
+pub const MAX_PATH: usize = 256;
 /// Most bytes that one request writes: an attribute takes fewer, a node that many descriptors.
 pub const MAX_DATA: usize = 16 << 10;
 

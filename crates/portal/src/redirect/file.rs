@@ -11,6 +11,7 @@ use crate::syscall::syscall;
 
 /// An open file.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nothing here may allocate")]
 pub(crate) enum File {
     /// A file of the tree: its path for programs, and its permission bits.
     Attribute(Text<PATH>, u32),
@@ -19,7 +20,7 @@ pub(crate) enum File {
 }
 
 /// Room for a path in the directory, and for what the kernel adds to that of a file that is gone.
-const PATH: usize = 1024;
+const PATH: usize = 512;
 const _: () = assert!(PATH > MAX_PATH);
 
 /// What `fd` is; `None` for whatever is not ours.

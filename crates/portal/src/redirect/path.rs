@@ -8,7 +8,7 @@ use super::redirection;
 use super::text::Text;
 
 /// Longest path of a file in the directory.
-pub(crate) const LONGEST: usize = 768;
+pub(crate) const LONGEST: usize = 512;
 
 /// A file in the directory, by its path there.
 pub(crate) type Place = Text<LONGEST>;
