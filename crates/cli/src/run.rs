@@ -63,6 +63,12 @@ struct Machine {
     /// The only way to submit; without it, those that the kernel has.
     #[arg(long, value_enum)]
     require: Option<Way>,
+    /// Without namespaces and FUSE, where they are forbidden, as in a container.
+    ///
+    /// Paths of programs that load the preload library lead to plain files. Programs that are
+    /// static or setuid, make system calls themselves or lose LD_PRELOAD find nothing.
+    #[arg(long, conflicts_with = "supervise")]
+    redirect: bool,
     /// Which programs are traced to give them portals: slower, but it works without the preload.
     ///
     /// By itself, the command and whatever is executed by a program that has loaded the preload
@@ -137,6 +143,7 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
             Way::Portal => Require::Portal,
             Way::Write => Require::Write,
         }),
+        redirect: machine.redirect,
         supervise: match machine.supervise {
             Supervised::Always => Supervise::Always,
             Supervised::Auto => Supervise::Auto,

@@ -23,4 +23,22 @@ pub mod node;
 mod patch;
 mod plain;
 mod process;
+pub mod program;
 mod redirect;
+mod registers;
+mod remote;
+mod segment;
+mod site;
+#[cfg(feature = "preload")]
+mod start;
+mod stub;
+mod submit;
+pub mod supervised;
+mod syscall;
+mod table;
+pub mod trap;
+mod wait;
+
+pub use plain::access_portal;
+pub use registers::{Registers, ZF};
+pub use submit::{Portal, Submit, Words};

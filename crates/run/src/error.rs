@@ -25,6 +25,23 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is no preload library for this system, and without it nothing is redirected.
+    #[error("paths can be redirected on x86-64 Linux with glibc alone")]
+    NoLibrary,
+    /// No directory can hold the files of a session.
+    #[error("there is no place for the session's files{}", list(.tried))]
+    NoPlace {
+        /// Where one was sought, and what is wrong there.
+        tried: Vec<(PathBuf, io::Error)>,
+    },
+    /// The files of a session cannot be written.
+    #[error("{} cannot be written: {source}", .path.display())]
+    Files {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A file system could not be put where it is to be seen.
     #[error("{} cannot be mounted: {source}", .target.display())]
     Mount {
@@ -100,23 +117,33 @@ impl RunError {
                 _ => {
                     "run as root, or allow it to users: sysctl kernel.unprivileged_userns_clone=1 \
                      (Debian), kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a \
-                     container --cap-add SYS_ADMIN and a seccomp profile with unshare and mount"
+                     container --cap-add SYS_ADMIN and a seccomp profile with unshare and mount; \
+                     or do without: --redirect"
                 }
             },
             Self::Forbidden {
                 what: Facility::Fuse,
                 source,
             } => match source.raw_os_error() {
-                Some(libc::ENOENT) => "modprobe fuse; in a container --device /dev/fuse",
-                Some(libc::EACCES) => "chmod 0666 /dev/fuse, as distributions have it",
-                _ => "in a container --device /dev/fuse --cap-add SYS_ADMIN",
+                Some(libc::ENOENT) => {
+                    "modprobe fuse; in a container --device /dev/fuse; or do without: --redirect"
+                }
+                Some(libc::EACCES) => {
+                    "chmod 0666 /dev/fuse, as distributions have it; or do without: --redirect"
+                }
+                _ => {
+                    "in a container --device /dev/fuse --cap-add SYS_ADMIN; or do without: --redirect"
+                }
             },
             Self::Forbidden {
                 what: Facility::Proc,
                 ..
             } => {
                 "parts of /proc are masked here, as in a container: podman and docker leave them \
-                 with --security-opt unmask=ALL or systempaths=unconfined"
+                 with --security-opt unmask=ALL or systempaths=unconfined; or do without: --redirect"
+            }
+            Self::NoPlace { .. } => {
+                "name a directory that can be written and is not mounted noexec: TMPDIR=DIRECTORY"
             }
             Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
@@ -131,6 +158,14 @@ impl RunError {
             Self::Profile(_) | Self::Config(_) | Self::Trace { .. } | Self::TraceFormat { .. }
         )
     }
+}
+
+/// Directories, and what is wrong with each.
+fn list(tried: &[(PathBuf, io::Error)]) -> String {
+    let each = tried
+        .iter()
+        .map(|(path, error)| format!("; {}: {error}", path.display()));
+    each.collect()
 }
 
 /// A failed system call, by its name.

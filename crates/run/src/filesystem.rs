@@ -13,7 +13,7 @@ use fuser::{Errno as FuseErrno, FileAttr, FileType, INodeNo, OpenAccMode, OpenFl
 use crate::clients::Clients;
 use crate::desk::Desk;
 use crate::inodes::Inodes;
-use crate::tree::{Thing, Tree};
+use crate::tree::{Thing, Tree, node};
 
 /// The file system.
 #[derive(Debug)]
@@ -45,12 +45,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn errno(errno: Errno) -> FuseErrno {
     FuseErrno::from_i32(errno.0)
-}
-
-/// Device and queue of `/dev/dsa/wq0.1`.
-fn node(path: &str) -> Option<(u32, u16)> {
-    let (device, wq) = path.strip_prefix("/dev/dsa/wq")?.split_once('.')?;
-    Some((device.parse().ok()?, wq.parse().ok()?))
 }
 
 fn file_type(thing: &Thing) -> FileType {

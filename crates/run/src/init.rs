@@ -11,6 +11,7 @@ use crate::RunError;
 use crate::child::{Program, exit, fork};
 use crate::error::{Facility, forbidden};
 use crate::mounts;
+use crate::redirect::{Place, descendants};
 use crate::signals::Signals;
 use crate::supervise::Followed;
 
@@ -59,6 +60,7 @@ pub(crate) fn be(
     signals: &Signals,
     program: &Program,
     followed: &Followed,
+    place: Option<&Place>,
 ) -> ! {
     // A stopped process would not see the launcher's end.
     // SAFETY: it says which signal comes at the parent's end.
@@ -71,19 +73,35 @@ pub(crate) fn be(
     let Ok(signals) = signals.again() else {
         exit(1)
     };
-    if let Err(error) = processes() {
-        say(launcher, Word::NoProc(number(&error)));
-        exit(1);
+    match place {
+        None => {
+            if let Err(error) = processes() {
+                say(launcher, Word::NoProc(number(&error)));
+                exit(1);
+            }
+        }
+        Some(_) => {
+            if let Err(error) = descendants::adopt() {
+                say(launcher, Word::NoProcess(number(&error)));
+                exit(1);
+            }
+        }
     }
     let command = match fork() {
-        Ok(0) => program.become_it(followed),
+        Ok(0) => {
+            if place.is_some() {
+                // SAFETY: it says which signal comes at the parent's end.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            }
+            program.become_it(followed)
+        }
         Ok(command) => command,
         Err(error) => {
             say(launcher, Word::NoProcess(number(&error)));
             exit(1)
         }
     };
-    watch(launcher, &signals, command)
+    watch(launcher, &signals, command, place)
 }
 
 /// The namespace's own `/proc`, which the launcher does not see: it looks processes up by the numbers
@@ -108,7 +126,7 @@ fn say(launcher: &OwnedFd, word: Word) {
     let _ = write(launcher, &word.to_bytes());
 }
 
-fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t) -> ! {
+fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t, place: Option<&Place>) -> ! {
     loop {
         let mut files = [
             PollFd::new(launcher, PollFlags::IN),
@@ -121,12 +139,19 @@ fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t) -> ! {
             eprintln!(
                 "error: the process that owned the virtual device has ended; its programs are killed"
             );
+            if let Some(place) = place {
+                descendants::end();
+                place.remove();
+            }
             exit(1);
         }
         while let Some(signal) = signals.next() {
             if signal.number == libc::SIGCHLD {
                 if let Some(status) = bury(command) {
                     say(launcher, Word::Ended(status));
+                    if place.is_some() {
+                        descendants::end();
+                    }
                     exit(0);
                 }
             } else if signal.sent {

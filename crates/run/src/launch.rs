@@ -19,10 +19,12 @@ use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
+use crate::redirect::{Redirect, Redirected, descendants};
 use crate::signals::Signals;
-use crate::supervise::{Followed, Supervision};
+use crate::supervise::{Followed, Rule, Supervision};
+use crate::tree::Tree;
 use crate::watch::Watcher;
-use crate::{RunError, Session, Stats, Traced, mounts, namespace, parts, service};
+use crate::{RunError, Session, Stats, Traced, child, mounts, namespace, parts, service};
 use dray_wire::{SOCKET_VARIABLE, SUPERVISE_VARIABLE};
 
 /// How a command ended.
@@ -100,15 +102,28 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     }
     let signals = Signals::block()?;
     let socket = service::Listener::new()?;
-    let variables = variables(session, &socket);
+    let redirect = match session.redirect {
+        true => Some(Redirect::new(session, &driver)?),
+        false => None,
+    };
+    let variables = variables(session, &socket, redirect.as_ref());
     let program = Program::new(&session.command, &variables, signals.before())?;
     let followed = Followed::new(session.supervise, socket.name());
     let (ours, theirs) = init::line()?;
-    let privileged = namespace::enter()?;
-    let first = namespace::fork()?;
+    let (first, privileged) = match redirect {
+        None => {
+            let privileged = namespace::enter()?;
+            (namespace::fork()?, privileged)
+        }
+        Some(_) => {
+            descendants::adopt()?;
+            (child::fork()?, namespace::is_root())
+        }
+    };
     if first == 0 {
         drop((ours, socket));
-        init::be(&theirs, &signals, &program, &followed);
+        let place = redirect.as_ref().map(|redirect| &redirect.place);
+        init::be(&theirs, &signals, &program, &followed, place);
     }
     drop(theirs);
     let spaces = Arc::new(Spaces::new());
@@ -129,12 +144,35 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         rules,
     ));
     let desk = Desk::open()?;
-    let supervision = Supervision::new(session.supervise, clients.clone(), desk.clone());
-    socket.serve(clients.clone(), desk.clone(), supervision)?;
-    serve(session, &machine, Files::new(clients, desk))?;
+    let redirected = match &redirect {
+        Some(redirect) => {
+            let tree = Tree { machine: &machine };
+            let files = redirect.render(&tree)?;
+            Some(Arc::new(Redirected::new(
+                clients.clone(),
+                files,
+                socket.name(),
+            )))
+        }
+        None => None,
+    };
+    let rule = match redirect {
+        // What such programs find is not there to be mapped.
+        Some(_) => Rule::FindNothing,
+        None => Rule::By(session.supervise),
+    };
+    let supervision = Supervision::new(rule, clients.clone(), desk.clone());
+    socket.serve(clients.clone(), desk.clone(), supervision, redirected)?;
+    if redirect.is_none() {
+        serve(session, &machine, Files::new(clients, desk))?;
+    }
     watcher.begin()?;
     write(&ours, &[GO]).map_err(system("write"))?;
     let ending = watch(&ours, &signals, first);
+    if redirect.is_some() {
+        // Those that the first process would have ended, if it was killed.
+        descendants::end();
+    }
     let (stats, traced) = watcher.end(&machine);
     Ok(Ended {
         ending: ending?,
@@ -147,19 +185,25 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
 const PORTAL: &str = "/dev/.dray-portal.so";
 
 /// Variables that programs find in their environment.
-fn variables(session: &Session, socket: &service::Listener) -> Vec<(&'static str, OsString)> {
+fn variables(
+    session: &Session,
+    socket: &service::Listener,
+    redirect: Option<&Redirect>,
+) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![
         (SOCKET_VARIABLE, socket.name().into()),
         (SUPERVISE_VARIABLE, session.supervise.name().into()),
     ];
     if session.portal.is_some() {
-        let mut preload = OsString::from(PORTAL);
+        let library = redirect.map(|redirect| redirect.library().into_os_string());
+        let mut preload = library.unwrap_or_else(|| PORTAL.into());
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
             preload.push(others);
         }
         variables.push(("LD_PRELOAD", preload));
     }
+    variables.extend(redirect.map(Redirect::variable));
     variables
 }
 

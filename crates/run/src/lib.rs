@@ -24,6 +24,7 @@ mod node;
 mod parts;
 mod pci;
 mod processes;
+mod redirect;
 mod service;
 mod session;
 mod signals;

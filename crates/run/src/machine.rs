@@ -139,6 +139,41 @@ impl Machine {
         }
     }
 
+    /// Reads many files, in one visit to each device.
+    pub(crate) fn read_all(&self, paths: &[&str]) -> Vec<Result<Vec<u8>, Errno>> {
+        let concerned: Vec<Option<u32>> = {
+            let driver = lock(&self.driver);
+            paths
+                .iter()
+                .map(|path| driver.device_of(path, &[]))
+                .collect()
+        };
+        let mut found: Vec<Result<Vec<u8>, Errno>> = vec![Err(Errno::ENOENT); paths.len()];
+        let mut devices: Vec<Option<u32>> = concerned.clone();
+        devices.sort_unstable();
+        devices.dedup();
+        for device in devices {
+            let indices = (0..paths.len()).filter(|index| concerned[*index] == device);
+            let indices: Vec<usize> = indices.collect();
+            let some: Vec<String> = indices.iter().map(|i| paths[*i].to_owned()).collect();
+            let read = move |driver: &mut Driver| {
+                let read = some.iter().map(|path| driver.read(path));
+                read.collect::<Vec<_>>()
+            };
+            let read = match device {
+                Some(device) => self.at_device(device, read),
+                None => Ok(read(&mut lock(&self.driver))),
+            };
+            for (at, index) in indices.into_iter().enumerate() {
+                found[index] = match &read {
+                    Ok(read) => read[at].clone(),
+                    Err(errno) => Err(*errno),
+                };
+            }
+        }
+        found
+    }
+
     /// Writes a file of the driver's, and waits where the kernel waits.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
         let concerned = lock(&self.driver).device_of(path, bytes);

@@ -37,6 +37,11 @@ pub(crate) fn enter() -> Result<bool, RunError> {
     Ok(privileged && !is_nested())
 }
 
+/// Whether this process is root to the kernel.
+pub(crate) fn is_root() -> bool {
+    geteuid().is_root() && !is_nested()
+}
+
 /// Whether this process is in a namespace of users already.
 fn is_nested() -> bool {
     // The first one maps every number to itself (user_namespaces(7)).

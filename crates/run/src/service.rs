@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use dray_wire::{Attach, Attached, Supervise};
+use dray_wire::{Attach, Attached, Request, Supervise};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -18,6 +18,7 @@ use crate::RunError;
 use crate::clients::{Clients, Mapping, random};
 use crate::desk::Desk;
 use crate::error::system;
+use crate::redirect::Redirected;
 use crate::supervise::Supervision;
 
 /// Connections that wait to be accepted.
@@ -73,11 +74,13 @@ impl Listener {
         clients: Arc<Clients>,
         desk: Desk,
         supervision: Arc<Supervision>,
+        redirected: Option<Arc<Redirected>>,
     ) -> Result<(), RunError> {
         let office = Office {
             clients,
             desk,
             supervision,
+            redirected,
         };
         let serve = move || serve(&self.socket, &office);
         thread::Builder::new()
@@ -93,6 +96,7 @@ struct Office {
     clients: Arc<Clients>,
     desk: Desk,
     supervision: Arc<Supervision>,
+    redirected: Option<Arc<Redirected>>,
 }
 
 fn serve(listener: &OwnedFd, office: &Office) {
@@ -103,12 +107,19 @@ fn serve(listener: &OwnedFd, office: &Office) {
         let mut files: Vec<PollFd<'_>> = sockets
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
             .collect();
+        let redirected = office.redirected.as_ref();
+        let nodes = redirected.map_or(Vec::new(), |redirected| redirected.nodes());
+        let ends = nodes.iter().map(|node| node.as_fd());
+        files.extend(ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::empty())));
         // It is interrupted by no signal; and if it fails, the next one tells.
         let _ = poll(&mut files, None);
         let ready: Vec<bool> = files
             .iter()
             .map(|file| !file.revents().is_empty())
             .collect();
+        if let Some(redirected) = redirected {
+            redirected.close_nodes(&office.desk);
+        }
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
@@ -131,7 +142,7 @@ fn serve(listener: &OwnedFd, office: &Office) {
 /// Reads what has come; whether the connection goes on.
 fn attend(connection: &mut Connection, office: &Office) -> bool {
     // One byte more than the longest, so that a longer one shows.
-    let mut message = [0; size_of::<Supervise>() + 1];
+    let mut message = [0; Request::MAX_BYTES + 1];
     let length = match recv(&connection.socket, &mut message, RecvFlags::empty()) {
         Ok((_, length)) => length.min(message.len()),
         Err(rustix::io::Errno::AGAIN) => return true,
@@ -150,6 +161,15 @@ fn attend(connection: &mut Connection, office: &Office) -> bool {
         office
             .desk
             .hand_in(move || answer(&clients, &socket, attach, &mapping));
+        return true;
+    }
+    if let (Some(redirected), false, Ok(request)) = (
+        &office.redirected,
+        connection.asked,
+        Request::from_message(message),
+    ) {
+        connection.asked = true;
+        redirected.attend(request, connection.socket.clone(), &office.desk);
         return true;
     }
     // Closed, or something that has no meaning here: that is the end of the mapping.

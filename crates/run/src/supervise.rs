@@ -16,7 +16,7 @@ mod supervisor;
 mod trap;
 
 pub(crate) use command::Followed;
-pub(crate) use supervision::Supervision;
+pub(crate) use supervision::{Rule, Supervision};
 
 /// Which programs run under the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -92,6 +92,25 @@ impl Tree<'_> {
         self.machine.read(path)
     }
 
+    /// The same for many at once: each device is asked once.
+    pub(crate) fn read_all(&self, paths: &[String]) -> Vec<Result<Vec<u8>, Errno>> {
+        let beside = |path: &String| {
+            let function = self.function_of(path);
+            let function = function.and_then(|(function, rest)| function.read(rest));
+            let iax = || self.machine.iax()?.read(path).map(<[u8]>::to_vec);
+            function.or_else(iax)
+        };
+        let mut read: Vec<Option<Vec<u8>>> = paths.iter().map(beside).collect();
+        let left = paths.iter().zip(&read).filter(|(_, found)| found.is_none());
+        let left: Vec<&str> = left.map(|(path, _)| path.as_str()).collect();
+        let mut left = self.machine.read_all(&left).into_iter();
+        let read = read.iter_mut().map(|found| match found.take() {
+            Some(bytes) => Ok(bytes),
+            None => left.next().unwrap_or(Err(Errno::ENOENT)),
+        });
+        read.collect()
+    }
+
     /// What writing an attribute does.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
         if let Some(result) = self.machine.iax().and_then(|iax| iax.write(path, bytes)) {
@@ -107,6 +126,12 @@ impl Tree<'_> {
         let (address, rest) = rest.split_once('/').unwrap_or((rest, ""));
         Some((self.machine.pci_function(address)?, rest))
     }
+}
+
+/// Device and queue of `/dev/dsa/wq0.1`.
+pub(crate) fn node(path: &str) -> Option<(u32, u16)> {
+    let (device, wq) = path.strip_prefix("/dev/dsa/wq")?.split_once('.')?;
+    Some((device.parse().ok()?, wq.parse().ok()?))
 }
 
 fn named(entries: Vec<Entry>) -> Vec<(String, Thing)> {

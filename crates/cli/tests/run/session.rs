@@ -64,6 +64,8 @@ impl Session {
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path()).stdin(Stdio::null());
+        // Where sessions without mounts keep their files.
+        command.env("XDG_RUNTIME_DIR", self.path());
         command
     }
 
@@ -137,6 +139,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Its directory.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Waits for a line.
     #[track_caller]
     pub(crate) fn line(&mut self, expected: &str) {

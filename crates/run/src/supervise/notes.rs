@@ -38,6 +38,21 @@ impl Notes {
         }
     }
 
+    /// That a program does not load the preload library, and so is not led to the files.
+    pub(super) fn finds_nothing(&self, reason: Reason, name: &[u8]) {
+        let obstacle = match reason {
+            Reason::STATIC => Obstacle::Static,
+            Reason::PRIVILEGED => Obstacle::Privileged,
+            Reason::MACHINE => Obstacle::Machine,
+            _ => return,
+        };
+        if self.is_new(1 << reason.0) {
+            let name = String::from_utf8_lossy(name);
+            let name = name.escape_debug();
+            eprintln!("note: {name} {obstacle}: it finds no device by --redirect");
+        }
+    }
+
     /// That a program cannot be traced.
     pub(super) fn refusal(&self, name: &[u8], error: &io::Error) {
         if !self.is_new(REFUSED) {

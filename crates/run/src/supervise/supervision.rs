@@ -24,10 +24,19 @@ use crate::processes::{field, process_of};
 /// Name of the threads that trace; it tells them from debuggers, in every session.
 const THREAD: &str = "dray-supervisor";
 
+/// What they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// What the session says.
+    By(Supervise),
+    /// There is nothing for them: paths are redirected for programs that load the library alone.
+    FindNothing,
+}
+
 /// Who answers them.
 #[derive(Debug)]
 pub(crate) struct Supervision {
-    rule: Supervise,
+    rule: Rule,
     clients: Arc<Clients>,
     desk: Desk,
     notes: Notes,
@@ -35,7 +44,7 @@ pub(crate) struct Supervision {
 
 impl Supervision {
     /// For a session with this rule.
-    pub(crate) fn new(rule: Supervise, clients: Arc<Clients>, desk: Desk) -> Arc<Supervision> {
+    pub(crate) fn new(rule: Rule, clients: Arc<Clients>, desk: Desk) -> Arc<Supervision> {
         quieten();
         let notes = Notes::default();
         Arc::new(Supervision {
@@ -48,7 +57,10 @@ impl Supervision {
 
     /// Answers a thread that asks by this connection.
     pub(crate) fn answer(self: &Arc<Self>, connection: Arc<OwnedFd>, asked: Asked) {
-        if self.rule == Supervise::Never {
+        if self.rule == Rule::FindNothing {
+            self.notes.finds_nothing(asked.reason, asked.name());
+        }
+        if matches!(self.rule, Rule::By(Supervise::Never) | Rule::FindNothing) {
             return say(&connection, Hold::LEFT_ALONE);
         }
         if asked.reason == Reason::MACHINE {

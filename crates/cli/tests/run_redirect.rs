@@ -1,0 +1,348 @@
+//! `dray run --redirect`: the same without namespaces and FUSE, as in a container.
+
+#[path = "run/session.rs"]
+#[allow(dead_code, reason = "not every file of tests needs all of it")]
+mod session;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use session::{Ended, Session, program};
+
+const CONTAINED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/contained.py");
+const PORTAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/portal.py");
+const SUBMIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/submit.py");
+
+/// Runs `dray run` with these arguments where namespaces and mounts are refused.
+fn contained(session: &Session, arguments: &[&str]) -> Ended {
+    let mut command = Command::new("python3");
+    command.arg(CONTAINED).arg(program()).arg("run");
+    command.args(arguments).current_dir(session.path());
+    command.env("XDG_RUNTIME_DIR", session.path());
+    let output = command.output().expect("the system lets a test do this");
+    output.into()
+}
+
+#[track_caller]
+fn shell(options: &[&str], script: &str) -> Ended {
+    let session = Session::new();
+    let mut arguments = vec!["--redirect"];
+    arguments.extend(options);
+    arguments.extend(["--", "sh", "-c", script]);
+    let output = contained(&session, &arguments);
+    assert_eq!(directories(&session), 0, "{output:?}");
+    output
+}
+
+/// Directories of sessions that are there.
+fn directories(session: &Session) -> usize {
+    let entries = fs::read_dir(session.path()).expect("the system lets a test do this");
+    let names = entries.map(|entry| {
+        let entry = entry.expect("the system lets a test do this");
+        entry.file_name().to_string_lossy().into_owned()
+    });
+    names.filter(|name| name.starts_with("dray-")).count()
+}
+
+#[test]
+fn a_container_is_told_of_it() {
+    let session = Session::new();
+    let output = contained(&session, &["--", "true"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for words in ["private namespaces of mounts and processes", "--redirect"] {
+        assert!(output.err.contains(words), "{output:?}");
+    }
+}
+
+#[test]
+fn accel_config_goes_through_a_life() {
+    let life = "
+        set -e
+        accel-config config-engine dsa0/engine0.0 --group-id=0
+        accel-config config-wq dsa0/wq0.0 --group-id=0 --mode=dedicated --wq-size=16 \
+            --type=user --name=app --priority=10
+        accel-config enable-device dsa0
+        accel-config enable-wq dsa0/wq0.0
+        test -e /dev/dsa/wq0.0
+        cat /sys/bus/dsa/devices/dsa0/state /sys/bus/dsa/devices/wq0.0/state
+        accel-config save-config -s saved
+        accel-config disable-wq dsa0/wq0.0; accel-config disable-device dsa0
+        test ! -e /dev/dsa/wq0.0
+        sed /ats_disable/d saved >loaded
+        accel-config load-config -e -c loaded
+        accel-config save-config -s again; cmp saved again
+        cat /sys/bus/dsa/devices/wq0.0/state";
+    let output = shell(&["--personality", "6.4"], life);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let states = output.out.lines().filter(|line| *line == "enabled");
+    assert_eq!(states.count(), 3, "{output:?}");
+    let output = shell(
+        &["--personality", "5.18"],
+        "accel-config enable-device dsa0; cat /sys/bus/dsa/devices/dsa0/cmd_status",
+    );
+    assert!(output.out.contains("Error[0x800d0000]"), "{output:?}");
+    assert_eq!(output.out.lines().last(), Some("0x800d0000"), "{output:?}");
+}
+
+#[test]
+fn files_refuse_what_sysfs_refuses() {
+    let script = "objects=/sys/bus/dsa/devices drivers=/sys/bus/dsa/drivers
+        put() { echo $1 | tee $2 >/dev/null && echo taken; }
+        put 1 $objects/dsa0/version
+        put 9 $objects/wq0.0/size; cat $objects/wq0.0/size
+        put 500 $objects/wq0.0/size
+        cat $drivers/idxd/bind
+        put dsa7 $drivers/idxd/bind
+        cat $objects/wq0.0/cdev_minor
+        touch $objects/dsa0/new
+        mkdir $objects/dsa0/new
+        rm $objects/wq0.0/size";
+    let output = shell(&["--personality", "6.8"], script);
+    assert_eq!(output.out, "taken\n9\n", "{output:?}");
+    let lines = output.err.lines();
+    let said: Vec<&str> = lines.filter_map(|line| line.rsplit(": ").next()).collect();
+    assert_eq!(
+        said,
+        [
+            "Permission denied",
+            "Invalid argument",
+            "Permission denied",
+            "No such device",
+            "No such device or address",
+            "Permission denied",
+            "Operation not permitted",
+            "Operation not permitted",
+        ],
+        "{output:?}"
+    );
+}
+
+/// By each way that there is: shells with and without streams, links, relative paths, descriptors
+/// that were opened before.
+#[test]
+fn attributes_are_found_and_written_by_every_way() {
+    let script = r#"
+        wq=/sys/bus/dsa/devices/wq0.0
+        echo 1 >$wq/size; cat $wq/size
+        bash -c "echo 2 >$wq/size"; cat $wq/size
+        bash -c "echo 999 >$wq/size" 2>&1 | grep -o 'Invalid argument'
+        /bin/echo 3 >$wq/size; cat $wq/size
+        cd $wq; pwd; pwd -P; echo 4 >size; cat size ../wq0.0/size
+        cd ..; echo 5 >wq0.0/size; cat wq0.0/size ../../../../bus/dsa/devices/wq0.0/size; cd /
+        exec 9>$wq/size; echo 6 >&9; echo 7 >&9; exec 9>&-; cat /usr/..//sys/./bus/dsa/devices/wq0.0/size
+        printf 8 | tee $wq/size; cat $wq/size
+        printf 9 | dd of=$wq/size status=none; cat $wq/size
+        python3 -c "
+import glob, os, pathlib
+size = '$wq/size'
+pathlib.Path(size).write_text('10')
+with open(size, 'r+') as file:
+    file.write('11'); file.flush()
+    file.seek(0); print(file.read().strip())
+try:
+    pathlib.Path(size).write_text('1000')
+except OSError as error:
+    print(error.strerror)
+print(os.path.realpath('$wq'), os.readlink('$wq'), len(glob.glob('/sys/bus/dsa/devices/wq0.*')))
+print(os.listdir('/sys/bus/dsa'), 'dsa' in os.listdir('/sys/bus'), 'pci' in os.listdir('/sys/bus'))
+directory = os.open('$wq', os.O_PATH)
+with open('size', 'w', opener=lambda name, flags: os.open(name, flags, dir_fd=directory)) as file:
+    file.write('12')
+print(open(size).read().strip(), os.access(size, os.W_OK), os.stat(size).st_mode & 0o777)
+os.chdir('/sys/bus/dsa/drivers'); print(os.getcwd())
+"
+        find /sys/bus/dsa/devices/ -name 'wq0.*' | wc -l
+        find -L /sys/bus/dsa/devices/wq0.0/ -maxdepth 1 -name size
+        ls /sys/bus/pci/devices/0000:6a:01.0 | grep -c vendor
+        echo /sys/bus/dsa/devices/engine0.[01]
+    "#;
+    let output = shell(&["--personality", "6.8"], script);
+    let device = "/sys/devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0";
+    let expected = format!(
+        "1\n2\nInvalid argument\n3\n/sys/bus/dsa/devices/wq0.0\n{device}\n4\n4\n5\n5\n7\n88\n9\n\
+         11\nInvalid argument\n{device} ../../../devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0 8\n\
+         ['drivers', 'devices'] True True\n12 True 420\n/sys/bus/dsa/drivers\n8\n\
+         /sys/bus/dsa/devices/wq0.0/size\n1\n\
+         /sys/bus/dsa/devices/engine0.0 /sys/bus/dsa/devices/engine0.1\n"
+    );
+    let expected = match output.out.contains("['devices', 'drivers']") {
+        true => expected.replace("['drivers', 'devices']", "['devices', 'drivers']"),
+        false => expected,
+    };
+    assert_eq!(output.out, expected, "{output:?}");
+}
+
+#[test]
+fn portals_are_mapped() {
+    for (profile, instruction) in [("1e1w-d", "movdir64b"), ("4e1w-s", "enqcmd")] {
+        let session = Session::new();
+        let output = contained(
+            &session,
+            &[
+                "--redirect",
+                "--profile",
+                profile,
+                "--",
+                "python3",
+                PORTAL,
+                "/dev/dsa/wq0.0",
+                instruction,
+            ],
+        );
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(
+            output.out,
+            "two pages Invalid argument\ncopy 1 True\nthreads 200 {(1, True)}\n\
+             untouched 3\nnothing there 3\nchild SIGSEGV\ncopy 1 True\n",
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn descriptors_are_written() {
+    let session = Session::new();
+    let options = ["--redirect", "--personality", "7.2", "--profile", "1e1w-d"];
+    let arguments = [&options[..], &["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]].concat();
+    let output = contained(&session, &arguments);
+    assert_eq!(
+        output.out,
+        "noop 1\ncopy 1\nsame True\nunmapped 3\ntwo 128\nhalf 0\nmisaligned EINVAL\nbatch EINVAL\n\
+         read EINVAL\nchild EPERM\nagain EBUSY\nafter 1\n",
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_node_is_closed_with_its_last_descriptor() {
+    let script = "
+        exec 9<>/dev/dsa/wq0.0
+        sh -c 'exec 8<>/dev/dsa/wq0.0' 2>&1 | grep -o 'Device or resource busy'
+        sleep 1000 & exec 9>&-
+        sh -c 'exec 8<>/dev/dsa/wq0.0' 2>&1 | grep -o 'Device or resource busy'
+        kill $!; wait
+        cat /sys/bus/dsa/devices/wq0.0/clients
+        python3 -c 'import os; os.open(\"/dev/dsa/wq0.0\", os.O_RDWR); os.kill(os.getpid(), 9)'
+        cat /sys/bus/dsa/devices/wq0.0/clients
+        exec 9<>/dev/dsa/wq0.0 && cat /sys/bus/dsa/devices/wq0.0/clients
+        exec 8<>/dev/dsa/wq0.1";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    let busy = "Device or resource busy\n";
+    assert_eq!(output.out, format!("{busy}{busy}0\n0\n1\n"), "{output:?}");
+    assert!(output.err.contains("/dev/dsa/wq0.1"), "{output:?}");
+}
+
+#[test]
+fn nothing_is_left_when_the_command_ends() {
+    let session = Session::new();
+    let script = "
+        sh -c 'trap \"\" HUP TERM; sleep 1000 & sleep 1000' >/dev/null 2>&1 &
+        setsid sh -c 'sleep 1001 & exec sleep 1002' >/dev/null 2>&1 &
+        ls -d $XDG_RUNTIME_DIR/dray-* | wc -l; stat -c %a $XDG_RUNTIME_DIR/dray-*; exit 7";
+    let arguments = ["--redirect", "--", "sh", "-c", script];
+    let output = contained(&session, &arguments);
+    assert_eq!(output.out, "1\n700\n", "{output:?}");
+    assert_eq!(output.code, Some(7), "{output:?}");
+    assert_eq!(directories(&session), 0, "{output:?}");
+    let output = contained(&session, &["--redirect", "--", "sh", "-c", "kill -KILL $$"]);
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+}
+
+const LASTING: &str = "
+    trap '' HUP TERM
+    setsid sh -c 'sleep 1000 & exec sleep 1000' &
+    echo ready; exec sleep 1000";
+
+#[test]
+fn a_killed_launcher_takes_its_programs_with_it() {
+    let mut running = Session::new().start(&["--redirect"], LASTING);
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(processes.len() >= 3, "{processes:?}");
+    running.signal(libc::SIGKILL);
+    assert_eq!(running.wait().signal(), Some(libc::SIGKILL));
+    for process in processes {
+        process.gone();
+    }
+    let said = running.errors();
+    assert!(
+        said.contains("the process that owned the virtual device has ended"),
+        "{said}"
+    );
+    assert_eq!(directories(running.session()), 0);
+}
+
+#[test]
+fn a_killed_first_process_is_told() {
+    let mut running = Session::new().start(&["--redirect"], LASTING);
+    running.line("ready");
+    let processes = running.descendants();
+    processes[0].signal(libc::SIGKILL);
+    assert_eq!(running.wait().code(), Some(1));
+    for process in processes {
+        process.gone();
+    }
+    let said = running.errors();
+    assert!(
+        said.contains("the session's first process was killed"),
+        "{said}"
+    );
+    assert_eq!(directories(running.session()), 0);
+}
+
+#[test]
+fn what_two_killed_processes_leave_the_next_session_removes() {
+    let mut running = Session::new().start(&["--redirect"], "echo ready; exec sleep 1000");
+    running.line("ready");
+    let processes = running.descendants();
+    // Stopped, neither sees the other's end.
+    processes[0].signal(libc::SIGSTOP);
+    running.signal(libc::SIGKILL);
+    running.wait();
+    processes[0].signal(libc::SIGKILL);
+    for process in processes {
+        process.gone();
+    }
+    assert_eq!(directories(running.session()), 1);
+    let output = contained(
+        running.session(),
+        &["--redirect", "--", "sh", "-c", "ls -d dray-* | wc -l"],
+    );
+    assert_eq!(output.out, "1\n", "{output:?}");
+    assert_eq!(directories(running.session()), 0);
+}
+
+#[test]
+fn users_need_no_privilege() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let session = Session::new();
+    session.share();
+    let output = session.as_nobody(
+        &["--redirect", "--profile", "1e1w-d", "--personality", "5.18"],
+        "cat /sys/bus/dsa/devices/wq0.0/state; echo 3 >/sys/bus/dsa/devices/wq0.1/size
+        cat /sys/bus/dsa/devices/wq0.1/size; echo 1 >/sys/bus/dsa/devices/wq0.0/state
+        exec 9<>/dev/dsa/wq0.0; cat /sys/bus/dsa/devices/wq0.0/clients; id -u",
+    );
+    assert_eq!(output.out, "enabled\n3\n1\n65534\n", "{output:?}");
+    assert!(output.err.contains("Permission denied"), "{output:?}");
+}
+
+#[test]
+fn a_static_program_is_told_that_it_finds_nothing() {
+    let session = Session::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/static.c");
+    let built = Command::new("cc")
+        .args(["-O1", "-static", "-o"])
+        .arg(session.path().join("static"))
+        .arg(source)
+        .status();
+    assert!(
+        built.is_ok_and(|status| status.success()),
+        "apt-get install gcc libc6-dev"
+    );
+    let output = contained(&session, &["--redirect", "--", "./static"]);
+    assert!(output.err.contains("--redirect"), "{output:?}");
+}

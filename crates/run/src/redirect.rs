@@ -1,0 +1,97 @@
+//! A session without namespaces and FUSE (`--redirect`), for where both are forbidden.
+//!
+//! The tree is a plain directory that nobody else can enter ([`Place`]), brought up to date after
+//! whatever changes the machine ([`Files`]). The preload library leads the paths of programs there and
+//! asks for what a file system would be asked ([`requests`]). The processes of the session are those
+//! that descend from the launcher, and end with it ([`descendants`]).
+
+pub(crate) mod around;
+pub(crate) mod descendants;
+mod files;
+mod place;
+mod requests;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use dray_idxd::driver::Driver;
+use dray_wire::{REDIRECT_VARIABLE, SEPARATOR};
+
+use crate::tree::Tree;
+use crate::{RunError, Session};
+
+pub(crate) use files::Files;
+pub(crate) use place::Place;
+pub(crate) use requests::Redirected;
+
+/// Name of the shared object in the directory.
+const LIBRARY: &str = "libdray_portal.so";
+
+/// What a session needs of the system before its devices run.
+#[derive(Debug)]
+pub(crate) struct Redirect {
+    pub(crate) place: Place,
+    /// Addresses of the devices on PCI.
+    addresses: Vec<String>,
+}
+
+impl Redirect {
+    /// Makes the directory, with the preload library in it.
+    ///
+    /// # Errors
+    /// There is no preload library, or no place for a directory.
+    pub(crate) fn new(session: &Session, driver: &Driver) -> Result<Redirect, RunError> {
+        let library = session.portal.ok_or(RunError::NoLibrary)?;
+        let place = Place::new()?;
+        place.put(LIBRARY, library)?;
+        let addresses = driver.parts().map(|part| part.pci_address.clone());
+        Ok(Redirect {
+            addresses: addresses.collect(),
+            place,
+        })
+    }
+
+    /// The preload library.
+    pub(crate) fn library(&self) -> PathBuf {
+        self.place.path().join(LIBRARY)
+    }
+
+    /// The variable that says where paths lead: the parts of a machine that the mounted tree would
+    /// cover.
+    pub(crate) fn variable(&self) -> (&'static str, OsString) {
+        let mut paths = vec![
+            "/sys/bus/dsa".to_owned(),
+            "/sys/module/idxd".to_owned(),
+            "/dev/dsa".to_owned(),
+        ];
+        for address in &self.addresses {
+            let bus = address.rsplit_once(':').map_or(&**address, |(bus, _)| bus);
+            paths.push(format!("/sys/devices/pci{bus}"));
+            paths.push(format!("/sys/bus/pci/devices/{address}"));
+        }
+        paths.sort();
+        paths.dedup();
+        let mut value = self.place.root().as_os_str().as_bytes().to_vec();
+        for path in paths {
+            value.push(SEPARATOR);
+            value.extend(path.bytes());
+        }
+        (REDIRECT_VARIABLE, OsStr::from_bytes(&value).to_owned())
+    }
+
+    /// Writes all files, and links to the machine's around them.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub(crate) fn render(&self, tree: &Tree<'_>) -> Result<Files, RunError> {
+        let mut files = Files::new(self.place.root());
+        let failed = |source| RunError::Files {
+            path: self.place.root(),
+            source,
+        };
+        files.bring_up_to_date(tree).map_err(failed)?;
+        around::link(&self.place.root(), &self.addresses).map_err(failed)?;
+        Ok(files)
+    }
+}

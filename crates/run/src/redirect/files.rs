@@ -1,0 +1,193 @@
+//! The tree as plain files.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use dray_idxd::driver::Errno;
+
+use crate::tree::{Thing, Tree};
+
+/// A device has no size, but a file must be as long as what is mapped of it: Python looks.
+const NODE_BYTES: u64 = 4096;
+
+/// The files, and what is in them.
+#[derive(Debug)]
+pub(crate) struct Files {
+    root: PathBuf,
+    shown: BTreeMap<String, Shown>,
+}
+
+/// What there is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    thing: Thing,
+    /// What an attribute holds: nothing where it cannot be read.
+    bytes: Vec<u8>,
+}
+
+impl Files {
+    /// Files below a directory in which there are none of ours yet.
+    pub(crate) fn new(root: PathBuf) -> Files {
+        Files {
+            root,
+            shown: BTreeMap::new(),
+        }
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// Makes the files what the tree is now. A file stays the same one as long as it is there: programs
+    /// have it open.
+    ///
+    /// # Errors
+    /// What could not be written is tried again next time.
+    pub(crate) fn bring_up_to_date(&mut self, tree: &Tree<'_>) -> io::Result<()> {
+        let wanted = survey(tree);
+        let gone: Vec<String> = self
+            .shown
+            .iter()
+            .filter(|(path, shown)| {
+                let same = wanted.get(*path).is_some_and(|w| w.thing == shown.thing);
+                !same
+            })
+            .map(|(path, _)| path.clone())
+            .collect();
+        // What is below comes after.
+        for path in gone.iter().rev() {
+            self.remove(path)?;
+        }
+        for (path, wanted) in wanted {
+            let file = self.file(&path);
+            match self.shown.get(&path) {
+                None => create(&file, &wanted)?,
+                Some(shown) if *shown != wanted => write(&file, &wanted.bytes)?,
+                Some(_) => continue,
+            }
+            self.shown.insert(path, wanted);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &str) -> io::Result<()> {
+        let file = self.file(path);
+        let is_directory = self
+            .shown
+            .get(path)
+            .is_some_and(|shown| shown.thing == Thing::Directory);
+        let removed = match is_directory {
+            true => fs::remove_dir_all(&file),
+            false => fs::remove_file(&file),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.shown.remove(path);
+        Ok(())
+    }
+
+    /// Makes one attribute's file what the tree shows now, whatever a program has made of it. What is
+    /// none of the tree's is removed: nobody can create files in sysfs.
+    ///
+    /// # Errors
+    /// What read(2) of the attribute fails with; `EACCES` for a file that is none of the tree's.
+    pub(crate) fn refresh(&mut self, tree: &Tree<'_>, path: &str) -> Result<(), Errno> {
+        let file = self.file(path);
+        let is_plain = path.split('/').all(|name| name != "..");
+        let Some(shown) = self.shown.get_mut(path) else {
+            if is_plain && path.starts_with('/') {
+                // Somebody else may have been quicker.
+                let _ = fs::remove_file(&file);
+            }
+            return Err(Errno::EACCES);
+        };
+        if !matches!(shown.thing, Thing::Attribute(_)) {
+            return Ok(());
+        }
+        let bytes = match tree.read(path) {
+            Err(Errno::EACCES) => Vec::new(),
+            read => read?,
+        };
+        shown.bytes = bytes;
+        let there = fs::read(&file);
+        if there.is_ok_and(|there| there == shown.bytes) {
+            return Ok(());
+        }
+        let failed = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
+        write(&file, &shown.bytes).map_err(failed)
+    }
+}
+
+/// All paths of the tree.
+fn survey(tree: &Tree<'_>) -> BTreeMap<String, Shown> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![String::new()];
+    let mut attributes = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for (name, thing) in tree.list(&directory).unwrap_or_default() {
+            let path = format!("{directory}/{name}");
+            match thing {
+                Thing::Directory => directories.push(path.clone()),
+                Thing::Attribute(_) => attributes.push(path.clone()),
+                Thing::Link(_) | Thing::Node => {}
+            }
+            let bytes = Vec::new();
+            found.insert(path, Shown { thing, bytes });
+        }
+    }
+    let read = tree.read_all(&attributes);
+    for (path, bytes) in attributes.iter().zip(read) {
+        if let (Some(shown), Ok(bytes)) = (found.get_mut(path), bytes) {
+            shown.bytes = bytes;
+        }
+    }
+    found
+}
+
+fn create(file: &Path, wanted: &Shown) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    match &wanted.thing {
+        // Of a directory that is there already, what is in it may be new.
+        Thing::Directory => match DirBuilder::new().mode(0o755).create(file) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        },
+        Thing::Link(target) => symlink(target, file),
+        Thing::Attribute(mode) => {
+            let there = options.open(file)?;
+            there.write_all_at(&wanted.bytes, 0)?;
+            there.set_permissions(Permissions::from_mode(*mode))
+        }
+        Thing::Node => options.open(file)?.set_len(NODE_BYTES),
+    }
+}
+
+/// Replaces what a file holds. Who reads it meanwhile may find the end of what was there before, and
+/// never nothing.
+fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let there = open(file)?;
+    there.write_all_at(bytes, 0)?;
+    there.set_len(bytes.len() as u64)
+}
+
+/// Opens a file for writing, also one that nobody may write: its permissions are for programs.
+fn open(file: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    match options.open(file) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        opened => return opened,
+    }
+    let permissions = fs::metadata(file)?.permissions();
+    let writable = Permissions::from_mode(permissions.mode() | 0o200);
+    fs::set_permissions(file, writable)?;
+    let opened = options.open(file);
+    fs::set_permissions(file, permissions)?;
+    opened
+}

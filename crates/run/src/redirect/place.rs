@@ -1,0 +1,217 @@
+//! The directory of a session: nobody else's to enter, gone when the session is.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
+use rustix::process::geteuid;
+
+use crate::RunError;
+use crate::clients::random;
+
+/// How directories of sessions begin.
+const PREFIX: &str = "dray-redirect-";
+/// Locked as long as a process of the session lives that could need the directory.
+const LOCK: &str = "lock";
+/// A file by which programs know the file system.
+const MARK: &str = ".mark";
+/// Longest name of a directory in which there is a place: programs have room for so much.
+const LONGEST: usize = 128;
+
+/// The directory.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    lock: File,
+    owner: u32,
+}
+
+impl Place {
+    /// Makes one, where users have theirs, and removes those of launchers that were killed.
+    ///
+    /// # Errors
+    /// There is no place for one, with what is wrong with each that was tried.
+    pub(crate) fn new() -> Result<Place, RunError> {
+        let named = ["XDG_RUNTIME_DIR", "TMPDIR"].map(std::env::var_os);
+        let named = named.into_iter().flatten().map(PathBuf::from);
+        let common = ["/tmp", "/dev/shm", "/var/tmp"].map(PathBuf::from);
+        let mut tried = Vec::new();
+        for parent in named.chain(common) {
+            match Place::within(&parent) {
+                Ok(place) => return Ok(place),
+                Err(error) => tried.push((parent, error)),
+            }
+        }
+        Err(RunError::NoPlace { tried })
+    }
+
+    fn within(parent: &Path) -> io::Result<Place> {
+        let bytes = parent.as_os_str().as_bytes();
+        // LD_PRELOAD is parted at spaces and colons, and ours at bars.
+        let parting = |byte: &u8| byte.is_ascii_whitespace() || b":|".contains(byte);
+        if !parent.is_absolute() || bytes.len() > LONGEST || bytes.iter().any(parting) {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        // The loader maps the library from there.
+        if statvfs(parent)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+            return Err(io::Error::other("is mounted noexec"));
+        }
+        clear(parent);
+        loop {
+            let path = parent.join(format!("{PREFIX}{:016x}", random()));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            if let Some(lock) = hold(&path)? {
+                let place = Place {
+                    path,
+                    lock,
+                    owner: std::process::id(),
+                };
+                DirBuilder::new().mode(0o755).create(place.root())?;
+                place.write(&place.root().join(MARK), &[], 0o644)?;
+                return Ok(place);
+            }
+            // Another launcher took it for one that was left behind.
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory that stands for `/`.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.path.join("root")
+    }
+
+    /// Writes a file that can be executed beside the tree.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+        let path = self.path.join(name);
+        self.write(&path, bytes, 0o755)
+            .map_err(|source| RunError::Files { path, source })
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+        use io::Write;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
+        file.write_all(bytes)
+    }
+
+    /// Removes it. In a forked process that is for it to say: its copy does nothing at its end.
+    pub(crate) fn remove(&self) {
+        // What cannot be removed is left to the next launcher.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::process::id() == self.owner {
+            self.remove();
+        }
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+/// Locks a directory that was made just now; `None` if another launcher has removed it.
+fn hold(path: &Path) -> io::Result<Option<File>> {
+    let file = path.join(LOCK);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let lock = match options.open(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        lock => lock?,
+    };
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let ours = lock.metadata()?;
+    match fs::metadata(&file) {
+        Ok(there) if there.ino() == ours.ino() => Ok(Some(lock)),
+        _ => Ok(None),
+    }
+}
+
+/// Removes directories of sessions of which no process is left.
+fn clear(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let is_one = entry.file_name().as_bytes().starts_with(PREFIX.as_bytes());
+        let owned = |path: &Path| {
+            let metadata = fs::symlink_metadata(path);
+            metadata.is_ok_and(|m| m.is_dir() && m.uid() == geteuid().as_raw())
+        };
+        if is_one && owned(&path) {
+            remove_left(&path);
+        }
+    }
+}
+
+fn remove_left(path: &Path) {
+    let lock = match File::open(path.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(_) => {
+            // Made just now by another launcher, or as it was killed: it makes another one.
+            let _ = fs::remove_dir(path);
+            return;
+        }
+    };
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        // What cannot be removed is tried again next time.
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_private_and_goes_with_its_owner() {
+        let parent = tempfile::tempdir().unwrap();
+        let place = Place::within(parent.path()).unwrap();
+        let mode = fs::metadata(place.path()).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o700);
+        assert!(place.root().join(MARK).exists());
+        // One that is in use stays.
+        let other = Place::within(parent.path()).unwrap();
+        assert!(place.path().exists());
+        drop((place, other));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_was_left_behind_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join(format!("{PREFIX}1"));
+        fs::create_dir_all(left.join("root/sys")).unwrap();
+        fs::write(left.join(LOCK), "").unwrap();
+        let empty = parent.path().join(format!("{PREFIX}2"));
+        fs::create_dir(&empty).unwrap();
+        let another = parent.path().join("dray-something");
+        fs::create_dir(&another).unwrap();
+        let place = Place::within(parent.path()).unwrap();
+        assert!(!left.exists() && !empty.exists());
+        assert!(another.exists() && place.path().exists());
+    }
+
+    #[test]
+    fn names_that_part_a_list_are_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["a b", "a:b", "a|b"] {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            let refused = Place::within(&path).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidFilename);
+        }
+        assert!(Place::within(Path::new("tmp")).is_err());
+    }
+}
