@@ -118,7 +118,7 @@ fn serve(listener: &OwnedFd, office: &Office) {
             .map(|file| !file.revents().is_empty())
             .collect();
         if let Some(redirected) = redirected {
-            redirected.close_nodes(&office.desk);
+            redirected.notice(&office.desk);
         }
         let mut index = 0;
         connections.retain_mut(|connection| {

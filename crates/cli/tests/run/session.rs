@@ -133,17 +133,12 @@ impl Session {
 
 /// A session that runs.
 pub(crate) struct Running {
-    session: Session,
+    pub(crate) session: Session,
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Running {
-    /// Its directory.
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
-    }
-
     /// Waits for a line.
     #[track_caller]
     pub(crate) fn line(&mut self, expected: &str) {

@@ -24,11 +24,19 @@ use crate::tree::{Tree, node};
 pub(crate) struct Redirected {
     clients: Arc<Clients>,
     files: Mutex<Files>,
-    /// The other end of each open node, and its cookie: when it hangs up, the last descriptor of the
-    /// node is closed.
-    nodes: Mutex<Vec<(Arc<OwnedFd>, u64)>>,
+    nodes: Mutex<Vec<Node>>,
     /// Name of the service.
     service: String,
+}
+
+/// An open node.
+#[derive(Debug)]
+struct Node {
+    /// The other end: when it hangs up, the last descriptor of the node is closed.
+    socket: Arc<OwnedFd>,
+    cookie: u64,
+    /// Somebody is about to close it.
+    noticed: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -54,24 +62,39 @@ impl Redirected {
     /// The ends of open nodes, to be polled.
     pub(crate) fn nodes(&self) -> Vec<Arc<OwnedFd>> {
         let nodes = lock(&self.nodes);
-        nodes.iter().map(|(socket, _)| socket.clone()).collect()
+        let left = nodes.iter().filter(|node| !node.noticed);
+        left.map(|node| node.socket.clone()).collect()
     }
 
-    /// Closes the nodes whose last descriptor is closed. What a program has closed before it asks for
-    /// something is closed before that is done.
-    pub(crate) fn close_nodes(self: &Arc<Redirected>, desk: &Desk) {
-        let mut nodes = lock(&self.nodes);
-        nodes.retain(|(socket, cookie)| {
-            if !has_hung_up(socket.as_fd()) {
-                return true;
+    /// Has the nodes closed whose last descriptor is closed.
+    pub(crate) fn notice(self: &Arc<Redirected>, desk: &Desk) {
+        let mut news = false;
+        for node in lock(&self.nodes).iter_mut() {
+            if !node.noticed && has_hung_up(node.socket.as_fd()) {
+                node.noticed = true;
+                news = true;
             }
-            let (redirected, cookie) = (self.clone(), *cookie);
+        }
+        if news {
+            let redirected = self.clone();
             desk.hand_in(move || {
-                redirected.clients.close(cookie);
+                redirected.close_nodes();
                 redirected.bring_up_to_date();
             });
-            false
-        });
+        }
+    }
+
+    /// Closes the nodes whose last descriptor is closed: for the thread that opens them, which holds
+    /// one itself for a moment.
+    fn close_nodes(&self) {
+        let closed: Vec<u64> = {
+            let mut nodes = lock(&self.nodes);
+            let gone = nodes.extract_if(.., |node| has_hung_up(node.socket.as_fd()));
+            gone.map(|node| node.cookie).collect()
+        };
+        for cookie in closed {
+            self.clients.close(cookie);
+        }
     }
 
     /// Carries out a request and answers it.
@@ -111,6 +134,8 @@ impl Redirected {
                 let path = text(path);
                 let redirected = self.clone();
                 desk.hand_in(move || {
+                    // What the program has closed before is closed.
+                    redirected.close_nodes();
                     let opened = path.and_then(|path| redirected.open(&path, flags, pid));
                     redirected.bring_up_to_date();
                     match &opened {
@@ -149,7 +174,11 @@ impl Redirected {
         )?;
         // There is nothing to be read.
         shutdown(&ours, Shutdown::Write)?;
-        lock(&self.nodes).push((Arc::new(ours), name.cookie));
+        lock(&self.nodes).push(Node {
+            socket: Arc::new(ours),
+            cookie: name.cookie,
+            noticed: false,
+        });
         Ok(theirs)
     }
 
