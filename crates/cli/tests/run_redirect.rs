@@ -331,11 +331,11 @@ fn users_need_no_privilege() {
     session.share();
     let output = session.as_nobody(
         &["--redirect", "--profile", "1e1w-d", "--personality", "5.18"],
-        "cat /sys/bus/dsa/devices/wq0.0/state; echo 3 >/sys/bus/dsa/devices/wq0.1/size
-        cat /sys/bus/dsa/devices/wq0.1/size; echo 1 >/sys/bus/dsa/devices/wq0.0/state
+        "cat /sys/bus/dsa/devices/wq0.0/state; echo app1 >/sys/bus/dsa/devices/wq0.1/name
+        cat /sys/bus/dsa/devices/wq0.1/name; echo 1 >/sys/bus/dsa/devices/wq0.0/state
         exec 9<>/dev/dsa/wq0.0; cat /sys/bus/dsa/devices/wq0.0/clients; id -u",
     );
-    assert_eq!(output.out, "enabled\n3\n1\n65534\n", "{output:?}");
+    assert_eq!(output.out, "enabled\napp1\n1\n65534\n", "{output:?}");
     assert!(output.err.contains("Permission denied"), "{output:?}");
 }
 
