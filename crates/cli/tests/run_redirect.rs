@@ -134,7 +134,7 @@ fn attributes_are_found_and_written_by_every_way() {
         printf 8 | tee $wq/size; cat $wq/size
         printf 9 | dd of=$wq/size status=none; cat $wq/size
         python3 -c "
-import glob, os, pathlib
+import ctypes, glob, os, pathlib
 size = '$wq/size'
 pathlib.Path(size).write_text('10')
 with open(size, 'r+') as file:
@@ -145,6 +145,9 @@ try:
 except OSError as error:
     print(error.strerror)
 print(os.path.realpath('$wq'), os.readlink('$wq'), len(glob.glob('/sys/bus/dsa/devices/wq0.*')))
+libc = ctypes.CDLL(None)
+found = (ctypes.c_size_t * 9)()
+print(libc.glob(b'/sys/bus/d?a/devices/group*', 0, None, found), found[0])
 print(os.listdir('/sys/bus/dsa'), 'dsa' in os.listdir('/sys/bus'), 'pci' in os.listdir('/sys/bus'))
 directory = os.open('$wq', os.O_PATH)
 with open('size', 'w', opener=lambda name, flags: os.open(name, flags, dir_fd=directory)) as file:
@@ -161,7 +164,7 @@ os.chdir('/sys/bus/dsa/drivers'); print(os.getcwd())
     let device = "/sys/devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0";
     let expected = format!(
         "1\n2\nInvalid argument\n3\n/sys/bus/dsa/devices/wq0.0\n{device}\n4\n4\n5\n5\n7\n88\n9\n\
-         11\nInvalid argument\n{device} ../../../devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0 8\n\
+         11\nInvalid argument\n{device} ../../../devices/pci0000:6a/0000:6a:01.0/dsa0/wq0.0 8\n0 4\n\
          ['drivers', 'devices'] True True\n12 True 420\n/sys/bus/dsa/drivers\n8\n\
          /sys/bus/dsa/devices/wq0.0/size\n2\n\
          /sys/bus/dsa/devices/engine0.0 /sys/bus/dsa/devices/engine0.1\n"
@@ -212,6 +215,42 @@ fn descriptors_are_written() {
          read EINVAL\nchild EPERM\nagain EBUSY\nafter 1\n",
         "{output:?}"
     );
+}
+
+/// DPDK's own test of DMA devices, on the queue that accel-config has made for it.
+#[test]
+fn dpdk_tests_its_dma_devices() {
+    let script = "
+        set -e
+        accel-config config-engine dsa0/engine0.0 --group-id=0
+        accel-config config-wq dsa0/wq0.0 --group-id=0 --mode=dedicated --wq-size=64 --type=user \
+            --name=dpdk_0 --priority=10 --max-batch-size=64 --block-on-fault=1
+        accel-config enable-device dsa0
+        accel-config enable-wq dsa0/wq0.0
+        command -v dpdk-test >/dev/null || { echo 'apt-get install -y dpdk-dev' >&2; exit 1; }
+        echo dmadev_autotest | timeout 300 dpdk-test --no-huge --iova-mode=va -m 256 \
+            --file-prefix=dpdk-redirect --no-shconf -l 0";
+    let output = shell(&["--personality", "6.4"], script);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    for line in [
+        "Test dmadev instance 0 [wq0.0]",
+        "DMA Dev 0: Running fill Tests",
+        "Test OK",
+    ] {
+        assert!(output.out.contains(line), "{line} is missing: {output:?}");
+    }
+    assert!(!output.out.contains("Test Failed"), "{output:?}");
+}
+
+#[test]
+fn one_runs_inside_another() {
+    let script = format!(
+        "ls /dev/dsa; {dray} run --redirect --profile 2e2w-d -- sh -c \
+        'ls /dev/dsa; echo $LD_PRELOAD | tr : \"\\n\" | wc -l'; ls /dev/dsa",
+        dray = program().display()
+    );
+    let output = shell(&["--profile", "1e1w-d"], &script);
+    assert_eq!(output.out, "wq0.0\nwq0.0\nwq0.1\n1\nwq0.0\n", "{output:?}");
 }
 
 #[test]

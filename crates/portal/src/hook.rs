@@ -6,6 +6,7 @@
 
 pub mod exec;
 pub mod file;
+pub mod glob;
 pub mod memory;
 pub mod name;
 pub mod open;
@@ -22,7 +23,6 @@ use dray_wire::{NONE, SUPERVISE_VARIABLE};
 
 #[cfg(feature = "preload")]
 use crate::redirect;
-
 use crate::syscall::Answer;
 
 /// Whether the program runs under `dray run`. Otherwise every function is its original.

@@ -1,8 +1,9 @@
 //! Starting a session and seeing it to its end.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,13 +20,13 @@ use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
-use crate::redirect::{Redirect, Redirected, descendants};
+use crate::redirect::{Redirect, Redirected, descendants, is_library};
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
 use crate::watch::Watcher;
 use crate::{RunError, Session, Stats, Traced, child, mounts, namespace, parts, service};
-use dray_wire::{SOCKET_VARIABLE, SUPERVISE_VARIABLE};
+use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, SUPERVISE_VARIABLE};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,14 +198,36 @@ fn variables(
     if session.portal.is_some() {
         let library = redirect.map(|redirect| redirect.library().into_os_string());
         let mut preload = library.unwrap_or_else(|| PORTAL.into());
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        for other in others() {
             preload.push(":");
-            preload.push(others);
+            preload.push(other);
         }
         variables.push(("LD_PRELOAD", preload));
     }
-    variables.extend(redirect.map(Redirect::variable));
+    if std::env::var_os(REDIRECT_VARIABLE).is_some() {
+        // That of a session around this one.
+        variables.push((REDIRECT_VARIABLE, OsString::new()));
+    }
+    if let Some((name, value)) = redirect.map(Redirect::variable) {
+        variables.retain(|(other, _)| *other != name);
+        variables.push((name, value));
+    }
     variables
+}
+
+/// What is preloaded already, but for the library of a session around this one.
+fn others() -> Vec<OsString> {
+    let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let names = preloaded
+        .as_bytes()
+        .split(|byte| matches!(byte, b':' | b' '));
+    let others = names.filter(|name| {
+        let path = Path::new(OsStr::from_bytes(name));
+        !name.is_empty() && path != Path::new(PORTAL) && !is_library(path)
+    });
+    others
+        .map(|name| OsStr::from_bytes(name).to_owned())
+        .collect()
 }
 
 /// Mounts the tree and shows its directories where a machine has them.

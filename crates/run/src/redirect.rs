@@ -13,7 +13,7 @@ mod requests;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dray_idxd::driver::Driver;
 use dray_wire::{REDIRECT_VARIABLE, SEPARATOR};
@@ -27,6 +27,13 @@ pub(crate) use requests::Redirected;
 
 /// Name of the shared object in the directory.
 const LIBRARY: &str = "libdray_portal.so";
+
+/// Whether a file is the preload library of such a session.
+pub(crate) fn is_library(path: &Path) -> bool {
+    let directory = path.parent().and_then(Path::file_name);
+    let begins = |name: &OsStr| name.as_bytes().starts_with(place::PREFIX.as_bytes());
+    path.file_name() == Some(OsStr::new(LIBRARY)) && directory.is_some_and(begins)
+}
 
 /// What a session needs of the system before its devices run.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::RunError;
 use crate::clients::random;
 
 /// How directories of sessions begin.
-const PREFIX: &str = "dray-redirect-";
+pub(super) const PREFIX: &str = "dray-redirect-";
 /// Locked as long as a process of the session lives that could need the directory.
 const LOCK: &str = "lock";
 /// A file by which programs know the file system.
