@@ -243,6 +243,16 @@ fn dpdk_tests_its_dma_devices() {
 }
 
 #[test]
+fn dray_config_sets_the_device_up() {
+    let script = format!(
+        "{dray} config setup -d dsa0 -w 1 -m d -e 4 -s 16 -b 64 >/dev/null && ls /dev/dsa",
+        dray = program().display()
+    );
+    let output = shell(&["--personality", "6.8"], &script);
+    assert_eq!(output.out, "wq0.0\n", "{output:?}");
+}
+
+#[test]
 fn one_runs_inside_another() {
     let script = format!(
         "ls /dev/dsa; {dray} run --redirect --profile 2e2w-d -- sh -c \

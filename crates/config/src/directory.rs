@@ -1,7 +1,10 @@
 //! A directory as a sysfs: `/sys` itself, or one of the same shape.
 
+use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +37,8 @@ impl Directory {
         }
         let devices = root.join("bus/dsa/devices");
         let place = if devices.is_dir() { &devices } else { &root };
-        let statfs = rustix::fs::statfs(place).map_err(|errno| failed(errno.into()))?;
-        let live = [SYSFS_MAGIC, FUSE_MAGIC].contains(&(statfs.f_type as i64));
+        let kind = file_system(place).map_err(failed)?;
+        let live = [SYSFS_MAGIC, FUSE_MAGIC].contains(&kind);
         Ok(Directory { root, live })
     }
 
@@ -63,6 +66,21 @@ impl Directory {
             ))),
         }
     }
+}
+
+/// Kind of the file system that a directory is on, as the C library tells: under `dray run
+/// --redirect` it is not the kernel's to know.
+fn file_system(directory: &Path) -> io::Result<i64> {
+    let path = CString::new(directory.as_os_str().as_bytes())?;
+    let mut answer = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: a text with its end, and room for the answer.
+    let result = unsafe { libc::statfs(path.as_ptr(), answer.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has written it.
+    let answer = unsafe { answer.assume_init() };
+    Ok(answer.f_type)
 }
 
 impl Tree for Directory {

@@ -1,8 +1,8 @@
 //! The functions of the C library that this one stands in front of.
 //!
 //! Each works before any constructor of ours has run, for other libraries' run before. What concerns
-//! memory and descriptors goes to the kernel directly, and not to the next library: looking that up
-//! allocates, and allocators call mmap.
+//! memory goes to the kernel directly, and not to the next library: looking that up allocates, and
+//! allocators call mmap. Functions that take paths are originals where nothing is redirected.
 
 pub mod exec;
 pub mod file;
@@ -61,6 +61,8 @@ static BEGIN: extern "C" fn() = {
             exec::prepare();
             spawn::prepare();
         }
+        open::prepare();
+        write::prepare();
         if redirect::redirection().is_some() {
             redirect::inner::lead(write::write as *const () as u64);
         }

@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::mem::transmute;
 
 use super::{Failed, libc_answer};
-use crate::next::Next;
 use crate::redirect::file::{File, file};
 use crate::redirect::path::{Place, Use, node, place};
 use crate::redirect::{ask, redirection};
@@ -152,6 +151,11 @@ type OpenAt = unsafe extern "C-unwind" fn(c_int, *const c_char, c_int, ...) -> c
 /// not looked at. On this architecture it is passed like any other argument.
 macro_rules! opened {
     ($($name:ident)*) => {$(
+        mod $name {
+            pub(super) static NEXT: crate::next::Next =
+                crate::next::Next::named(concat!(stringify!($name), "\0"));
+        }
+
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -160,9 +164,8 @@ macro_rules! opened {
         pub unsafe extern "C-unwind" fn $name(
             path: *const c_char, flags: c_int, mode: c_uint
         ) -> c_int {
-            static NEXT: Next = Next::named(concat!(stringify!($name), "\0"));
             // SAFETY: it is null or the function of that name.
-            let next: Option<Open> = unsafe { transmute(NEXT.address()) };
+            let next: Option<Open> = unsafe { transmute($name::NEXT.address()) };
             let Some(next) = next else {
                 return c_int::failed(libc::ENOSYS);
             };
@@ -178,6 +181,11 @@ macro_rules! opened {
 
 macro_rules! opened_at {
     ($($name:ident)*) => {$(
+        mod $name {
+            pub(super) static NEXT: crate::next::Next =
+                crate::next::Next::named(concat!(stringify!($name), "\0"));
+        }
+
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -186,9 +194,8 @@ macro_rules! opened_at {
         pub unsafe extern "C-unwind" fn $name(
             at: c_int, path: *const c_char, flags: c_int, mode: c_uint
         ) -> c_int {
-            static NEXT: Next = Next::named(concat!(stringify!($name), "\0"));
             // SAFETY: it is null or the function of that name.
-            let next: Option<OpenAt> = unsafe { transmute(NEXT.address()) };
+            let next: Option<OpenAt> = unsafe { transmute($name::NEXT.address()) };
             let Some(next) = next else {
                 return c_int::failed(libc::ENOSYS);
             };
@@ -200,6 +207,14 @@ macro_rules! opened_at {
             unsafe { open_by(path, flags, call) }
         }
     )*};
+}
+
+/// Looks the originals up, which handlers of signals and children of vfork(2) must not.
+#[cfg(feature = "preload")]
+pub(super) fn prepare() {
+    for next in [&open::NEXT, &open64::NEXT, &openat::NEXT, &openat64::NEXT] {
+        next.address();
+    }
 }
 
 opened! { open open64 __open_2 __open64_2 }

@@ -14,6 +14,18 @@ use dray_wire::{MAX_DATA, Request};
 /// Longest write to an attribute: a page, less the zero that the kernel adds.
 const LONGEST: usize = 4095;
 
+static WRITE: Next = Next::new(c"write");
+static WRITEV: Next = Next::new(c"writev");
+static READ: Next = Next::new(c"read");
+
+/// Looks the originals up, which handlers of signals and children of vfork(2) must not.
+#[cfg(feature = "preload")]
+pub(super) fn prepare() {
+    for next in [&WRITE, &WRITEV, &READ] {
+        next.address();
+    }
+}
+
 /// Writes to a file of ours; `None` for all others.
 ///
 /// # Safety
@@ -57,8 +69,6 @@ fn send(fd: c_int, file: &File, bytes: &[u8]) -> Answer {
 pub unsafe extern "C-unwind" fn write(fd: c_int, bytes: *const c_void, count: usize) -> isize {
     type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, usize) -> isize;
     type WriteV = unsafe extern "C-unwind" fn(c_int, *const libc::iovec, c_int) -> isize;
-    static WRITE: Next = Next::new(c"write");
-    static WRITEV: Next = Next::new(c"writev");
     if redirection().is_none() {
         // SAFETY: it is null or the function of that name.
         let next: Option<Write> = unsafe { transmute(WRITE.address()) };
@@ -151,7 +161,6 @@ pub unsafe extern "C-unwind" fn writev(
     count: c_int,
 ) -> isize {
     type Function = unsafe extern "C-unwind" fn(c_int, *const libc::iovec, c_int) -> isize;
-    static NEXT: Next = Next::new(c"writev");
     if let Some(file) = file(fd) {
         let mut place = [0; LONGEST + 1];
         // SAFETY: the caller's arguments.
@@ -159,7 +168,7 @@ pub unsafe extern "C-unwind" fn writev(
         return libc_answer(send(fd, &file, &place[..filled]));
     }
     // SAFETY: it is null or the function of that name.
-    let next: Option<Function> = unsafe { transmute(NEXT.address()) };
+    let next: Option<Function> = unsafe { transmute(WRITEV.address()) };
     match next {
         // SAFETY: the caller's own call.
         Some(next) => unsafe { next(fd, parts, count) },
@@ -212,12 +221,11 @@ moved! {
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn read(fd: c_int, bytes: *mut c_void, count: usize) -> isize {
     type Read = unsafe extern "C-unwind" fn(c_int, *mut c_void, usize) -> isize;
-    static NEXT: Next = Next::new(c"read");
     if let Some(File::Node(_)) = file(fd) {
         return isize::failed(libc::EINVAL);
     }
     // SAFETY: it is null or the function of that name.
-    let next: Option<Read> = unsafe { transmute(NEXT.address()) };
+    let next: Option<Read> = unsafe { transmute(READ.address()) };
     match next {
         // SAFETY: the caller's own call.
         Some(next) => unsafe { next(fd, bytes, count) },

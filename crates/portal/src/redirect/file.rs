@@ -23,13 +23,18 @@ pub(crate) enum File {
 const PATH: usize = 512;
 const _: () = assert!(PATH > MAX_PATH);
 
+/// An attribute is a page at most; and so is a node's file.
+const LARGEST: i64 = 4096;
+
 /// What `fd` is; `None` for whatever is not ours.
 #[inline]
 pub(crate) fn file(fd: i32) -> Option<File> {
     let redirection = redirection()?;
     let stat = stat(fd)?;
     match stat.st_mode & libc::S_IFMT {
-        libc::S_IFREG if stat.st_dev == device() => attribute(&redirection, fd, stat.st_mode),
+        libc::S_IFREG if stat.st_dev == device() && stat.st_size <= LARGEST => {
+            attribute(&redirection, fd, stat.st_mode)
+        }
         libc::S_IFSOCK => node(fd).map(File::Node),
         _ => None,
     }
@@ -38,7 +43,7 @@ pub(crate) fn file(fd: i32) -> Option<File> {
 #[inline(never)]
 fn attribute(redirection: &Redirection<'_>, fd: i32, mode: u32) -> Option<File> {
     let mut link = Text::<40>::new();
-    if !(link.push(b"/proc/thread-self/fd/") && link.push_number(u32::try_from(fd).ok()?)) {
+    if !(link.push(b"/proc/self/fd/") && link.push_number(u32::try_from(fd).ok()?)) {
         return None;
     }
     let mut path = Text::<PATH>::new();
