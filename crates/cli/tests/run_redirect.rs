@@ -388,19 +388,47 @@ fn users_need_no_privilege() {
     assert!(output.err.contains("Permission denied"), "{output:?}");
 }
 
-#[test]
-fn a_static_program_is_told_that_it_finds_nothing() {
-    let session = Session::new();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/static.c");
-    let built = Command::new("cc")
-        .args(["-O1", "-static", "-o"])
-        .arg(session.path().join("static"))
-        .arg(source)
-        .status();
+/// Builds one of the programs in C beside this file.
+fn compile(session: &Session, name: &str, options: &[&str]) {
+    let source = format!("{}/tests/run/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new("cc");
+    command.args(["-O1", "-o"]).arg(session.path().join(name));
+    let built = command.args(options).arg(source).status();
     assert!(
         built.is_ok_and(|status| status.success()),
         "apt-get install gcc libc6-dev"
     );
-    let output = contained(&session, &["--redirect", "--", "./static"]);
-    assert!(output.err.contains("--redirect"), "{output:?}");
+}
+
+#[test]
+fn programs_in_c_write_by_streams_and_in_children() {
+    let session = Session::new();
+    compile(&session, "paths", &[]);
+    let output = contained(
+        &session,
+        &[
+            "--redirect",
+            "--",
+            "./paths",
+            "/sys/bus/dsa/devices/wq0.0/size",
+        ],
+    );
+    assert_eq!(
+        output.out,
+        "fclose well\nfclose Invalid argument\nfopen Permission denied\nfreopen 7\n\
+         write 1, pread 2, ftruncate 0, read 2, told 1\nposix_spawn 0 9\nvfork 1\n5\n",
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_static_program_is_told_that_it_finds_nothing() {
+    let session = Session::new();
+    compile(&session, "static", &["-static"]);
+    for arguments in [&["./static"][..], &["sh", "-c", "./static; true"]] {
+        let arguments = [&["--redirect", "--"], arguments].concat();
+        let output = contained(&session, &arguments);
+        let note = "is statically linked: it finds no device by --redirect";
+        assert!(output.err.contains(note), "{output:?}");
+    }
 }

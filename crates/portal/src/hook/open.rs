@@ -1,9 +1,10 @@
 //! open and its kin: attributes are not truncated and not created, and a node is the driver's to open.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
 
 use super::{Failed, libc_answer};
+use crate::next::Next;
 use crate::redirect::file::{File, file};
 use crate::redirect::path::{Place, Use, node, place};
 use crate::redirect::{ask, redirection};
@@ -263,4 +264,39 @@ pub unsafe extern "C-unwind" fn ftruncate(fd: c_int, length: libc::off_t) -> c_i
 pub unsafe extern "C-unwind" fn ftruncate64(fd: c_int, length: libc::off_t) -> c_int {
     // SAFETY: the caller's own call.
     unsafe { ftruncate(fd, length) }
+}
+
+/// `posix_spawn_file_actions_addopen(3)`. A child opens attributes with it, and no nodes: they are
+/// refused.
+///
+/// # Safety
+/// As for the function of this name.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addopen(
+    actions: *mut c_void,
+    fd: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+) -> c_int {
+    type Function =
+        unsafe extern "C-unwind" fn(*mut c_void, c_int, *const c_char, c_int, c_uint) -> c_int;
+    static NEXT: Next = Next::new(c"posix_spawn_file_actions_addopen");
+    // SAFETY: it is null or the function of that name.
+    let next: Option<Function> = unsafe { transmute(NEXT.address()) };
+    let Some(next) = next else {
+        return libc::ENOSYS;
+    };
+    let redirection = redirection();
+    // SAFETY: the caller's path.
+    let place = redirection.and(unsafe { place(path, Use::Entry) });
+    match (redirection, place) {
+        (Some(redirection), Some(place)) if node(&redirection, place.as_bytes()).is_some() => {
+            libc::EACCES
+        }
+        // SAFETY: the caller's own call, which keeps a copy of the path.
+        (_, Some(place)) => unsafe { next(actions, fd, place.as_ptr(), flags & !STRIPPED, mode) },
+        // SAFETY: the caller's own call.
+        (_, None) => unsafe { next(actions, fd, path, flags, mode) },
+    }
 }
