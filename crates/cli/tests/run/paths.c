@@ -46,7 +46,8 @@ int main(int argc, char **argv)
 	fd = open(path, O_RDWR | O_TRUNC);
 	printf("write %zd, ", write(fd, "9", 1));
 	printf("pread %zd, ", pread(fd, text, sizeof text, 0));
-	printf("ftruncate %d, read %zd, ", ftruncate(fd, 0), read(fd, text, sizeof text));
+	printf("ftruncate %d, ", ftruncate(fd, 0));
+	printf("read %zd, ", read(fd, text, sizeof text));
 	printf("told %d\n", read(watch, text, sizeof text) > 0);
 
 	posix_spawn_file_actions_init(&actions);
