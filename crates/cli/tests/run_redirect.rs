@@ -416,7 +416,7 @@ fn programs_in_c_write_by_streams_and_in_children() {
     assert_eq!(
         output.out,
         "fclose well\nfclose Invalid argument\nfopen Permission denied\nfreopen 7\n\
-         write 1, pread 2, ftruncate 0, read 2, told 1\nposix_spawn 0 9\nvfork 1\n5\n",
+         write 1, pread 2, ftruncate 0, read 2, told 1\nposix_spawn 9\nvfork 1\n5\n",
         "{output:?}"
     );
 }

@@ -52,8 +52,9 @@ int main(int argc, char **argv)
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, path, O_RDONLY, 0);
-	status = posix_spawnp(&child, "cat", &actions, NULL, cat, environ);
-	printf("posix_spawn %d ", status);
+	printf("posix_spawn ");
+	if (posix_spawnp(&child, "cat", &actions, NULL, cat, environ))
+		return 1;
 	waitpid(child, &status, 0);
 
 	child = vfork();
