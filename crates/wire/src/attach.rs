@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{MAGIC, VERSION, WireError, greets};
+use crate::{MAGIC, VERSION, WireError, greets, read};
 
 /// What a program says that maps a portal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -36,10 +36,7 @@ impl Attach {
     /// # Errors
     /// It is no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Attach, WireError> {
-        let attach = Attach::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Attach>(),
-            got: bytes.len(),
-        })?;
+        let attach = read::<Attach>(bytes)?;
         greets(attach.magic, attach.version)?;
         Ok(attach)
     }

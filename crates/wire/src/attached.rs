@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{MAGIC, VERSION, WireError, greets};
+use crate::{MAGIC, VERSION, WireError, greets, read};
 
 /// Properties of an attached queue, a bit each.
 #[derive(
@@ -98,10 +98,7 @@ impl Attached {
     /// # Errors
     /// It is no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Attached, WireError> {
-        let attached = Attached::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Attached>(),
-            got: bytes.len(),
-        })?;
+        let attached = read::<Attached>(bytes)?;
         greets(attached.magic, attached.version)?;
         Ok(attached)
     }

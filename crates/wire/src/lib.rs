@@ -19,6 +19,8 @@
 
 #![no_std]
 
+use zerocopy::FromBytes;
+
 mod attach;
 mod attached;
 mod error;
@@ -44,6 +46,14 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");
 
 /// Both sides are of one build or do not talk.
 pub const VERSION: u32 = 1;
+
+/// The bytes of a message, not yet looked at.
+fn read<T: FromBytes>(bytes: &[u8]) -> Result<T, WireError> {
+    T::read_from_bytes(bytes).map_err(|_| WireError::Length {
+        expected: size_of::<T>(),
+        got: bytes.len(),
+    })
+}
 
 /// Whether a message begins as it must.
 fn greets(magic: u64, version: u32) -> Result<(), WireError> {

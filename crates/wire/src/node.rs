@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{MAGIC, VERSION, WireError, greets};
+use crate::{MAGIC, VERSION, WireError, greets, read};
 
 /// The ioctl that asks: `_IOR(0xd5, 1, struct node)`, as FUSE can answer without privilege. A file
 /// that is not ours says `ENOTTY`.
@@ -43,10 +43,7 @@ impl Node {
     /// # Errors
     /// It is no such answer.
     pub fn from_message(bytes: &[u8]) -> Result<Node, WireError> {
-        let node = Node::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Node>(),
-            got: bytes.len(),
-        })?;
+        let node = read::<Node>(bytes)?;
         greets(node.magic, node.version)?;
         Ok(node)
     }

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{MAGIC, VERSION, WireError, greets};
+use crate::{MAGIC, VERSION, WireError, greets, read};
 
 /// Longest path in a request.
 pub const MAX_PATH: usize = 256;
@@ -162,10 +162,7 @@ impl Reply {
     /// # Errors
     /// It is no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Reply, WireError> {
-        let reply = Reply::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Reply>(),
-            got: bytes.len(),
-        })?;
+        let reply = read::<Reply>(bytes)?;
         greets(reply.magic, reply.version)?;
         Ok(reply)
     }

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{MAGIC, VERSION, WireError, greets};
+use crate::{MAGIC, VERSION, WireError, greets, read};
 
 /// Environment variable that says which programs are to ask: [`NONE`], or something else for those
 /// that cannot load the preload library.
@@ -72,10 +72,7 @@ impl Supervise {
     /// # Errors
     /// It is no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Supervise, WireError> {
-        let message = Supervise::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Supervise>(),
-            got: bytes.len(),
-        })?;
+        let message = read::<Supervise>(bytes)?;
         greets(message.magic, message.version)?;
         Ok(message)
     }
@@ -122,10 +119,7 @@ impl Supervised {
     /// # Errors
     /// It is no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Supervised, WireError> {
-        let message = Supervised::read_from_bytes(bytes).map_err(|_| WireError::Length {
-            expected: size_of::<Supervised>(),
-            got: bytes.len(),
-        })?;
+        let message = read::<Supervised>(bytes)?;
         greets(message.magic, message.version)?;
         Ok(message)
     }
