@@ -34,28 +34,40 @@ fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
 /// Bytes at the beginning that are equal: all, or all in front of the group that differs.
 #[inline]
 fn equal_bytes(level: Level, a: &[u8], b: &[u8]) -> usize {
-    let differs = |a: &[[u8; GROUP]], b: &[[u8; GROUP]]| match level {
-        Level::Baseline => a.iter().zip(b).position(|(a, b)| a != b),
+    match level {
+        Level::Baseline => in_groups(a, b, |a, b| a != b),
         // SAFETY: a level is only made where the processor has its instructions.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::differs(a, b) },
+        Level::Avx2 => unsafe { avx2::equal_bytes(a, b) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::differs(a, b) },
+        Level::Avx512 => unsafe { avx512::equal_bytes(a, b) },
+    }
+}
+
+/// As [`equal_bytes`]; `differ` says whether two groups do. All of it is inlined where `differ` has
+/// its instructions, because three calls take as long as a KiB.
+#[inline(always)]
+fn in_groups(a: &[u8], b: &[u8], differ: impl Fn(&[u8; GROUP], &[u8; GROUP]) -> bool) -> usize {
+    let (Some(a_first), Some(b_first)) = (a.first_chunk(), b.first_chunk()) else {
+        return 0;
     };
-    let Some(steps) = Steps::of(a) else { return 0 };
-    let [a_first, b_first] = [a, b].map(|side| &side.as_chunks::<GROUP>().0[..1]);
-    if differs(a_first, b_first).is_some() {
+    let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else {
+        return 0;
+    };
+    if differ(a_first, b_first) {
         return 0;
     }
-    let [a_groups, b_groups] = [a, b].map(|side| side[steps.first..].as_chunks::<GROUP>().0);
-    if let Some(groups) = differs(a_groups, b_groups) {
-        return steps.first + groups * GROUP;
+    let first = a.as_ptr().align_offset(LINE).min(LINE);
+    let [a_groups, b_groups] = [a, b].map(|side| side[first..].as_chunks::<GROUP>().0);
+    for (n, (a, b)) in a_groups.iter().zip(b_groups).enumerate() {
+        if differ(a, b) {
+            return first + n * GROUP;
+        }
     }
-    let [a_last, b_last] = [a, b].map(|side| side[steps.last..].as_chunks::<GROUP>().0);
-    match differs(a_last, b_last) {
-        Some(_) => steps.last,
-        None => a.len(),
+    match differ(a_last, b_last) {
+        true => a.len() - GROUP,
+        false => a.len(),
     }
 }
 

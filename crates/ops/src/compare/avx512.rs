@@ -5,15 +5,14 @@ use std::arch::x86_64::{
     _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 
-use super::GROUP;
+use super::{GROUP, in_groups};
 
 type Group = [__m512i; GROUP / 64];
 
-/// Index of the first group that differs.
+/// Bytes at the beginning that are equal.
 #[target_feature(enable = "avx512f")]
-pub(super) fn differs(a: &[[u8; GROUP]], b: &[[u8; GROUP]]) -> Option<usize> {
-    let mut pairs = a.iter().zip(b);
-    pairs.position(|(a, b)| any_difference(load(a), load(b)))
+pub(super) fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
+    in_groups(a, b, |a, b| any_difference(load(a), load(b)))
 }
 
 /// Index of the first group that differs from a pattern.
