@@ -5,29 +5,40 @@
 //! which waits for nothing, and the last steps of several blocks go side by side.
 
 use std::arch::x86_64::{
-    __m128i, _mm_alignr_epi8, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64,
-    _mm_loadu_si128, _mm_setzero_si128, _mm_xor_si128,
+    __m128i, _mm_alignr_epi8, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
+    _mm_loadu_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_slli_epi64, _mm_srli_epi64,
+    _mm_xor_si128,
 };
 
-use super::fold::{load, multiply, reversed};
+use super::fold::{load, reversed};
 use super::polynomial::{POLYNOMIAL, QUOTIENT, power};
 
 /// Blocks at once.
 pub(super) const BLOCKS: usize = 4;
 
-/// Words in the longest block.
-const WORDS: usize = 520 / 8;
+/// Bytes that blocks of both sizes have.
+const COMMON: usize = 512;
 
-/// What each word is multiplied by; a shorter block has the last ones.
-static FACTORS: [u64; WORDS] = {
-    let mut factors = [0; WORDS];
+/// Bytes of a register: two words.
+const PART: usize = 16;
+
+/// What the words of each common part are multiplied by.
+type Factors = [[u64; 2]; COMMON / PART];
+
+static FACTORS_512: Factors = factors(0);
+static FACTORS_520: Factors = factors(1);
+
+/// The factors if as many words follow the common ones.
+const fn factors(rest: usize) -> Factors {
+    let mut factors = [[0; 2]; COMMON / PART];
     let mut word = 0;
-    while word < WORDS {
-        factors[word] = power(64 * (WORDS - 1 - word) as u32);
+    while word < COMMON / 8 {
+        let later = COMMON / 8 - 1 - word + rest;
+        factors[word / 2][word % 2] = power(64 * later as u32);
         word += 1;
     }
     factors
-};
+}
 
 /// Bytes at the beginning of a block that are added to later ones instead of being multiplied.
 const HEAD: usize = 128;
@@ -37,12 +48,6 @@ const LATER: [usize; 2] = [369 - 31, 369];
 
 // What is 369 bytes further up weighs as much as what is 31 bytes up and what is not.
 const _: () = assert!(power(8 * 369) == power(8 * 31) ^ 1);
-
-/// The first parts of 16 bytes to which something is added.
-const STARTS: [usize; 2] = [LATER[0] / 16, LATER[1] / 16];
-
-/// Parts of 16 bytes over which the head is spread when it starts within one.
-const SPREAD: usize = HEAD / 16 + 1;
 
 /// The CRCs with seed 0, or `None` if the processor lacks the instructions or a block has another
 /// length than 512 or 520 bytes.
@@ -62,57 +67,66 @@ pub(super) fn crcs(blocks: [&[u8]; BLOCKS]) -> Option<[u16; BLOCKS]> {
 fn multiplied(blocks: [&[u8]; BLOCKS]) -> [u16; BLOCKS] {
     let mut sums = [_mm_setzero_si128(); BLOCKS];
     for (sum, block) in sums.iter_mut().zip(blocks) {
-        *sum = products(block);
+        let Some((data, rest)) = block.split_first_chunk() else {
+            unreachable!("blocks of 512 or 520 bytes")
+        };
+        let (factors, last) = match rest.first_chunk() {
+            None => (&FACTORS_512, _mm_setzero_si128()),
+            Some(last) => (&FACTORS_520, _mm_cvtsi64_si128(i64::from_be_bytes(*last))),
+        };
+        *sum = _mm_xor_si128(last, products(data, factors));
     }
     reduce(sums)
 }
 
-/// The sum of all words, each at its place: less than 80 bits.
+/// The sum of the common words, each at its place: less than 80 bits.
 #[target_feature(enable = "pclmulqdq,avx")]
-fn products(block: &[u8]) -> __m128i {
-    let (parts, rest) = block.as_chunks::<16>();
-    let (factors, last) = FACTORS[WORDS - block.len() / 8..].as_chunks::<2>();
-    let (parts, factors) = (&parts[..32], &factors[..32]);
+fn products(data: &[u8; COMMON], factors: &Factors) -> __m128i {
     let mut sum = _mm_setzero_si128();
-    let alone = HEAD / 16..STARTS[0];
-    for (part, factors) in parts[alone.clone()].iter().zip(&factors[alone]) {
-        sum = _mm_xor_si128(sum, product(load(part), factors));
+    // Written out: what is added at a place is decided when this is compiled.
+    macro_rules! add {
+        ($($place:literal)*) => {
+            $(sum = _mm_xor_si128(sum, product(part::<$place>(data), &factors[$place]));)*
+        };
     }
-    let head = &parts[..HEAD / 16];
-    let added = [
-        spread::<{ 16 - LATER[0] as i32 % 16 }>(head),
-        spread::<{ 16 - LATER[1] as i32 % 16 }>(head),
-    ];
-    for place in STARTS[0]..32 {
-        let mut part = load(&parts[place]);
-        if place < STARTS[0] + SPREAD {
-            part = _mm_xor_si128(part, added[0][place - STARTS[0]]);
-        }
-        if place >= STARTS[1] {
-            part = _mm_xor_si128(part, added[1][place - STARTS[1]]);
-        }
-        sum = _mm_xor_si128(sum, product(part, &factors[place]));
-    }
-    for (word, factor) in rest.as_chunks::<8>().0.iter().zip(last) {
-        let word = _mm_cvtsi64_si128(i64::from_be_bytes(*word));
-        let factor = _mm_cvtsi64_si128(*factor as i64);
-        sum = _mm_xor_si128(sum, _mm_clmulepi64_si128::<0x00>(word, factor));
-    }
+    const _: () = assert!(HEAD / PART == 8 && COMMON / PART == 32);
+    add!(8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
     sum
 }
 
-/// The head as it lies `16 - REST` bytes into a part of 16 bytes, with 0 before and after it.
+/// The part at a place, with what of the head is added there.
 #[target_feature(enable = "pclmulqdq,avx")]
-fn spread<const REST: i32>(head: &[[u8; 16]]) -> [__m128i; SPREAD] {
-    let zero = _mm_setzero_si128();
-    let mut spread = [zero; SPREAD];
-    spread[0] = _mm_alignr_epi8::<REST>(load(&head[0]), zero);
-    let inner = head.as_flattened()[REST as usize..].as_chunks::<16>().0;
-    for (part, inner) in spread[1..].iter_mut().zip(inner) {
-        *part = load(inner);
+fn part<const PLACE: usize>(data: &[u8; COMMON]) -> __m128i {
+    const GAPS: [i32; 2] = [(LATER[0] % PART) as i32, (LATER[1] % PART) as i32];
+    let part = load(&data.as_chunks::<PART>().0[PLACE]);
+    let part = match head::<PLACE, { LATER[0] }, { PART as i32 - GAPS[0] }>(data) {
+        Some(head) => _mm_xor_si128(part, head),
+        None => part,
+    };
+    match head::<PLACE, { LATER[1] }, { PART as i32 - GAPS[1] }>(data) {
+        Some(head) => _mm_xor_si128(part, head),
+        None => part,
     }
-    spread[SPREAD - 1] = _mm_alignr_epi8::<REST>(zero, load(&head[HEAD / 16 - 1]));
-    spread
+}
+
+/// What of the head comes to a place when it is added `LATER` bytes later, where it starts `REST`
+/// bytes before the end of a part.
+#[target_feature(enable = "pclmulqdq,avx")]
+fn head<const PLACE: usize, const LATER: usize, const REST: i32>(
+    data: &[u8; COMMON],
+) -> Option<__m128i> {
+    let (start, zero) = (PLACE * PART, _mm_setzero_si128());
+    if start + PART <= LATER || start >= LATER + HEAD {
+        return None;
+    }
+    let parts = data.as_chunks::<PART>().0;
+    Some(match start.checked_sub(LATER) {
+        None => _mm_alignr_epi8::<REST>(load(&parts[0]), zero),
+        Some(from) if from + PART > HEAD => {
+            _mm_alignr_epi8::<REST>(zero, load(&parts[HEAD / PART - 1]))
+        }
+        Some(from) => load(&data[from..].as_chunks::<PART>().0[0]),
+    })
 }
 
 /// Two words as they lie in memory, each times its factor.
@@ -129,24 +143,27 @@ fn product(part: __m128i, factors: &[u64; 2]) -> __m128i {
 /// The remainders of sums of less than 80 bits times x^16, each step for all before the next.
 #[target_feature(enable = "pclmulqdq,avx")]
 fn reduce(sums: [__m128i; BLOCKS]) -> [u16; BLOCKS] {
-    const TO_64: i64 = power(64) as i64;
-    const TO_32: u64 = power(48);
-    let factor = _mm_cvtsi64_si128(TO_64);
+    let powers = _mm_set_epi64x(power(64) as i64, power(48) as i64);
+    let barrett = _mm_set_epi64x(QUOTIENT as i64, POLYNOMIAL as i64);
     // Loops, because a closure's function would be one without these instructions.
-    let (mut rests, mut quotients, mut crcs) = ([0; BLOCKS], [0; BLOCKS], [0; BLOCKS]);
-    for (rest, sum) in rests.iter_mut().zip(sums) {
-        let folded = _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(sum, factor), sum);
-        *rest = _mm_cvtsi128_si64(folded) as u64;
-    }
+    let (mut rests, mut quotients, mut crcs) = (sums, sums, [0; BLOCKS]);
     for rest in &mut rests {
-        *rest = multiply(*rest >> 32, TO_32) ^ (*rest & 0xffff_ffff) << 16;
+        *rest = _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(*rest, powers), *rest);
+    }
+    // From here on only lower halves count: 64 bits, which x^16 makes 48.
+    for rest in &mut rests {
+        let high = _mm_clmulepi64_si128::<0x00>(_mm_srli_epi64::<32>(*rest), powers);
+        let low = _mm_srli_epi64::<16>(_mm_slli_epi64::<32>(*rest));
+        *rest = _mm_xor_si128(high, low);
     }
     // Barrett's reduction, as for a single block.
     for (quotient, rest) in quotients.iter_mut().zip(rests) {
-        *quotient = multiply(rest >> 16, QUOTIENT) >> 32;
+        let product = _mm_clmulepi64_si128::<0x10>(_mm_srli_epi64::<16>(rest), barrett);
+        *quotient = _mm_srli_epi64::<32>(product);
     }
     for (crc, (rest, quotient)) in crcs.iter_mut().zip(rests.into_iter().zip(quotients)) {
-        *crc = (rest ^ multiply(quotient, POLYNOMIAL)) as u16;
+        let product = _mm_clmulepi64_si128::<0x00>(quotient, barrett);
+        *crc = _mm_cvtsi128_si32(_mm_xor_si128(rest, product)) as u16;
     }
     crcs
 }
