@@ -13,8 +13,21 @@ pub use error::{BadBlock, DifError, DifSizeError, DifStatus};
 pub use flags::{BlockSize, DestinationDifFlags, DifFlags, SourceDifFlags};
 pub use tags::{DIF_BYTES, Tags};
 
+use std::ops::Range;
+
 use block::{Checker, Maker};
 use guard::TOGETHER;
+
+/// Blocks that are worked on together: all, a few after the other.
+///
+/// Counted, because what cuts a slice into chunks divides, and does so again in each group: on some
+/// processors that takes as long as a guard.
+fn groups(blocks: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..blocks.div_ceil(TOGETHER)).map(move |group| {
+        let first = group * TOGETHER;
+        first..blocks.min(first + TOGETHER)
+    })
+}
 
 /// Checks the fields of a source (spec 8.3.14).
 ///
@@ -28,12 +41,12 @@ pub fn dif_check(
     tags: Tags,
 ) -> Result<Tags, DifError> {
     let step = flags.block_size().protected_bytes();
-    DifSizeError::blocks(src, step)?;
+    let blocks = DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
-    for group in src.chunks(TOGETHER * step) {
-        let guards = checker.guards(group);
-        for (block, guard) in group.chunks_exact(step).zip(guards) {
-            checker.check(block, guard)?;
+    for group in groups(blocks) {
+        let guards = checker.guards(&src[group.start * step..group.end * step]);
+        for (n, block) in group.enumerate() {
+            checker.check(&src[block * step..][..step], guards.map(|guards| guards[n]))?;
         }
     }
     Ok(checker.tags)
@@ -56,13 +69,12 @@ pub fn dif_insert(
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());
-    let groups = src.chunks(TOGETHER * step);
-    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * to_step)) {
-        let guards = maker.guards(group);
-        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(to_step));
-        for ((block, to), guard) in pairs.zip(guards) {
-            let (data, field) = to.split_at_mut(size.bytes());
-            data.copy_from_slice(block);
+    for group in groups(blocks) {
+        let guards = maker.guards(&src[group.start * step..group.end * step]);
+        for (block, guard) in group.zip(guards) {
+            let to = &mut dst[block * to_step..][..to_step];
+            let (data, field) = to.split_at_mut(step);
+            data.copy_from_slice(&src[block * step..][..step]);
             field.copy_from_slice(&maker.make(guard).bytes());
         }
     }
@@ -86,13 +98,12 @@ pub fn dif_strip(
     DifSizeError::destination(dst, blocks * size.bytes())?;
     let mut checker = Checker::new(flags, source, tags);
     let (step, to_step) = (size.protected_bytes(), size.bytes());
-    let groups = src.chunks(TOGETHER * step);
-    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * to_step)) {
-        let guards = checker.guards(group);
-        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(to_step));
-        for ((block, to), guard) in pairs.zip(guards) {
-            let (data, _) = checker.check(block, guard)?;
-            to.copy_from_slice(data);
+    for group in groups(blocks) {
+        let guards = checker.guards(&src[group.start * step..group.end * step]);
+        for (n, block) in group.enumerate() {
+            let from = &src[block * step..][..step];
+            let (data, _) = checker.check(from, guards.map(|guards| guards[n]))?;
+            dst[block * to_step..][..to_step].copy_from_slice(data);
         }
     }
     Ok(checker.tags)
@@ -122,17 +133,17 @@ pub fn dif_update(
 ) -> Result<UpdateTags, DifError> {
     let size = flags.block_size();
     let step = size.protected_bytes();
-    DifSizeError::blocks(src, step)?;
+    let blocks = DifSizeError::blocks(src, step)?;
     DifSizeError::destination(dst, src.len())?;
     let mut checker = Checker::new(flags, source, tags.source);
     let mut maker = Maker::new(flags, destination, tags.destination);
-    let groups = src.chunks(TOGETHER * step);
-    for (group, to) in groups.zip(dst.chunks_mut(TOGETHER * step)) {
-        let guards = checker.guards(group);
-        let pairs = group.chunks_exact(step).zip(to.chunks_exact_mut(step));
-        for ((block, to), guard) in pairs.zip(guards) {
-            let (data, checked) = checker.check(block, guard)?;
+    for group in groups(blocks) {
+        let guards = checker.guards(&src[group.start * step..group.end * step]);
+        for (n, block) in group.enumerate() {
+            let from = &src[block * step..][..step];
+            let (data, checked) = checker.check(from, guards.map(|guards| guards[n]))?;
             let made = maker.update(data, checked);
+            let to = &mut dst[block * step..][..step];
             let (to_data, to_field) = to.split_at_mut(size.bytes());
             to_data.copy_from_slice(data);
             to_field.copy_from_slice(&made.bytes());
@@ -161,9 +172,9 @@ pub fn dix_generate(
     DifSizeError::destination(dst, blocks * DIF_BYTES)?;
     let mut maker = Maker::new(flags, destination, tags);
     let fields = dst.as_chunks_mut::<DIF_BYTES>().0;
-    let groups = src.chunks(TOGETHER * step);
-    for (group, fields) in groups.zip(fields.chunks_mut(TOGETHER)) {
-        for (field, guard) in fields.iter_mut().zip(maker.guards(group)) {
+    for group in groups(blocks) {
+        let guards = maker.guards(&src[group.start * step..group.end * step]);
+        for (field, guard) in fields[group].iter_mut().zip(guards) {
             *field = maker.make(guard).bytes();
         }
     }

@@ -31,9 +31,13 @@ impl Tags {
         }
     }
 
-    /// The application tag as it stands in a field.
-    pub(super) fn masked_app(self) -> u16 {
-        self.app & !self.app_mask
+    /// The field of a block with these tags.
+    pub(super) fn field(self, guard: u16) -> Field {
+        Field {
+            guard,
+            app: self.app & !self.app_mask,
+            reference: self.reference,
+        }
     }
 }
 
@@ -69,7 +73,15 @@ pub(super) struct Field {
 
 impl Field {
     pub(super) fn read(bytes: [u8; DIF_BYTES]) -> Self {
-        let bits = u64::from_be_bytes(bytes);
+        Self::from_bits(u64::from_be_bytes(bytes))
+    }
+
+    pub(super) fn bytes(self) -> [u8; DIF_BYTES] {
+        self.bits().to_be_bytes()
+    }
+
+    /// The guard is in the upper bits, the reference tag in the lower ones.
+    pub(super) fn from_bits(bits: u64) -> Self {
         Self {
             guard: (bits >> 48) as u16,
             app: (bits >> 32) as u16,
@@ -77,9 +89,9 @@ impl Field {
         }
     }
 
-    pub(super) fn bytes(self) -> [u8; DIF_BYTES] {
+    pub(super) fn bits(self) -> u64 {
         let tags = u64::from(self.app) << 32 | u64::from(self.reference);
-        (u64::from(self.guard) << 48 | tags).to_be_bytes()
+        u64::from(self.guard) << 48 | tags
     }
 }
 
@@ -104,7 +116,7 @@ mod tests {
         assert_eq!(both.advance(last, 0), last);
         let neither = DestinationDifFlags::new().with_reference_tag_fixed(true);
         assert_eq!(neither.advance(last, 7), last);
-        assert_eq!(last.masked_app(), 0x0fff);
+        assert_eq!(last.field(0).app, 0x0fff);
     }
 
     #[test]
