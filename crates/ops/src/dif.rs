@@ -7,27 +7,15 @@ mod block;
 mod error;
 mod flags;
 mod guard;
+mod row;
 mod tags;
 
 pub use error::{BadBlock, DifError, DifSizeError, DifStatus};
 pub use flags::{BlockSize, DestinationDifFlags, DifFlags, SourceDifFlags};
 pub use tags::{DIF_BYTES, Tags};
 
-use std::ops::Range;
-
-use block::{Checker, Maker};
-use guard::TOGETHER;
-
-/// Blocks that are worked on together: all, a few after the other.
-///
-/// Counted, because what cuts a slice into chunks divides, and does so again in each group: on some
-/// processors that takes as long as a guard.
-fn groups(blocks: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..blocks.div_ceil(TOGETHER)).map(move |group| {
-        let first = group * TOGETHER;
-        first..blocks.min(first + TOGETHER)
-    })
-}
+use block::{Checked, Checker, Maker};
+use row::{Copies, Row, groups};
 
 /// Checks the fields of a source (spec 8.3.14).
 ///
@@ -43,10 +31,12 @@ pub fn dif_check(
     let step = flags.block_size().protected_bytes();
     let blocks = DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
+    let src = Row { bytes: src, step };
     for group in groups(blocks) {
-        let guards = checker.guards(&src[group.start * step..group.end * step]);
-        for (n, block) in group.enumerate() {
-            checker.check(&src[block * step..][..step], guards.map(|guards| guards[n]))?;
+        let group = src.part(&group);
+        let guards = checker.guards(group);
+        for (n, block) in group.blocks().enumerate() {
+            checker.check(block, guards.map(|guards| guards[n]))?;
         }
     }
     Ok(checker.tags)
@@ -69,13 +59,14 @@ pub fn dif_insert(
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());
+    let src = Row { bytes: src, step };
     for group in groups(blocks) {
-        let guards = maker.guards(&src[group.start * step..group.end * step]);
+        let copies = Copies::new(src, &group, dst, to_step);
+        let guards = maker.guards_and_copies(src.part(&group), copies);
         for (block, guard) in group.zip(guards) {
-            let to = &mut dst[block * to_step..][..to_step];
-            let (data, field) = to.split_at_mut(step);
-            data.copy_from_slice(&src[block * step..][..step]);
-            field.copy_from_slice(&maker.make(guard).bytes());
+            maker
+                .make(guard)
+                .write(&mut dst[block * to_step..][..to_step]);
         }
     }
     Ok(maker.tags)
@@ -98,14 +89,8 @@ pub fn dif_strip(
     DifSizeError::destination(dst, blocks * size.bytes())?;
     let mut checker = Checker::new(flags, source, tags);
     let (step, to_step) = (size.protected_bytes(), size.bytes());
-    for group in groups(blocks) {
-        let guards = checker.guards(&src[group.start * step..group.end * step]);
-        for (n, block) in group.enumerate() {
-            let from = &src[block * step..][..step];
-            let (data, _) = checker.check(from, guards.map(|guards| guards[n]))?;
-            dst[block * to_step..][..to_step].copy_from_slice(data);
-        }
-    }
+    let src = Row { bytes: src, step };
+    copy_checked(&mut checker, src, blocks, (dst, to_step), |_, _, _| {})?;
     Ok(checker.tags)
 }
 
@@ -137,22 +122,60 @@ pub fn dif_update(
     DifSizeError::destination(dst, src.len())?;
     let mut checker = Checker::new(flags, source, tags.source);
     let mut maker = Maker::new(flags, destination, tags.destination);
-    for group in groups(blocks) {
-        let guards = checker.guards(&src[group.start * step..group.end * step]);
-        for (n, block) in group.enumerate() {
-            let from = &src[block * step..][..step];
-            let (data, checked) = checker.check(from, guards.map(|guards| guards[n]))?;
-            let made = maker.update(data, checked);
-            let to = &mut dst[block * step..][..step];
-            let (to_data, to_field) = to.split_at_mut(size.bytes());
-            to_data.copy_from_slice(data);
-            to_field.copy_from_slice(&made.bytes());
-        }
-    }
+    let src = Row { bytes: src, step };
+    copy_checked(
+        &mut checker,
+        src,
+        blocks,
+        (dst, step),
+        |data, checked, to| {
+            maker.update(data, checked).write(to);
+        },
+    )?;
     Ok(UpdateTags {
         source: checker.tags,
         destination: maker.tags,
     })
+}
+
+/// Checks blocks and copies their data to places of `to_step` bytes. What `found` does with a good
+/// block, its check and its place must leave the data of the place alone.
+///
+/// A group is copied while the guards of the next one are computed.
+#[inline(always)]
+fn copy_checked(
+    checker: &mut Checker,
+    src: Row<'_>,
+    blocks: usize,
+    (dst, to_step): (&mut [u8], usize),
+    mut found: impl FnMut(&[u8], Checked, &mut [u8]),
+) -> Result<(), BadBlock> {
+    let mut groups = groups(blocks).peekable();
+    let first = groups.peek().cloned().unwrap_or_default();
+    let mut guards = checker.guards(src.part(&first));
+    while let Some(group) = groups.next() {
+        let mut good = group.start..group.start;
+        let mut outcome = Ok(());
+        for block in group.clone() {
+            let guard = guards.map(|guards| guards[block - group.start]);
+            match checker.check(src.block(block, src.step), guard) {
+                Ok((data, checked)) => found(data, checked, &mut dst[block * to_step..][..to_step]),
+                Err(bad) => {
+                    outcome = Err(bad);
+                    break;
+                }
+            }
+            good.end += 1;
+        }
+        let copies = Copies::new(src, &good, dst, to_step);
+        let next = match outcome {
+            Ok(()) => groups.peek().cloned().unwrap_or_default(),
+            Err(_) => 0..0,
+        };
+        guards = checker.guards_and_copies(src.part(&next), copies);
+        outcome?;
+    }
+    Ok(())
 }
 
 /// Writes the fields of a source's blocks, one after the other (spec 8.3.18).
@@ -172,8 +195,9 @@ pub fn dix_generate(
     DifSizeError::destination(dst, blocks * DIF_BYTES)?;
     let mut maker = Maker::new(flags, destination, tags);
     let fields = dst.as_chunks_mut::<DIF_BYTES>().0;
+    let src = Row { bytes: src, step };
     for group in groups(blocks) {
-        let guards = maker.guards(&src[group.start * step..group.end * step]);
+        let guards = maker.guards(src.part(&group));
         for (field, guard) in fields[group].iter_mut().zip(guards) {
             *field = maker.make(guard).bytes();
         }

@@ -1,8 +1,9 @@
 //! One block after the other: its field checked, its field made.
 
-use super::guard::{TOGETHER, guard, guards};
+use super::guard::{TOGETHER, guard, guards, guards_and_copies};
+use super::row::{Copies, Row};
 use super::tags::Field;
-use super::{BadBlock, DIF_BYTES, DestinationDifFlags, DifFlags, DifStatus, SourceDifFlags, Tags};
+use super::{BadBlock, DestinationDifFlags, DifFlags, DifStatus, SourceDifFlags, Tags};
 
 /// A field that was read, and the guard of its block if that had to be computed.
 #[derive(Copy, Clone)]
@@ -43,9 +44,22 @@ impl Checker {
 
     /// The guards of blocks with their fields, if these are to be checked.
     #[inline]
-    pub(super) fn guards(&self, group: &[u8]) -> Option<[u16; TOGETHER]> {
-        let step = self.flags.block_size().protected_bytes();
-        (!self.source.guard_check_disable()).then(|| guards(group, step, self.flags))
+    pub(super) fn guards(&self, blocks: Row<'_>) -> Option<[u16; TOGETHER]> {
+        (!self.source.guard_check_disable()).then(|| guards(blocks, self.flags))
+    }
+
+    /// As [`Checker::guards`], and copies the data of others.
+    #[inline]
+    pub(super) fn guards_and_copies(
+        &self,
+        blocks: Row<'_>,
+        copies: Copies<'_>,
+    ) -> Option<[u16; TOGETHER]> {
+        if self.source.guard_check_disable() {
+            copies.run(self.flags.block_size().bytes());
+            return None;
+        }
+        Some(guards_and_copies(blocks, copies, self.flags))
     }
 
     /// Checks a block with its field against its guard, if that was computed, and takes them apart.
@@ -57,10 +71,10 @@ impl Checker {
         block: &'a [u8],
         guard: Option<u16>,
     ) -> Result<(&'a [u8], Checked), BadBlock> {
-        let (data, field) = block.split_at(self.flags.block_size().bytes());
-        let mut bytes = [0; DIF_BYTES];
-        bytes.copy_from_slice(field);
-        let field = Field::read(bytes);
+        let Some((data, field)) = block.split_last_chunk() else {
+            unreachable!("a block is longer than its field")
+        };
+        let field = Field::read(*field);
         let expected = self.tags.field(guard.unwrap_or_default());
         let difference = (field.bits() ^ expected.bits()) & self.compared;
         if difference != 0 || field.app == u16::MAX {
@@ -129,8 +143,14 @@ impl Maker {
 
     /// The guards of blocks of data.
     #[inline]
-    pub(super) fn guards(&self, group: &[u8]) -> [u16; TOGETHER] {
-        guards(group, self.flags.block_size().bytes(), self.flags)
+    pub(super) fn guards(&self, blocks: Row<'_>) -> [u16; TOGETHER] {
+        guards(blocks, self.flags)
+    }
+
+    /// As [`Maker::guards`], and copies the data of others.
+    #[inline]
+    pub(super) fn guards_and_copies(&self, blocks: Row<'_>, copies: Copies<'_>) -> [u16; TOGETHER] {
+        guards_and_copies(blocks, copies, self.flags)
     }
 
     /// The field of a block with this guard.

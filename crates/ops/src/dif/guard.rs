@@ -6,28 +6,46 @@ mod polynomial;
 #[cfg(target_arch = "x86_64")]
 mod short;
 
+use super::row::{Copies, Row};
 use super::{BlockSize, DifFlags};
 use polynomial::through_zeros;
 
 /// Blocks whose guards are computed together.
 pub(super) const TOGETHER: usize = 4;
 
-/// The guards of at most [`TOGETHER`] blocks; `step` bytes lie between their beginnings.
+/// The guards of at most [`TOGETHER`] blocks.
 #[inline]
-pub(super) fn guards(group: &[u8], step: usize, flags: DifFlags) -> [u16; TOGETHER] {
+pub(super) fn guards(blocks: Row<'_>, flags: DifFlags) -> [u16; TOGETHER] {
     let bytes = flags.block_size().bytes();
     #[cfg(target_arch = "x86_64")]
-    if group.len() == TOGETHER * step {
-        let block = |n| &group[n * step..][..bytes];
-        if let Some(crcs) = short::crcs([block(0), block(1), block(2), block(3)]) {
-            return crcs.map(|crc| finished(crc, flags));
-        }
+    if blocks.is_full() && short::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { short::crcs(blocks, bytes) };
+        return crcs.map(|crc| finished(crc, flags));
     }
     let mut guards = [0; TOGETHER];
-    for (guard, block) in guards.iter_mut().zip(group.chunks_exact(step)) {
+    for (guard, block) in guards.iter_mut().zip(blocks.blocks()) {
         *guard = finished(crc(&block[..bytes]), flags);
     }
     guards
+}
+
+/// As [`guards`], and copies at most as many blocks, which may be others.
+#[inline]
+pub(super) fn guards_and_copies(
+    blocks: Row<'_>,
+    copies: Copies<'_>,
+    flags: DifFlags,
+) -> [u16; TOGETHER] {
+    let bytes = flags.block_size().bytes();
+    #[cfg(target_arch = "x86_64")]
+    if blocks.is_full() && copies.from.is_full() && short::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { short::crcs_and_copies(blocks, copies, bytes) };
+        return crcs.map(|crc| finished(crc, flags));
+    }
+    copies.run(bytes);
+    guards(blocks, flags)
 }
 
 /// The guard of a block of data, which has the size that the flags say.
@@ -110,7 +128,14 @@ mod tests {
             }
             for (blocks, field) in [(4, 0), (4, 8), (3, 0), (1, 8)] {
                 let step = bytes + field;
-                let together = guards(&data[..blocks * step], step, flags);
+                let bytes_of_all = &data[..blocks * step];
+                let together = guards(
+                    Row {
+                        bytes: bytes_of_all,
+                        step,
+                    },
+                    flags,
+                );
                 let alone = data.chunks(step).map(|block| guard(&block[..bytes], flags));
                 assert!(alone.take(blocks).eq(together.into_iter().take(blocks)));
             }
@@ -126,8 +151,18 @@ mod tests {
                 let mut block = vec![0; bytes];
                 block[bit / 8] = 1 << (bit % 8);
                 let zero = vec![0; bytes];
-                let Some(crcs) = short::crcs([&zero, &block, &zero, &block]) else {
+                if !short::is_for(bytes) {
                     return assert!(!is_x86_feature_detected!("avx"), "no other reason");
+                }
+                // SAFETY: as was just checked.
+                let crcs = unsafe {
+                    short::crcs(
+                        Row {
+                            bytes: &[&zero[..], &block, &zero, &block].concat(),
+                            step: bytes,
+                        },
+                        bytes,
+                    )
                 };
                 let crc = by_library(&block);
                 assert_eq!(crcs, [0, crc, 0, crc], "bit {bit} of {bytes} bytes");

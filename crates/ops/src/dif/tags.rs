@@ -80,6 +80,14 @@ impl Field {
         self.bits().to_be_bytes()
     }
 
+    /// Writes it to the end of a block.
+    pub(super) fn write(self, block: &mut [u8]) {
+        let Some(place) = block.last_chunk_mut() else {
+            unreachable!("a block is longer than its field")
+        };
+        *place = self.bytes();
+    }
+
     /// The guard is in the upper bits, the reference tag in the lower ones.
     pub(super) fn from_bits(bits: u64) -> Self {
         Self {

@@ -4,14 +4,11 @@
 //! all before them. Here every word is multiplied by the power of x that its place stands for,
 //! which waits for nothing, and the last steps of several blocks go side by side.
 
-use std::arch::x86_64::{
-    __m128i, _mm_alignr_epi8, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
-    _mm_loadu_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_slli_epi64, _mm_srli_epi64,
-    _mm_xor_si128,
-};
+use std::arch::x86_64::*;
 
 use super::fold::{load, reversed};
 use super::polynomial::{POLYNOMIAL, QUOTIENT, power};
+use crate::dif::row::{Copies, Row};
 
 /// Blocks at once.
 pub(super) const BLOCKS: usize = 4;
@@ -49,44 +46,86 @@ const LATER: [usize; 2] = [369 - 31, 369];
 // What is 369 bytes further up weighs as much as what is 31 bytes up and what is not.
 const _: () = assert!(power(8 * 369) == power(8 * 31) ^ 1);
 
-/// The CRCs with seed 0, or `None` if the processor lacks the instructions or a block has another
-/// length than 512 or 520 bytes.
+/// Whether blocks have one of the lengths, and the processor the instructions.
 #[inline]
-pub(super) fn crcs(blocks: [&[u8]; BLOCKS]) -> Option<[u16; BLOCKS]> {
-    if !blocks.iter().all(|block| matches!(block.len(), 512 | 520)) {
-        return None;
-    }
-    if !is_x86_feature_detected!("pclmulqdq") || !is_x86_feature_detected!("avx") {
-        return None;
-    }
-    // SAFETY: the processor has the instructions, as was just checked.
-    Some(unsafe { multiplied(blocks) })
+pub(super) fn is_for(bytes: usize) -> bool {
+    matches!(bytes, 512 | 520)
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("avx")
 }
 
+/// The CRCs with seed 0 of blocks of `bytes` bytes, for which [`is_for`] has said yes.
 #[target_feature(enable = "pclmulqdq,avx")]
-fn multiplied(blocks: [&[u8]; BLOCKS]) -> [u16; BLOCKS] {
+pub(super) fn crcs(blocks: Row<'_>, bytes: usize) -> [u16; BLOCKS] {
     let mut sums = [_mm_setzero_si128(); BLOCKS];
-    for (sum, block) in sums.iter_mut().zip(blocks) {
-        let Some((data, rest)) = block.split_first_chunk() else {
-            unreachable!("blocks of 512 or 520 bytes")
-        };
-        let (factors, last) = match rest.first_chunk() {
-            None => (&FACTORS_512, _mm_setzero_si128()),
-            Some(last) => (&FACTORS_520, _mm_cvtsi64_si128(i64::from_be_bytes(*last))),
-        };
-        *sum = _mm_xor_si128(last, products(data, factors));
+    for (n, sum) in sums.iter_mut().enumerate() {
+        *sum = products(common(blocks.block(n, bytes)), |_| {});
     }
     reduce(sums)
 }
 
-/// The sum of the common words, each at its place: less than 80 bits.
+/// As [`crcs`], and copies as many blocks: a load or a store keeps no multiplication from going on.
 #[target_feature(enable = "pclmulqdq,avx")]
-fn products(data: &[u8; COMMON], factors: &Factors) -> __m128i {
-    let mut sum = _mm_setzero_si128();
+pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize) -> [u16; BLOCKS] {
+    let Copies {
+        from,
+        to,
+        to_step,
+        ahead,
+    } = copies;
+    let mut sums = [_mm_setzero_si128(); BLOCKS];
+    for (n, sum) in sums.iter_mut().enumerate() {
+        let (from, from_rest) = common(from.block(n, bytes));
+        let Some((to, to_rest)) = to[n * to_step..][..bytes].split_first_chunk_mut::<COMMON>()
+        else {
+            unreachable!("blocks of 512 or 520 bytes")
+        };
+        let (vectors, to_vectors) = (from.as_chunks::<32>().0, to.as_chunks_mut::<32>().0);
+        // Where nothing is ahead, lines that are in the cache already.
+        let ahead = ahead
+            .get(n * to_step..)
+            .and_then(|ahead| ahead.first_chunk());
+        let lines = ahead.unwrap_or(from).as_chunks::<64>().0;
+        *sum = products(common(blocks.block(n, bytes)), |step| {
+            // A vector in each of 16 steps, then a line in each of 8.
+            if let Some(to) = to_vectors.get_mut(step) {
+                *to = vectors[step];
+            } else if let Some(line) = lines.get(step - vectors.len()) {
+                _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast());
+            }
+        });
+        // Not a slice of any length, for which the compiler would call a function.
+        if let (Some(from), Some(to)) = (from_rest.first_chunk(), to_rest.first_chunk_mut::<8>()) {
+            *to = *from;
+        }
+    }
+    reduce(sums)
+}
+
+/// The common bytes of a block, and those behind them.
+fn common(block: &[u8]) -> (&[u8; COMMON], &[u8]) {
+    match block.split_first_chunk() {
+        Some(parts) => parts,
+        None => unreachable!("blocks of 512 or 520 bytes"),
+    }
+}
+
+/// The sum of all words of a block, each at its place: less than 80 bits. Between the places,
+/// `meanwhile` is called with the number of each.
+#[target_feature(enable = "pclmulqdq,avx")]
+fn products((data, rest): (&[u8; COMMON], &[u8]), mut meanwhile: impl FnMut(usize)) -> __m128i {
+    let (factors, mut sum) = match rest.first_chunk() {
+        None => (&FACTORS_512, _mm_setzero_si128()),
+        // The factor of the last word is 1.
+        Some(last) => (&FACTORS_520, _mm_cvtsi64_si128(i64::from_be_bytes(*last))),
+    };
     // Written out: what is added at a place is decided when this is compiled.
     macro_rules! add {
         ($($place:literal)*) => {
-            $(sum = _mm_xor_si128(sum, product(part::<$place>(data), &factors[$place]));)*
+            $(
+                sum = _mm_xor_si128(sum, product(part::<$place>(data), &factors[$place]));
+                meanwhile($place - HEAD / PART);
+            )*
         };
     }
     const _: () = assert!(HEAD / PART == 8 && COMMON / PART == 32);
