@@ -79,8 +79,8 @@ pub fn copy_crc64(
 
 fn copy_running(mut crc: Running, src: &[u8], dst: &mut [u8]) -> u64 {
     for (src, dst) in src.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
-        crc.update(src);
         dst.copy_from_slice(src);
+        crc.update(src);
     }
     crc.finish()
 }
