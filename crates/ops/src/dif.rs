@@ -152,7 +152,8 @@ fn copy_checked(
 ) -> Result<(), BadBlock> {
     let mut groups = groups(blocks).peekable();
     let first = groups.peek().cloned().unwrap_or_default();
-    let mut guards = checker.guards(src.part(&first));
+    let ahead = [&src.bytes[first.end * src.step..], &*dst];
+    let mut guards = checker.guards_and_hints(src.part(&first), ahead);
     while let Some(group) = groups.next() {
         let mut good = group.start..group.start;
         let mut outcome = Ok(());

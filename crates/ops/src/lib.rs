@@ -12,6 +12,7 @@ mod dif;
 mod fill;
 mod level;
 pub mod oracle;
+mod prefetch;
 
 pub use compare::{compare, compare_pattern};
 pub use copy::{LengthMismatch, copy, copy_crc, copy_crc64, dualcast};

@@ -49,7 +49,7 @@ fn damage() -> impl Strategy<Value = (Index, std::ops::Range<usize>, u8)> {
 fn case() -> impl Strategy<Value = Case> {
     let flags = any::<(u8, u8, u8)>();
     let both = (tags(), tags());
-    let content = (0_usize..6, any::<[u8; 32]>(), 0_usize..17);
+    let content = (0_usize..14, any::<[u8; 32]>(), 0_usize..17);
     (flags, both, content, vec(damage(), 0..3)).prop_map(|(flags, tags, content, damages)| {
         let source = SourceDifFlags::from_bits(flags.1);
         let destination = DestinationDifFlags::from_bits(flags.2);

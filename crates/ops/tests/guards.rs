@@ -218,7 +218,8 @@ fn deltas() {
     }
 }
 
-/// Every size of block, every flag of the source, one or three blocks, at both ends.
+/// Every size of block, every flag of the source, at both ends; as many blocks as are worked on
+/// alone, together, and while others are copied.
 #[test]
 fn integrity_fields() {
     let (mut src, mut made) = (Guarded::source(), Guarded::destination());
@@ -229,7 +230,15 @@ fn integrity_fields() {
             flags.block_size().bytes(),
             flags.block_size().protected_bytes(),
         );
-        for (blocks, at_end) in [(1, false), (1, true), (3, false), (3, true)] {
+        let counts: &[usize] = if data < 1000 {
+            &[1, 3, 4, 9]
+        } else {
+            &[1, 3, 4]
+        };
+        let ends = counts
+            .iter()
+            .flat_map(|blocks| [(*blocks, false), (*blocks, true)]);
+        for (blocks, at_end) in ends {
             let src = src.part(blocks * data, at_end);
             let tags = Tags {
                 reference: u32::MAX - 1,

@@ -1,6 +1,6 @@
 //! One block after the other: its field checked, its field made.
 
-use super::guard::{TOGETHER, guard, guards, guards_and_copies};
+use super::guard::{TOGETHER, guard, guards, guards_and_copies, guards_and_hints};
 use super::row::{Copies, Row};
 use super::tags::Field;
 use super::{BadBlock, DestinationDifFlags, DifFlags, DifStatus, SourceDifFlags, Tags};
@@ -46,6 +46,16 @@ impl Checker {
     #[inline]
     pub(super) fn guards(&self, blocks: Row<'_>) -> Option<[u16; TOGETHER]> {
         (!self.source.guard_check_disable()).then(|| guards(blocks, self.flags))
+    }
+
+    /// As [`Checker::guards`], and asks for what is needed next.
+    #[inline]
+    pub(super) fn guards_and_hints(
+        &self,
+        blocks: Row<'_>,
+        ahead: [&[u8]; 2],
+    ) -> Option<[u16; TOGETHER]> {
+        (!self.source.guard_check_disable()).then(|| guards_and_hints(blocks, ahead, self.flags))
     }
 
     /// As [`Checker::guards`], and copies the data of others.

@@ -30,6 +30,25 @@ pub(super) fn guards(blocks: Row<'_>, flags: DifFlags) -> [u16; TOGETHER] {
     guards
 }
 
+/// As [`guards`], and asks for what is needed next, so that it is fetched meanwhile; what is ahead
+/// starts with what comes first.
+#[inline]
+pub(super) fn guards_and_hints(
+    blocks: Row<'_>,
+    ahead: [&[u8]; 2],
+    flags: DifFlags,
+) -> [u16; TOGETHER] {
+    #[cfg(target_arch = "x86_64")]
+    if blocks.is_full() && short::is_for(flags.block_size().bytes()) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { short::crcs_and_hints(blocks, ahead, flags.block_size().bytes()) };
+        return crcs.map(|crc| finished(crc, flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = ahead;
+    guards(blocks, flags)
+}
+
 /// As [`guards`], and copies at most as many blocks, which may be others.
 #[inline]
 pub(super) fn guards_and_copies(
@@ -128,14 +147,8 @@ mod tests {
             }
             for (blocks, field) in [(4, 0), (4, 8), (3, 0), (1, 8)] {
                 let step = bytes + field;
-                let bytes_of_all = &data[..blocks * step];
-                let together = guards(
-                    Row {
-                        bytes: bytes_of_all,
-                        step,
-                    },
-                    flags,
-                );
+                let row = &data[..blocks * step];
+                let together = guards(Row { bytes: row, step }, flags);
                 let alone = data.chunks(step).map(|block| guard(&block[..bytes], flags));
                 assert!(alone.take(blocks).eq(together.into_iter().take(blocks)));
             }

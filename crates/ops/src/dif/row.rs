@@ -37,13 +37,14 @@ impl<'a> Row<'a> {
     }
 
     /// Whether there are as many blocks as are worked on together.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn is_full(self) -> bool {
         self.bytes.len() == TOGETHER * self.step
     }
 }
 
-/// Numbers of the blocks that are worked on together: all, a few after the other.
+/// Numbers of all blocks, those that are worked on together at a time.
 ///
 /// Counted, because what cuts a slice into chunks divides, and does so again in each group: on some
 /// processors that takes as long as a guard.
@@ -61,6 +62,10 @@ pub(super) struct Copies<'a> {
     pub(super) to: &'a mut [u8],
     pub(super) to_step: usize,
     /// The places of the blocks after these.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "no hints there")
+    )]
     pub(super) ahead: &'a [u8],
 }
 

@@ -4,14 +4,19 @@
 //! all before them. Here every word is multiplied by the power of x that its place stands for,
 //! which waits for nothing, and the last steps of several blocks go side by side.
 
-use std::arch::x86_64::*;
+use std::arch::x86_64::{
+    __m128i, _mm_alignr_epi8, _mm_clmulepi64_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
+    _mm_loadu_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_slli_epi64, _mm_srli_epi64,
+    _mm_xor_si128,
+};
 
 use super::fold::{load, reversed};
 use super::polynomial::{POLYNOMIAL, QUOTIENT, power};
 use crate::dif::row::{Copies, Row};
+use crate::prefetch;
 
 /// Blocks at once.
-pub(super) const BLOCKS: usize = 4;
+const BLOCKS: usize = super::TOGETHER;
 
 /// Bytes that blocks of both sizes have.
 const COMMON: usize = 512;
@@ -64,7 +69,25 @@ pub(super) fn crcs(blocks: Row<'_>, bytes: usize) -> [u16; BLOCKS] {
     reduce(sums)
 }
 
-/// As [`crcs`], and copies as many blocks: a load or a store keeps no multiplication from going on.
+/// As [`crcs`], and asks for lines that are needed next: as many bytes of each part ahead as the
+/// blocks have. A hint keeps no multiplication from going on, nor does a load or a store.
+#[target_feature(enable = "pclmulqdq,avx")]
+pub(super) fn crcs_and_hints(blocks: Row<'_>, ahead: [&[u8]; 2], bytes: usize) -> [u16; BLOCKS] {
+    let mut sums = [_mm_setzero_si128(); BLOCKS];
+    for (n, sum) in sums.iter_mut().enumerate() {
+        let block = common(blocks.block(n, bytes));
+        let at = n * bytes;
+        let lines = [lines(ahead[0], at, block.0), lines(ahead[1], at, block.0)];
+        *sum = products(block, |step| {
+            if let Some(line) = lines[step % 2].get(step / 2) {
+                prefetch::line_of(&line[0]);
+            }
+        });
+    }
+    reduce(sums)
+}
+
+/// As [`crcs`], and copies as many blocks.
 #[target_feature(enable = "pclmulqdq,avx")]
 pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize) -> [u16; BLOCKS] {
     let Copies {
@@ -76,22 +99,18 @@ pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize)
     let mut sums = [_mm_setzero_si128(); BLOCKS];
     for (n, sum) in sums.iter_mut().enumerate() {
         let (from, from_rest) = common(from.block(n, bytes));
-        let Some((to, to_rest)) = to[n * to_step..][..bytes].split_first_chunk_mut::<COMMON>()
-        else {
+        let place = to[n * to_step..][..bytes].split_first_chunk_mut::<COMMON>();
+        let Some((to, to_rest)) = place else {
             unreachable!("blocks of 512 or 520 bytes")
         };
         let (vectors, to_vectors) = (from.as_chunks::<32>().0, to.as_chunks_mut::<32>().0);
-        // Where nothing is ahead, lines that are in the cache already.
-        let ahead = ahead
-            .get(n * to_step..)
-            .and_then(|ahead| ahead.first_chunk());
-        let lines = ahead.unwrap_or(from).as_chunks::<64>().0;
+        let lines = lines(ahead, n * to_step, from);
         *sum = products(common(blocks.block(n, bytes)), |step| {
             // A vector in each of 16 steps, then a line in each of 8.
             if let Some(to) = to_vectors.get_mut(step) {
                 *to = vectors[step];
             } else if let Some(line) = lines.get(step - vectors.len()) {
-                _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast());
+                prefetch::line_of(&line[0]);
             }
         });
         // Not a slice of any length, for which the compiler would call a function.
@@ -102,7 +121,15 @@ pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize)
     reduce(sums)
 }
 
+/// Lines at a place ahead or, where nothing is, those of a block: asking for them costs nothing.
+#[inline]
+fn lines<'a>(ahead: &'a [u8], at: usize, block: &'a [u8; COMMON]) -> &'a [[u8; 64]] {
+    let ahead = ahead.get(at..).and_then(|ahead| ahead.first_chunk());
+    ahead.unwrap_or(block).as_chunks().0
+}
+
 /// The common bytes of a block, and those behind them.
+#[inline]
 fn common(block: &[u8]) -> (&[u8; COMMON], &[u8]) {
     match block.split_first_chunk() {
         Some(parts) => parts,
@@ -111,7 +138,7 @@ fn common(block: &[u8]) -> (&[u8; COMMON], &[u8]) {
 }
 
 /// The sum of all words of a block, each at its place: less than 80 bits. Between the places,
-/// `meanwhile` is called with the number of each.
+/// `meanwhile` is called with the number of the step, 0 to 23.
 #[target_feature(enable = "pclmulqdq,avx")]
 fn products((data, rest): (&[u8; COMMON], &[u8]), mut meanwhile: impl FnMut(usize)) -> __m128i {
     let (factors, mut sum) = match rest.first_chunk() {
