@@ -6,6 +6,7 @@ mod avx2;
 mod avx512;
 
 use crate::level::Level;
+use crate::prefetch;
 
 /// Bytes compared without a branch.
 const GROUP: usize = 256;
@@ -52,12 +53,15 @@ fn in_groups(a: &[u8], b: &[u8], differ: impl Fn(&[u8; GROUP], &[u8; GROUP]) -> 
     let (Some(a_first), Some(b_first)) = (a.first_chunk(), b.first_chunk()) else {
         return 0;
     };
-    let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else {
+    let (Some(a_last), Some(b_last)) = (a.last_chunk::<GROUP>(), b.last_chunk::<GROUP>()) else {
         return 0;
     };
     if differ(a_first, b_first) {
         return 0;
     }
+    // The end is often on another page, whose address takes as long to find as the data.
+    prefetch::line_of(&a_last[GROUP - 1]);
+    prefetch::line_of(&b_last[GROUP - 1]);
     let first = a.as_ptr().align_offset(LINE).min(LINE);
     let [a_groups, b_groups] = [a, b].map(|side| side[first..].as_chunks::<GROUP>().0);
     for (n, (a, b)) in a_groups.iter().zip(b_groups).enumerate() {
