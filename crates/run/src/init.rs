@@ -11,7 +11,8 @@ use crate::RunError;
 use crate::child::{Program, exit, fork};
 use crate::error::{Facility, forbidden};
 use crate::mounts;
-use crate::redirect::{Place, descendants};
+use crate::redirect::Place;
+use crate::redirect::descendants::{self, Descendants};
 use crate::signals::Signals;
 use crate::supervise::Followed;
 
@@ -73,20 +74,23 @@ pub(crate) fn be(
     let Ok(signals) = signals.again() else {
         exit(1)
     };
-    match place {
+    let session = match place {
         None => {
             if let Err(error) = processes() {
                 say(launcher, Word::NoProc(number(&error)));
                 exit(1);
             }
+            None
         }
-        Some(_) => {
-            if let Err(error) = descendants::adopt() {
+        Some(place) => match descendants::adopt() {
+            Ok(descendants) => Some((place, descendants)),
+            Err(error) => {
                 say(launcher, Word::NoProcess(number(&error)));
                 exit(1);
             }
-        }
-    }
+        },
+    };
+    let early = signals.early();
     let command = match fork() {
         Ok(0) => {
             if place.is_some() {
@@ -101,7 +105,11 @@ pub(crate) fn be(
             exit(1)
         }
     };
-    watch(launcher, &signals, command, place)
+    for number in early {
+        // SAFETY: the command is a child that has not been waited for.
+        unsafe { libc::kill(command, number) };
+    }
+    watch(launcher, &signals, command, session.as_ref())
 }
 
 /// The namespace's own `/proc`, which the launcher does not see: it looks processes up by the numbers
@@ -126,7 +134,12 @@ fn say(launcher: &OwnedFd, word: Word) {
     let _ = write(launcher, &word.to_bytes());
 }
 
-fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t, place: Option<&Place>) -> ! {
+fn watch(
+    launcher: &OwnedFd,
+    signals: &Signals,
+    command: libc::pid_t,
+    session: Option<&(&Place, Descendants)>,
+) -> ! {
     loop {
         let mut files = [
             PollFd::new(launcher, PollFlags::IN),
@@ -139,8 +152,8 @@ fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t, place: Opt
             eprintln!(
                 "error: the process that owned the virtual device has ended; its programs are killed"
             );
-            if let Some(place) = place {
-                descendants::end();
+            if let Some((place, descendants)) = session {
+                descendants.end();
                 place.remove();
             }
             exit(1);
@@ -149,8 +162,8 @@ fn watch(launcher: &OwnedFd, signals: &Signals, command: libc::pid_t, place: Opt
             if signal.number == libc::SIGCHLD {
                 if let Some(status) = bury(command) {
                     say(launcher, Word::Ended(status));
-                    if place.is_some() {
-                        descendants::end();
+                    if let Some((_, descendants)) = session {
+                        descendants.end();
                     }
                     exit(0);
                 }

@@ -111,14 +111,15 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let program = Program::new(&session.command, &variables, signals.before())?;
     let followed = Followed::new(session.supervise, socket.name());
     let (ours, theirs) = init::line()?;
-    let (first, privileged) = match redirect {
+    let early = signals.early();
+    let (first, privileged, descendants) = match redirect {
         None => {
             let privileged = namespace::enter()?;
-            (namespace::fork()?, privileged)
+            (namespace::fork()?, privileged, None)
         }
         Some(_) => {
-            descendants::adopt()?;
-            (child::fork()?, namespace::is_root())
+            let descendants = descendants::adopt()?;
+            (child::fork()?, namespace::is_root(), Some(descendants))
         }
     };
     if first == 0 {
@@ -168,11 +169,15 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         serve(session, &machine, Files::new(clients, desk))?;
     }
     watcher.begin()?;
+    for number in early {
+        // SAFETY: the first process is a child that has not been waited for.
+        unsafe { libc::kill(first, number) };
+    }
     write(&ours, &[GO]).map_err(system("write"))?;
     let ending = watch(&ours, &signals, first);
-    if redirect.is_some() {
+    if let Some(descendants) = descendants {
         // Those that the first process would have ended, if it was killed.
-        descendants::end();
+        descendants.end();
     }
     let (stats, traced) = watcher.end(&machine);
     Ok(Ended {

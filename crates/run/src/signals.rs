@@ -81,6 +81,13 @@ impl Signals {
         self.before
     }
 
+    /// Numbers of those that have come before there is a process to pass them on to. The terminal
+    /// does not send them again.
+    pub(crate) fn early(&self) -> Vec<i32> {
+        let all = std::iter::from_fn(|| self.next()).map(|signal| signal.number);
+        all.filter(|number| *number != libc::SIGCHLD).collect()
+    }
+
     /// The next one, if one has come.
     pub(crate) fn next(&self) -> Option<Signal> {
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();

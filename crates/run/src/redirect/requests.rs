@@ -39,6 +39,14 @@ struct Node {
     noticed: bool,
 }
 
+impl Node {
+    fn has_ended(&self) -> bool {
+        let mut files = [PollFd::new(&self.socket, PollFlags::empty())];
+        let none = Timespec::default();
+        poll(&mut files, Some(&none)).is_ok() && files[0].revents().contains(PollFlags::HUP)
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -70,7 +78,7 @@ impl Redirected {
     pub(crate) fn notice(self: &Arc<Redirected>, desk: &Desk) {
         let mut news = false;
         for node in lock(&self.nodes).iter_mut() {
-            if !node.noticed && has_hung_up(node.socket.as_fd()) {
+            if !node.noticed && node.has_ended() {
                 node.noticed = true;
                 news = true;
             }
@@ -88,13 +96,15 @@ impl Redirected {
     /// one itself for a moment.
     fn close_nodes(&self) {
         let closed: Vec<u64> = {
-            let mut nodes = lock(&self.nodes);
-            let gone = nodes.extract_if(.., |node| has_hung_up(node.socket.as_fd()));
+            let nodes = lock(&self.nodes);
+            let gone = nodes.iter().filter(|node| node.has_ended());
             gone.map(|node| node.cookie).collect()
         };
-        for cookie in closed {
-            self.clients.close(cookie);
+        for cookie in &closed {
+            self.clients.close(*cookie);
         }
+        // They are among the nodes until they are closed, for others to see that there are such.
+        lock(&self.nodes).retain(|node| !closed.contains(&node.cookie));
     }
 
     /// Carries out a request and answers it.
@@ -111,11 +121,28 @@ impl Redirected {
         let pid = peer.pid.as_raw_nonzero().get() as u32;
         match request {
             Request::Refresh { path } => {
-                let refreshed = text(path).and_then(|path| {
-                    let mut files = lock(&self.files);
-                    files.refresh(&self.tree(), &path)
-                });
-                answer(&socket, refreshed.map(|()| 0), None);
+                let path = text(path);
+                let redirected = self.clone();
+                let refresh = move || {
+                    let refreshed = path.and_then(|path| {
+                        let mut files = lock(&redirected.files);
+                        files.refresh(&redirected.tree(), &path)
+                    });
+                    answer(&socket, refreshed.map(|()| 0), None);
+                };
+                // What the program has closed before is closed. Otherwise nobody who reads waits for
+                // those who write.
+                let any_closed = lock(&self.nodes).iter().any(Node::has_ended);
+                match any_closed {
+                    false => refresh(),
+                    true => {
+                        let redirected = self.clone();
+                        desk.hand_in(move || {
+                            redirected.close_nodes();
+                            refresh();
+                        });
+                    }
+                }
             }
             Request::Submit { cookie, bytes } => {
                 let written = self.clients.write(cookie, pid, bytes);
@@ -192,12 +219,6 @@ impl Redirected {
 
 fn text(path: &[u8]) -> Result<String, Errno> {
     String::from_utf8(path.to_vec()).map_err(|_| Errno::ENOENT)
-}
-
-fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
-    let mut files = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
-    let none = Timespec::default();
-    poll(&mut files, Some(&none)).is_ok() && files[0].revents().contains(PollFlags::HUP)
 }
 
 /// Whoever does not take the answer has closed the connection.
