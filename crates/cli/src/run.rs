@@ -66,7 +66,8 @@ struct Machine {
     /// Without namespaces and FUSE, where they are forbidden, as in a container.
     ///
     /// Paths of programs that load the preload library lead to plain files. Programs that are
-    /// static or setuid, make system calls themselves or lose LD_PRELOAD find nothing.
+    /// static or setuid, make system calls themselves, become another user or lose LD_PRELOAD find
+    /// nothing.
     #[arg(long, conflicts_with = "supervise")]
     redirect: bool,
     /// Which programs are traced to give them portals: slower, but it works without the preload.

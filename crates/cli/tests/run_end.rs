@@ -1,4 +1,4 @@
-//! `dray run --redirect`: whom the end of a session ends, and whom not.
+//! How sessions end, and what those are told whom they cannot serve.
 
 #[path = "run/session.rs"]
 #[allow(dead_code, reason = "not every file of tests needs all of it")]
@@ -45,4 +45,32 @@ open('late', 'w')";
     );
     assert_eq!(ended.out, "seized\n", "{ended:?}");
     assert!(!session.path().join("late").exists(), "it was waited for");
+}
+
+#[test]
+fn inside_it_nothing_can_be_mounted_and_it_says_so() {
+    let script = format!("{} run -- true", program().display());
+    let ended = Session::new().shell(&["--redirect"], &script);
+    assert!(
+        ended
+            .err
+            .contains("a session with --redirect is around this one"),
+        "{ended:?}"
+    );
+    assert!(ended.err.contains("hint: "), "{ended:?}");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+/// As without a session: the kernel looks at the name, and not this library.
+#[test]
+fn a_name_that_cannot_be_read_is_refused_by_the_kernel() {
+    let program = "import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for name in (8, 0):
+    assert libc.execve(ctypes.c_void_p(name), None, None) == -1
+    print(ctypes.get_errno())";
+    let session = Session::new();
+    std::fs::write(session.path().join("program.py"), program).expect("a file");
+    let ended = session.shell(&[], "python3 program.py");
+    assert_eq!(ended.out, "14\n14\n", "{ended:?}");
 }

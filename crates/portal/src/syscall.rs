@@ -4,6 +4,7 @@
 //! else interposes may be touched.
 
 use std::arch::asm;
+use std::ffi::{CStr, c_char};
 
 /// The answer: a value, or an error number.
 pub(crate) type Answer = Result<usize, i32>;
@@ -28,6 +29,28 @@ pub(crate) unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Ans
     match answer {
         -4095..=-1 => Err(-answer as i32),
         answer => Ok(answer as usize),
+    }
+}
+
+/// A string that the program hands to the kernel; `None` where the kernel cannot read it either, and
+/// says so when it is asked.
+///
+/// # Safety
+/// It stays as it is meanwhile, if it is a string at all.
+pub(crate) unsafe fn name<'a>(text: *const c_char) -> Option<&'a CStr> {
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        text.addr(),
+        libc::F_OK as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: it looks for the file, and changes nothing.
+    match unsafe { syscall(libc::SYS_faccessat, arguments) } {
+        Err(libc::EFAULT | libc::ENAMETOOLONG) => None,
+        // SAFETY: the kernel has found its end.
+        _ => Some(unsafe { CStr::from_ptr(text) }),
     }
 }
 

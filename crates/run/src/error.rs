@@ -25,6 +25,9 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// A session around this one leads paths elsewhere, and where they lead nothing can be mounted.
+    #[error("a session with --redirect is around this one")]
+    Redirected,
     /// There is no preload library for this system, and without it nothing is redirected.
     #[error("paths can be redirected on x86-64 Linux with glibc alone")]
     NoLibrary,
@@ -145,6 +148,7 @@ impl RunError {
             Self::NoPlace { .. } => {
                 "name a directory that can be written and is not mounted noexec: TMPDIR=DIRECTORY"
             }
+            Self::Redirected => "dray run --redirect here, too",
             Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
         };

@@ -101,6 +101,10 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     if let Some(profile) = &session.profile {
         driver = parts::load(driver, profile)?;
     }
+    let led = std::env::var_os(REDIRECT_VARIABLE).is_some_and(|paths| !paths.is_empty());
+    if led && !session.redirect {
+        return Err(RunError::Redirected);
+    }
     let signals = Signals::block()?;
     let socket = service::Listener::new()?;
     let redirect = match session.redirect {

@@ -17,7 +17,7 @@ use crate::connect::socket_name;
 use crate::next::Next;
 use crate::program::{Kind, Path, UnknownError, kind, kind_at};
 use crate::supervised::enter;
-use crate::syscall::syscall;
+use crate::syscall::{name, syscall};
 
 type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
 type Execveat = unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int;
@@ -68,9 +68,10 @@ fn before(kind: Result<Kind, UnknownError>, program: &CStr) {
 /// As for `execve(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
-    if !path.is_null() && looks_at_programs() {
+    if looks_at_programs()
         // SAFETY: the caller's string.
-        let path = unsafe { CStr::from_ptr(path) };
+        && let Some(path) = unsafe { name(path) }
+    {
         before(kind(path), path);
     }
     // SAFETY: it is null or a function of this type.
@@ -141,9 +142,10 @@ pub unsafe extern "C" fn execveat(
     envp: Strings,
     flags: c_int,
 ) -> c_int {
-    if !path.is_null() && looks_at_programs() {
+    if looks_at_programs()
         // SAFETY: the caller's string.
-        let name = unsafe { CStr::from_ptr(path) };
+        && let Some(name) = unsafe { name(path) }
+    {
         if name.is_empty() {
             before_file(directory);
         } else if directory == libc::AT_FDCWD {

@@ -13,7 +13,7 @@ use crate::connect::{socket_name, socket_variable};
 use crate::next::Next;
 use crate::program::{Kind, Obstacle, Path, kind};
 use crate::supervised::enter;
-use crate::syscall::syscall;
+use crate::syscall::{name, syscall};
 
 type Spawn = unsafe extern "C" fn(
     *mut libc::pid_t,
@@ -64,9 +64,10 @@ pub unsafe extern "C" fn posix_spawn(
     let Some(next) = next else {
         return libc::ENOSYS;
     };
-    if !path.is_null() && looks_at_programs() {
+    if looks_at_programs()
         // SAFETY: the caller's string.
-        let path = unsafe { CStr::from_ptr(path) };
+        && let Some(path) = unsafe { name(path) }
+    {
         let call = |starter, argv| {
             // SAFETY: the caller's own call, of another program.
             unsafe { next(pid, starter, actions, attributes, argv, envp) }
