@@ -217,6 +217,25 @@ fn descriptors_are_written() {
     );
 }
 
+/// The kernel calls the files by another name than the variable does.
+#[test]
+fn the_directory_may_be_named_by_a_link() {
+    let session = Session::new();
+    fs::create_dir(session.path().join("real")).expect("the system lets a test do this");
+    std::os::unix::fs::symlink("real", session.path().join("link"))
+        .expect("the system lets a test do this");
+    for name in ["link", "real//.", "link/../real"] {
+        let mut command = Command::new(program());
+        let script = "echo 3 >/sys/bus/dsa/devices/wq0.0/size; cat /sys/bus/dsa/devices/wq0.0/size
+            echo 999 >/sys/bus/dsa/devices/wq0.0/size || echo refused";
+        command.args(["run", "--redirect", "--", "sh", "-c", script]);
+        command.env("XDG_RUNTIME_DIR", session.path().join(name));
+        let output = command.output().expect("the system lets a test do this");
+        let output = Ended::from(output);
+        assert_eq!(output.out, "3\nrefused\n", "{name}: {output:?}");
+    }
+}
+
 /// DPDK's own test of DMA devices, on the queue that accel-config has made for it.
 #[test]
 fn dpdk_tests_its_dma_devices() {

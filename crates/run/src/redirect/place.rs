@@ -49,10 +49,15 @@ impl Place {
     }
 
     fn within(parent: &Path) -> io::Result<Place> {
+        if !parent.is_absolute() {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        // The preload library compares what the kernel calls a file with the name of the directory.
+        let parent = &fs::canonicalize(parent)?;
         let bytes = parent.as_os_str().as_bytes();
         // LD_PRELOAD is parted at spaces and colons, and ours at bars.
         let parting = |byte: &u8| byte.is_ascii_whitespace() || b":|".contains(byte);
-        if !parent.is_absolute() || bytes.len() > LONGEST || bytes.iter().any(parting) {
+        if bytes.len() > LONGEST || bytes.iter().any(parting) {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
         // The loader maps the library from there.
@@ -201,6 +206,22 @@ mod tests {
         let place = Place::within(parent.path()).unwrap();
         assert!(!left.exists() && !empty.exists());
         assert!(another.exists() && place.path().exists());
+    }
+
+    #[test]
+    fn it_has_the_name_that_the_kernel_gives_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(parent.path()).unwrap().join("real");
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink("real", parent.path().join("link")).unwrap();
+        for name in ["link", "/real/", "real//../link/."] {
+            let named = PathBuf::from(format!("{}/{name}", parent.path().display()));
+            let place = Place::within(&named).unwrap();
+            assert_eq!(place.path().parent(), Some(&*real), "{name}");
+        }
+        // What counts is the name in the end.
+        std::os::unix::fs::symlink("real", parent.path().join("a b")).unwrap();
+        assert!(Place::within(&parent.path().join("a b")).is_ok());
     }
 
     #[test]
