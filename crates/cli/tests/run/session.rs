@@ -91,7 +91,7 @@ impl Session {
 
     /// Lets everyone in, with a copy of the program that everyone can execute.
     pub(crate) fn share(&self) {
-        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o777))
+        fs::set_permissions(self.path(), fs::Permissions::from_mode(0o1777))
             .expect("the system lets a test do this");
         fs::copy(program(), self.path().join("dray")).expect("the system lets a test do this");
     }

@@ -18,6 +18,9 @@ pub(super) const PREFIX: &str = "dray-redirect-";
 const LOCK: &str = "lock";
 /// A file by which programs know the file system.
 const MARK: &str = ".mark";
+/// Where everybody has a place. They are the system's, whoever they seem to belong to: in a namespace
+/// of users root can have another number.
+const COMMON: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 /// Longest name of a directory in which there is a place: programs have room for so much.
 const LONGEST: usize = 128;
 
@@ -37,7 +40,7 @@ impl Place {
     pub(crate) fn new() -> Result<Place, RunError> {
         let named = ["XDG_RUNTIME_DIR", "TMPDIR"].map(std::env::var_os);
         let named = named.into_iter().flatten().map(PathBuf::from);
-        let common = ["/tmp", "/dev/shm", "/var/tmp"].map(PathBuf::from);
+        let common = COMMON.map(PathBuf::from);
         let mut tried = Vec::new();
         for parent in named.chain(common) {
             match Place::within(&parent) {
@@ -60,6 +63,7 @@ impl Place {
         if bytes.len() > LONGEST || bytes.iter().any(parting) {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
+        safe(parent)?;
         // The loader maps the library from there.
         if statvfs(parent)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
             return Err(io::Error::other("is mounted noexec"));
@@ -125,6 +129,26 @@ impl Drop for Place {
     }
 }
 
+/// Whether nobody but the user and root can put something else in the place of what is made in
+/// `parent`: programs load a library from there.
+fn safe(parent: &Path) -> io::Result<()> {
+    let refused = |text: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    let is_common = COMMON.iter().any(|common| parent == Path::new(common));
+    for directory in parent
+        .ancestors()
+        .take(if is_common { 1 } else { usize::MAX })
+    {
+        let there = fs::metadata(directory)?;
+        if !is_common && ![geteuid().as_raw(), 0].contains(&there.uid()) {
+            return refused("belongs, or what it is in, to another user");
+        }
+        if there.mode() & 0o022 != 0 && there.mode() & libc::S_ISVTX == 0 {
+            return refused("can be changed, or what it is in, by other users: it is not sticky");
+        }
+    }
+    Ok(())
+}
+
 /// Locks a directory that was made just now; `None` if another launcher has removed it.
 fn hold(path: &Path) -> io::Result<Option<File>> {
     let file = path.join(LOCK);
@@ -177,6 +201,8 @@ fn remove_left(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -222,6 +248,31 @@ mod tests {
         // What counts is the name in the end.
         std::os::unix::fs::symlink("real", parent.path().join("a b")).unwrap();
         assert!(Place::within(&parent.path().join("a b")).is_ok());
+    }
+
+    #[test]
+    fn others_cannot_put_anything_in_its_place() {
+        let parent = tempfile::tempdir().unwrap();
+        let within = parent.path().join("within");
+        fs::create_dir(&within).unwrap();
+        let allowed = |mode: u32| {
+            fs::set_permissions(parent.path(), fs::Permissions::from_mode(mode)).unwrap();
+            [parent.path(), &within].map(|path| match Place::within(path) {
+                Ok(_) => true,
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                    false
+                }
+            })
+        };
+        for (mode, answer) in [(0o700, true), (0o755, true), (0o775, false), (0o702, false)] {
+            assert_eq!(allowed(mode), [answer; 2], "{mode:o}");
+            assert_eq!(allowed(mode | 0o1000), [true; 2], "{mode:o}");
+        }
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(parent.path(), Some(65534), None).unwrap();
+            assert_eq!(allowed(0o1700), [false; 2]);
+        }
     }
 
     #[test]
