@@ -14,7 +14,8 @@ use crate::clients::random;
 
 /// How directories of sessions begin.
 pub(super) const PREFIX: &str = "dray-redirect-";
-/// Locked as long as a process of the session lives that could need the directory.
+/// Locked as long as the launcher or the first process lives: either removes the directory, and all
+/// processes that could need it end with them.
 const LOCK: &str = "lock";
 /// A file by which programs know the file system.
 const MARK: &str = ".mark";
@@ -116,7 +117,7 @@ impl Place {
     /// Removes it. In a forked process that is for it to say: its copy does nothing at its end.
     pub(crate) fn remove(&self) {
         // What cannot be removed is left to the next launcher.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove(&self.path);
     }
 }
 
@@ -124,8 +125,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         if std::process::id() == self.owner {
             self.remove();
+            let _ = flock(&self.lock, FlockOperation::Unlock);
         }
-        let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
@@ -184,6 +185,26 @@ fn clear(parent: &Path) {
     }
 }
 
+/// Removes a directory and what is in it. The lock goes last: what stays is known by it.
+fn remove(path: &Path) -> io::Result<()> {
+    // The other of the two processes may be at it as well.
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name() != LOCK {
+            gone(match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => fs::remove_dir_all(entry.path()),
+                false => fs::remove_file(entry.path()),
+            })?;
+        }
+    }
+    gone(fs::remove_file(path.join(LOCK)))?;
+    gone(fs::remove_dir(path))
+}
+
 fn remove_left(path: &Path) {
     let lock = match File::open(path.join(LOCK)) {
         Ok(lock) => lock,
@@ -195,7 +216,7 @@ fn remove_left(path: &Path) {
     };
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
         // What cannot be removed is tried again next time.
-        let _ = fs::remove_dir_all(path);
+        let _ = remove(path);
     }
 }
 
@@ -248,6 +269,31 @@ mod tests {
         // What counts is the name in the end.
         std::os::unix::fs::symlink("real", parent.path().join("a b")).unwrap();
         assert!(Place::within(&parent.path().join("a b")).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_tried_again() {
+        use rustix::fs::IFlags;
+        let parent = tempfile::tempdir().unwrap();
+        let place = Place::within(parent.path()).unwrap();
+        let (path, root) = (place.path().to_owned(), place.root());
+        fs::write(root.join("kept"), "").unwrap();
+        // Neither permissions nor, for root, anything but this keeps a file.
+        let kept = File::open(&root).unwrap();
+        let flags = |flags| rustix::fs::ioctl_setflags(&kept, flags);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o500)).unwrap();
+        if geteuid().is_root() && flags(IFlags::IMMUTABLE).is_err() {
+            return;
+        }
+        drop(place);
+        let found = path.join(LOCK).exists();
+        if geteuid().is_root() {
+            flags(IFlags::empty()).unwrap();
+        }
+        assert!(found);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).unwrap();
+        clear(parent.path());
+        assert!(!path.exists());
     }
 
     #[test]
