@@ -236,6 +236,23 @@ fn the_directory_may_be_named_by_a_link() {
     }
 }
 
+/// By programs that do not load the library.
+#[test]
+fn what_programs_do_to_the_files_is_mended() {
+    let script = "objects=/sys/bus/dsa/devices
+        files=$(echo $XDG_RUNTIME_DIR/dray-redirect-*/root)/sys/devices/pci0000:6a/0000:6a:01.0/dsa0
+        rm -r $files/wq0.1 $files/wq0.2/size
+        echo app1 >$objects/wq0.3/name
+        cat $objects/wq0.1/size $objects/wq0.2/size
+        rm $files/state; mkdir $files/state; cat $files/wq0.0/state
+        echo dsa0 >/sys/bus/dsa/drivers/idxd/unbind
+        cat $files/wq0.0/state; ls /dev/dsa";
+    let output = shell(&["--profile", "1e1w-d", "--personality", "6.8"], script);
+    assert_eq!(output.out, "0\n0\nenabled\ndisabled\n", "{output:?}");
+    let note = "the session's files are not up to date";
+    assert!(output.err.contains(note), "{output:?}");
+}
+
 /// DPDK's own test of DMA devices, on the queue that accel-config has made for it.
 #[test]
 fn dpdk_tests_its_dma_devices() {

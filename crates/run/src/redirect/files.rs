@@ -57,20 +57,27 @@ impl Files {
             })
             .map(|(path, _)| path.clone())
             .collect();
+        let mut failed = None;
         // What is below comes after.
         for path in gone.iter().rev() {
-            self.remove(path)?;
+            failed = self.remove(path).err().or(failed);
         }
         for (path, wanted) in wanted {
             let file = self.file(&path);
-            match self.shown.get(&path) {
-                None => create(&file, &wanted)?,
-                Some(shown) if *shown != wanted => write(&file, &wanted.bytes)?,
-                Some(_) => continue,
+            // A program that does not load our library may have removed it.
+            let there = fs::symlink_metadata(&file).is_ok();
+            let done = match self.shown.get(&path) {
+                Some(shown) if there && *shown == wanted => continue,
+                Some(shown) if there && shown.thing == wanted.thing => write(&file, &wanted.bytes),
+                _ => create(&file, &wanted),
+            };
+            match done {
+                Ok(()) => drop(self.shown.insert(path, wanted)),
+                // The others are not to be stale because of one.
+                Err(error) => failed = Some(error),
             }
-            self.shown.insert(path, wanted);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     fn remove(&mut self, path: &str) -> io::Result<()> {
@@ -113,13 +120,16 @@ impl Files {
             Err(Errno::EACCES) => Vec::new(),
             read => read?,
         };
-        shown.bytes = bytes;
-        let there = fs::read(&file);
-        if there.is_ok_and(|there| there == shown.bytes) {
-            return Ok(());
-        }
-        let failed = |error: io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
-        write(&file, &shown.bytes).map_err(failed)
+        let thing = shown.thing.clone();
+        let wanted = Shown { thing, bytes };
+        let made = match fs::read(&file) {
+            Ok(there) if there == wanted.bytes => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create(&file, &wanted),
+            _ => write(&file, &wanted.bytes),
+        };
+        made.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
+        *shown = wanted;
+        Ok(())
     }
 }
 
