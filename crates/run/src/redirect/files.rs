@@ -159,7 +159,18 @@ fn survey(tree: &Tree<'_>) -> BTreeMap<String, Shown> {
     found
 }
 
+/// Makes a file in the place of whatever is there: of one that could not be written to its end.
 fn create(file: &Path, wanted: &Shown) -> io::Result<()> {
+    match make(file, wanted) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(file)?;
+            make(file, wanted)
+        }
+        made => made,
+    }
+}
+
+fn make(file: &Path, wanted: &Shown) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     match &wanted.thing {
@@ -200,4 +211,32 @@ fn open(file: &Path) -> io::Result<File> {
     let opened = options.open(file);
     fs::set_permissions(file, permissions)?;
     opened
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_file_does_not_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("size");
+        let wanted = Shown {
+            thing: Thing::Attribute(0o444),
+            bytes: b"16\n".to_vec(),
+        };
+        for left in ["1", "longer than it"] {
+            fs::write(&file, left).unwrap();
+            create(&file, &wanted).unwrap();
+            assert_eq!(fs::read(&file).unwrap(), wanted.bytes);
+            let mode = fs::metadata(&file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o444);
+        }
+        let link = Shown {
+            thing: Thing::Link("elsewhere".into()),
+            bytes: Vec::new(),
+        };
+        create(&file, &link).unwrap();
+        assert_eq!(fs::read_link(&file).unwrap(), Path::new("elsewhere"));
+    }
 }
