@@ -105,12 +105,8 @@ impl Files {
     /// What read(2) of the attribute fails with; `EACCES` for a file that is none of the tree's.
     pub(crate) fn refresh(&mut self, tree: &Tree<'_>, path: &str) -> Result<(), Errno> {
         let file = self.file(path);
-        let is_plain = path.split('/').all(|name| name != "..");
         let Some(shown) = self.shown.get_mut(path) else {
-            if is_plain && path.starts_with('/') {
-                // Somebody else may have been quicker.
-                let _ = fs::remove_file(&file);
-            }
+            self.remove_foreign(path);
             return Err(Errno::EACCES);
         };
         if !matches!(shown.thing, Thing::Attribute(_)) {
@@ -130,6 +126,18 @@ impl Files {
         made.map_err(|error| Errno(error.raw_os_error().unwrap_or(libc::EIO)))?;
         *shown = wanted;
         Ok(())
+    }
+
+    /// Removes a plain file from a directory of the tree. Links to what the machine has are none.
+    fn remove_foreign(&self, path: &str) {
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let parent = self.shown.get(parent);
+        let is_ours = parent.is_some_and(|parent| parent.thing == Thing::Directory);
+        let file = self.file(path);
+        if is_ours && fs::symlink_metadata(&file).is_ok_and(|there| there.is_file()) {
+            // Somebody else may have been quicker.
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
@@ -216,6 +224,44 @@ fn open(file: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_plain_files_in_directories_of_the_tree_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        fs::create_dir_all(root.join("sys/other")).unwrap();
+        let mut files = Files::new(root.clone());
+        let thing = Thing::Directory;
+        let bytes = Vec::new();
+        files
+            .shown
+            .insert("/sys".to_owned(), Shown { thing, bytes });
+        symlink("/dev/null", root.join("sys/link")).unwrap();
+        for name in [
+            "root/.mark",
+            "root/sys/new",
+            "root/sys/other/new",
+            "library",
+        ] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        for path in [
+            "/.mark",
+            "/../library",
+            "/sys/../../library",
+            "/sys/other/new",
+            "/sys/link",
+            "/sys/new",
+            "/sys/",
+            "",
+        ] {
+            files.remove_foreign(path);
+        }
+        let left = ["root/.mark", "root/sys/other/new", "library"];
+        assert!(left.iter().all(|name| directory.path().join(name).exists()));
+        assert!(fs::symlink_metadata(root.join("sys/link")).is_ok());
+        assert!(!root.join("sys/new").exists());
+    }
 
     #[test]
     fn half_a_file_does_not_stay() {
