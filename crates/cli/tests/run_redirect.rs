@@ -236,6 +236,18 @@ fn the_directory_may_be_named_by_a_link() {
     }
 }
 
+#[test]
+fn directories_that_hold_both_are_listed() {
+    let script = "ls /dev | grep -x -e dsa -e null; ls /sys/bus | grep -x dsa
+        find /dev/ -maxdepth 2 -name 'wq0.*'; cd /dev; pwd -P; echo gone >null; ls dsa
+        ls /sys/bus/pci | grep -x devices";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    assert_eq!(
+        output.out, "dsa\nnull\ndsa\n/dev/dsa/wq0.0\n/dev\nwq0.0\ndevices\n",
+        "{output:?}"
+    );
+}
+
 /// By programs that do not load the library.
 #[test]
 fn what_programs_do_to_the_files_is_mended() {

@@ -15,9 +15,11 @@ pub(crate) type Place = Text<LONGEST>;
 
 /// Directories that hold both the machine's files and ours. The machine's are found by their own
 /// names; what is listed or entered is a directory with links to them beside ours.
-const COMMON: [&[u8]; 5] = [
+const COMMON: [&[u8]; 7] = [
+    b"/dev",
     b"/sys",
     b"/sys/bus",
+    b"/sys/bus/pci",
     b"/sys/bus/pci/devices",
     b"/sys/devices",
     b"/sys/module",
@@ -181,6 +183,9 @@ mod tests {
         assert_eq!(found("/sys/bus", Use::Entry), None);
         let listed = found("/sys/bus/", Use::Listing);
         assert_eq!(listed.as_deref(), Some("/t/root/sys/bus"));
+        assert_eq!(found("/dev", Use::Entry), None);
+        let listed = found("/dev/shm/..", Use::Listing);
+        assert_eq!(listed.as_deref(), Some("/t/root/dev"));
         assert_eq!(found("/usr", Use::Listing), None);
     }
 
