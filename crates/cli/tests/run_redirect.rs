@@ -480,3 +480,25 @@ fn a_static_program_is_told_that_it_finds_nothing() {
         assert!(output.err.contains(note), "{output:?}");
     }
 }
+
+/// Also by names that do not begin at the root, and by those below an open directory.
+#[test]
+fn nothing_is_made_removed_or_emptied_by_relative_names() {
+    let output = shell(
+        &[],
+        "exec 2>&1; rm -rf /dev/dsa; cd /sys/bus/dsa/devices/wq0.0
+        rm group_id; mkdir foo; mv type typo; ln -s a b; touch new; rmdir power
+        exec 5<state; (echo 1 >state); cat <&5
+        python3 -c '
+with open(\"size\", \"w\") as file:
+    file.write(\"9\")
+print(open(\"size\").read(), end=\"\")'
+        cat group_id type; ls -d foo typo b new; ls /dev/dsa",
+    );
+    let said: Vec<&str> = output.out.lines().collect();
+    for kept in ["disabled", "9", "-1", "none"] {
+        assert!(said.contains(&kept), "{kept}: {output:?}");
+    }
+    let missing = |line: &&&str| line.contains("cannot access");
+    assert_eq!(said.iter().filter(missing).count(), 4, "{output:?}");
+}

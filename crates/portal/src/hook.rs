@@ -4,6 +4,7 @@
 //! memory goes to the kernel directly, and not to the next library: looking that up allocates, and
 //! allocators call mmap. Functions that take paths are originals where nothing is redirected.
 
+pub mod change;
 pub mod exec;
 pub mod file;
 pub mod glob;

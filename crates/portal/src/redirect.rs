@@ -8,6 +8,7 @@
 //! Nothing here allocates: open and write are called in signal handlers and between fork and exec.
 
 pub(crate) mod ask;
+pub(crate) mod entry;
 pub(crate) mod file;
 #[cfg(feature = "preload")]
 pub(crate) mod inner;

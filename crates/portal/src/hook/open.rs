@@ -5,6 +5,7 @@ use std::mem::transmute;
 
 use super::{Failed, libc_answer};
 use crate::next::Next;
+use crate::redirect::entry::entry;
 use crate::redirect::file::{File, file};
 use crate::redirect::path::{Place, Use, node, place};
 use crate::redirect::{ask, redirection};
@@ -13,19 +14,22 @@ use dray_wire::{Redirection, Request};
 
 /// What becomes of flags: files of sysfs are neither created nor truncated.
 const STRIPPED: c_int = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC;
+/// What changes files before it is known which they are.
+const CHANGING: c_int = STRIPPED | (libc::O_TMPFILE & !libc::O_DIRECTORY);
 
 /// Opens `path` by `next`, or what it leads to.
 ///
 /// # Safety
 /// `path` is null or a text with its end; `next` takes any path.
 pub(super) unsafe fn open_by(
+    at: c_int,
     path: *const c_char,
     flags: c_int,
     next: impl Fn(*const c_char, c_int) -> c_int,
 ) -> c_int {
     match redirection() {
         // SAFETY: as the caller says.
-        Some(redirection) => unsafe { redirected(&redirection, path, flags, next) },
+        Some(redirection) => unsafe { redirected(&redirection, at, path, flags, next) },
         None => next(path, flags),
     }
 }
@@ -33,6 +37,7 @@ pub(super) unsafe fn open_by(
 #[inline(never)]
 unsafe fn redirected(
     redirection: &Redirection<'_>,
+    at: c_int,
     path: *const c_char,
     flags: c_int,
     next: impl Fn(*const c_char, c_int) -> c_int,
@@ -44,6 +49,12 @@ unsafe fn redirected(
     // SAFETY: the caller vouches for the path.
     if let Some(place) = unsafe { place(path, purpose) } {
         return in_tree(redirection, &place, flags, next);
+    }
+    if flags & CHANGING != 0 {
+        // SAFETY: the caller vouches for the path.
+        if let Some(place) = unsafe { entry(at, path) } {
+            return in_tree(redirection, &place, flags, next);
+        }
     }
     let fd = next(path, flags);
     // SAFETY: the caller vouches for the path.
@@ -175,7 +186,7 @@ macro_rules! opened {
                 unsafe { next(path, flags, mode) }
             };
             // SAFETY: the caller's path.
-            unsafe { open_by(path, flags, call) }
+            unsafe { open_by(libc::AT_FDCWD, path, flags, call) }
         }
     )*};
 }
@@ -205,7 +216,7 @@ macro_rules! opened_at {
                 unsafe { next(at, path, flags, mode) }
             };
             // SAFETY: the caller's path.
-            unsafe { open_by(path, flags, call) }
+            unsafe { open_by(at, path, flags, call) }
         }
     )*};
 }

@@ -6,7 +6,7 @@ use std::mem::transmute;
 
 use super::Failed;
 use crate::next::Next;
-use crate::redirect::path::{Use, place, through};
+use crate::redirect::path::{Use, through};
 
 /// Functions with a path among their arguments, and a flag: `Entry` where it names something,
 /// `Listing` where the names in it matter.
@@ -78,48 +78,4 @@ led! {
     Listing scandir64(
         [path], names: *mut c_void, filter: *const c_void, compare: *const c_void
     ) -> c_int;
-}
-
-/// Functions that change names, which nobody can in sysfs and devtmpfs shows nobody.
-macro_rules! refused {
-    ($($name:ident($($before:ident: $before_type:ty,)* [path]
-        $(, $after:ident: $after_type:ty)*);)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`, which fails with `EPERM` in the tree.")]
-        ///
-        /// # Safety
-        /// As for the function of this name.
-        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
-        pub unsafe extern "C-unwind" fn $name(
-            $($before: $before_type,)* path: *const c_char $(, $after: $after_type)*
-        ) -> c_int {
-            type Function = unsafe extern "C-unwind" fn(
-                $($before_type,)* *const c_char $(, $after_type)*
-            ) -> c_int;
-            static NEXT: Next = Next::named(concat!(stringify!($name), "\0"));
-            // SAFETY: it is null or the function of that name.
-            let next: Option<Function> = unsafe { transmute(NEXT.address()) };
-            // SAFETY: the caller's path.
-            let ours = unsafe { place(path, Use::Entry) }.is_some();
-            let Some(next) = next.filter(|_| !ours) else {
-                return c_int::failed(libc::EPERM);
-            };
-            // SAFETY: the caller's own call.
-            unsafe { next($($before,)* path $(, $after)*) }
-        }
-    )*};
-}
-
-refused! {
-    mkdir([path], mode: c_uint);
-    mkdirat(at: c_int, [path], mode: c_uint);
-    rmdir([path]);
-    unlink([path]);
-    unlinkat(at: c_int, [path], flags: c_int);
-    remove([path]);
-    mknod([path], mode: c_uint, device: u64);
-    mkfifo([path], mode: c_uint);
-    rename([path], new: *const c_char);
-    link([path], new: *const c_char);
-    symlink(target: *const c_char, [path]);
-    symlinkat(target: *const c_char, at: c_int, [path]);
 }

@@ -6,7 +6,7 @@ use std::mem::transmute;
 use super::Failed;
 use super::open::open;
 use crate::next::Next;
-use crate::redirect::path::{Use, place, through};
+use crate::redirect::entry::entry;
 
 type Stream = *mut c_void;
 
@@ -34,7 +34,7 @@ macro_rules! streams {
             type Function = unsafe extern "C-unwind" fn(*const c_char, *const c_char) -> Stream;
             static NEXT: Next = Next::named(concat!(stringify!($name), "\0"));
             // SAFETY: the caller's path.
-            if unsafe { place(path, Use::Entry) }.is_some() && !mode.is_null() {
+            if unsafe { entry(libc::AT_FDCWD, path) }.is_some() && !mode.is_null() {
                 // SAFETY: the caller's arguments.
                 return unsafe { stream(path, mode) };
             }
@@ -127,7 +127,10 @@ unsafe fn reopen(
         unsafe { next(there, kept, stream) }
     };
     // SAFETY: the caller's path.
-    unsafe { through(path, Use::Entry, call) }
+    match unsafe { entry(libc::AT_FDCWD, path) } {
+        Some(place) => call(place.as_ptr()),
+        None => call(path),
+    }
 }
 
 #[cfg(test)]
