@@ -17,7 +17,7 @@ pub(crate) mod text;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use dray_wire::{REDIRECT_VARIABLE, Redirection};
+use dray_wire::{MARK, REDIRECT_VARIABLE, Redirection};
 
 use crate::syscall::{give_way, syscall};
 
@@ -88,7 +88,7 @@ fn read_variable() -> bool {
     BYTES.store(value.len(), Ordering::Relaxed);
     // A file, since its device can be another one than its directory's (overlayfs).
     let mut mark = text::Text::<LONGEST>::new();
-    let fits = mark.push(redirection.root) && mark.push(MARK);
+    let fits = mark.push(redirection.root) && mark.push(b"/") && mark.push(MARK.as_bytes());
     let mut stat = std::mem::MaybeUninit::<libc::stat>::zeroed();
     let arguments = [mark.as_ptr().addr(), stat.as_mut_ptr().addr(), 0, 0, 0, 0];
     // SAFETY: a text with its end, and room for the answer.
@@ -98,6 +98,3 @@ fn read_variable() -> bool {
     DEVICE.store(stat.st_dev, Ordering::Relaxed);
     there
 }
-
-/// A file in the directory that is always there.
-const MARK: &[u8] = b"/.mark";

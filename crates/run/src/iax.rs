@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use dray_idxd::driver::Errno;
 
+use crate::pci;
 use crate::tree::Thing;
 
 /// Names, permission bits and texts.
@@ -89,7 +90,7 @@ pub(crate) struct Iax {
 impl Iax {
     /// Number `id`, beside the DSA at `neighbour` on PCI.
     pub(crate) fn new(id: u32, neighbour: &str, numa_node: i32) -> Iax {
-        let bus = neighbour.rsplit_once(':').map_or(neighbour, |(bus, _)| bus);
+        let bus = pci::bus(neighbour);
         let root = format!("/sys/devices/pci{bus}");
         let address = format!("{bus}:02.0");
         let mut iax = Iax {

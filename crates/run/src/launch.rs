@@ -20,6 +20,7 @@ use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
+use crate::pci;
 use crate::redirect::{Redirect, Redirected, descendants, is_library};
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
@@ -251,7 +252,7 @@ fn serve(session: &Session, machine: &Machine, files: Files) -> Result<(), RunEr
         stage.show(Path::new(directory))?;
     }
     for address in machine.pci_addresses() {
-        let bus = address.rsplit_once(':').map_or(address, |(bus, _)| bus);
+        let bus = pci::bus(address);
         let root = format!("devices/pci{bus}");
         stage.show(&Path::new("/sys").join(&root))?;
         let link = Path::new("/sys/bus/pci/devices").join(address);

@@ -8,6 +8,7 @@ use dray_idxd::driver::{Driver, Part};
 use dray_idxd::{DeviceProfile, Profile, known_capabilities};
 
 use crate::RunError;
+use crate::pci;
 
 /// Devices of a machine: those of the profile, or `dsa0` of version 1.
 ///
@@ -35,7 +36,7 @@ pub fn parts(profile: Option<&Profile>) -> Result<Vec<Part>, RunError> {
 /// Moves a part off a PCI bus that this machine has.
 fn placed(mut part: Part) -> Part {
     let taken = |address: &str| {
-        let bus = address.rsplit_once(':').map_or(address, |(bus, _)| bus);
+        let bus = pci::bus(address);
         Path::new("/sys/devices").join(format!("pci{bus}")).exists()
     };
     for domain in 0x1000..0x1100_u32 {

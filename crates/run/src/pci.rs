@@ -16,6 +16,11 @@ const DEVICE: u16 = 0x0b25;
 /// Base class 08 (system peripheral), sub-class 80 (other).
 const CLASS: u32 = 0x0008_8000;
 
+/// The bus of a function's address: `0000:6a` of `0000:6a:01.0`.
+pub(crate) fn bus(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(bus, _)| bus)
+}
+
 /// A function's place in the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Function {

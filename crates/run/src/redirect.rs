@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use dray_idxd::driver::Driver;
 use dray_wire::{REDIRECT_VARIABLE, SEPARATOR};
 
+use crate::pci;
 use crate::tree::Tree;
 use crate::{RunError, Session};
 
@@ -73,7 +74,7 @@ impl Redirect {
             "/dev/dsa".to_owned(),
         ];
         for address in &self.addresses {
-            let bus = address.rsplit_once(':').map_or(&**address, |(bus, _)| bus);
+            let bus = pci::bus(address);
             paths.push(format!("/sys/devices/pci{bus}"));
             paths.push(format!("/sys/bus/pci/devices/{address}"));
         }

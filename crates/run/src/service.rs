@@ -1,7 +1,7 @@
 //! The socket where programs ask for portals.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -197,20 +197,21 @@ fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Opti
         Ok((attached, mapping)) => {
             let device = clients.machine.device(attached.device);
             let board = device.and_then(|device| device.board());
-            let sent = send(socket, &attached, board.map(|board| board.fd()));
+            let sent = send(socket, attached.as_bytes(), board.map(|board| board.fd()));
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(mapping);
             sent
         }
-        Err(errno) => send(socket, &Attached::refused(errno), None),
+        Err(errno) => send(socket, Attached::refused(errno).as_bytes(), None),
     };
     // Whoever does not take the answer has closed the connection, which ends the mapping.
     drop(sent);
 }
 
-fn send(
+/// Sends a message, and a file with it.
+pub(crate) fn send(
     socket: &OwnedFd,
-    message: &Attached,
-    file: Option<std::os::fd::BorrowedFd<'_>>,
+    message: &[u8],
+    file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let files: Vec<_> = file.into_iter().collect();
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -218,7 +219,7 @@ fn send(
     if !files.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(&files));
     }
-    let bytes = [io::IoSlice::new(message.as_bytes())];
+    let bytes = [io::IoSlice::new(message)];
     sendmsg(socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }

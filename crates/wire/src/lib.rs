@@ -36,7 +36,7 @@ pub use attached::{Attached, Flags};
 pub use error::WireError;
 pub use node::{CLIENT, Node};
 pub use node_name::NodeName;
-pub use redirection::{REDIRECT_VARIABLE, Redirection, SEPARATOR};
+pub use redirection::{MARK, REDIRECT_VARIABLE, Redirection, SEPARATOR};
 pub use request::{MAX_DATA, MAX_PATH, Reply, Request, RequestHead};
 pub use socket::{SOCKET_VARIABLE, SocketName};
 pub use supervise::{Hold, NONE, Reason, SUPERVISE_VARIABLE, Supervise, Supervised};

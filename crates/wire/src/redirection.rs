@@ -6,6 +6,9 @@ pub const REDIRECT_VARIABLE: &str = "DRAY_REDIRECT";
 /// Between the parts of it.
 pub const SEPARATOR: u8 = b'|';
 
+/// A file in the directory that is always there: by it programs know the file system.
+pub const MARK: &str = ".mark";
+
 /// A directory that holds `sys` and `dev`, and the absolute paths that are to be found in it: the
 /// value of the variable, `ROOT|/sys/bus/dsa|/dev/dsa`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What a machine has beside the tree: links to it, so that who goes up from the tree, or lists a
 //! directory that holds both, finds it.
 
+use crate::pci;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -28,7 +29,7 @@ pub(crate) fn link(root: &Path, addresses: &[String]) -> io::Result<()> {
         fs::create_dir_all(&into)?;
         if directory == "/sys/bus/pci/devices" {
             for address in addresses {
-                let bus = address.rsplit_once(':').map_or(&**address, |(bus, _)| bus);
+                let bus = pci::bus(address);
                 let target = format!("../../../devices/pci{bus}/{address}");
                 link_one(Path::new(&target), &into.join(address))?;
             }

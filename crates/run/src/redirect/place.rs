@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use dray_wire::MARK;
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
 use rustix::process::geteuid;
 
@@ -17,8 +18,6 @@ pub(super) const PREFIX: &str = "dray-redirect-";
 /// Locked as long as the launcher or the first process lives: either removes the directory, and all
 /// processes that could need it end with them.
 const LOCK: &str = "lock";
-/// A file by which programs know the file system.
-const MARK: &str = ".mark";
 /// Where everybody has a place. They are the system's, whoever they seem to belong to: in a namespace
 /// of users root can have another number.
 const COMMON: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];

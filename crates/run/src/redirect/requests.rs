@@ -1,6 +1,5 @@
 //! What programs ask for by the socket, where no file system asks for them.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,8 +7,8 @@ use dray_idxd::driver::Errno;
 use dray_wire::{NodeName, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
-    SocketFlags, SocketType, bind, sendmsg, shutdown, socketpair, sockopt,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, shutdown, socketpair,
+    sockopt,
 };
 use rustix::process::geteuid;
 use zerocopy::IntoBytes;
@@ -17,6 +16,7 @@ use zerocopy::IntoBytes;
 use super::Files;
 use crate::clients::Clients;
 use crate::desk::Desk;
+use crate::service::send;
 use crate::tree::{Tree, node};
 
 /// The files of the session, and its open nodes.
@@ -227,12 +227,5 @@ fn answer(socket: &OwnedFd, result: Result<u64, Errno>, file: Option<BorrowedFd<
         Ok(bytes) => Reply::done(bytes),
         Err(errno) => Reply::refused(errno.0),
     };
-    let files: Vec<_> = file.into_iter().collect();
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&files));
-    }
-    let bytes = [io::IoSlice::new(reply.as_bytes())];
-    let _ = sendmsg(socket, &bytes, &mut ancillary, SendFlags::NOSIGNAL);
+    let _ = send(socket, reply.as_bytes(), file);
 }

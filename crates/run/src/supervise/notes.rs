@@ -18,17 +18,22 @@ impl Notes {
         self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// That a program does not load the preload library.
-    pub(super) fn program(&self, reason: Reason, name: &[u8]) {
+    /// What keeps a program from loading the preload library, unless that has been said.
+    fn news(&self, reason: Reason) -> Option<Obstacle> {
         let obstacle = match reason {
             Reason::STATIC => Obstacle::Static,
             Reason::PRIVILEGED => Obstacle::Privileged,
             Reason::MACHINE => Obstacle::Machine,
-            _ => return,
+            _ => return None,
         };
-        if !self.is_new(1 << reason.0) {
+        self.is_new(1 << reason.0).then_some(obstacle)
+    }
+
+    /// That a program does not load the preload library.
+    pub(super) fn program(&self, reason: Reason, name: &[u8]) {
+        let Some(obstacle) = self.news(reason) else {
             return;
-        }
+        };
         let name = shown(name);
         match obstacle {
             Obstacle::Machine => eprintln!("note: {name} {obstacle}: no portal can be given to it"),
@@ -40,15 +45,8 @@ impl Notes {
 
     /// That a program does not load the preload library, and so is not led to the files.
     pub(super) fn finds_nothing(&self, reason: Reason, name: &[u8]) {
-        let obstacle = match reason {
-            Reason::STATIC => Obstacle::Static,
-            Reason::PRIVILEGED => Obstacle::Privileged,
-            Reason::MACHINE => Obstacle::Machine,
-            _ => return,
-        };
-        if self.is_new(1 << reason.0) {
-            let name = String::from_utf8_lossy(name);
-            let name = name.escape_debug();
+        if let Some(obstacle) = self.news(reason) {
+            let name = shown(name);
             eprintln!("note: {name} {obstacle}: it finds no device by --redirect");
         }
     }
