@@ -152,7 +152,8 @@ fn check_limits(
     }
 }
 
-/// CMDSTATUS 25 and 2e: blocking on faults needs GENCAP bit 0 and page requests (spec 3.13).
+/// CMDSTATUS 25, 2c and 2e: blocking on faults needs GENCAP bit 0 and page requests (spec 3.13), and a
+/// queue's own switches are what version 2 brought (WQCAP bits 50 and 55).
 fn check_faults(
     findings: &mut Findings<'_>,
     queue: &WorkQueueProfile,
@@ -168,32 +169,31 @@ fn check_faults(
             "\"block_on_fault\":0",
         );
     }
-    for (field, value) in [
-        ("prs_disable", queue.prs_disable),
-        ("ats_disable", queue.ats_disable),
+    for (field, value, what) in [
+        ("prs_disable", queue.prs_disable, "page requests"),
+        ("ats_disable", queue.ats_disable, "address translation"),
     ] {
         // Negative is what accel-config prints where the kernel has no such attribute.
         check_switch(findings, field, value.filter(|&value| value >= 0));
-    }
-    if queue.prs_disable == Some(1) {
-        if capabilities.version < 0x200 {
+        if value == Some(1) && capabilities.version < 0x200 {
             findings.add(
-                "prs_disable",
+                field,
                 1,
                 format!(
-                    "a device of version {:#x} cannot switch page requests off for one work queue",
+                    "a device of version {:#x} cannot switch {what} off for one work queue",
                     capabilities.version
                 ),
-                "leave prs_disable out",
-            );
-        } else if blocks {
-            findings.add(
-                "prs_disable",
-                1,
-                "blocking on faults needs page requests",
-                "\"block_on_fault\":0, or \"prs_disable\":0",
+                format!("leave {field} out"),
             );
         }
+    }
+    if queue.prs_disable == Some(1) && blocks && capabilities.version >= 0x200 {
+        findings.add(
+            "prs_disable",
+            1,
+            "blocking on faults needs page requests",
+            "\"block_on_fault\":0, or \"prs_disable\":0",
+        );
     }
 }
 

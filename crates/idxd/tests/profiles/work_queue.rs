@@ -132,11 +132,12 @@ fn block_on_fault() {
 }
 
 #[test]
-fn page_requests() {
+fn page_requests_and_translation() {
     let at = "\"ats_disable\":-2";
-    clean(&[(at, "\"prs_disable\":-2,\"ats_disable\":1")]);
-    clean(&[VERSION_2, (at, "\"prs_disable\":1")]);
+    clean(&[(at, "\"prs_disable\":-2,\"ats_disable\":0")]);
+    clean(&[VERSION_2, (at, "\"prs_disable\":1,\"ats_disable\":1")]);
     refused(&[(at, "\"prs_disable\":1")], "prs_disable", "1");
+    refused(&[(at, "\"ats_disable\":1")], "ats_disable", "1");
     refused(&[(at, "\"ats_disable\":2")], "ats_disable", "2");
     refused(
         &[
