@@ -116,6 +116,8 @@ pub struct WorkQueueConfig {
     pub privileged: bool,
     /// WQ ATS disable.
     pub ats_disable: bool,
+    /// WQ PRS disable: a page fault ends what the page request service would have mended.
+    pub prs_disable: bool,
     /// WQ OPCFG: operations that the queue lets through, of those that the device has.
     pub op_config: [u64; 4],
     /// Largest batch, in descriptors.
@@ -138,6 +140,7 @@ impl Default for WorkQueueConfig {
             pasid: None,
             privileged: false,
             ats_disable: false,
+            prs_disable: false,
             op_config: [u64::MAX; 4],
             max_batch_size: 0,
             max_transfer_size: 0,

@@ -101,6 +101,7 @@ fn write_queue(
         .with_dedicated(queue.mode == WorkQueueMode::Dedicated)
         .with_block_on_fault(queue.block_on_fault)
         .with_ats_disable(queue.ats_disable)
+        .with_prs_disable(queue.prs_disable)
         .with_priority(queue.priority)
         .with_pasid(queue.pasid.unwrap_or(0))
         .with_pasid_enable(queue.pasid.is_some())
@@ -243,6 +244,7 @@ impl File {
             pasid: policy.pasid_enable().then_some(policy.pasid()),
             privileged: policy.privileged() && policy.pasid_enable(),
             ats_disable: policy.ats_disable(),
+            prs_disable: policy.prs_disable(),
             op_config: match self.hardware.wq_cap.operation_config() {
                 true => queue.operations,
                 false => [u64::MAX; 4],
