@@ -105,6 +105,11 @@ impl Checker {
         Ok(rule.opcode)
     }
 
+    /// PCI's TC/VC map has changed.
+    pub(crate) fn set_traffic_classes(&mut self, device: &DeviceConfig, queue: &WorkQueueConfig) {
+        self.traffic_classes = TrafficClasses::new(device, queue);
+    }
+
     /// Whether a record can be written with the traffic class that the flags select for it.
     pub(crate) fn completion_class_enabled(&self, flags: Flags) -> bool {
         !self.traffic_classes.refuse_completion(flags)

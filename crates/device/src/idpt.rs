@@ -1,6 +1,7 @@
 //! The inter-domain permissions table: who may reach into which address space (spec 3.14, 5.6).
 
 mod access;
+mod handles;
 mod window;
 
 use dray_spec::registers::{IdBr, IdCap, IdptAccess, IdptControl};
@@ -10,6 +11,7 @@ use crate::check::fits;
 use crate::job::Submitter;
 
 pub use access::{AddressSpace, Domain, Domains};
+pub(crate) use handles::Handles;
 
 /// An entry of the table, as its 32 bytes have it (spec 9.2.29).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +80,7 @@ pub struct IdptConfig {
 pub(crate) struct Idpt {
     cap: IdCap,
     config: IdptConfig,
+    handles: Handles,
 }
 
 impl Idpt {
@@ -86,7 +89,25 @@ impl Idpt {
         let cap = IdCap::from(id_cap);
         let count = cap.entries().into();
         config.entries.resize(count, IdptEntry::default());
-        Idpt { cap, config }
+        Idpt {
+            cap,
+            config,
+            handles: Handles::Indexes,
+        }
+    }
+
+    /// All entries 0, and no handle out.
+    pub(crate) fn clear(&mut self) {
+        let handles = self.handles.cleared();
+        *self = Idpt {
+            handles,
+            ..Idpt::new(self.cap.into_bits(), IdptConfig::default())
+        };
+    }
+
+    /// Handles are given out and taken back.
+    pub(crate) fn handles(&mut self) -> &mut Handles {
+        &mut self.handles
     }
 
     /// Changes how submitter bitmaps are read.
@@ -94,12 +115,18 @@ impl Idpt {
         self.config.bitmaps = bitmaps;
     }
 
-    pub(crate) fn get(&self, handle: u16) -> Option<&IdptEntry> {
-        self.config.entries.get(usize::from(handle))
+    pub(crate) fn get(&self, index: u16) -> Option<&IdptEntry> {
+        self.config.entries.get(usize::from(index))
     }
 
-    pub(crate) fn get_mut(&mut self, handle: u16) -> Option<&mut IdptEntry> {
-        self.config.entries.get_mut(usize::from(handle))
+    pub(crate) fn get_mut(&mut self, index: u16) -> Option<&mut IdptEntry> {
+        self.config.entries.get_mut(usize::from(index))
+    }
+
+    /// The index of the entry that a descriptor means, if there is one (spec 5.4).
+    fn index(&self, handle: u16) -> Option<u16> {
+        let there = usize::from(handle) < self.config.entries.len();
+        (there && self.handles.are_good(handle)).then_some(handle)
     }
 
     /// The address spaces of an inter-domain descriptor, or the status and the handle at fault.
@@ -141,7 +168,8 @@ impl Idpt {
         size: u64,
     ) -> Result<Domain, (Status, u16)> {
         let invalid = (Status::IDPT_HANDLE, handle);
-        let entry = self.get(handle).ok_or(invalid)?;
+        let entry = self.index(handle).and_then(|index| self.get(index));
+        let entry = entry.ok_or(invalid)?;
         let single = entry.control.kind() == 0;
         let refused = single && entry.control.submitter_pasid() != submitter.pasid;
         if !entry.control.usable() || !entry.is_sound(self.cap) || refused {

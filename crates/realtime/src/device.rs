@@ -6,9 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
 use dray_device::{DeviceConfig, Effect, Function, Hardware, Portal};
-use dray_spec::registers::{
-    self, Command, CommandError, CommandRegister, CommandStatus, ResetType,
-};
+use dray_spec::registers::{self, Command, CommandError, CommandRegister, CommandStatus};
 
 use crate::attachment::{BoardShape, SharedBoard};
 use crate::clients::Client;
@@ -252,7 +250,7 @@ impl RealtimeDevice {
         let mut halted = false;
         self.attempt(When::Now, move |function, effects| {
             if !std::mem::replace(&mut halted, true) {
-                function.halt(ResetType::FunctionLevel, effects);
+                function.begin_reset(effects);
                 return Err(When::EnginesIdle);
             }
             function.reset(effects);

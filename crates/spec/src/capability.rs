@@ -175,6 +175,16 @@ pub struct EngineCap {
 pub struct OpCap(pub [u64; 4]);
 
 impl OpCap {
+    /// Operations that the architecture defines, 18 to 1E from version 3 on (spec Table 8-2).
+    pub fn defined(version: u32) -> Self {
+        let later = match version >= 0x300 {
+            true => 0x7f00_0000,
+            false => 0,
+        };
+        let known = Opcode::ALL.iter();
+        known.fold(Self([later, 0, 0, 0]), |all, opcode| all.with(*opcode))
+    }
+
     /// Whether the operation with this code is supported.
     pub const fn supports(&self, opcode: u8) -> bool {
         self.0[opcode as usize / 64] >> (opcode % 64) & 1 == 1

@@ -4,6 +4,7 @@ use dray_spec::{CompletionRecord, Flags, Opcode, Status};
 
 use super::Device;
 use crate::execute::domain::refusal;
+use crate::idpt::Handles;
 use crate::{Domains, Effect, IdptEntry, Outcome, Rejection, WorkId, WorkKind};
 
 /// Who works with an entry of the table, and who waits for that.
@@ -48,6 +49,11 @@ impl Device {
         self.windows.users.retain(|user| user.0 != id);
         self.windows.users.push((id, domains));
         Ok(domains)
+    }
+
+    /// The handles of the table.
+    pub(crate) fn idpt_handles(&mut self) -> &mut Handles {
+        self.idpt.handles()
     }
 
     /// An entry of the inter-domain permissions table; `None` beyond its end.

@@ -13,7 +13,7 @@ use crate::job::Jobs;
 use crate::queue::{State, WorkQueue};
 use crate::registers::{self, Interrupts};
 use crate::step::Steps;
-use crate::{ConfigError, DeviceConfig, Effect, IdptConfig, Step, WorkQueueConfig};
+use crate::{ConfigError, DeviceConfig, Effect, Step, WorkQueueConfig};
 
 impl Device {
     /// An enabled device: the shortcut for who has no use for registers. They are written all the
@@ -93,7 +93,7 @@ impl Device {
 
     /// Reset Device clears the inter-domain permissions (spec Table 9-3).
     pub(crate) fn clear_domains(&mut self) {
-        self.idpt = Idpt::new(self.config.capabilities.id_cap, IdptConfig::default());
+        self.idpt.clear();
     }
 
     /// A queue is enabled that was not; it takes descriptors.
@@ -152,6 +152,14 @@ impl Device {
         }
     }
 
+    /// PCI's TC/VC map has changed, which software may do at any time.
+    pub(crate) fn set_traffic_classes(&mut self, classes: u8) {
+        self.config.pci.traffic_classes = classes;
+        for (checker, queue) in self.checkers.iter_mut().zip(&self.queues) {
+            checker.set_traffic_classes(&self.config, &queue.config);
+        }
+    }
+
     /// Everything on its way is gone, and what engines still say of it means nothing.
     pub(crate) fn forget_all(&mut self, effects: &mut Vec<Effect>) {
         for id in self.jobs.ids() {
@@ -163,7 +171,7 @@ impl Device {
         }
         self.batches = Batches::default();
         self.windows = Windows::default();
-        self.idpt = Idpt::new(self.config.capabilities.id_cap, IdptConfig::default());
+        self.idpt.clear();
         self.read_back.clear();
         self.errors.clear();
         self.awaited = 0;

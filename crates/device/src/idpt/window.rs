@@ -12,7 +12,8 @@ impl Idpt {
     /// its owner, breaks.
     pub(crate) fn update(&mut self, d: &Descriptor, submitter: Submitter) -> Result<(), Status> {
         let cap = self.cap;
-        let entry = self.get_mut(d.destination_handle());
+        let index = self.index(d.destination_handle());
+        let entry = index.and_then(|index| self.get_mut(index));
         let entry = entry.ok_or(Status::UPDATE_WINDOW_ENTRY)?;
         let owner = entry.access.access_pasid() == submitter.pasid;
         if !entry.control.allow_update() || !owner || !entry.is_sound(cap) {

@@ -39,12 +39,15 @@ pub(crate) fn check_device(file: &File, pci: &PciControls) -> Checked {
     }
     check_memberships(file)?;
     refuse(!read_buffers_fit(file), CommandError::READ_BUFFERS)?;
-    check_event_log(file, pci)?;
+    refuse(!event_log_fits(file), CommandError::EVENT_LOG)?;
     let ats = pci.config.ats;
     refuse(
         pci.platform_ats.is_some_and(|needed| needed != ats),
         CommandError::ADDRESS_TRANSLATION,
     )?;
+    // Also where the log is off (spec 5.1, Table 5-8).
+    let log = file.event_log;
+    check_pasid(log.pasid_enable(), log.privileged(), pci)?;
     let bitmaps = IdBr::from(file.bitmap);
     check_pasid(bitmaps.pasid_enable(), bitmaps.privileged(), pci)
 }
@@ -104,16 +107,12 @@ fn read_buffers_fit(file: &File) -> bool {
         && (!cap.read_buffer_controls() || reserved <= total && active().all(allowed))
 }
 
-fn check_event_log(file: &File, pci: &PciControls) -> Checked {
-    if !file.gen_cfg.event_log_enable() {
-        return Ok(());
-    }
+fn event_log_fits(file: &File) -> bool {
     let log = file.event_log;
     let entry = u128::from(file.hardware.gen_cap.event_log_entry_bytes());
     let end = u128::from(log.base()) + u128::from(log.entries()) * entry;
     let fits = entry > 0 && log.entries() >= 64 && end <= 1 << 64;
-    refuse(!fits, CommandError::EVENT_LOG)?;
-    check_pasid(log.pasid_enable(), log.privileged(), pci)
+    !file.gen_cfg.event_log_enable() || fits
 }
 
 fn check_pasid(pasid_enable: bool, privileged: bool, pci: &PciControls) -> Checked {

@@ -4,7 +4,7 @@ mod write;
 
 use dray_spec::registers::{
     self as at, CommandStatus, DeviceState, EvlCfg, EvlStatus, GenCfg, GenCtrl, GenSts, IntCause,
-    ResetType, SoftwareErrorRegister, WorkQueueState,
+    ResetType, SoftwareErrorRegister,
 };
 use zerocopy::transmute_ref;
 
@@ -36,6 +36,16 @@ pub(crate) struct File {
     pub(crate) queues: Vec<QueueRegisters>,
     /// The occupancy interrupt of some queue is enabled.
     pub(crate) watches_occupancy: bool,
+    /// Of a device that is not configurable: what these registers are after a reset.
+    fixed: Option<Box<Fixed>>,
+}
+
+/// A configuration that software does not make (GENCAP bit 31 is 0).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fixed {
+    gen_cfg: GenCfg,
+    groups: Vec<GroupRegisters>,
+    queues: Vec<QueueRegisters>,
 }
 
 impl File {
@@ -61,34 +71,44 @@ impl File {
             groups: vec![GroupRegisters::new(&hardware); hardware.groups()],
             queues: vec![QueueRegisters::new(&hardware); hardware.queues()],
             watches_occupancy: false,
+            fixed: None,
             hardware,
         }
     }
 
     /// Reset Device: power-on values but for command status, software error and event log status
-    /// (spec 3.15). On a device that is not configurable, the configuration stays too.
+    /// (spec 3.15).
     pub(crate) fn reset(&mut self) {
-        let fresh = File::new(self.hardware.clone());
-        let fixed = !self.hardware.gen_cap.configurable();
-        let old = std::mem::replace(self, fresh);
+        let initial = self.initial();
+        let old = std::mem::replace(self, initial);
         self.command_status = old.command_status;
         self.software_error = old.software_error;
         self.event_status = old.event_status;
-        if fixed {
-            self.keep_fixed(old);
-        }
     }
 
-    /// Takes over the configuration of a device that is not configurable.
-    pub(crate) fn keep_fixed(&mut self, old: File) {
-        self.gen_cfg = old.gen_cfg.with_event_log_enable(false);
-        self.groups = old.groups;
-        self.queues = old.queues;
-        for queue in &mut self.queues {
-            queue.state = WorkQueueState::Disabled;
-            queue.interrupt_generated = false;
+    /// Power-on values of this device, which has come with a configuration if it is not configurable.
+    pub(crate) fn initial(&self) -> File {
+        let mut file = File::new(self.hardware.clone());
+        if let Some(fixed) = &self.fixed {
+            file.gen_cfg = fixed.gen_cfg;
+            file.groups.clone_from(&fixed.groups);
+            file.queues.clone_from(&fixed.queues);
+            file.fixed.clone_from(&self.fixed);
         }
-        self.watch_occupancy();
+        file
+    }
+
+    /// From here on, the configuration is the one with which the device has come.
+    pub(crate) fn fix(&mut self, mode_support: bool) {
+        self.hardware.gen_cap.set_configurable(false);
+        for queue in &mut self.queues {
+            queue.mode_support = mode_support;
+        }
+        self.fixed = Some(Box::new(Fixed {
+            gen_cfg: self.gen_cfg,
+            groups: self.groups.clone(),
+            queues: self.queues.clone(),
+        }));
     }
 
     /// Queues may have become such whose occupancy matters, or not.
@@ -97,12 +117,14 @@ impl File {
         self.watches_occupancy = self.queues.iter().any(watches);
     }
 
-    /// Reset WQ clears the configuration of a queue but for its size.
+    /// Reset WQ gives the registers of a queue their initial values, but for its size.
     pub(crate) fn reset_queue(&mut self, wq: usize) {
-        let hardware = &self.hardware;
-        if hardware.gen_cap.configurable() {
-            self.queues[wq].reset(hardware);
-        }
+        let initial = match &self.fixed {
+            Some(fixed) => fixed.queues[wq].clone(),
+            None => QueueRegisters::new(&self.hardware),
+        };
+        self.queues[wq].reset(initial);
+        self.watch_occupancy();
     }
 
     /// The aligned qword at an address. `occupancy` is asked for that of a work queue.

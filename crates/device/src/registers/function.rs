@@ -11,6 +11,7 @@ use dray_spec::registers::{DeviceState, ResetType, WorkQueueState};
 use super::configure::{part, refused};
 use super::errors::{Backlog, Report};
 use super::{File, Hardware, Interrupts, Layout, PciControls, Source};
+use crate::idpt::Handles;
 use crate::{ConfigError, Device, DeviceConfig, Effect, WorkQueueConfig};
 use command::Pending;
 
@@ -40,6 +41,9 @@ impl Function {
             ..DeviceConfig::default()
         });
         device.set_interrupts(Interrupts::new(&hardware));
+        if hardware.uses_domain_handles() {
+            *device.idpt_handles() = Handles::Requested(Vec::new());
+        }
         Function {
             device,
             file: File::new(hardware),
@@ -50,7 +54,8 @@ impl Function {
     }
 
     /// A device whose configuration is fixed (GENCAP bit 31 is 0): software can enable it, but not
-    /// change it. Queues that software may change the mode and the PASID of have `mode_support`.
+    /// change it. Queues that software may change the mode and the PASID of have `mode_support`; a
+    /// reset undoes such changes.
     ///
     /// # Errors
     /// What the registers cannot hold.
@@ -64,10 +69,7 @@ impl Function {
         function.file.hardware.gen_cap.set_configurable(true);
         let writes = config.register_writes(&function.file.hardware)?;
         function.file.apply(&writes);
-        function.file.hardware.gen_cap.set_configurable(false);
-        for queue in &mut function.file.queues {
-            queue.mode_support = mode_support;
-        }
+        function.file.fix(mode_support);
         Ok(function)
     }
 

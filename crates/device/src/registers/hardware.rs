@@ -125,6 +125,12 @@ impl Hardware {
         self.commands() & Command::RequestInterruptHandle.bit() != 0
     }
 
+    /// Whether entries of the inter-domain permissions table are named by handles that a command has
+    /// given out (spec 3.14.1).
+    pub(crate) fn uses_domain_handles(&self) -> bool {
+        self.commands() & Command::RequestIdptHandle.bit() != 0
+    }
+
     /// Base-2 logarithm of the longest scatter-gather list; 0 before version 3.
     pub(crate) fn max_scatter_gather_shift(&self) -> u8 {
         match self.capabilities.version >= 0x300 {

@@ -1,5 +1,6 @@
 //! WQCFG as stored.
 
+use dray_spec::OpCap;
 use dray_spec::registers::{
     WorkQueueInterrupt, WorkQueueLimits, WorkQueueOccupancy, WorkQueuePolicy, WorkQueueRegister,
     WorkQueueState, WorkQueueStatus,
@@ -123,28 +124,25 @@ impl QueueRegisters {
             }
             WorkQueueRegister::OPERATIONS.. if hw.wq_cap.operation_config() => {
                 let word = (at - WorkQueueRegister::OPERATIONS) / 8;
-                if let Some(word) = self.operations.get_mut(word as usize) {
-                    bits.store(
-                        word,
-                        if disabled && configurable {
-                            u64::MAX
-                        } else {
-                            0
-                        },
-                    );
+                let defined = OpCap::defined(hw.capabilities.version).0;
+                let words = self.operations.iter_mut().zip(defined);
+                if let Some((word, defined)) = words.into_iter().nth(word as usize)
+                    && disabled
+                    && configurable
+                {
+                    bits.store(word, defined);
                 }
             }
             _ => {}
         }
     }
 
-    /// What Reset WQ leaves of the configuration (spec 3.15): the size.
-    pub(crate) fn reset(&mut self, hardware: &Hardware) {
+    /// Reset WQ: initial values, but for the size (spec 3.15).
+    pub(crate) fn reset(&mut self, initial: QueueRegisters) {
         *self = QueueRegisters {
             size: self.size,
             state: self.state,
-            mode_support: self.mode_support,
-            ..QueueRegisters::new(hardware)
+            ..initial
         };
     }
 }

@@ -87,8 +87,9 @@ fn table(function: &Function) -> Vec<Register> {
             1 << 48,
         ),
         ("status", queues + 24, 0, 0, 0),
-        ("OPCFG 0", queues + 32, 0x1_003f_03ff, all, 0),
-        ("OPCFG 3", queues + 56, 0, all, 0),
+        // All operations of version 2 but no others (spec 9.2.24).
+        ("OPCFG 0", queues + 32, 0x1_003f_03ff, 0x7b_00bf_07ff, 0),
+        ("OPCFG 3", queues + 56, 0, 0, 0),
         (
             "size of the last",
             queues + 64 * 7,
@@ -196,6 +197,49 @@ fn a_fixed_device_can_be_enabled_but_not_changed() {
             .function
             .set_pci(PciControls::default(), &mut driver.effects);
         assert_eq!(driver.command(Command::EnableDevice, 0), 0);
+    }
+}
+
+#[test]
+fn what_software_writes_to_a_fixed_queue_is_gone_after_a_reset() {
+    let mut hardware = everything();
+    hardware.gen_cap.set_configurable(false);
+    let function = Function::fixed(hardware, PciControls::default(), &config(), true);
+    let mut driver = Driver {
+        function: function.expect("a configuration that registers hold"),
+        effects: Vec::new(),
+    };
+    let base = (driver.read(at::OFFSETS) as u64 >> 16) * 0x100;
+    let words = |driver: &Driver| [0, 8, 16, 24].map(|at| driver.function.read64(base + at));
+    let came = words(&driver);
+    let change = |driver: &mut Driver| {
+        driver.write(base + 4, 5);
+        let policy = driver.read(base + 8);
+        driver.write(base + 8, policy & !(0xf_ffff << 8) | 0x1234 << 8 | 1 << 29);
+        assert_eq!(driver.command(Command::RequestInterruptHandle, 3), 3 << 8);
+        driver.write(base + 16, 3);
+        driver.write(base + 20, 0x1_0007);
+        assert_eq!(driver.command(Command::EnableDevice, 0), 0);
+        assert_eq!(driver.command(Command::EnableWq, 0), 0);
+        let now = words(driver);
+        // The occupancy interrupt has been generated: the queue is empty.
+        assert_eq!(now[2], 0x1_0007_0000_0003);
+        assert_eq!(now[3] & 1 << 16, 1 << 16);
+    };
+    let resets: [fn(&mut Driver); 3] = [
+        |d| assert_eq!(d.command(Command::ResetWq, 1), 0),
+        |d| assert_eq!(d.command(Command::ResetDevice, 0), 0),
+        |d| {
+            d.function.begin_reset(&mut d.effects);
+            d.function.reset(&mut d.effects);
+            d.function.set_pci(PciControls::default(), &mut d.effects);
+        },
+    ];
+    for (n, reset) in resets.iter().enumerate() {
+        change(&mut driver);
+        reset(&mut driver);
+        assert_eq!(words(&driver), came, "reset {n}");
+        driver.command(Command::ResetDevice, 0);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Every command and every error that it can end with (spec Table 5-8).
 
-use dray_device::{Capabilities, DeviceConfig, Hardware};
+use dray_device::{Bar, Capabilities, DeviceConfig, Hardware, WorkKind};
 use dray_spec::registers::{
     self as at, Command, CommandError, CommandRegister, GroupFlags, WorkQueueInterrupt,
     WorkQueuePolicy,
 };
+use dray_spec::{Descriptor, OpCap, Opcode, Status};
 
 use super::driver::{Driver, config, hardware};
 use crate::common::profile::capabilities;
@@ -107,6 +108,14 @@ fn a_device_is_not_enabled_with_what_is_wrong() {
             write64(d, at::EVLCFG, 0x10_0002);
             write64(d, at::EVLCFG + 8, 64);
         }),
+        // Also with the log off (spec 5.1).
+        (CommandError::PASID, |d| write64(d, at::EVLCFG, 0x10_0002)),
+        (CommandError::PASID, |d| {
+            let mut pci = d.function.pci().clone();
+            pci.pasid = false;
+            d.function.set_pci(pci, &mut d.effects);
+            write64(d, at::EVLCFG, 0x10_0001);
+        }),
     ];
     for (n, (error, broken)) in breaks.iter().enumerate() {
         let mut driver = configured(version_2(), &config());
@@ -198,7 +207,7 @@ fn a_queue_is_not_enabled_with_what_is_wrong() {
         (
             CommandError::WQ_OPERATIONS,
             same,
-            Box::new(|d| set(d, QUEUES + 32, 1 << 63)),
+            Box::new(|d| set(d, QUEUES + 32, 1 << 0x17)),
         ),
         (
             CommandError::WQ_PRS_DISABLE,
@@ -306,9 +315,92 @@ fn idpt_handles_are_indexes() {
     assert_eq!(driver.command(Command::RequestIdptHandle, 4), 0x51);
     assert_eq!(driver.command(Command::RequestIdptHandle, 0x1_0000), 4);
     assert_eq!(driver.command(Command::ReleaseIdptHandle, 3), 0);
-    assert_eq!(driver.command(Command::ReleaseIdptHandle, 4), 0x51);
+    for index in [2, 3, 4] {
+        assert_eq!(driver.command(Command::ReleaseIdptHandle, index), 0x51);
+    }
     assert_eq!(driver.command(Command::InvalidateBitmapCache, 0x1_0000), 0);
     assert_eq!(driver.command(Command::InvalidateBitmapCache, 0x2_0000), 4);
+}
+
+#[test]
+fn idpt_handles_are_good_from_their_request_to_their_release() {
+    let all = Opcode::ALL
+        .iter()
+        .fold(OpCap::default(), |all, opcode| all.with(*opcode));
+    let part = |commands: u64| {
+        let mut hardware = Hardware::new(Capabilities {
+            version: 0x200,
+            gen_cap: 0x40_915f_0107 | 1 << 4 | 1 << 6,
+            op_cap: all.0,
+            id_cap: 0x403,
+            ..capabilities()
+        });
+        hardware.command_cap |= commands;
+        let mut driver = configured(hardware, &config());
+        let writes = DeviceConfig {
+            capabilities: driver.function.hardware().capabilities.clone(),
+            ..config()
+        }
+        .register_writes(driver.function.hardware());
+        for write in writes.expect("registers") {
+            let bytes = &write.value.to_le_bytes()[..usize::from(write.size)];
+            let effects = &mut driver.effects;
+            driver
+                .function
+                .write(Bar::Registers, write.offset, bytes, effects);
+        }
+        // Entry 2: usable and open to updates, for submitter 0, who may write; its own memory.
+        let entry = (u64::from(driver.function.read32(at::OFFSETS + 8)) >> 16) * 0x100 + 64;
+        write64(&mut driver, entry, 2 << 32 | 3);
+        assert_eq!(driver.command(Command::EnableDevice, 0), 0);
+        assert_eq!(driver.command(Command::EnableWq, 0), 0);
+        driver
+    };
+    let uses = |driver: &mut Driver| {
+        let mut update = Descriptor::noop();
+        update.pasid_priv = 0;
+        let bytes: &mut [u8; 64] = zerocopy::transmute_mut!(&mut update);
+        bytes[7] = Opcode::UpdateWindow as u8;
+        // Flags that leave the entry as it is: write permission alone.
+        bytes[61] = 2;
+        bytes[62] = 2;
+        let fill = Descriptor::inter_domain_fill(0, 0x2000, 64).with_destination_handle(2);
+        driver.submit(0, &update.with_completion(64));
+        driver.submit(0, &fill.with_completion(32));
+        let update = driver.take(0);
+        let fill = driver.take(0);
+        let updated = match update.kind {
+            WorkKind::Reject(rejection) => {
+                assert_eq!(rejection.status, Status::UPDATE_WINDOW_ENTRY);
+                false
+            }
+            kind => kind == WorkKind::Execute(Opcode::UpdateWindow),
+        };
+        let domains = driver.function.domains(fill.id);
+        if let Err(outcome) = &domains {
+            assert_eq!(outcome.record.status(), Status::IDPT_HANDLE);
+            assert_eq!(outcome.record.idpt_handle(), 2);
+        }
+        driver.done(&update);
+        driver.done(&fill);
+        (domains.is_ok(), updated)
+    };
+    let mut without = part(0);
+    assert_eq!(uses(&mut without), (true, true));
+    let request = Command::RequestIdptHandle;
+    let mut driver = part(request.bit() | Command::ReleaseIdptHandle.bit());
+    assert_eq!(uses(&mut driver), (false, false));
+    assert_eq!(driver.command(request, 1), 1 << 8);
+    assert_eq!(uses(&mut driver), (false, false));
+    assert_eq!(driver.command(request, 2), 2 << 8);
+    assert_eq!(driver.command(request, 2), 2 << 8);
+    assert_eq!(uses(&mut driver), (true, true));
+    assert_eq!(driver.command(Command::ReleaseIdptHandle, 2), 0);
+    assert_eq!(uses(&mut driver), (false, false));
+    // A reset takes all of them back.
+    driver.command(request, 2);
+    assert_eq!(driver.command(Command::ResetDevice, 0), 0);
+    assert_eq!(driver.command(Command::ReleaseIdptHandle, 2), 0x51);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Commands with work in flight.
 
 use dray_device::{Effect, Member, Submission, WorkKind};
-use dray_spec::Descriptor;
 use dray_spec::registers::{
     self as at, Command, CommandRegister, CommandStatus, DeviceState, ResetType, WorkQueueState,
 };
+use dray_spec::{Descriptor, Status};
 
 use super::driver::Driver;
 use crate::common::desk::{batch, drain, noop};
@@ -213,6 +213,72 @@ fn a_function_level_reset_forgets_everything() {
         .function
         .set_pci(Default::default(), &mut driver.effects);
     assert_eq!(driver.command(Command::EnableDevice, 0), 0);
+}
+
+// Spec 5.7, 9.2.9: the interrupt is that of a transition to the halt state.
+#[test]
+fn a_function_level_reset_interrupts_nobody() {
+    let mut driver = Driver::ready();
+    driver.write(at::GENCTRL, 3);
+    driver.submit(0, &noop(1));
+    let work = driver.take(0);
+    let drain = CommandRegister::of(Command::DrainAll, 0).with_request_interrupt(true);
+    driver.write(at::CMD, drain.into_bits());
+    driver.function.begin_reset(&mut driver.effects);
+    assert!(!is_active(&driver));
+    assert_eq!(driver.submit(1, &noop(2)), Submission::Retry);
+    assert_eq!(driver.function.take(1, &mut driver.effects), None);
+    driver.done(&work);
+    driver.function.reset(&mut driver.effects);
+    let interrupt = |effect: &Effect| matches!(effect, Effect::Interrupt { .. });
+    assert!(
+        !driver.effects.iter().any(interrupt),
+        "{:?}",
+        driver.effects
+    );
+    assert_eq!(driver.read(at::INTCAUSE), 0);
+    assert_eq!(driver.abandoned(), [1]);
+    // A device that halts for want of such a reset does interrupt.
+    driver.write(at::GENCTRL, 2);
+    driver
+        .function
+        .halt(ResetType::FunctionLevel, &mut driver.effects);
+    assert_eq!((driver.vectors(), driver.read(at::INTCAUSE)), (vec![0], 16));
+}
+
+// Spec 5.4: the map is looked at for each descriptor when it is processed.
+#[test]
+fn traffic_classes_follow_the_map_while_the_device_is_enabled() {
+    let mut driver = Driver::ready();
+    let carry = |driver: &mut Driver, classes: u8| {
+        let mut pci = driver.function.pci().clone();
+        pci.config.traffic_classes = classes;
+        driver.function.set_pci(pci, &mut driver.effects);
+    };
+    let refused = |driver: &mut Driver| {
+        let work = driver.take(0);
+        let status = match work.kind {
+            WorkKind::Reject(rejection) => Some(rejection.status),
+            _ => None,
+        };
+        driver.done(&work);
+        status
+    };
+    driver.submit(0, &noop(1));
+    driver.submit(0, &noop(2));
+    assert_eq!(refused(&mut driver), None);
+    // Class 0, of this group, is no longer carried; what waits in the queue meets that.
+    carry(&mut driver, 0xfe);
+    assert_eq!(refused(&mut driver), Some(Status::TRAFFIC_CLASS));
+    assert_eq!(driver.function.state(), DeviceState::Enabled);
+    // A queue that is enabled now follows the same map.
+    driver.command(Command::DisableWq, CommandRegister::queue(0));
+    assert_eq!(driver.command(Command::EnableWq, 0), 0);
+    driver.submit(0, &noop(3));
+    assert_eq!(refused(&mut driver), Some(Status::TRAFFIC_CLASS));
+    carry(&mut driver, 1);
+    driver.submit(0, &noop(4));
+    assert_eq!(refused(&mut driver), None);
 }
 
 #[test]

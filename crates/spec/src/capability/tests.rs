@@ -156,3 +156,10 @@ fn opcap_text_may_be_short_but_not_wrong() {
     let nine = "0,0,0,0,0,0,0,0,0";
     assert_eq!(nine.parse::<OpCap>(), Err(ParseOpCapError::TooManyWords));
 }
+
+// Spec Table 8-2.
+#[test]
+fn operations_are_defined_from_their_version_on() {
+    assert_eq!(OpCap::defined(0x200).0, [0x7b_00bf_07ff, 0, 0, 0]);
+    assert_eq!(OpCap::defined(0x300).0, [0x7b_7fbf_07ff, 0, 0, 0]);
+}

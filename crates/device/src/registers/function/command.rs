@@ -100,10 +100,18 @@ impl Function {
             Command::EnableWq => return self.enable_queue(index, effects),
             Command::RequestInterruptHandle => return self.request_handle(source, index),
             Command::ReleaseInterruptHandle => return self.release_handle(source, index),
-            Command::RequestIdptHandle => return self.check_domain(index).map(Progress::Done),
+            Command::RequestIdptHandle => {
+                let handle = self.check_domain(index)?;
+                self.device.idpt_handles().request(handle);
+                return Ok(Progress::Done(handle));
+            }
             Command::ReleaseIdptHandle => {
-                self.check_domain(index)?;
-                return Ok(Progress::Done(0));
+                let handle = self.check_domain(index)?;
+                let released = self.device.idpt_handles().release(handle);
+                return match released {
+                    true => Ok(Progress::Done(0)),
+                    false => Err(CommandError::IDPT_INDEX),
+                };
             }
             // No bitmap is cached here.
             Command::InvalidateBitmapCache => return Ok(Progress::Done(0)),
