@@ -116,7 +116,7 @@ pub struct WorkQueueConfig {
     pub privileged: bool,
     /// WQ ATS disable.
     pub ats_disable: bool,
-    /// WQ PRS disable: a page fault ends what the page request service would have mended.
+    /// WQ PRS disable: pages that are not there are never asked for (spec 3.13.3).
     pub prs_disable: bool,
     /// WQ OPCFG: operations that the queue lets through, of those that the device has.
     pub op_config: [u64; 4],

@@ -17,7 +17,8 @@ use crate::queue::{State, WorkQueue};
 use crate::registers::{Claim, Interrupts, Source};
 use crate::step::Steps;
 use crate::{
-    DeviceConfig, Effect, Portal, Step, Submission, Work, WorkId, WorkKind, WorkQueueMode,
+    DeviceConfig, Effect, Portal, Step, Submission, Work, WorkId, WorkKind, WorkQueueConfig,
+    WorkQueueMode,
 };
 use domains::Windows;
 
@@ -217,6 +218,25 @@ impl Device {
     #[inline]
     pub fn pasid(&self, id: WorkId) -> Option<u32> {
         self.jobs.get(id).map(|job| job.route.submitter.pasid)
+    }
+
+    /// Where the completion record of work that has not ended goes, if it names an address: before
+    /// anything else is done, that must be writable, or the work ends with [`Outcome::unrecorded`]
+    /// (spec 5.4).
+    ///
+    /// [`Outcome::unrecorded`]: crate::Outcome::unrecorded
+    #[inline]
+    pub fn record_address(&self, id: WorkId) -> Option<u64> {
+        let descriptor = self.descriptor(id)?;
+        let addressed = descriptor.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
+        addressed.then_some(descriptor.completion_addr)
+    }
+
+    /// The queue through which work that has not ended, or its batch, has come.
+    #[inline]
+    pub fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
+        let job = self.jobs.get(id)?;
+        Some(&self.queues[usize::from(job.route.queue)].config)
     }
 
     /// Keeps, from now on, what [`take_steps`](Device::take_steps) gives.

@@ -18,6 +18,11 @@ impl Outcome {
         }
     }
 
+    /// Discarded: the completion record cannot be written (spec 5.4, 0x1a).
+    pub fn unrecorded() -> Outcome {
+        Outcome::status(Status::COMPLETION_ADDRESS_FAULT.with_write_fault())
+    }
+
     /// Ended by a page fault at `address`, after `bytes_completed` bytes.
     pub fn page_fault(address: u64, bytes_completed: u32, write: bool) -> Outcome {
         let status = match write {

@@ -248,10 +248,11 @@ fn any_list_of_any_members_ends() {
         let mut runner = Runner::new(permissive(), memory);
         runner.submit(0, &batch.with_interrupt(7));
         runner.run();
-        prop_assert_eq!(
-            runner.interrupts.iter().filter(|h| **h == 7).count() >= 1,
-            true
-        );
+        // Its record goes to address 0, where a page need not be.
+        let unrecorded = runner.errors.iter().any(|(status, at)| {
+            (*status, *at) == (Status::COMPLETION_ADDRESS_FAULT.with_write_fault(), 0)
+        });
+        prop_assert!(runner.interrupts.contains(&7) || unrecorded);
         prop_assert_eq!(runner.device.take(0), None);
         Ok(())
     });

@@ -91,6 +91,7 @@ fn work_queue(
         pasid: Some(0),
         privileged: false,
         ats_disable: profile.ats_disable == Some(1),
+        // It needs an event log, which is the driver's (spec 5.2): `unmodelled` says so.
         prs_disable: false,
         op_config: profile.op_config.map_or([u64::MAX; 4], |bits| bits.0),
         max_batch_size: u32::try_from(max_batch).map_or(u32::MAX, u32::next_power_of_two),

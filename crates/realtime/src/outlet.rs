@@ -8,7 +8,7 @@ use crate::event::{Event, Listener};
 use crate::{SharedMemory, View};
 
 /// Bytes of a completion record, and of half an entry of the event log.
-const SIZE: u64 = 32;
+pub(crate) const RECORD_BYTES: u64 = 32;
 
 pub(crate) struct Outlet<M> {
     pub(crate) memory: M,
@@ -45,8 +45,9 @@ impl<M: SharedMemory> Outlet<M> {
                     record,
                     pasid,
                 } => {
-                    self.memory.enter(View::of_record(pasid));
-                    let writable = self.memory.accessible(address, SIZE, Access::Write) == SIZE;
+                    self.memory.enter(View::of_its_own(pasid, true));
+                    let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write)
+                        == RECORD_BYTES;
                     if !writable || !self.memory.publish(address, &record) {
                         self.unrecorded.push(address);
                     }
@@ -106,7 +107,7 @@ impl<M: SharedMemory> Outlet<M> {
         for address in std::mem::take(&mut self.unrecorded) {
             if function.hardware().without_driver {
                 (self.listener)(Event::SoftwareError {
-                    status: Status::COMPLETION_ADDRESS_FAULT,
+                    status: Status::COMPLETION_ADDRESS_FAULT.with_write_fault(),
                     wq: None,
                     address,
                 });
@@ -176,7 +177,7 @@ impl<M: SharedMemory> Outlet<M> {
 }
 
 fn write(memory: &mut dyn Memory, address: u64, words: &[u64; 4]) -> bool {
-    let writable = memory.accessible(address, SIZE, Access::Write) == SIZE;
+    let writable = memory.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES;
     if writable {
         memory.write(address, words.map(u64::to_le).as_bytes());
     }

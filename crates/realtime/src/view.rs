@@ -21,12 +21,13 @@ impl View {
         }
     }
 
-    /// Of a completion record, for which pages are always brought in, if the system can.
+    /// Of a completion record, a list of descriptors, what a drain reads back: pages are brought in
+    /// whatever the flag says, if the device `requests` any (spec 8.1.3, Block On Fault).
     #[inline]
-    pub(crate) fn of_record(pasid: u32) -> View {
+    pub(crate) fn of_its_own(pasid: u32, requests: bool) -> View {
         View {
             pasid,
-            blocks: true,
+            blocks: requests,
         }
     }
 }

@@ -351,7 +351,7 @@ fn records() -> Vec<Rule> {
     let mut rule = Rule::new("3.13.3", "the page of the record can be written");
     for legal in valid() {
         for address in [HOLE, READ_ONLY] {
-            let error = Told::Error(Status::COMPLETION_ADDRESS_FAULT, address);
+            let error = Told::Error(Status::COMPLETION_ADDRESS_FAULT.with_write_fault(), address);
             let case = Case::new(legal.with_completion(address), error);
             rule = rule.broken_by(case.anywhere());
         }

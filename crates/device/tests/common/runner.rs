@@ -55,6 +55,7 @@ impl Runner {
     /// Carries work out, with all the members of a batch.
     pub(crate) fn work(&mut self, work: &Work) {
         let outcome = match work.kind {
+            _ if !self.is_recordable(work.id) => Outcome::unrecorded(),
             WorkKind::Reject(rejection) => rejection.outcome(),
             WorkKind::Execute(opcode) => {
                 let descriptor = self.device.descriptor(work.id).expect("work under way");
@@ -77,6 +78,11 @@ impl Runner {
             }
         };
         self.done(work.id, &outcome);
+    }
+
+    fn is_recordable(&self, id: WorkId) -> bool {
+        let record = self.device.record_address(id);
+        record.is_none_or(|address| self.memory.accessible(address, 32, Access::Write) == 32)
     }
 
     pub(crate) fn done(&mut self, id: WorkId, outcome: &Outcome) {
@@ -120,7 +126,7 @@ impl Runner {
                         self.records.push((address, record));
                     } else {
                         self.errors
-                            .push((Status::COMPLETION_ADDRESS_FAULT, address));
+                            .push((Status::COMPLETION_ADDRESS_FAULT.with_write_fault(), address));
                     }
                 }
                 Effect::Interrupt { handle } => self.interrupts.push(handle),

@@ -121,6 +121,13 @@ impl World {
         };
         let effects = &mut self.effects;
         if let Some(guest) = &self.guest {
+            let record = run.device.record_address(id);
+            if record.is_some_and(|address| !guest.is_recordable(address)) {
+                run.device.done(id, &Outcome::unrecorded(), effects);
+                self.carry_out(at.device());
+                self.pump(at);
+                return;
+            }
             match guest.list(address, count, &mut self.list) {
                 None => run.device.list_fetched(id, &self.list, effects),
                 Some(fault) if self.list.is_empty() => {
@@ -167,12 +174,21 @@ impl World {
             (Some(_), WorkKind::ExecuteBetween(_)) => Some(run.device.domains(work.id)),
             _ => None,
         };
+        let record = match &self.guest {
+            Some(_) => run.device.record_address(work.id),
+            None => None,
+        };
         let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
         let engine = &mut run.engines[at.engine()];
         let (costs, memory) = (&mut engine.costs, &mut self.memory);
         let (opcode, outcome, fault) = match (work.kind, &mut self.guest) {
+            (_, Some(guest)) if record.is_some_and(|address| !guest.is_recordable(address)) => {
+                let outcome = Outcome::unrecorded();
+                learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
+                (Opcode::Noop, outcome, p.fault_detect)
+            }
             (WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode), Some(guest)) => {
                 let (outcome, fault) = guest.carry(opcode, d, domains, p);
                 // A guest's bytes are moved whatever the others' are.

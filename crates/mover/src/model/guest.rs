@@ -8,10 +8,12 @@ use dray_device::{
     execute_between,
 };
 use dray_platform::Parameters;
-use dray_spec::{Descriptor, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::world::World;
+
+const RECORD_BYTES: u64 = size_of::<CompletionRecord>() as u64;
 
 /// A program's memory, as the devices access it. Its lines count as data in DRAM of node 0.
 pub(super) struct Guest(Box<dyn Memory>);
@@ -63,6 +65,11 @@ impl Guest {
         (outcome, fault)
     }
 
+    /// Whether a completion record at `address` can be written.
+    pub(super) fn is_recordable(&self, address: u64) -> bool {
+        self.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES
+    }
+
     /// The descriptors of a list that can be read, and the address of the first that cannot
     /// (spec 8.3.2).
     pub(super) fn list(&self, address: u64, count: u32, list: &mut Vec<Descriptor>) -> Option<u64> {
@@ -86,14 +93,12 @@ impl Guest {
         else {
             return None;
         };
-        let bytes = record.as_bytes();
-        let len = bytes.len() as u64;
-        if self.accessible(*address, len, Access::Write) == len {
-            self.write(*address, bytes);
+        if self.is_recordable(*address) {
+            self.write(*address, record.as_bytes());
             return None;
         }
         Some(Effect::SoftwareError {
-            status: Status::COMPLETION_ADDRESS_FAULT,
+            status: Status::COMPLETION_ADDRESS_FAULT.with_write_fault(),
             wq: 0,
             address: *address,
             origin: None,

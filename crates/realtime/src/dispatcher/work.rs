@@ -5,6 +5,7 @@ use dray_spec::{Descriptor, Opcode};
 use zerocopy::transmute;
 
 use super::Dispatcher;
+use crate::outlet::RECORD_BYTES;
 use crate::worker::{ATTEMPTS, Order, carry_out};
 use crate::{SharedMemory, View};
 
@@ -17,6 +18,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 .tell_start(work.id, engine, batch, &mut self.function);
         }
         let outcome = match work.kind {
+            _ if !self.is_recordable(work.id) => Outcome::unrecorded(),
             WorkKind::Execute(opcode) => match self.execute(index, work.id, opcode, None) {
                 Some(outcome) => outcome,
                 None => return,
@@ -39,6 +41,18 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.carry_out();
     }
 
+    /// Whether the completion record of what is to begin can be written, if it has one (spec 5.4).
+    #[inline]
+    fn is_recordable(&mut self, id: WorkId) -> bool {
+        let Some(address) = self.function.record_address(id) else {
+            return true;
+        };
+        let memory = &mut self.outlet.memory;
+        let pasid = self.function.pasid(id).unwrap_or(0);
+        memory.enter(View::of_its_own(pasid, self.function.requests_pages(id)));
+        memory.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES
+    }
+
     /// Has an engine carry a descriptor out: how it ended, unless that is for its thread to tell.
     #[inline]
     fn execute(
@@ -49,10 +63,14 @@ impl<M: SharedMemory> Dispatcher<M> {
         domains: Option<Domains>,
     ) -> Option<Outcome> {
         let descriptor = *self.function.descriptor(id)?;
+        let pasid = self.function.pasid(id)?;
         let order = Order {
             id,
             opcode,
-            view: View::of(&descriptor, self.function.pasid(id)?),
+            view: match opcode {
+                Opcode::Drain => View::of_its_own(pasid, self.function.requests_pages(id)),
+                _ => View::of(&descriptor, pasid),
+            },
             descriptor,
             domains,
         };
@@ -76,11 +94,9 @@ impl<M: SharedMemory> Dispatcher<M> {
     fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
         const SIZE: u64 = size_of::<Descriptor>() as u64;
         let size = u64::from(count) * SIZE;
-        let (batch, pasid) = (self.function.descriptor(id), self.function.pasid(id));
         let memory = &mut self.outlet.memory;
-        if let (Some(batch), Some(pasid)) = (batch, pasid) {
-            memory.enter(View::of(batch, pasid));
-        }
+        let pasid = self.function.pasid(id).unwrap_or(0);
+        memory.enter(View::of_its_own(pasid, self.function.requests_pages(id)));
         let mut whole = 0;
         for _ in 0..ATTEMPTS {
             whole = memory.accessible(address, size, Access::Read) / SIZE;

@@ -72,6 +72,20 @@ impl Function {
         self.device.pasid(id)
     }
 
+    /// See [`Device::record_address`](crate::Device::record_address).
+    #[inline]
+    pub fn record_address(&self, id: WorkId) -> Option<u64> {
+        self.device.record_address(id)
+    }
+
+    /// Whether pages that work `id` finds missing are asked for where blocking on faults is not its
+    /// choice: for completion record, descriptor list and readback (spec 3.13.3, 8.1.3).
+    #[inline]
+    pub fn requests_pages(&self, id: WorkId) -> bool {
+        let queue = self.device.queue_of(id);
+        self.pci.page_requests && queue.is_some_and(|queue| !queue.prs_disable)
+    }
+
     /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         self.device.is_abandoned(id)
