@@ -127,4 +127,32 @@ mod tests {
         let other = platform.with("dispatch", 79.5).unwrap();
         assert_eq!(Evidence::kept(&other).unwrap(), None);
     }
+
+    /// Sources that measured a data mover.
+    const MEASURED: &[&str] = &["LightDSA", "accel-datapath reports", "accel-config dumps"];
+
+    #[test]
+    fn what_no_table_constrains_and_nobody_measured_is_a_guess() {
+        let fitted = dray_platform::builtin("spr-2s").unwrap();
+        let evidence = Evidence::kept(&fitted).unwrap().unwrap();
+        let constrained = |name: &str| {
+            let of = evidence.influences.iter().find(|i| i.parameter == name);
+            !of.unwrap().tables.is_empty()
+        };
+        for platform in dray_platform::builtin_names() {
+            let platform = dray_platform::builtin(platform).unwrap();
+            for (p, base) in platform.list().iter().zip(fitted.list()) {
+                let as_fitted = p.value == base.value && constrained(&p.name);
+                let measured = MEASURED.iter().any(|source| p.source.contains(source));
+                assert!(
+                    p.guess || as_fitted || measured,
+                    "{}: {} = {} ({}) is not marked as a guess",
+                    platform.name,
+                    p.name,
+                    p.value,
+                    p.source
+                );
+            }
+        }
+    }
 }

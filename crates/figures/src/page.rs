@@ -6,7 +6,7 @@ use crate::accuracy::{beside, misses, overview};
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::run::{Figure, GENERATOR, Request, Summary};
-use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, reference_tables};
+use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, guess, reference_tables};
 
 /// The report and all of its charts.
 ///
@@ -23,6 +23,7 @@ pub(crate) fn report(
     );
     let context = Context {
         platform: &request.platform,
+        shared: guess::is_shared(&request.profile),
         published: &published,
         footer: &footer,
     };
@@ -350,7 +351,7 @@ fn parameters(request: &Request) -> Section {
         id: "parameters".to_owned(),
         title: "Parameters of the model".to_owned(),
         intro: vec![format!(
-            "{} parameters, {guesses} of them guesses: no published number stands behind these. A series is marked as a guess if it rests on one that its own mechanism singles out (its memory, its operation, its way to wait), not for those which all series share.",
+            "{} parameters, {guesses} of them guesses: no published number stands behind these. A series is marked as a guess if it rests on one that its own mechanism singles out (its memory, its operation, its way to wait, its batches, the read buffers or devices that it counts), not for those which all series share.",
             platform.list().len()
         )],
         tables: vec![table],

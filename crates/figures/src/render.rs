@@ -17,6 +17,8 @@ use crate::{guess, label};
 pub(crate) struct Context<'a> {
     /// The machine, for its guesses.
     pub(crate) platform: &'a PlatformFile,
+    /// Whether the profile's work queue is a shared one, which its guesses depend on.
+    pub(crate) shared: bool,
     /// Numbers that were published for the very configuration of a point.
     pub(crate) published: &'a Published,
     /// Platform, profile and version.
@@ -184,7 +186,7 @@ impl Drawing<'_> {
                     rows.len() - 1
                 });
                 rows[row].values[column] = self.value(point, backend, metric, y_label);
-                rows[row].guess |= self.guessed(point, backend);
+                rows[row].guess |= self.guessed(point, backend, metric);
                 if backend == Backend::Model && self.panel.improvement_over.is_empty() {
                     let found = self.context.published.value(&run, metric);
                     rows[row].published[column] = found.map(|v| Unit::of(y_label).apply(v));
@@ -220,7 +222,7 @@ impl Drawing<'_> {
         Some(reduced(&base, by))
     }
 
-    fn guessed(&self, point: &Point, backend: Backend) -> bool {
+    fn guessed(&self, point: &Point, backend: Backend, metric: &str) -> bool {
         let bases = self.base(point, backend).map(|base| {
             let software = base.text(BACKEND) == Some(Backend::Cpu.name());
             (base, software)
@@ -233,8 +235,11 @@ impl Drawing<'_> {
                     true => point.with("kind", "software"),
                     false => point,
                 };
+                let Context {
+                    platform, shared, ..
+                } = self.context;
                 Workload::from_point(&point)
-                    .is_ok_and(|w| !guess::behind(&w, self.context.platform).is_empty())
+                    .is_ok_and(|w| !guess::behind(&w, platform, *shared, metric).is_empty())
             })
     }
 
