@@ -5,6 +5,7 @@ mod domains;
 mod ending;
 mod members;
 mod setup;
+mod translation;
 
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
@@ -55,6 +56,8 @@ pub struct Device {
     errors: Vec<Effect>,
     /// Descriptors that a command waits for.
     awaited: u32,
+    /// A queue has been enabled since the device was whose work is not translated.
+    untranslated: bool,
     steps: Steps,
     /// The interrupt tables. Without them every handle is good, and goes to the runner as it is.
     interrupts: Option<Interrupts>,

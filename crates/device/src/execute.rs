@@ -8,6 +8,7 @@ mod dif;
 pub(crate) mod domain;
 mod fill;
 mod touch;
+pub(crate) mod untranslated;
 
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 

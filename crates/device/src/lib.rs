@@ -34,6 +34,7 @@ pub use config::{
 pub use device::Device;
 pub use effect::{Effect, Origin, Outcome};
 pub use execute::domain::execute_between;
+pub use execute::untranslated::execute_untranslated;
 pub use execute::{Payload, execute};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;

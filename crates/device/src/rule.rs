@@ -149,6 +149,9 @@ fn unsupported(opcode: Opcode, device: &DeviceConfig, queue: &WorkQueueConfig) -
     needs(block_on_fault, Flags::BLOCK_ON_FAULT);
     needs(cap.cache_control_memory(), Flags::CACHE_CONTROL);
     needs(cap.destination_readback(), Flags::DESTINATION_READBACK);
+    // Destinations are memory here, never a peer device (spec 9.2.2, GENCAP bits 53 and 54).
+    let ordered = cap.strict_ordering_limits() & 1 == 0;
+    needs(ordered, Flags::STRICT_ORDERING);
     match opcode {
         Opcode::Batch => needs(cap.batch_continuation(), Flags::BATCH_ERROR),
         Opcode::Drain => needs(

@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{Domains, Outcome, Payload, WorkId, execute, execute_between};
+use dray_device::{
+    Domains, Outcome, Payload, WorkId, execute, execute_between, execute_untranslated,
+};
 use dray_spec::{Descriptor, Opcode, Status};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -28,6 +30,8 @@ pub(crate) struct Order {
     pub(crate) view: View,
     /// Address spaces of an inter-domain operation.
     pub(crate) domains: Option<Domains>,
+    /// The device learns of all its page faults.
+    pub(crate) translates: bool,
 }
 
 /// How it ended.
@@ -165,6 +169,10 @@ pub(crate) fn carry_out<M: SharedMemory>(
         memory.enter(order.view);
         for _ in 0..ATTEMPTS {
             let outcome = match &order.domains {
+                _ if !order.translates => {
+                    let domains = order.domains.as_ref();
+                    execute_untranslated(opcode, d, domains, memory, Payload::Moved)
+                }
                 None => execute(opcode, d, memory, Payload::Moved),
                 Some(domains) => execute_between(opcode, d, domains, memory, Payload::Moved),
             };

@@ -37,7 +37,13 @@ impl Device {
 
     /// A batch descriptor ends after its last member.
     pub(super) fn end_batch(&mut self, id: WorkId, batch: u32, effects: &mut Vec<Effect>) {
-        let record = self.batches.get_mut(batch).record(self.batch_continuation);
+        let mut record = self.batches.get_mut(batch).record(self.batch_continuation);
+        if record.status() == Status::BATCH_PAGE_FAULT && !self.translates(id) {
+            // A read that failed, at an address that the device is not told (spec 5.8.1, 0x20).
+            record.status = Status::HARDWARE_ERROR_READ.0;
+            record.fault_address = 0;
+            record.fault_info = 0;
+        }
         self.done(id, &Outcome { record }, effects);
     }
 

@@ -55,6 +55,7 @@ impl Device {
             read_back: Vec::new(),
             errors: Vec::new(),
             awaited: 0,
+            untranslated: false,
             steps: Steps::default(),
             interrupts: None,
             config,
@@ -87,6 +88,7 @@ impl Device {
     /// The device is enabled with this configuration, and without queues.
     pub(crate) fn reconfigure(&mut self, config: DeviceConfig) {
         self.idpt.set_bitmaps(config.idpt.bitmaps);
+        self.untranslated = false;
         self.config = config;
         self.enable();
     }
@@ -99,6 +101,7 @@ impl Device {
     /// A queue is enabled that was not; it takes descriptors.
     pub(crate) fn open(&mut self, config: WorkQueueConfig) {
         let id = usize::from(config.id);
+        self.untranslated |= config.ats_disable || !self.config.pci.ats;
         let checker = Checker::new(&self.config, &config);
         let queue = WorkQueue::new(config.clone());
         let index = match self.by_id[id] {

@@ -119,6 +119,12 @@ fn bits(tags: Tags) -> DifTags {
     }
 }
 
+/// Bytes that the operation writes.
+pub(super) fn destination_bytes(opcode: Opcode, d: &Descriptor) -> u64 {
+    let (from, to) = Fields::new(opcode, d).steps();
+    (d.size as usize / from * to) as u64
+}
+
 impl<M: Memory> Run<'_, M> {
     /// Any of the five operations, block after block, up to a bad one or one that is not there.
     pub(super) fn dif(&mut self, opcode: Opcode) -> Outcome {

@@ -4,6 +4,7 @@ use dray_spec::{CompletionRecord, Descriptor, FaultInfo, Flags, Opcode, Status};
 
 use super::compare::found;
 use super::fill::pattern;
+use super::untranslated::write_unnoticed;
 use super::{CHUNK, success};
 use crate::effect::Operand;
 use crate::extent::accessible;
@@ -23,6 +24,18 @@ pub fn execute_between(
     memory: &mut impl Memory,
     payload: Payload,
 ) -> Outcome {
+    between(opcode, d, domains, memory, payload, false)
+}
+
+/// The same; with `untranslated`, writes that fault are lost and not noticed (spec 3.13.1).
+pub(super) fn between(
+    opcode: Opcode,
+    d: &Descriptor,
+    domains: &Domains,
+    memory: &mut impl Memory,
+    payload: Payload,
+    untranslated: bool,
+) -> Outcome {
     let operand = |address, domain: Option<Domain>, access, operand| Place {
         address: domain.map_or(address, |domain| domain.address),
         domain,
@@ -39,6 +52,7 @@ pub fn execute_between(
         d,
         memory,
         moved: payload == Payload::Moved,
+        untranslated,
     };
     if let Err(handle) = run.admitted(domains) {
         return refusal(Status::IDPT_HANDLE, handle);
@@ -78,6 +92,7 @@ struct Between<'a, M> {
     d: &'a Descriptor,
     memory: &'a mut M,
     moved: bool,
+    untranslated: bool,
 }
 
 impl<M: Memory> Between<'_, M> {
@@ -121,7 +136,11 @@ impl<M: Memory> Between<'_, M> {
     }
 
     fn write(&mut self, to: Place, offset: u64, from: &[u8]) {
-        self.within(to.space(), |memory| memory.write(to.address + offset, from));
+        let (address, untranslated) = (to.address + offset, self.untranslated);
+        self.within(to.space(), |memory| match untranslated {
+            false => memory.write(address, from),
+            true => write_unnoticed(memory, address, from),
+        });
     }
 
     /// Bytes that all operands have, and the first that has no more.
@@ -129,6 +148,9 @@ impl<M: Memory> Between<'_, M> {
         let size = u64::from(self.d.size);
         let (mut least, mut fault) = (size, None);
         for operand in operands {
+            if self.untranslated && operand.access == Access::Write {
+                continue;
+            }
             let bytes = self.within(operand.space(), |memory| {
                 accessible(memory, operand.address, size, operand.access)
             });

@@ -1,7 +1,7 @@
 //! From the work queue through an engine: fetched, started, its data on the way.
 
 use dray_clock::{Duration, Time};
-use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute};
+use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute, execute_untranslated};
 use dray_platform::Parameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
@@ -178,6 +178,7 @@ impl World {
             Some(_) => run.device.record_address(work.id),
             None => None,
         };
+        let translates = run.device.translates(work.id);
         let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
@@ -190,7 +191,7 @@ impl World {
                 (Opcode::Noop, outcome, p.fault_detect)
             }
             (WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode), Some(guest)) => {
-                let (outcome, fault) = guest.carry(opcode, d, domains, p);
+                let (outcome, fault) = guest.carry(opcode, d, domains, translates, p);
                 // A guest's bytes are moved whatever the others' are.
                 learn(costs, opcode, d, &outcome, Payload::Moved, memory);
                 (opcode, outcome, fault)
@@ -199,6 +200,12 @@ impl World {
                 if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
             {
                 (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
+            }
+            (WorkKind::Execute(opcode), None) if !translates => {
+                let view = &mut DeviceView(memory);
+                let outcome = execute_untranslated(opcode, d, None, view, self.payload);
+                learn(costs, opcode, d, &outcome, self.payload, memory);
+                (opcode, outcome, Duration::ZERO)
             }
             (WorkKind::Execute(opcode), None) => {
                 let (outcome, fault) = carry(opcode, d, memory, self.payload, p);

@@ -5,7 +5,7 @@ use std::fmt;
 use dray_clock::{Duration, Time};
 use dray_device::{
     Access, AddressSpace, Domains, Effect, Memory, Outcome, Payload, Portal, Submission, execute,
-    execute_between,
+    execute_between, execute_untranslated,
 };
 use dray_platform::Parameters;
 use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
@@ -50,9 +50,14 @@ impl Guest {
         opcode: Opcode,
         d: &Descriptor,
         domains: Option<Result<Domains, Outcome>>,
+        translates: bool,
         p: &Parameters,
     ) -> (Outcome, Duration) {
         let outcome = match domains {
+            None if !translates => execute_untranslated(opcode, d, None, self, Payload::Moved),
+            Some(Ok(domains)) if !translates => {
+                execute_untranslated(opcode, d, Some(&domains), self, Payload::Moved)
+            }
             None => execute(opcode, d, self, Payload::Moved),
             Some(Ok(domains)) => execute_between(opcode, d, &domains, self, Payload::Moved),
             Some(Err(outcome)) => outcome,

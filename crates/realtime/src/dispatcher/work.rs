@@ -64,15 +64,20 @@ impl<M: SharedMemory> Dispatcher<M> {
     ) -> Option<Outcome> {
         let descriptor = *self.function.descriptor(id)?;
         let pasid = self.function.pasid(id)?;
+        let translates = self.function.translates(id);
+        let mut view = match opcode {
+            Opcode::Drain => View::of_its_own(pasid, self.function.requests_pages(id)),
+            _ => View::of(&descriptor, pasid),
+        };
+        // Pages are asked for by who translates (spec Table 9-2).
+        view.blocks &= translates;
         let order = Order {
             id,
             opcode,
-            view: match opcode {
-                Opcode::Drain => View::of_its_own(pasid, self.function.requests_pages(id)),
-                _ => View::of(&descriptor, pasid),
-            },
+            view,
             descriptor,
             domains,
+            translates,
         };
         let engine = &mut self.engines[index];
         match &mut engine.worker {

@@ -55,6 +55,12 @@ impl Function {
         self.device.descriptor(id)
     }
 
+    /// See [`Device::translates`](crate::Device::translates).
+    #[inline]
+    pub fn translates(&self, id: WorkId) -> bool {
+        self.device.translates(id)
+    }
+
     /// See [`Device::keep_steps`](crate::Device::keep_steps).
     pub fn keep_steps(&mut self) {
         self.device.keep_steps();

@@ -1,0 +1,20 @@
+//! Work of queues without ATS.
+
+use super::Device;
+use crate::WorkId;
+
+impl Device {
+    /// Whether the device has the addresses of this work translated, and so learns of all its page
+    /// faults. Work for which that is false, for ATS is off for the device or its queue, is for
+    /// [`execute_untranslated`](crate::execute_untranslated) (spec 3.13.1).
+    #[inline]
+    pub fn translates(&self, id: WorkId) -> bool {
+        !self.untranslated || self.queue_translates(id)
+    }
+
+    #[cold]
+    fn queue_translates(&self, id: WorkId) -> bool {
+        let queue = self.jobs.get(id).map(|job| usize::from(job.route.queue));
+        queue.is_none_or(|queue| self.config.pci.ats && !self.queues[queue].config.ats_disable)
+    }
+}
