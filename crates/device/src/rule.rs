@@ -32,6 +32,8 @@ pub(crate) struct Rule {
     unprivileged: Flags,
     /// Flags that are refused unless another one is there.
     dependent: Flags,
+    /// Cache control 3 is refused unless the destination is read back (spec Table 8-4, 100).
+    read_back_only: bool,
     required: RequiredFlags,
     /// Bits that are 0, as eight words, where no operation-specific flag frees some and completion
     /// address and interrupt handle are in use.
@@ -71,7 +73,7 @@ impl Rule {
             .map(|bit| Flags::from_bits(1 << bit))
             .filter(|flag| allowed.contains(*flag) && !ADDRESSED.contains(*flag))
             .filter(|flag| !invalid_flags(opcode, *flag).is_empty())
-            .fold(Flags::EMPTY, Flags::union);
+            .fold(Flags::CACHE_CONTROL_3, Flags::union);
         let base = Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_INTERRUPT;
         Rule {
             opcode,
@@ -82,6 +84,7 @@ impl Rule {
                 false => Flags::REQUEST_COMPLETION_INTERRUPT,
             },
             dependent,
+            read_back_only: !GenCap::from(device.capabilities.gen_cap).durable_write(),
             required: required_flags(opcode),
             reserved: words(reserved_bytes(opcode, base)),
         }
@@ -110,6 +113,11 @@ impl Rule {
 
     #[cold]
     fn find_invalid_flags(&self, flags: Flags, forbidden: Flags) -> Flags {
+        let durable = self.read_back_only && !flags.contains(Flags::DESTINATION_READBACK);
+        let forbidden = match durable {
+            true => forbidden.union(Flags::CACHE_CONTROL_3),
+            false => forbidden,
+        };
         let invalid = flags
             .intersection(forbidden)
             .union(invalid_flags(self.opcode, flags));
@@ -148,6 +156,8 @@ fn unsupported(opcode: Opcode, device: &DeviceConfig, queue: &WorkQueueConfig) -
     let block_on_fault = queue.block_on_fault && cap.block_on_fault();
     needs(block_on_fault, Flags::BLOCK_ON_FAULT);
     needs(cap.cache_control_memory(), Flags::CACHE_CONTROL);
+    let version_3 = device.capabilities.version >= 0x300;
+    needs(version_3, Flags::CACHE_CONTROL_3);
     needs(cap.destination_readback(), Flags::DESTINATION_READBACK);
     // Destinations are memory here, never a peer device (spec 9.2.2, GENCAP bits 53 and 54).
     let ordered = cap.strict_ordering_limits() & 1 == 0;

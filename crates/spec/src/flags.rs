@@ -24,6 +24,9 @@ impl Flags {
     pub const REQUEST_COMPLETION_INTERRUPT: Self = Self(1 << 4);
     /// Version 1.0: steering tag for the record. Reserved in version 2.
     pub const COMPLETION_STEERING_TAG: Self = Self(1 << 5);
+    /// Version 3: durable memory, or with [`DESTINATION_READBACK`](Self::DESTINATION_READBACK) other
+    /// than that. Table 8-4 defines it where section 5.5 still calls bit 5 reserved.
+    pub const CACHE_CONTROL_3: Self = Self(1 << 5);
     /// The result is compared with the expected one.
     pub const CHECK_RESULT: Self = Self(1 << 7);
     /// Destination writes are directed to the cache (Cache Control 1).

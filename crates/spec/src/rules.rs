@@ -18,6 +18,7 @@ const A2: Flags = Flags::ADDRESS2_TC_SELECTOR;
 const A3: Flags = Flags::ADDRESS3_TC_SELECTOR;
 /// Flags of every operation that writes memory, except cache flush.
 const WRITES: Flags = Flags::CACHE_CONTROL
+    .union(Flags::CACHE_CONTROL_3)
     .union(Flags::DESTINATION_READBACK)
     .union(Flags::STRICT_ORDERING);
 const CRC: Flags = Flags::CRC_READ_SEED
@@ -133,6 +134,12 @@ const COMMON_DEPENDENCIES: &[(Flags, Flags)] = &[
 /// What is missing is not in it: see [`required_flags`].
 pub fn invalid_flags(opcode: Opcode, flags: Flags) -> Flags {
     let forbidden = flags.without(allowed_flags(opcode));
+    // Cache control 101 and 111 are reserved (spec Table 8-4).
+    let cache_control = Flags::CACHE_CONTROL.union(Flags::CACHE_CONTROL_3);
+    let forbidden = match flags.contains(cache_control) {
+        true => forbidden.union(cache_control),
+        false => forbidden,
+    };
     let dependencies = COMMON_DEPENDENCIES.iter().chain(dependencies(opcode));
     dependencies
         .filter(|(_, needed)| !flags.contains(*needed))
@@ -160,7 +167,8 @@ impl RequiredFlags {
 /// Flags that must be set for an operation; else status 0x11 (spec Table 5-5).
 ///
 /// For the inter-domain compares the table is silent; they return a result as compare does, so
-/// they are taken to need a record as compare does.
+/// they are taken to need a record as compare does. It is for DIX generate too, for which section
+/// 8.3.18 demands a record; software that has it done asks for one.
 pub const fn required_flags(opcode: Opcode) -> RequiredFlags {
     let record = Flags::COMPLETION_ADDRESS_VALID.union(Flags::REQUEST_COMPLETION_RECORD);
     let (all, any) = match opcode {
@@ -173,7 +181,8 @@ pub const fn required_flags(opcode: Opcode) -> RequiredFlags {
         | Opcode::CreateDelta
         | Opcode::CrcGenerate
         | Opcode::CopyCrc
-        | Opcode::DifCheck => (record, Flags::EMPTY),
+        | Opcode::DifCheck
+        | Opcode::DixGenerate => (record, Flags::EMPTY),
         Opcode::InterDomainCopy => (Flags::EMPTY, ALTERNATE_SOURCE.union(ALTERNATE_DESTINATION)),
         Opcode::InterDomainFill => (ALTERNATE_DESTINATION, Flags::EMPTY),
         Opcode::InterDomainCompare => (record, ALTERNATE_SOURCE.union(ALTERNATE_DESTINATION)),

@@ -184,6 +184,17 @@ fn capabilities() -> Vec<Rule> {
         |c| without_gen_cap(c, 8),
         |_| {},
     );
+    let flag = Flags::STRICT_ORDERING;
+    let ordered = memmove.with_flags(flag);
+    needs(
+        "the device orders writes to memory",
+        ordered,
+        flag,
+        |c| with_gen_cap(c, 53),
+        // What it says of peer devices does not matter: there are none.
+        |c| with_gen_cap(c, 54),
+    );
+    rules.extend(durable_writes());
     let drain = valid_one(Opcode::Drain);
     for (flag, descriptor) in [
         (Flags::DRAIN_READBACK1_VALID, drain.with_readback1(SRC)),
@@ -234,6 +245,42 @@ fn capabilities() -> Vec<Rule> {
     let rule = Rule::new("8.3.12", "the device has CRCs of 64 bits").broken_by(wide);
     rules.push(rule.kept_by(success(crc.with_flags(Flags::CRC_64)).on(able)));
     rules
+}
+
+/// Cache control 3, from version 3 on (spec Table 8-4).
+fn durable_writes() -> [Rule; 3] {
+    let memmove = valid_one(Opcode::Memmove);
+    let flag = Flags::CACHE_CONTROL_3;
+    let durable = memmove.with_flags(flag);
+    let read_back = memmove.with_flags(flag | Flags::DESTINATION_READBACK);
+    let version_3: fn(&mut DeviceConfig) = |c| c.capabilities.version = 0x300;
+    let able: fn(&mut DeviceConfig) = |c| {
+        c.capabilities.version = 0x300;
+        with_gen_cap(c, 5);
+    };
+    let reserved = flag | Flags::CACHE_CONTROL;
+    let both = reserved | Flags::DESTINATION_READBACK;
+    [
+        Rule::new("Table 8-4", "the device makes writes durable")
+            .broken_by(Case::new(durable, told_flags(flag)).on(version_3))
+            .broken_by(Case::new(durable, told_flags(flag)).on(|c| with_gen_cap(c, 5)))
+            .kept_by(success(durable).on(able)),
+        Rule::new(
+            "Table 8-4",
+            "cache control 3 with readback needs readback alone",
+        )
+        .broken_by(
+            Case::new(read_back, told_flags(Flags::DESTINATION_READBACK)).on(|c| {
+                c.capabilities.version = 0x300;
+                without_gen_cap(c, 8);
+            }),
+        )
+        .kept_by(success(read_back).on(version_3)),
+        Rule::new("Table 8-4", "cache control 3 is not for the cache")
+            .broken_by(Case::new(memmove.with_flags(reserved), told_flags(reserved)).on(able))
+            .broken_by(Case::new(memmove.with_flags(both), told_flags(reserved)).on(able))
+            .kept_by(success(durable).on(able)),
+    ]
 }
 
 /// Interrupts of descriptors that are not privileged (spec Table 5-4).
@@ -403,6 +450,7 @@ fn required() -> Vec<Rule> {
         Opcode::CrcGenerate,
         Opcode::CopyCrc,
         Opcode::DifCheck,
+        Opcode::DixGenerate,
         Opcode::InterDomainCompare,
         Opcode::InterDomainComparePattern,
     ]

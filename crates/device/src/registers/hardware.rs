@@ -40,8 +40,9 @@ pub struct Hardware {
 
 impl Hardware {
     /// A part with these capabilities. What they do not say is as on a fourth generation Xeon for
-    /// version 1; version 2 has per-queue operations, ATS and PRS disable and limits of work in
-    /// progress.
+    /// version 1; version 2 has per-queue operations, ATS and PRS disable. It has no limits of work in
+    /// progress: an engine here carries out one descriptor at a time, or as many as its runner's
+    /// model of time has it.
     pub fn new(capabilities: Capabilities) -> Hardware {
         let version_2 = capabilities.version >= 0x200;
         let narrow = |n: u16| u8::try_from(n).unwrap_or(u8::MAX);
@@ -64,8 +65,7 @@ impl Hardware {
             .with_groups(narrow(capabilities.max_groups))
             .with_read_buffers(narrow(capabilities.max_read_buffers))
             .with_read_buffer_controls(true)
-            .with_global_read_buffer_limit(true)
-            .with_in_progress_limits(version_2);
+            .with_global_read_buffer_limit(true);
         let engines = capabilities.max_engines.min(64);
         Hardware {
             gen_cap,

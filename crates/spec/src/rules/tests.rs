@@ -37,6 +37,8 @@ fn allowed_flags_are_those_of_the_table() {
     assert_eq!(TABLE.map(|row| row.0).as_slice(), Opcode::ALL);
     for (opcode, letters, operation_bits) in TABLE {
         let letters = letters.chars().fold(0, |bits, letter| {
+            // Cache control 3 goes with cache control 1 (spec Table 8-4).
+            let bits = if letter == 'c' { bits | 1 << 5 } else { bits };
             let bit = match letter {
                 'f' => 0,
                 'b' => 1,
@@ -76,7 +78,7 @@ fn operations_with_a_result_need_a_record() {
     for &opcode in Opcode::ALL {
         let needs = matches!(
             opcode as u8,
-            0x05 | 0x06 | 0x07 | 0x10 | 0x11 | 0x12 | 0x25 | 0x26
+            0x05 | 0x06 | 0x07 | 0x10 | 0x11 | 0x12 | 0x17 | 0x25 | 0x26
         );
         assert_eq!(
             required_flags(opcode).all.contains(record),
