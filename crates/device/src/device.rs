@@ -225,14 +225,15 @@ impl Device {
 
     /// Where the completion record of work that has not ended goes, if it names an address: before
     /// anything else is done, that must be writable, or the work ends with [`Outcome::unrecorded`]
-    /// (spec 5.4).
+    /// (spec 5.4). `None` also for work that is not [translated](Device::translates): there, a record
+    /// that cannot be written is one that nobody misses (spec 3.13.1).
     ///
     /// [`Outcome::unrecorded`]: crate::Outcome::unrecorded
     #[inline]
     pub fn record_address(&self, id: WorkId) -> Option<u64> {
         let descriptor = self.descriptor(id)?;
         let addressed = descriptor.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
-        addressed.then_some(descriptor.completion_addr)
+        (addressed && self.translates(id)).then_some(descriptor.completion_addr)
     }
 
     /// The queue through which work that has not ended, or its batch, has come.

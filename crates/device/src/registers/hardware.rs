@@ -40,9 +40,8 @@ pub struct Hardware {
 
 impl Hardware {
     /// A part with these capabilities. What they do not say is as on a fourth generation Xeon for
-    /// version 1; version 2 has per-queue operations, ATS and PRS disable. It has no limits of work in
-    /// progress: an engine here carries out one descriptor at a time, or as many as its runner's
-    /// model of time has it.
+    /// version 1; version 2 has per-queue operations, ATS and PRS disable and limits of work in
+    /// progress.
     pub fn new(capabilities: Capabilities) -> Hardware {
         let version_2 = capabilities.version >= 0x200;
         let narrow = |n: u16| u8::try_from(n).unwrap_or(u8::MAX);
@@ -65,13 +64,20 @@ impl Hardware {
             .with_groups(narrow(capabilities.max_groups))
             .with_read_buffers(narrow(capabilities.max_read_buffers))
             .with_read_buffer_controls(true)
-            .with_global_read_buffer_limit(true);
+            .with_global_read_buffer_limit(true)
+            .with_in_progress_limits(version_2);
         let engines = capabilities.max_engines.min(64);
+        // As in the example of spec 7.5.8. An eighth of it, the lowest limit that a group can set, is
+        // more than engines in real time have in progress by default.
+        let (work, batches) = if version_2 { (128, 16) } else { (0, 0) };
         Hardware {
             gen_cap,
             wq_cap,
             group_cap,
-            engine_cap: EngineCap::new().with_engines(narrow(engines)),
+            engine_cap: EngineCap::new()
+                .with_engines(narrow(engines))
+                .with_max_work_descriptors(work)
+                .with_max_batch_descriptors(batches),
             command_cap: match gen_cap.command_capability() {
                 true => {
                     Command::DEFAULT

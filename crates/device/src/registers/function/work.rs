@@ -182,8 +182,11 @@ impl Function {
     }
 
     /// A completion record that could not be written, where the runner has found that out too late
-    /// for [`done`](Function::done) (spec 5.8.1, 0x1a).
+    /// for [`done`](Function::done) (spec 5.8.1, 0x1a). With ATS off the device would not know.
     pub fn unrecorded(&mut self, address: u64, effects: &mut Vec<Effect>) {
+        if !self.pci.config.ats {
+            return;
+        }
         let status = Status::COMPLETION_ADDRESS_FAULT.with_write_fault();
         let report = Report {
             address,
