@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{PoisonError, RwLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use dray_device::Access;
 use libc::pid_t;
 
@@ -17,8 +18,9 @@ pub(crate) struct Process {
     pub(crate) pid: pid_t,
     pub(crate) pages: Pagemap,
     maps_file: File,
-    /// As they were last read; read again when they do not let something through.
-    maps: RwLock<Maps>,
+    /// As they were last read; read again when they do not let something through. No thread that
+    /// looks waits for one that reads.
+    maps: ArcSwap<Maps>,
 }
 
 impl Process {
@@ -37,27 +39,23 @@ impl Process {
             pid: number,
             pages,
             maps_file,
-            maps: RwLock::new(maps),
+            maps: ArcSwap::from_pointee(maps),
         })
     }
 
     /// Bytes from `addr` on, at most `len`, that the process itself could access so.
     pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access) -> u64 {
-        let known = {
-            let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
-            maps.permitted(addr, len, access)
-        };
+        let known = self.maps.load().permitted(addr, len, access);
         if known == len || self.look_again().is_err() {
             return known;
         }
-        let maps = self.maps.read().unwrap_or_else(PoisonError::into_inner);
-        maps.permitted(addr, len, access)
+        self.maps.load().permitted(addr, len, access)
     }
 
     /// Reads the permissions again.
     pub(crate) fn look_again(&self) -> io::Result<()> {
         let maps = Maps::read(&self.maps_file)?;
-        *self.maps.write().unwrap_or_else(PoisonError::into_inner) = maps;
+        self.maps.store(Arc::new(maps));
         Ok(())
     }
 }
