@@ -105,7 +105,9 @@ impl Attachment {
 /// The answers are those of a [`MappedPortal`](crate::MappedPortal), but that nobody waits while the
 /// device carries a command out. Both kinds of write may be made from a signal handler: they
 /// allocate nothing, take no lock, use no thread-local storage and call the kernel only to wake the
-/// device (futex) and to wait for a moment (sched_yield), without the C library.
+/// device (futex) and to wait for a moment (sched_yield), without the C library. A handler that has
+/// interrupted a write to the same queue must not wait for its own descriptor's completion: that of the
+/// interrupted write may come first.
 #[derive(Debug, Clone)]
 pub struct RemotePortal {
     ring: Ring,

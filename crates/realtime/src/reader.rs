@@ -12,6 +12,8 @@ pub(crate) struct Reader {
     read: u64,
     /// Descriptors that have been said to be taken.
     taken: u64,
+    /// Where its writer has been waited for long enough.
+    late: Option<u64>,
 }
 
 impl Reader {
@@ -21,6 +23,7 @@ impl Reader {
             ring,
             read: 0,
             taken: 0,
+            late: None,
         }
     }
 
@@ -67,6 +70,17 @@ impl Reader {
     /// Whether a position has been claimed that it has not read.
     pub(crate) fn is_behind(&self) -> bool {
         self.claimed().is_some_and(|claimed| claimed > 0)
+    }
+
+    /// Whether a position has been claimed that it has not read, and whose writer is worth waiting
+    /// for: no [`expect_later`](Reader::expect_later) has been said of it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.late != Some(self.read) && self.is_behind()
+    }
+
+    /// The next position, if it has been claimed, is written some time, and nobody waits for that.
+    pub(crate) fn expect_later(&mut self) {
+        self.late = self.is_behind().then_some(self.read);
     }
 
     /// Leaves the next position out, if nobody will ever write there: `is_gone` says who will not.

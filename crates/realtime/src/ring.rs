@@ -23,8 +23,8 @@
 //! and it costs nothing but a look at the tag before. Once the device is told that the client is gone,
 //! the reader leaves out what it has claimed.
 //!
-//! A client that is only stopped there holds up its queue, as a stalled bus would; other queues and
-//! commands go on.
+//! A client that is only stopped there holds up its queue, as a stalled bus would; other queues go
+//! on, and so do commands once they have waited a moment for it.
 //!
 //! # Writers that lie
 //!
@@ -46,8 +46,8 @@ const CLOSED: u64 = 1 << 63;
 const HELD: u64 = 1 << 62;
 /// The device ends, and the queue will not be enabled again.
 const ENDED: u64 = 1 << 61;
-/// How often the ring was opened, in the bits below: a writer that has read the gate before is
-/// turned back by that, however often other bits have come and gone.
+/// How often the gate has changed, in the bits below: a writer that has read another one is turned
+/// back by that, however often other bits have come and gone; unless it has slept through 32 changes.
 const ROUND: u64 = 1 << 56;
 const _: () = assert!(ROUND == (COUNT | NAME) + 1);
 
@@ -254,12 +254,16 @@ impl Ring {
     pub(crate) fn open(&self, gate: Gate) {
         let writers = &self.counters().writers.0;
         let (word, was) = (gate.word(), writers.gate.load(Ordering::Relaxed));
-        if word != was {
-            writers.gate.store(word, Ordering::Relaxed);
-        }
+        let change = match word == was {
+            true => 0,
+            false => {
+                writers.gate.store(word, Ordering::Relaxed);
+                ROUND
+            }
+        };
         self.change(|accepted| {
             let count = accepted & (ROUND - 1);
-            let round = (accepted & (ENDED - 1) & !(ROUND - 1)).wrapping_add(ROUND) & (ENDED - 1);
+            let round = (accepted & (ENDED - 1) & !(ROUND - 1)).wrapping_add(change) & (ENDED - 1);
             count | round | accepted & ENDED
         });
     }

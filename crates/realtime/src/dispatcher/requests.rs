@@ -68,11 +68,16 @@ impl<M: SharedMemory> Dispatcher<M> {
             if worked {
                 continue;
             }
-            if !self.sources.iter().any(|s| s.reader.is_behind()) {
-                self.shared.bury();
+            if !self.sources.iter().any(|s| s.reader.is_awaited()) {
+                if !self.sources.iter().any(|s| s.reader.is_behind()) {
+                    self.shared.bury();
+                }
                 break;
             }
             if for_others && since.elapsed() > LATE {
+                for source in &mut self.sources {
+                    source.reader.expect_later();
+                }
                 break;
             }
             std::thread::yield_now();
