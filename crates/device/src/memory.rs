@@ -11,6 +11,9 @@ pub enum Access {
     Write,
 }
 
+/// Bytes that are moved at a time, where memory has no better way.
+const COPY_BYTES: u64 = 4096;
+
 /// Memory by virtual address. The device asks before it touches.
 pub trait Memory {
     /// Bytes from `addr` on, at most `len`, that can be accessed before the first page fault.
@@ -21,6 +24,30 @@ pub trait Memory {
 
     /// Copies bytes in. The caller has asked [`accessible`](Memory::accessible) first.
     fn write(&mut self, addr: u64, from: &[u8]);
+
+    /// Moves `len` bytes, as if all were read before the first is written. The caller has asked
+    /// [`accessible`](Memory::accessible) for both places first.
+    fn copy(&mut self, from: u64, to: u64, len: u64) {
+        let mut buffer = [0; COPY_BYTES as usize];
+        // A destination that starts inside the source is filled from its end.
+        let backward = to > from && to - from < len;
+        let mut done = 0;
+        while done < len {
+            let n = (len - done).min(COPY_BYTES);
+            let offset = if backward { len - done - n } else { done };
+            let buffer = &mut buffer[..n as usize];
+            self.read(from + offset, buffer);
+            self.write(to + offset, buffer);
+            done += n;
+        }
+    }
+
+    /// The bytes where they are, if this memory has them so: nobody writes them as long as they are
+    /// borrowed. The caller has asked [`accessible`](Memory::accessible) first.
+    fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
+        let _ = (addr, len);
+        None
+    }
 
     /// Another address space, for inter-domain operations. `None` where there is none: every access
     /// to it faults.

@@ -1,6 +1,7 @@
 //! The memory that a device in real time works on.
 
 use std::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -102,6 +103,22 @@ impl<S: Translation> Memory for ProcessMemory<S> {
         let into: *mut u8 = with_exposed_provenance_mut(addr as usize);
         // SAFETY: the space has these bytes, and by the contract of `new` nobody accesses them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+    }
+
+    #[inline]
+    fn copy(&mut self, from: u64, to: u64, len: u64) {
+        let from: *const u8 = with_exposed_provenance(from as usize);
+        let into: *mut u8 = with_exposed_provenance_mut(to as usize);
+        // SAFETY: the space has these bytes, and by the contract of `new` nobody else accesses them.
+        unsafe { ptr::copy(from, into, len as usize) };
+    }
+
+    #[inline]
+    fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
+        let bytes: *const u8 = with_exposed_provenance(addr as usize);
+        // SAFETY: the space has these bytes, which is no more than an address space holds, and by
+        // the contract of `new` nobody writes them.
+        (addr != 0).then(|| unsafe { slice::from_raw_parts(bytes, len as usize) })
     }
 }
 

@@ -27,6 +27,14 @@ impl<M: Memory> Run<'_, M> {
         if !self.moved {
             return self.compared(&extent, None);
         }
+        let both = (
+            self.memory.in_place(a, extent.bytes),
+            self.memory.in_place(b, extent.bytes),
+        );
+        if let (Some(left), Some(right)) = both {
+            let difference = dray_ops::compare(left, right).map(|at| at as u64);
+            return self.compared(&extent, difference);
+        }
         let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
         let difference = self.find_chunk(extent.bytes, |memory, offset, n| {
             memory.read(a + offset, &mut left[..n]);
@@ -41,6 +49,10 @@ impl<M: Memory> Run<'_, M> {
         let extent = self.extent(&[source(src)]);
         if !self.moved {
             return self.compared(&extent, None);
+        }
+        if let Some(bytes) = self.memory.in_place(src, extent.bytes) {
+            let difference = dray_ops::compare_pattern(bytes, pattern).map(|at| at as u64);
+            return self.compared(&extent, difference);
         }
         let mut buffer = [0; CHUNK];
         let difference = self.find_chunk(extent.bytes, |memory, offset, n| {

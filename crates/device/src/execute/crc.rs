@@ -63,12 +63,20 @@ impl<M: Memory> Run<'_, M> {
                 bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
             };
             let src = self.d.address1;
-            let mut buffer = [0; CHUNK];
+            let mut buffer = None;
             self.each_chunk(extent.bytes, |memory, offset, n| {
-                memory.read(src + offset, &mut buffer[..n]);
-                crc.update(&buffer[..n], options);
+                if let Some(bytes) = memory.in_place(src + offset, n as u64) {
+                    crc.update(bytes, options);
+                    if let Some(dst) = copy_to {
+                        memory.copy(src + offset, dst + offset, n as u64);
+                    }
+                    return;
+                }
+                let buffer = &mut buffer.get_or_insert([0; CHUNK])[..n];
+                memory.read(src + offset, buffer);
+                crc.update(buffer, options);
                 if let Some(dst) = copy_to {
-                    memory.write(dst + offset, &buffer[..n]);
+                    memory.write(dst + offset, buffer);
                 }
             });
             crc.store(&mut record);
