@@ -25,6 +25,8 @@ pub(crate) struct Batch {
     fetched: bool,
     /// Where the list could not be read further.
     fault: Option<u64>,
+    /// The event log has the entry that says it is the first of the batch.
+    pub(crate) entered: bool,
 }
 
 impl Batch {

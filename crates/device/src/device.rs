@@ -7,7 +7,7 @@ mod members;
 mod setup;
 mod translation;
 
-use dray_spec::{Descriptor, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::arbiter::Arbiter;
 use crate::batch::Batches;
@@ -31,6 +31,22 @@ const MOST_ERRORS: usize = 4096;
 
 /// Flags of a drain that an engine has to carry out, once it has waited.
 const READBACK: Flags = Flags::DRAIN_READBACK1_VALID.union(Flags::DRAIN_READBACK2_VALID);
+
+/// What the device is enabled with that decides which ends go to the event log (spec 5.9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct EventLog {
+    /// It is on.
+    pub(crate) on: bool,
+    /// PCI has the page request service on.
+    pub(crate) page_requests: bool,
+}
+
+impl EventLog {
+    /// Whether the success of a drain of this queue is told there.
+    fn takes_drains(self, queue: &WorkQueueConfig) -> bool {
+        self.on && (!self.page_requests || queue.prs_disable)
+    }
+}
 
 /// The virtual device without its registers: queues, groups, engines and what is in them.
 ///
@@ -61,6 +77,7 @@ pub struct Device {
     steps: Steps,
     /// The interrupt tables. Without them every handle is good, and goes to the runner as it is.
     interrupts: Option<Interrupts>,
+    event_log: EventLog,
     /// GENCAP bits 12 and 15, which decide what records say.
     fault_info: bool,
     batch_continuation: bool,
@@ -118,6 +135,7 @@ impl Device {
                             wq: to.wq,
                             address: 0,
                             origin: None,
+                            record: CompletionRecord::default(),
                         });
                     }
                     Submission::Lost
@@ -182,8 +200,10 @@ impl Device {
                     checked = Err(Status::INTERRUPT_HANDLE.into());
                 }
             }
-            let lanes = &mut self.queues[index].lanes;
+            let queue = &mut self.queues[index];
+            let lanes = &mut queue.lanes;
             if checked == Ok(Opcode::Drain) {
+                job.route.fate.logged = self.event_log.takes_drains(&queue.config);
                 let reads_back = job.descriptor.flags().intersects(READBACK);
                 if let Some(place) = lanes.begin_drain(submitter.pasid, id, reads_back) {
                     job.route.place = place;
@@ -224,11 +244,9 @@ impl Device {
     }
 
     /// Where the completion record of work that has not ended goes, if it names an address: before
-    /// anything else is done, that must be writable, or the work ends with [`Outcome::unrecorded`]
+    /// anything else is done, that must be writable, or [`record_faults`](Device::record_faults)
     /// (spec 5.4). `None` also for work that is not [translated](Device::translates): there, a record
     /// that cannot be written is one that nobody misses (spec 3.13.1).
-    ///
-    /// [`Outcome::unrecorded`]: crate::Outcome::unrecorded
     #[inline]
     pub fn record_address(&self, id: WorkId) -> Option<u64> {
         let descriptor = self.descriptor(id)?;
@@ -241,6 +259,17 @@ impl Device {
     pub fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
         let job = self.jobs.get(id)?;
         Some(&self.queues[usize::from(job.route.queue)].config)
+    }
+
+    /// Says that the page of the record of this work cannot be written, before the work starts. True:
+    /// it goes on all the same, ends with [`done`](Device::done) as it would have, and the event log
+    /// takes the record (spec 3.13.3). False: that log is off, and the descriptor is discarded with
+    /// [`Outcome::unrecorded`](crate::Outcome::unrecorded) (spec 5.4).
+    pub fn record_faults(&mut self, id: WorkId) -> bool {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.route.fate.record_faults = self.event_log.on;
+        }
+        self.event_log.on
     }
 
     /// Keeps, from now on, what [`take_steps`](Device::take_steps) gives.

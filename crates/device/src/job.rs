@@ -28,13 +28,17 @@ pub(crate) struct Submitter {
     pub(crate) privileged: bool,
 }
 
-/// What a command has to do with a descriptor on its way (spec 3.15).
+/// Why the end of a descriptor on its way will not be a plain one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fate {
-    /// A command waits for its end.
+    /// A command waits for its end (spec 3.15).
     pub(crate) awaited: bool,
-    /// An abort has given it up: nobody is told of its end.
+    /// An abort has given it up: nobody is told of its end (spec 3.15).
     pub(crate) abandoned: bool,
+    /// The page of its record cannot be written, and the event log takes the record (spec 3.13.3).
+    pub(crate) record_faults: bool,
+    /// The event log takes the end of this drain or batch, for what was before or in it (spec 5.9).
+    pub(crate) logged: bool,
 }
 
 /// Where a descriptor came from and what it belongs to.
@@ -46,7 +50,7 @@ pub(crate) struct Route {
     pub(crate) place: Place,
     /// Its interrupt is one of the interrupt message storage.
     pub(crate) message_storage: bool,
-    /// What a command has to do with it.
+    /// Why its end will not be plain.
     pub(crate) fate: Fate,
     /// In whose name it runs.
     pub(crate) submitter: Submitter,

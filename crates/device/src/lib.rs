@@ -20,6 +20,7 @@ mod extent;
 mod idpt;
 mod job;
 mod memory;
+mod notice;
 mod portal;
 mod queue;
 mod registers;

@@ -128,6 +128,7 @@ fn members_are_checked_one_by_one() {
         wq: 0,
         address: 0,
         origin: Some(origin),
+        ..
     } = effects[0]
     else {
         panic!("{:?}", effects[0]);

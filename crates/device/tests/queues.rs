@@ -6,7 +6,7 @@ mod common;
 use common::desk::{Desk, batch, drain, noop};
 use common::profile::{one_group, queue};
 use dray_device::{DeviceConfig, Effect, GroupConfig, Portal, Submission, WorkKind, WorkQueueMode};
-use dray_spec::{Descriptor, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use Submission::{Accepted, Ignored, Lost, Retry};
 use WorkQueueMode::{Dedicated, Shared};
@@ -28,6 +28,7 @@ fn a_write_to_a_full_dedicated_queue_is_lost_and_told() {
         wq: 0,
         address: 0,
         origin: None,
+        record: CompletionRecord::default(),
     };
     assert_eq!(desk.device.take_errors(), [overflow]);
     assert_eq!(desk.device.take_errors(), []);

@@ -8,8 +8,16 @@ mod commands;
 mod common;
 #[path = "registers/driver.rs"]
 mod driver;
+#[path = "registers/event_log.rs"]
+mod event_log;
+#[path = "registers/full_log.rs"]
+mod full_log;
+#[path = "registers/log.rs"]
+mod log;
 #[path = "registers/random.rs"]
 mod random;
+#[path = "registers/software_error.rs"]
+mod software_error;
 #[path = "registers/startup.rs"]
 mod startup;
 #[path = "registers/work.rs"]

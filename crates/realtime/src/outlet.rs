@@ -1,7 +1,7 @@
 //! Where the device's effects go: records and log to memory, the rest to the listener.
 
 use dray_device::{Access, Effect, Function, Memory, Step, WorkId};
-use dray_spec::Status;
+use dray_spec::{CompletionRecord, Status};
 use zerocopy::IntoBytes;
 
 use crate::event::{Event, Listener};
@@ -15,8 +15,8 @@ pub(crate) struct Outlet<M> {
     listener: Listener,
     /// It is told of each descriptor's way.
     pub(crate) steps: bool,
-    /// Addresses of records that could not be written.
-    unrecorded: Vec<u64>,
+    /// Records that could not be written, with their addresses.
+    unrecorded: Vec<(u64, CompletionRecord)>,
     /// Part of the event log could not be written.
     unlogged: bool,
 }
@@ -49,7 +49,7 @@ impl<M: SharedMemory> Outlet<M> {
                     let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write)
                         == RECORD_BYTES;
                     if !writable || !self.memory.publish(address, &record) {
-                        self.unrecorded.push(address);
+                        self.unrecorded.push((address, record));
                     }
                 }
                 other => self.tell(other, function),
@@ -104,7 +104,7 @@ impl<M: SharedMemory> Outlet<M> {
     /// Errors of the outlet itself go where the device's go.
     #[cold]
     fn report(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
-        for address in std::mem::take(&mut self.unrecorded) {
+        for (address, record) in std::mem::take(&mut self.unrecorded) {
             if function.hardware().without_driver {
                 (self.listener)(Event::SoftwareError {
                     status: Status::COMPLETION_ADDRESS_FAULT.with_write_fault(),
@@ -112,7 +112,7 @@ impl<M: SharedMemory> Outlet<M> {
                     address,
                 });
             }
-            function.unrecorded(address, effects);
+            function.unrecorded(address, &record, effects);
         }
         if std::mem::take(&mut self.unlogged) {
             function.unlogged(effects);

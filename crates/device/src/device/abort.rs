@@ -16,6 +16,19 @@ pub(crate) enum Scope {
     Pasid(u32),
 }
 
+impl Scope {
+    /// Whether it names the work queue.
+    pub(crate) fn has_queue(self, wq: u16) -> bool {
+        match self {
+            Scope::Queues { first, mask } => {
+                let bit = wq.checked_sub(first).filter(|bit| *bit < 16);
+                bit.is_some_and(|bit| mask >> bit & 1 == 1)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Device {
     /// Waits for what is there now: [`Device::awaited`] counts it down. What comes later is not
     /// waited for, and only one command waits at a time.
@@ -108,10 +121,7 @@ impl Device {
         let queue = &self.queues[usize::from(route.queue)].config;
         match scope {
             Scope::All => true,
-            Scope::Queues { first, mask } => {
-                let bit = queue.id.checked_sub(first).filter(|bit| *bit < 16);
-                bit.is_some_and(|bit| mask >> bit & 1 == 1)
-            }
+            Scope::Queues { .. } => scope.has_queue(queue.id),
             Scope::Pasid(pasid) => queue.pasid.is_some() && route.submitter.pasid == pasid,
         }
     }

@@ -1,10 +1,10 @@
 //! How descriptors end, and what ends with them.
 
-use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+use dray_spec::{CompletionRecord, Flags, Status};
 
 use super::{Device, READBACK};
-use crate::effect::{Notice, Origin, emit};
 use crate::job::{Fate, Job, Kin, Route};
+use crate::notice::{Notice, is_plain};
 use crate::registers::Source;
 use crate::{Effect, Outcome, Step, WorkId};
 
@@ -93,45 +93,94 @@ impl Device {
         record: &CompletionRecord,
         effects: &mut Vec<Effect>,
     ) -> Option<Route> {
+        const RECORD: Flags =
+            Flags::COMPLETION_ADDRESS_VALID.union(Flags::REQUEST_COMPLETION_RECORD);
         let job = self.jobs.remove(id)?;
         let route = job.route;
-        let told = (!route.fate.abandoned).then_some(*record);
-        self.steps.push(|| Step::Ended { id, record: told });
-        if route.fate != Fate::default() {
-            self.awaited -= u32::from(route.fate.awaited);
-            // No record, no interrupt (spec 3.15).
-            if route.fate.abandoned {
-                let wq = self.queues[usize::from(route.queue)].config.id;
-                effects.push(abandoned(wq, job));
-                return Some(route);
-            }
+        if route.fate != Fate::default() || !is_plain(record.status()) {
+            let job = *job;
+            self.tell_in_full(id, &job, record, effects);
+            return Some(route);
         }
-        let queue = usize::from(route.queue);
+        self.steps.push(|| Step::Ended {
+            id,
+            record: Some(*record),
+        });
         let flags = job.descriptor.flags();
-        let unwritable = record.status() == Status::TRAFFIC_CLASS
-            && !self.checkers[queue].completion_class_enabled(flags);
-        let notice = Notice {
-            wq: self.queues[queue].config.id,
-            flags,
-            completion_addr: job.descriptor.completion_addr,
-            pasid: route.submitter.pasid,
-            interrupt_handle: job.descriptor.interrupt_handle,
-            unwritable,
-        };
-        let origin = || origin(&job.descriptor, &route);
-        let interrupts = if record.fault_info == 0 || self.fault_info {
-            emit(effects, &notice, record, origin)
-        } else {
-            let record = CompletionRecord {
-                fault_info: 0,
-                ..*record
-            };
-            emit(effects, &notice, &record, origin)
-        };
-        if interrupts {
-            self.interrupt(&route, notice.interrupt_handle, effects);
+        if flags.contains(RECORD) {
+            effects.push(Effect::Record {
+                address: job.descriptor.completion_addr,
+                record: *record,
+                pasid: route.submitter.pasid,
+            });
+        }
+        if flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) {
+            let handle = job.descriptor.interrupt_handle;
+            self.interrupt(&route, handle, effects);
         }
         Some(route)
+    }
+
+    /// The end of a job that is not plain, or that somebody waits for.
+    #[cold]
+    fn tell_in_full(
+        &mut self,
+        id: WorkId,
+        job: &Job,
+        record: &CompletionRecord,
+        effects: &mut Vec<Effect>,
+    ) {
+        let route = job.route;
+        self.awaited -= u32::from(route.fate.awaited);
+        let queue = usize::from(route.queue);
+        let wq = self.queues[queue].config.id;
+        // No record, no interrupt (spec 3.15).
+        if route.fate.abandoned {
+            self.steps.push(|| Step::Ended { id, record: None });
+            effects.push(abandoned(wq, job));
+            return;
+        }
+        let mut record = *record;
+        if !self.fault_info {
+            record.fault_info = 0;
+        }
+        // With a check that fails, the record's own traffic class counts (spec 5.4).
+        let class = self.checkers[queue].completion_class_enabled(job.descriptor.flags());
+        let unwritable = !class && !is_plain(record.status());
+        if unwritable && record.status() != Status::COMPLETION_ADDRESS_ALIGNMENT {
+            record = CompletionRecord::with_status(Status::TRAFFIC_CLASS);
+        }
+        self.steps.push(|| Step::Ended {
+            id,
+            record: Some(record),
+        });
+        let notice = Notice {
+            wq,
+            job,
+            unwritable,
+            logged: self.event_log.on,
+            first: self.lacks_first_entry(&route),
+        };
+        let told = notice.tell(&record, effects);
+        if let Kin::Member { of, slot, .. } = route.kin
+            && let Some(batch) = self.jobs.get_mut(of)
+        {
+            batch.route.fate.logged |= told.record_in_log;
+            self.batches.get_mut(slot).entered |= told.entered;
+        }
+        if told.interrupt {
+            self.interrupt(&route, job.descriptor.interrupt_handle, effects);
+        }
+    }
+
+    /// Whether an entry of the event log for this member would be the first of its batch.
+    fn lacks_first_entry(&mut self, route: &Route) -> bool {
+        match route.kin {
+            Kin::Member { of, slot, .. } => {
+                self.jobs.get(of).is_some() && !self.batches.get_mut(slot).entered
+            }
+            _ => false,
+        }
     }
 
     /// Out of the way of completions that are polled for.
@@ -142,25 +191,6 @@ impl Device {
             None => Some(Effect::Interrupt { handle }),
             Some(tables) => tables.complete(source, handle),
         });
-    }
-}
-
-/// What an error says of the descriptor that it is about.
-#[cold]
-fn origin(d: &Descriptor, route: &Route) -> Origin {
-    let (slot, member) = match route.kin {
-        Kin::Single => (0, None),
-        Kin::Batch(slot) => (slot, None),
-        Kin::Member { slot, number, .. } => (slot, Some(number)),
-    };
-    Origin {
-        operation: d.opcode_byte(),
-        pasid: route.submitter.pasid,
-        privileged: route.submitter.privileged,
-        member,
-        batch_id: slot as u8,
-        message_storage: route.message_storage,
-        information: 0,
     }
 }
 

@@ -77,8 +77,8 @@ impl Device {
                 place: Place::default(),
                 message_storage,
                 fate: Fate {
-                    awaited: false,
-                    ..fate
+                    abandoned: fate.abandoned,
+                    ..Fate::default()
                 },
                 submitter,
                 kin: Kin::Member {

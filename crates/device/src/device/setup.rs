@@ -2,9 +2,9 @@
 
 use dray_spec::GenCap;
 
-use super::Device;
 use super::domains::Windows;
 use super::ending::abandoned;
+use super::{Device, EventLog};
 use crate::arbiter::Arbiter;
 use crate::batch::Batches;
 use crate::check::Checker;
@@ -58,6 +58,7 @@ impl Device {
             untranslated: false,
             steps: Steps::default(),
             interrupts: None,
+            event_log: EventLog::default(),
             config,
         }
     }
@@ -86,7 +87,8 @@ impl Device {
     }
 
     /// The device is enabled with this configuration, and without queues.
-    pub(crate) fn reconfigure(&mut self, config: DeviceConfig) {
+    pub(crate) fn reconfigure(&mut self, config: DeviceConfig, event_log: EventLog) {
+        self.event_log = event_log;
         self.idpt.set_bitmaps(config.idpt.bitmaps);
         self.untranslated = false;
         self.config = config;

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use dray_spec::Status;
-use dray_spec::registers::{ErrorHead, EventLogEntry, SoftwareErrorRegister};
+use dray_spec::registers::{DeviceState, ErrorHead, EventLogEntry, SoftwareErrorRegister};
+use dray_spec::{CompletionRecord, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{File, Interrupts, Source};
-use crate::Effect;
+use crate::device::Scope;
 use crate::effect::Origin;
+use crate::{DeviceConfig, Effect};
 
 /// An error to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub(crate) struct Report {
     pub(crate) wq: Option<u16>,
     pub(crate) address: u64,
     pub(crate) origin: Option<Origin>,
+    /// Of codes that have some.
+    pub(crate) information: Option<u32>,
+    /// What the entry of the event log has of the completion record.
+    pub(crate) record: CompletionRecord,
 }
 
 impl Report {
@@ -27,6 +32,8 @@ impl Report {
             wq: None,
             address: 0,
             origin: None,
+            information: None,
+            record: CompletionRecord::default(),
         }
     }
 
@@ -35,22 +42,22 @@ impl Report {
             .with_error(self.status.0 & 0x7f)
             .with_wq_valid(self.wq.is_some())
             .with_wq(self.wq.unwrap_or(0) as u8)
-            .with_write(self.status.is_write_fault());
+            .with_write(self.status.is_write_fault())
+            .with_information_valid(self.information.is_some());
         let Some(origin) = self.origin else {
             return head;
         };
         head.with_descriptor_valid(true)
             .with_batch_member(origin.member.is_some())
             .with_privileged(origin.privileged)
-            .with_information_valid(origin.information != 0)
             .with_operation(origin.operation)
             .with_batch_id(origin.batch_id)
             .with_pasid(origin.pasid)
     }
 
     fn detail(&self) -> u64 {
-        let Some(origin) = self.origin else { return 0 };
-        u64::from(origin.member.unwrap_or(0)) | u64::from(origin.information) << 32
+        let member = self.origin.and_then(|origin| origin.member);
+        u64::from(member.unwrap_or(0)) | u64::from(self.information.unwrap_or(0)) << 32
     }
 
     /// Codes that are never in the event log (spec Table 5-7).
@@ -68,9 +75,56 @@ impl Backlog {
     pub(crate) fn is_blocked(&self) -> bool {
         !self.0.is_empty()
     }
+
+    /// Whether something waits that a command about `scope` has to wait for (spec 3.15). Of a record
+    /// that came too late nobody knows whose it is.
+    pub(crate) fn concerns(&self, scope: Scope, config: &DeviceConfig) -> bool {
+        let unknown = |entry: &EventLogEntry| {
+            let head = ErrorHead::from_bits(entry.head);
+            !head.descriptor_valid() && head.error() < FIRST_OTHER_ERROR
+        };
+        let mut entries = self.0.iter();
+        entries.any(|entry| unknown(entry) || is_about(entry, scope, config))
+    }
+
+    /// Descriptors are given up: what would have been told of them is gone.
+    pub(crate) fn abandon(&mut self, scope: Scope, config: &DeviceConfig) {
+        self.0.retain(|entry| !is_about(entry, scope, config));
+    }
+
+    /// Software that writes commands without end must not fill the memory.
+    fn push(&mut self, entry: EventLogEntry) {
+        let descriptor = ErrorHead::from_bits(entry.head).error() < FIRST_OTHER_ERROR;
+        if descriptor || self.0.back() != Some(&entry) {
+            self.0.push_back(entry);
+        }
+    }
+}
+
+/// Codes from here on are not about descriptors (spec Table 5-7).
+const FIRST_OTHER_ERROR: u8 = 0x51;
+
+/// Whether an entry is about a descriptor of these.
+fn is_about(entry: &EventLogEntry, scope: Scope, config: &DeviceConfig) -> bool {
+    let head = ErrorHead::from_bits(entry.head);
+    let wq = u16::from(head.wq());
+    let has_pasid = || {
+        let mut queues = config.work_queues.iter();
+        queues.any(|queue| queue.id == wq && queue.pasid.is_some())
+    };
+    match scope {
+        Scope::All => true,
+        Scope::Queues { .. } => head.wq_valid() && scope.has_queue(wq),
+        Scope::Pasid(pasid) => head.descriptor_valid() && head.pasid() == pasid && has_pasid(),
+    }
 }
 
 impl File {
+    /// Whether the event log is on: it is, once the device is enabled with it (spec 5.9).
+    pub(crate) fn logs(&self) -> bool {
+        self.gen_cfg.event_log_enable() && self.state != DeviceState::Disabled
+    }
+
     /// Reports an error in the event log, if it is on, or in SWERROR.
     pub(crate) fn report(
         &mut self,
@@ -79,22 +133,16 @@ impl File {
         interrupts: &mut Interrupts,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.gen_cfg.event_log_enable() || report.is_for_the_register() {
+        if !self.logs() || report.is_for_the_register() {
             self.record(report, interrupts, effects);
             return;
         }
-        let mut detail = report.detail();
-        if report.status == Status::INTERRUPT_HANDLE {
-            detail |= EventLogEntry::INTERRUPT_REQUIRED;
-            if report.origin.is_some_and(|origin| origin.message_storage) {
-                detail |= EventLogEntry::MESSAGE_STORAGE;
-            }
-        }
         let entry = EventLogEntry {
             head: report.head().into_bits(),
-            detail,
+            detail: report.detail(),
             address: report.address,
-            ..EventLogEntry::default()
+            unused: 0,
+            record: report.record,
         };
         self.log(entry, backlog, interrupts, effects);
     }
@@ -107,7 +155,7 @@ impl File {
         interrupts: &mut Interrupts,
         effects: &mut Vec<Effect>,
     ) {
-        backlog.0.push_back(entry);
+        backlog.push(entry);
         self.write_backlog(backlog, interrupts, effects);
         // Where the log may overflow, nothing waits (GENCAP bit 32).
         if backlog.is_blocked() && self.hardware.gen_cap.event_log_overflow() {

@@ -107,6 +107,7 @@ impl Guest {
             wq: 0,
             address: *address,
             origin: None,
+            record: CompletionRecord::default(),
         })
     }
 }

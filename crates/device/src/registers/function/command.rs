@@ -8,7 +8,7 @@ use dray_spec::registers::{
 
 use super::Function;
 use crate::Effect;
-use crate::device::Scope;
+use crate::device::{EventLog, Scope};
 use crate::registers::enable::{check_device, check_queue};
 use crate::registers::{Report, Source};
 
@@ -16,6 +16,8 @@ use crate::registers::{Report, Source};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pending {
     command: Command,
+    /// Descriptors that it is about.
+    scope: Scope,
     /// Queues that it is about, `first` and following.
     first: u16,
     mask: u16,
@@ -68,15 +70,23 @@ impl Function {
         }
     }
 
-    /// Ends the command that waits, once nothing is left to wait for.
+    /// Ends the command that waits, once nothing is left to wait for: neither descriptors nor what the
+    /// event log has no room to tell of them. After it nothing is written any more for them
+    /// (spec 3.15).
     pub(super) fn settle(&mut self, effects: &mut Vec<Effect>) {
-        if self.device.awaited() > 0 {
+        let Some(pending) = self.pending.filter(|_| self.device.awaited() == 0) else {
+            return;
+        };
+        let config = self.device.config();
+        if aborts(pending.command) {
+            self.backlog.abandon(pending.scope, config);
+        }
+        if self.backlog.concerns(pending.scope, config) {
             return;
         }
-        if let Some(pending) = self.pending.take() {
-            self.finish(&pending);
-            self.complete(pending.request_interrupt, Ok(0), effects);
-        }
+        self.pending = None;
+        self.finish(&pending);
+        self.complete(pending.request_interrupt, Ok(0), effects);
     }
 
     fn start(&mut self, register: CommandRegister, effects: &mut Vec<Effect>) -> Started {
@@ -147,6 +157,7 @@ impl Function {
         self.device.await_work(scope);
         self.pending = Some(Pending {
             command,
+            scope,
             first,
             mask,
             request_interrupt: register.request_interrupt(),
@@ -165,7 +176,6 @@ impl Function {
                 self.close_queues();
                 self.file.reset();
                 self.device.clear_domains();
-                self.backlog = Default::default();
                 let hardware = self.file.hardware.clone();
                 if let Some(interrupts) = self.device.interrupts() {
                     interrupts.reset(&hardware);
@@ -185,7 +195,12 @@ impl Function {
 
     pub(super) fn enable_device(&mut self) -> Started {
         check_device(&self.file, &self.pci)?;
-        self.device.reconfigure(self.file.device_config(&self.pci));
+        let event_log = EventLog {
+            on: self.file.gen_cfg.event_log_enable(),
+            page_requests: self.pci.page_requests,
+        };
+        let config = self.file.device_config(&self.pci);
+        self.device.reconfigure(config, event_log);
         self.file.state = DeviceState::Enabled;
         if self.file.gen_cfg.event_log_enable() {
             self.file.event_status = EvlStatus::new();

@@ -72,6 +72,7 @@ impl Function {
             }
         }
         self.device.abandon_work(crate::device::Scope::All, effects);
+        self.backlog = Backlog::default();
         if self.pending.take().is_some() {
             self.complete(request_interrupt, Err(CommandError::HARDWARE), effects);
         }

@@ -137,6 +137,7 @@ impl Function {
                     self.file
                         .write_backlog(&mut self.backlog, interrupts, effects);
                 }
+                self.settle(effects);
             }
         }
     }

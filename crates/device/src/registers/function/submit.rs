@@ -1,7 +1,7 @@
 //! Writes to portals (spec 5.3, 9.3).
 
 use dray_spec::registers::{DeviceState, PortalAddress};
-use dray_spec::{Descriptor, Status};
+use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::FromBytes;
 
 use super::{Bar, Function};
@@ -54,6 +54,7 @@ impl Function {
             wq,
             address: 0,
             origin: None,
+            record: CompletionRecord::default(),
         };
         self.sort(error, effects);
     }

@@ -2,9 +2,10 @@
 //! to do with them.
 
 use dray_spec::registers::WorkQueueState;
-use dray_spec::{Descriptor, Status};
+use dray_spec::{CompletionRecord, Descriptor, Status};
 
 use super::Function;
+use crate::notice::RECORD_FAULT;
 use crate::registers::{Report, Source};
 use crate::{AddressSpace, Domains, Effect, Member, Outcome, Step, Work, WorkId};
 
@@ -92,6 +93,11 @@ impl Function {
         self.pci.page_requests && queue.is_some_and(|queue| !queue.prs_disable)
     }
 
+    /// See [`Device::record_faults`](crate::Device::record_faults).
+    pub fn record_faults(&mut self, id: WorkId) -> bool {
+        self.device.record_faults(id)
+    }
+
     /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         self.device.is_abandoned(id)
@@ -164,6 +170,7 @@ impl Function {
             wq,
             address,
             origin,
+            record,
         } = effect
         else {
             effects.push(effect);
@@ -177,19 +184,31 @@ impl Function {
             wq: Some(wq),
             address,
             origin,
+            information: origin.and_then(|origin| origin.information),
+            record,
         };
         self.report(&report, effects);
     }
 
     /// A completion record that could not be written, where the runner has found that out too late
-    /// for [`done`](Function::done) (spec 5.8.1, 0x1a). With ATS off the device would not know.
-    pub fn unrecorded(&mut self, address: u64, effects: &mut Vec<Effect>) {
+    /// for [`record_faults`](Function::record_faults) (spec 5.8.1, 0x1a). The entry of the event log
+    /// has the record, but says nothing of the descriptor, which is gone. With ATS off the device
+    /// would not know.
+    pub fn unrecorded(
+        &mut self,
+        address: u64,
+        record: &CompletionRecord,
+        effects: &mut Vec<Effect>,
+    ) {
         if !self.pci.config.ats {
             return;
         }
+        let logged = self.file.logs();
         let status = Status::COMPLETION_ADDRESS_FAULT.with_write_fault();
         let report = Report {
             address,
+            information: logged.then_some(RECORD_FAULT),
+            record: *record,
             ..Report::of(status)
         };
         self.report(&report, effects);
