@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| dray_fuzz::descriptors(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| dray_fuzz::descriptors(bytes, &mut dray_fuzz::Tally::default()));

@@ -1,46 +1,53 @@
-//! Any descriptors and batches in memory with holes: each ends exactly once, the device is empty
-//! afterwards, and no byte changes that no descriptor names.
+//! Any descriptors and batches in memory with holes, on engines that go on in any order: each ends
+//! exactly once and is told as it must be, each writes the bytes that it says it has written and no
+//! other, and the device is empty afterwards.
 
 use dray_device::{
     Access, Capabilities, Device, DeviceConfig, Effect, GroupConfig, IdptEntry, Member, Memory,
-    Outcome, Payload, Portal, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode, execute,
-    execute_between,
+    Outcome, Payload, Portal, Submission, Work, WorkId, WorkKind, WorkQueueConfig, WorkQueueMode,
+    execute, execute_between,
 };
-use dray_ops::BlockSize;
-use dray_spec::registers::{IdCap, IdptAccess, IdptControl};
-use dray_spec::{Descriptor, Flags, GenCap, Opcode};
+use dray_spec::registers::IdCap;
+use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
 use zerocopy::IntoBytes;
 
+use crate::Tally;
+use crate::books::{Books, Manner};
 use crate::descriptor::descriptor;
 use crate::draw::Draw;
-use crate::image::{BYTES, Image, Page};
+use crate::footprint::Footprint;
+use crate::image::Image;
+use crate::scene::{Scene, permissions};
 
-/// Runs descriptors made of `bytes`.
+/// Runs descriptors made of `bytes`, and counts how they end.
 ///
 /// # Panics
 ///
 /// If a promise of the device is broken.
-pub fn descriptors(bytes: &[u8]) {
+pub fn descriptors(bytes: &[u8], tally: &mut Tally) {
     let mut draw = Draw::new(bytes);
-    let config = config(&mut draw);
-    let Ok(device) = Device::new(config) else {
+    let mut first = draw.block(16);
+    let mut memory = Image::draw(&mut first);
+    let config = config(&mut first, memory.base());
+    let classes = [0, 1].map(|class| config.pci.traffic_classes >> class & 1 == 1);
+    let Ok(mut device) = Device::new(config) else {
         panic!("the configuration is one that can be enabled");
     };
-    let memory = Image::draw(&mut draw);
+    device.keep_steps();
+    let scene = Scene::lay(&mut draw, &mut memory);
+    let bare = true;
     let mut world = World {
         device,
         memory,
+        scene,
         held: Vec::new(),
-        ended: 0,
-        told: Vec::new(),
-        errors: 0,
+        books: Books::new(Manner { bare, classes }),
+        tally,
     };
-    world.lay_lists(&mut draw);
-    if draw.any() {
-        world.alone(&mut draw);
-    } else {
-        world.together(&mut draw);
+    while !draw.is_empty() {
+        world.act(&mut draw);
     }
+    world.finish();
 }
 
 /// All that a device can do, with one block of interrupt messages: tables are what takes most of the
@@ -48,13 +55,8 @@ pub fn descriptors(bytes: &[u8]) {
 pub(crate) const EVERYTHING: GenCap = GenCap::from_bits(u64::MAX).with_ims_blocks(1);
 
 /// Two queues and two engines, of a part that can do everything, or as a Xeon has them.
-fn config(draw: &mut Draw<'_>) -> DeviceConfig {
-    let everything: bool = draw.any();
-    let whole = IdptEntry {
-        control: IdptControl::new().with_usable(true).with_allow_update(true),
-        access: IdptAccess::new().with_read(true).with_write(true),
-        ..IdptEntry::default()
-    };
+fn config(draw: &mut Draw<'_>, base: u64) -> DeviceConfig {
+    let everything = !draw.once_in(4);
     let queue = |id, mode| WorkQueueConfig {
         id,
         mode,
@@ -97,18 +99,24 @@ fn config(draw: &mut Draw<'_>) -> DeviceConfig {
         ],
         groups: vec![GroupConfig {
             engines: vec![0, 1],
+            traffic_classes: [0, 1],
             ..GroupConfig::default()
         }],
         ..DeviceConfig::default()
     };
     if everything {
-        config.idpt.entries = vec![whole; 4];
+        config.idpt = permissions(draw, base);
+    }
+    // One thing that software has not switched on.
+    match draw.below(16) {
+        12 => config.work_queues[0].pasid = None,
+        13 => config.pci.privileged_mode = false,
+        14 => config.pci.traffic_classes = 1,
+        15 => config.pci.ats = false,
+        _ => {}
     }
     config
 }
-
-/// Where the records of [`World::together`] lie: apart from the image, each for itself.
-const RECORDS: u64 = 0x5eed_0000_0000;
 
 /// What an engine has, and whether its list has come if it is a batch.
 #[derive(Clone, Copy)]
@@ -117,100 +125,62 @@ struct Held {
     fetched: bool,
 }
 
-struct World {
+struct World<'a> {
     device: Device,
     memory: Image,
+    scene: Scene,
     held: Vec<Held>,
-    /// Ends of works that engines had.
-    ended: u64,
-    /// Records by number, from [`RECORDS`] on.
-    told: Vec<bool>,
-    errors: u64,
+    books: Books,
+    tally: &'a mut Tally,
 }
 
-impl World {
-    /// Descriptors in memory, where batches may find them.
-    fn lay_lists(&mut self, draw: &mut Draw<'_>) {
-        let base = self.memory.base();
-        for _ in 0..draw.below(3) {
-            let at = draw.below(BYTES / 64 - 8) * 64;
-            for n in 0..draw.below(8) {
-                let member = descriptor(draw, base);
-                if member.completion_addr >> 32 != RECORDS >> 32 {
-                    self.memory.poke(at + 64 * n, member.as_bytes());
-                }
+impl World<'_> {
+    fn act(&mut self, draw: &mut Draw<'_>) {
+        match draw.below(4) {
+            0 | 1 => {
+                let wq = draw.below(2) as u16;
+                let d = descriptor(draw, &self.scene, false);
+                self.submit(wq, &d);
             }
+            2 => self.take(draw.below(2) as u16),
+            _ => self.step(draw.below(256)),
         }
     }
 
-    /// One descriptor, and every byte looked at afterwards.
-    fn alone(&mut self, draw: &mut Draw<'_>) {
-        let d = descriptor(draw, self.memory.base());
-        let before = self.memory.clone();
-        let accepted = self.submit(0, &d) == Submission::Accepted;
-        self.run(draw);
-        if d.opcode() == Ok(Opcode::Batch) {
-            // Its members write where they like.
-            return;
-        }
-        let at_engine = d.opcode() != Ok(Opcode::Drain);
-        assert!(!(accepted && at_engine) || self.ended == 1, "{d:?}");
-        let mut allowed = targets(&d);
-        if d.flags().contains(Flags::COMPLETION_ADDRESS_VALID) {
-            allowed.push(range(d.completion_addr, 32));
-        }
-        for at in self.memory.changes(&before) {
-            assert!(before.page(at) == Page::ReadWrite, "{at:#x} is protected");
-            let named = allowed.iter().any(|(a, b)| (*a..=*b).contains(&at));
-            assert!(named || is_between(&d), "{at:#x} is not named by {d:?}");
-        }
-    }
-
-    /// Many at a time, on engines that go on in any order.
-    fn together(&mut self, draw: &mut Draw<'_>) {
-        while !draw.is_empty() {
-            match draw.below(3) {
-                0 => {
-                    let mut d = descriptor(draw, self.memory.base());
-                    d.completion_addr = RECORDS + 32 * self.told.len() as u64;
-                    let flags = Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD;
-                    let d = d.with_flags(flags);
-                    if self.submit(draw.below(2) as u16, &d) == Submission::Accepted {
-                        self.told.push(false);
-                    }
-                }
-                1 => self.take(draw.below(2) as u16),
-                _ => self.step(draw),
-            }
-        }
-        self.run(draw);
-        let untold = self.told.iter().filter(|told| !**told).count() as u64;
-        // Errors are told elsewhere where records cannot be.
-        assert!(untold <= self.errors, "{untold} have not ended");
-    }
-
-    fn submit(&mut self, wq: u16, d: &Descriptor) -> Submission {
+    fn submit(&mut self, wq: u16, d: &Descriptor) {
         let portal = Portal { wq, limited: true };
         let answer = match wq {
             0 => self.device.write_posted(portal, d),
             _ => self.device.enqueue(portal, d),
         };
-        for error in self.device.take_errors() {
-            let lost = matches!(error, Effect::SoftwareError { .. }) && answer == Submission::Lost;
-            assert!(lost, "{error:?}, and the answer is {answer:?}");
-        }
-        answer
+        let errors = self.device.take_errors();
+        let lost = Effect::SoftwareError {
+            status: Status::WQ_OVERFLOW,
+            wq,
+            address: 0,
+            origin: None,
+        };
+        let expected: &[Effect] = match answer {
+            Submission::Lost => &[lost],
+            _ => &[],
+        };
+        assert_eq!(errors, expected, "{answer:?}");
+        expected
+            .iter()
+            .for_each(|_| self.tally.count_status(Status::WQ_OVERFLOW));
+        self.apply(&[]);
     }
 
     fn take(&mut self, engine: u16) {
         let fetched = false;
         let taken = self.device.take(engine);
         self.held.extend(taken.map(|work| Held { work, fetched }));
+        self.apply(&[]);
     }
 
     /// Until nothing is left. What is under way is bounded: 16 entries, lists of 256 at most.
-    fn run(&mut self, draw: &mut Draw<'_>) {
-        for _ in 0..100_000 {
+    fn finish(&mut self) {
+        for n in 0..100_000 {
             for engine in 0..2 {
                 self.take(engine);
             }
@@ -218,21 +188,21 @@ impl World {
                 for wq in 0..2 {
                     assert_eq!(self.device.occupancy(wq), Some(0), "an entry is kept");
                 }
+                assert!(self.books.are_closed(), "something never ends");
                 return;
             }
-            self.step(draw);
+            self.step(n);
         }
         panic!("it never ends");
     }
 
     /// One of the works under way goes on, and then lets the others.
-    fn step(&mut self, draw: &mut Draw<'_>) {
+    fn step(&mut self, which: u64) {
         if self.held.is_empty() {
             return;
         }
-        let mut held = self
-            .held
-            .remove(draw.below(self.held.len() as u64) as usize);
+        let at = which % self.held.len() as u64;
+        let mut held = self.held.remove(at as usize);
         let work = held.work;
         let mut effects = Vec::new();
         match work.kind {
@@ -242,14 +212,16 @@ impl World {
                 self.held.push(held);
             }
             WorkKind::FetchList { .. } => match self.device.next_member(work.id) {
-                Member::Work(work) => self.held.extend([
-                    held,
-                    Held {
-                        work,
-                        fetched: false,
-                    },
-                ]),
-                Member::None if self.device.descriptor(work.id).is_none() => self.ended += 1,
+                Member::Work(member) => {
+                    let Some(d) = self.device.descriptor(member.id) else {
+                        panic!("work under way has a descriptor");
+                    };
+                    self.books.begin_member(work.id, member.id, *d);
+                    let fetched = false;
+                    let work = member;
+                    self.held.extend([held, Held { work, fetched }]);
+                }
+                Member::None if self.device.descriptor(work.id).is_none() => {}
                 Member::Fenced | Member::None => self.held.push(held),
             },
             _ => {
@@ -259,10 +231,9 @@ impl World {
                 let before = effects.len();
                 self.device.done(work.id, &outcome, &mut effects);
                 assert_eq!(effects.len(), before, "it ends twice");
-                self.ended += 1;
             }
         }
-        self.apply(effects);
+        self.apply(&effects);
     }
 
     fn fetch(&mut self, work: Work, address: u64, count: u32, effects: &mut Vec<Effect>) {
@@ -275,84 +246,91 @@ impl World {
     }
 
     fn carry_out(&mut self, work: &Work) -> Outcome {
-        let memory = &mut self.memory;
-        let domains = match work.kind {
-            WorkKind::ExecuteBetween(_) => Some(self.device.domains(work.id)),
-            _ => None,
-        };
-        let Some(d) = self.device.descriptor(work.id) else {
+        match work.kind {
+            WorkKind::Reject(rejection) => rejection.outcome(),
+            WorkKind::Execute(opcode) => {
+                let d = self.under_way(work.id);
+                let outcome = execute(opcode, &d, &mut self.memory, Payload::Moved);
+                self.check_written(opcode, &d, &outcome, None);
+                outcome
+            }
+            WorkKind::ExecuteBetween(opcode) => {
+                let d = self.under_way(work.id);
+                let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
+                let handle = d
+                    .flags()
+                    .contains(alternate)
+                    .then(|| d.destination_handle());
+                let entry = handle
+                    .and_then(|handle| self.device.idpt_entry(handle))
+                    .copied();
+                let outcome = match self.device.domains(work.id) {
+                    Ok(domains) => {
+                        let memory = &mut self.memory;
+                        execute_between(opcode, &d, &domains, memory, Payload::Moved)
+                    }
+                    Err(outcome) => outcome,
+                };
+                self.check_written(opcode, &d, &outcome, entry);
+                outcome
+            }
+            WorkKind::FetchList { .. } => panic!("a batch is not carried out"),
+        }
+    }
+
+    fn under_way(&self, id: WorkId) -> Descriptor {
+        let Some(d) = self.device.descriptor(id) else {
             panic!("work under way has a descriptor");
         };
-        match (work.kind, domains) {
-            (WorkKind::Reject(rejection), _) => rejection.outcome(),
-            (WorkKind::Execute(opcode), _) => execute(opcode, d, memory, Payload::Moved),
-            (WorkKind::ExecuteBetween(opcode), Some(Ok(domains))) => {
-                execute_between(opcode, d, &domains, memory, Payload::Moved)
-            }
-            (_, Some(Err(outcome))) => outcome,
-            (kind, _) => panic!("{kind:?} is not carried out"),
+        *d
+    }
+
+    /// What was written is what the record says, and in the window through which it went.
+    fn check_written(
+        &mut self,
+        opcode: Opcode,
+        d: &Descriptor,
+        outcome: &Outcome,
+        through: Option<IdptEntry>,
+    ) {
+        let written = self.memory.take_written();
+        let window = through.filter(|entry| entry.access.window_enable());
+        let to = match window {
+            Some(entry) if entry.access.offset_mode() => entry.window_base.wrapping_add(d.address2),
+            _ => d.address2,
+        };
+        let footprint = Footprint::of(opcode, d, &outcome.record, to);
+        assert!(
+            footprint.is(&written),
+            "{written:x?} is written, {footprint:x?} is told of {d:?}: {outcome:?}"
+        );
+        if let Some(entry) = through {
+            let permitted = entry.access.write() || written.is_empty();
+            assert!(permitted, "{d:?} writes through {entry:?}");
+        }
+        for (entry, run) in window
+            .iter()
+            .flat_map(|e| written.iter().map(move |run| (e, run)))
+        {
+            let inside =
+                run.0 >= entry.window_base && run.1 - entry.window_base < entry.window_size;
+            assert!(inside, "{d:?} leaves the window of {entry:?}");
         }
     }
 
-    fn apply(&mut self, effects: Vec<Effect>) {
+    fn apply(&mut self, effects: &[Effect]) {
+        let steps: Vec<_> = self.device.take_steps().collect();
+        self.books.settle(&steps, effects, self.tally);
         for effect in effects {
-            match effect {
-                Effect::Record {
-                    address, record, ..
-                } => {
-                    assert_eq!(address % 32, 0, "records are aligned");
-                    assert_ne!(record.status, 0, "a record says how it ended");
-                    let number = address.wrapping_sub(RECORDS) / 32;
-                    if let Some(told) = self.told.get_mut(number as usize) {
-                        assert!(!*told, "it is told twice");
-                        *told = true;
-                    } else if self.memory.accessible(address, 32, Access::Write) == 32 {
-                        self.memory.write(address, record.as_bytes());
-                    }
-                }
-                Effect::SoftwareError { .. } => self.errors += 1,
-                Effect::Interrupt { .. } => {}
-                other => panic!("a device without registers has no {other:?}"),
+            if let Effect::Record {
+                address, record, ..
+            } = effect
+                && self.memory.accessible(*address, 32, Access::Write) == 32
+            {
+                self.memory.write(*address, record.as_bytes());
             }
         }
-    }
-}
-
-/// `bytes` from an address on, inclusive; none if that is 0.
-fn range(start: u64, bytes: u64) -> (u64, u64) {
-    match bytes {
-        0 => (1, 0),
-        _ => (start, start.saturating_add(bytes - 1)),
-    }
-}
-
-/// Operations whose addresses are those of other address spaces, behind windows.
-fn is_between(d: &Descriptor) -> bool {
-    matches!(
-        d.opcode(),
-        Ok(Opcode::InterDomainCopy | Opcode::InterDomainFill)
-    )
-}
-
-/// Where a descriptor may write.
-fn targets(d: &Descriptor) -> Vec<(u64, u64)> {
-    let size = u64::from(d.size);
-    let Ok(opcode) = d.opcode() else {
-        return Vec::new();
-    };
-    let block = BlockSize::from_bits(d.dif_flags());
-    let (data, protected) = (block.bytes() as u64, block.protected_bytes() as u64);
-    match opcode {
-        Opcode::Memmove
-        | Opcode::Fill
-        | Opcode::CopyCrc
-        | Opcode::ApplyDelta
-        | Opcode::DifUpdate => vec![range(d.address2, size)],
-        Opcode::CreateDelta => vec![range(d.delta_record(), d.max_delta_size().into())],
-        Opcode::DifInsert => vec![range(d.address2, size / data * protected)],
-        Opcode::DifStrip => vec![range(d.address2, size / protected * data)],
-        Opcode::DixGenerate => vec![range(d.address2, size / data * 8)],
-        Opcode::Dualcast => vec![range(d.address2, size), range(d.destination2(), size)],
-        _ => Vec::new(),
+        // Records are no doing of the next descriptor.
+        self.memory.take_written();
     }
 }

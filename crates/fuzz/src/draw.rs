@@ -13,6 +13,13 @@ impl<'a> Draw<'a> {
         self.0.is_empty()
     }
 
+    /// The next `bytes` bytes, for a part of the case alone: whatever is drawn of them, what comes
+    /// behind them stays where it is.
+    pub(crate) fn block(&mut self, bytes: usize) -> Draw<'a> {
+        let there = bytes.min(self.0.len());
+        Draw::new(self.0.bytes(there).unwrap_or_default())
+    }
+
     /// Any value of an integer type.
     pub(crate) fn any<T: Arbitrary<'a> + Default>(&mut self) -> T {
         self.0.arbitrary().unwrap_or_default()

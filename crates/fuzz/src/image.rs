@@ -15,17 +15,18 @@ pub(crate) const BYTES: u64 = 4 * PAGE;
 const BASES: [u64; 4] = [0, 0x1000, 1 << 47, BYTES.wrapping_neg()];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Page {
+enum Page {
     Hole,
     ReadOnly,
     ReadWrite,
 }
 
-#[derive(Clone)]
 pub(crate) struct Image {
     base: u64,
     pages: [Page; 4],
     bytes: Vec<u8>,
+    /// Address and length of all that was written since somebody looked.
+    written: Vec<(u64, u64)>,
     /// Other PASIDs see the same memory, or none.
     shared: bool,
 }
@@ -33,14 +34,14 @@ pub(crate) struct Image {
 impl Image {
     pub(crate) fn draw(draw: &mut Draw<'_>) -> Image {
         let base = draw.pick(&BASES);
-        let kinds = [
-            Page::ReadWrite,
-            Page::ReadWrite,
-            Page::ReadWrite,
-            Page::ReadOnly,
-            Page::Hole,
-        ];
-        let pages = [(); 4].map(|()| draw.pick(&kinds));
+        let kinds = [Page::ReadWrite, Page::ReadOnly, Page::Hole];
+        let mut pages = [Page::ReadWrite; 4];
+        // All of it is there, or all but one page, or anything.
+        match draw.below(4) {
+            0 | 1 => {}
+            2 => pages[draw.below(4) as usize] = draw.pick(&kinds),
+            _ => pages = pages.map(|_| draw.pick(&kinds)),
+        }
         // Half of it is the same byte: comparisons go far, deltas are short.
         let step = draw.pick(&[0_u64, 73]);
         let byte = |n: u64| (n ^ n >> 8).wrapping_mul(step) as u8;
@@ -48,7 +49,8 @@ impl Image {
             base,
             pages,
             bytes: (0..BYTES).map(byte).collect(),
-            shared: draw.any(),
+            written: Vec::new(),
+            shared: !draw.once_in(8),
         }
     }
 
@@ -56,7 +58,7 @@ impl Image {
         self.base
     }
 
-    pub(crate) fn page(&self, address: u64) -> Page {
+    fn page(&self, address: u64) -> Page {
         let offset = address.wrapping_sub(self.base);
         let inside = address >= self.base && offset < BYTES;
         match inside {
@@ -79,11 +81,15 @@ impl Image {
         self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The addresses of bytes that are not as they were.
-    pub(crate) fn changes<'a>(&'a self, before: &'a Image) -> impl Iterator<Item = u64> + 'a {
-        let pairs = (0..).zip(self.bytes.iter().zip(&before.bytes));
-        let changed = pairs.filter(|(_, (now, then))| now != then);
-        changed.map(|(n, _)| self.base + n)
+    /// Bytes regardless of protection.
+    pub(crate) fn peek(&self, offset: u64, bytes: usize) -> &[u8] {
+        &self.bytes[offset as usize..][..bytes]
+    }
+
+    /// What was written since the last call: first and last addresses of runs that do not touch,
+    /// in order.
+    pub(crate) fn take_written(&mut self) -> Vec<(u64, u64)> {
+        runs(&std::mem::take(&mut self.written))
     }
 
     /// The list of a batch, as far as it can be read, and the address where it cannot.
@@ -126,10 +132,28 @@ impl Memory for Image {
         );
         if len > 0 {
             self.poke(addr - self.base, from);
+            self.written.push((addr, len));
         }
     }
 
     fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
         (self.shared && space.pasid.is_some()).then_some(self as &mut dyn Memory)
     }
+}
+
+/// Addresses and lengths, as first and last addresses of runs that do not touch, in order.
+pub(crate) fn runs(parts: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    let mut parts: Vec<_> = parts
+        .map(|(start, bytes)| (*start, start.saturating_add(bytes - 1)))
+        .collect();
+    parts.sort_unstable();
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in parts {
+        match runs.last_mut() {
+            Some(run) if first <= run.1.saturating_add(1) => run.1 = run.1.max(last),
+            _ => runs.push((first, last)),
+        }
+    }
+    runs
 }

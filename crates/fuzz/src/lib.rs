@@ -5,15 +5,19 @@
 //! promise. The coverage-guided fuzzer (`fuzz/`, with cargo-fuzz), the test with fixed seeds and
 //! the command `dray-fuzz` all run these functions.
 
+mod books;
 mod descriptor;
 mod descriptors;
 mod draw;
 mod files;
+mod footprint;
 mod image;
 mod operations;
 mod profiles;
 mod registers;
+mod scene;
 mod seeds;
+mod tally;
 mod text;
 
 pub use descriptors::descriptors;
@@ -22,6 +26,7 @@ pub use operations::operations;
 pub use profiles::profiles;
 pub use registers::registers;
 pub use seeds::Inputs;
+pub use tally::Tally;
 
 /// Something that hostile input is tried on.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +43,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target {
         name: "descriptors",
-        run: descriptors,
+        run: |bytes| descriptors(bytes, &mut Tally::default()),
         max_bytes: 2048,
     },
     Target {

@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 use crate::descriptor::descriptor;
 use crate::descriptors::EVERYTHING;
 use crate::draw::Draw;
+use crate::scene::Scene;
 
 /// Runs what software and engines do, made of `bytes`.
 ///
@@ -187,7 +188,7 @@ impl World {
         let mut d = match draw.below(3) {
             0 => Descriptor::noop(),
             1 => Descriptor::batch(0, 3),
-            _ => descriptor(draw, 0),
+            _ => descriptor(draw, &Scene::bare(), false),
         };
         if draw.once_in(4) {
             d.pasid_priv = draw.any();
