@@ -252,7 +252,10 @@ fn legal(draw: &mut Draw<'_>, scene: &Scene, opcode: Opcode, member: bool) -> De
     }
     d.flags_opcode = flags.bits() | u32::from(opcode as u8) << 24;
     (d.address1, d.address2, d.size) = (first, second, size as u32);
-    d.completion_addr = place(draw, scene, 32, 32);
+    d.completion_addr = match draw.once_in(8) {
+        true => place(draw, scene, 32, 32),
+        false => scene.records + draw.below(PAGE / 32) * 32,
+    };
     d.interrupt_handle = draw.below(12) as u16;
     if draw.once_in(8) {
         d.pasid_priv = draw.any::<u32>() & 0x8000_0003;

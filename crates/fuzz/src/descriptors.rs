@@ -42,6 +42,7 @@ pub fn descriptors(bytes: &[u8], tally: &mut Tally) {
         scene,
         held: Vec::new(),
         books: Books::new(Manner { bare, classes }),
+        unasked: Vec::new(),
         tally,
     };
     while !draw.is_empty() {
@@ -131,23 +132,28 @@ struct World<'a> {
     scene: Scene,
     held: Vec<Held>,
     books: Books,
+    /// Records of those that may end without an engine.
+    unasked: Vec<u64>,
     tally: &'a mut Tally,
 }
 
 impl World<'_> {
     fn act(&mut self, draw: &mut Draw<'_>) {
-        match draw.below(4) {
-            0 | 1 => {
+        match draw.below(8) {
+            0..=2 => {
                 let wq = draw.below(2) as u16;
                 let d = descriptor(draw, &self.scene, false);
                 self.submit(wq, &d);
             }
-            2 => self.take(draw.below(2) as u16),
+            3 | 4 => self.take(draw.below(2) as u16),
             _ => self.step(draw.below(256)),
         }
     }
 
     fn submit(&mut self, wq: u16, d: &Descriptor) {
+        if matches!(d.opcode(), Ok(Opcode::Drain | Opcode::UpdateWindow)) {
+            self.unasked.push(d.completion_addr);
+        }
         let portal = Portal { wq, limited: true };
         let answer = match wq {
             0 => self.device.write_posted(portal, d),
@@ -206,6 +212,9 @@ impl World<'_> {
         let work = held.work;
         let mut effects = Vec::new();
         match work.kind {
+            _ if !held.fetched && !self.is_recordable(work.id) => {
+                self.end(work.id, &Outcome::unrecorded(), &mut effects);
+            }
             WorkKind::FetchList { address, count } if !held.fetched => {
                 held.fetched = true;
                 self.fetch(work, address, count, &mut effects);
@@ -226,14 +235,24 @@ impl World<'_> {
             },
             _ => {
                 let outcome = self.carry_out(&work);
-                self.device.done(work.id, &outcome, &mut effects);
-                // Whoever says so twice changes nothing.
-                let before = effects.len();
-                self.device.done(work.id, &outcome, &mut effects);
-                assert_eq!(effects.len(), before, "it ends twice");
+                self.end(work.id, &outcome, &mut effects);
             }
         }
         self.apply(&effects);
+    }
+
+    fn end(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+        self.device.done(id, outcome, effects);
+        // Whoever says so twice changes nothing.
+        let before = effects.len();
+        self.device.done(id, outcome, effects);
+        assert_eq!(effects.len(), before, "it ends twice");
+    }
+
+    /// Asked before anything is done (spec 5.4, 0x1a).
+    fn is_recordable(&self, id: WorkId) -> bool {
+        let record = self.device.record_address(id);
+        record.is_none_or(|address| self.memory.accessible(address, 32, Access::Write) == 32)
     }
 
     fn fetch(&mut self, work: Work, address: u64, count: u32, effects: &mut Vec<Effect>) {
@@ -322,12 +341,18 @@ impl World<'_> {
         let steps: Vec<_> = self.device.take_steps().collect();
         self.books.settle(&steps, effects, self.tally);
         for effect in effects {
-            if let Effect::Record {
+            let Effect::Record {
                 address, record, ..
             } = effect
-                && self.memory.accessible(*address, 32, Access::Write) == 32
-            {
-                self.memory.write(*address, record.as_bytes());
+            else {
+                continue;
+            };
+            match self.memory.accessible(*address, 32, Access::Write) {
+                32 => self.memory.write(*address, record.as_bytes()),
+                _ => assert!(
+                    self.unasked.contains(address),
+                    "no engine has asked: {effect:?}"
+                ),
             }
         }
         // Records are no doing of the next descriptor.

@@ -58,6 +58,12 @@ impl Image {
         self.base
     }
 
+    /// The first page that can be written.
+    pub(crate) fn writable_page(&self) -> Option<u64> {
+        let page = self.pages.iter().position(|page| *page == Page::ReadWrite);
+        page.map(|page| self.base + page as u64 * PAGE)
+    }
+
     fn page(&self, address: u64) -> Page {
         let offset = address.wrapping_sub(self.base);
         let inside = address >= self.base && offset < BYTES;

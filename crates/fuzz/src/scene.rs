@@ -37,6 +37,8 @@ pub(crate) fn window(base: u64, handle: u16) -> Option<u64> {
 pub(crate) struct Scene {
     /// Where memory starts.
     pub(crate) base: u64,
+    /// A page for completion records.
+    pub(crate) records: u64,
     /// Lists of descriptors, with their lengths.
     pub(crate) lists: Vec<(u64, u64)>,
 }
@@ -46,6 +48,7 @@ impl Scene {
     pub(crate) fn bare() -> Scene {
         Scene {
             base: 0,
+            records: 0,
             lists: Vec::new(),
         }
     }
@@ -54,6 +57,7 @@ impl Scene {
     pub(crate) fn lay(draw: &mut Draw<'_>, memory: &mut Image) -> Scene {
         let mut scene = Scene {
             base: memory.base(),
+            records: memory.writable_page().unwrap_or(memory.base()),
             lists: Vec::new(),
         };
         lay_blocks(memory);

@@ -20,10 +20,6 @@ const UNREACHABLE: &[(Status, &str)] = &[
         Status::INTERRUPT_HANDLE,
         "it has no interrupt tables: every handle is good",
     ),
-    (
-        Status::COMPLETION_ADDRESS_FAULT,
-        "its runner leaves such records out",
-    ),
     (Status::HARDWARE_ERROR_READ, "no memory of ours has errors"),
     (Status::HARDWARE_ERROR_WRITE, "no memory of ours has errors"),
     (Status::TRANSLATION_FAIL, "no memory of ours has errors"),
