@@ -1,16 +1,20 @@
 //! Register accesses, commands, descriptors and ends in any order: the device stays in a state that
-//! the specification knows, each descriptor ends at most once, and no command waits for nothing.
+//! the specification knows, each descriptor ends exactly once, told or given up, and no command waits
+//! for nothing.
 
 use dray_device::{
     Bar, Capabilities, DeviceConfig, Effect, Function, GroupConfig, Hardware, Member, Outcome,
     PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
 };
 use dray_spec::registers::{
-    CMD, CMDSTATUS, CommandStatus, DeviceState, IdCap, PortalAddress, ResetType, WorkQueueState,
+    CMD, CMDSTATUS, CommandStatus, DeviceState, EVLSTATUS, EvlStatus, IdCap, PortalAddress,
+    ResetType, WorkQueueState,
 };
 use dray_spec::{Descriptor, Flags, GenCap, Status};
 use zerocopy::IntoBytes;
 
+use crate::Tally;
+use crate::books::{Books, Manner};
 use crate::descriptor::descriptor;
 use crate::descriptors::EVERYTHING;
 use crate::draw::Draw;
@@ -29,8 +33,14 @@ pub fn registers(bytes: &[u8]) {
         function,
         effects: Vec::new(),
         held: Vec::new(),
-        ended: Vec::new(),
+        // Errors are in registers; the traffic classes are all carried.
+        books: Books::new(Manner {
+            bare: false,
+            classes: [true; 2],
+        }),
+        submitted: 0,
     };
+    world.function.keep_steps();
     if draw.any() {
         world.configure();
         if draw.any() {
@@ -113,12 +123,16 @@ fn two_queues(hardware: &Hardware) -> DeviceConfig {
 /// Where the records of submitted descriptors lie.
 const RECORDS: u64 = 0x5eed_0000_0000;
 
+/// What a record can say, from the first one that is an end.
+const RECORDED: &[Status] = Status::ALL.split_at(1).1.split_at(Status::ALL.len() - 5).0;
+
 struct World {
     function: Function,
     effects: Vec<Effect>,
     held: Vec<Work>,
-    /// What has ended, by number; records lie from [`RECORDS`] on.
-    ended: Vec<bool>,
+    books: Books,
+    /// Descriptors that were accepted.
+    submitted: u64,
 }
 
 impl World {
@@ -179,8 +193,7 @@ impl World {
             18 => self.outside(draw),
             _ => {}
         }
-        let effects = std::mem::take(&mut self.effects);
-        self.watch(&effects);
+        self.settle();
         self.check(before, kind == 18);
     }
 
@@ -193,7 +206,7 @@ impl World {
         if draw.once_in(4) {
             d.pasid_priv = draw.any();
         }
-        d.completion_addr = RECORDS + 32 * self.ended.len() as u64;
+        d.completion_addr = RECORDS + 32 * self.submitted;
         let d = d.with_flags(Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD);
         let Ok(bytes) = d.as_bytes().try_into() else {
             return;
@@ -213,7 +226,7 @@ impl World {
             _ => self.function.enqueue(Bar::Portals, offset, bytes),
         };
         if answer == Submission::Accepted {
-            self.ended.push(false);
+            self.submitted += 1;
         }
     }
 
@@ -223,7 +236,13 @@ impl World {
         let effects = &mut self.effects;
         match work.kind {
             WorkKind::FetchList { .. } => match self.function.next_member(work.id) {
-                Member::Work(member) => self.held.push(member),
+                Member::Work(member) => {
+                    let Some(d) = self.function.descriptor(member.id) else {
+                        panic!("work under way has a descriptor");
+                    };
+                    self.books.begin_member(work.id, member.id, *d);
+                    self.held.push(member);
+                }
                 Member::Fenced => {}
                 Member::None if self.function.descriptor(work.id).is_none() => {
                     self.held.swap_remove(at);
@@ -250,7 +269,7 @@ impl World {
                 self.held.swap_remove(at);
                 let outcome = match draw.below(3) {
                     0 => Outcome::page_fault(0x2000, 1, draw.any()),
-                    1 => Outcome::status(Status(draw.below(64) as u8 | 1)),
+                    1 => Outcome::status(draw.pick(RECORDED)),
                     _ => Outcome::status(Status::SUCCESS),
                 };
                 self.function.done(work.id, &outcome, effects);
@@ -283,30 +302,18 @@ impl World {
         }
     }
 
-    fn watch(&mut self, effects: &[Effect]) {
-        for effect in effects {
+    /// Enters what has happened in the books.
+    fn settle(&mut self) {
+        let effects = std::mem::take(&mut self.effects);
+        for effect in &effects {
             match effect {
-                Effect::Record { address, .. } => {
-                    assert_eq!(address % 32, 0, "records are aligned");
-                    self.ended(*address);
-                }
-                Effect::Abandoned { completion, .. } => {
-                    completion.iter().for_each(|address| self.ended(*address));
-                }
                 Effect::SoftwareError { .. } => panic!("errors have registers"),
                 Effect::Log { address, .. } => assert_eq!(address % 32, 0, "entries are aligned"),
-                Effect::Interrupt { .. } | Effect::Message { .. } => {}
+                _ => {}
             }
         }
-    }
-
-    /// A descriptor has its one end, told or not.
-    fn ended(&mut self, address: u64) {
-        let number = address.wrapping_sub(RECORDS) / 32;
-        if let Some(ended) = self.ended.get_mut(number as usize) {
-            assert!(!*ended, "descriptor {number} ends twice");
-            *ended = true;
-        }
+        let steps: Vec<_> = self.function.take_steps().collect();
+        self.books.settle(&steps, &effects, &mut Tally::default());
     }
 
     /// States that follow each other, and queues that fit the device (spec 9.2.10, 9.2.24).
@@ -315,8 +322,8 @@ impl World {
         let now = self.function.state();
         let allowed = match (before, now) {
             (a, b) if a == b => true,
-            // An event log that cannot be written halts the device too.
-            (_, Halted) => outside || self.function.hardware().gen_cap.event_log_entry() != 0,
+            // Nothing that comes through the BARs halts it.
+            (_, Halted) => outside,
             (_, Disabled) => true,
             (Disabled, Enabled) | (Enabled | Halted, Draining) => true,
             _ => false,
@@ -333,28 +340,39 @@ impl World {
         }
     }
 
-    /// Engines end what they have, and every command ends with that, unless a full event log holds
-    /// the engines up.
+    /// Software reads a full event log, engines end what they have, and every command ends with that.
     fn end(&mut self) {
         let none = &mut Draw::new(&[]);
         for _ in 0..10_000 {
+            if self.function.is_blocked() {
+                self.read_event_log();
+            }
             for engine in 0..4 {
                 self.held
                     .extend(self.function.take(engine, &mut self.effects));
             }
-            if self.held.is_empty() {
+            self.settle();
+            if self.held.is_empty() && !self.function.is_blocked() {
                 break;
             }
             for at in (0..self.held.len()).rev() {
                 self.step(at, none);
+                self.settle();
             }
-            let effects = std::mem::take(&mut self.effects);
-            self.watch(&effects);
         }
         assert!(self.held.is_empty(), "it never ends");
+        assert!(!self.function.is_blocked(), "a log that is read stays full");
         let status = CommandStatus::from(self.function.read32(CMDSTATUS));
-        let can_wait = self.function.hardware().gen_cap.event_log_entry() != 0;
-        assert!(can_wait || !status.active(), "a command never ends");
+        assert!(!status.active(), "a command never ends");
+        assert!(self.books.are_closed(), "something never ends");
+    }
+
+    /// All of it: the head comes to where the tail is.
+    fn read_event_log(&mut self) {
+        let effects = &mut self.effects;
+        let status = EvlStatus::from_bits(self.function.read64(EVLSTATUS));
+        let read = EvlStatus::new().with_head(status.tail());
+        self.function.write64(EVLSTATUS, read.into_bits(), effects);
     }
 }
 
