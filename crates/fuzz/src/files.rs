@@ -52,7 +52,7 @@ const TABLES: &[&str] = &[
     include_str!("../../../reference/sync-latency.toml"),
 ];
 
-const RESULTS: &[&str] = &["{}"];
+const RESULTS: &[&str] = &[include_str!("../data/results.json")];
 
 /// Reads a file that `bytes` make.
 ///
@@ -83,5 +83,29 @@ pub fn files(bytes: &[u8]) {
     };
     if let Err(message) = refused {
         assert!(!message.is_empty(), "an error without words");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_experiment::write_json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_edited_is_good_before() {
+        for text in PLATFORMS {
+            PlatformFile::parse(text, "good").unwrap();
+        }
+        for text in EXPERIMENTS {
+            Experiment::parse(text, "good", &VOCABULARY).unwrap();
+        }
+        for text in TABLES {
+            ReferenceTable::parse(text, "good").unwrap();
+        }
+        for text in RESULTS {
+            let (header, outcomes) = read_json(text).unwrap();
+            assert_eq!(write_json(&header, &outcomes).unwrap(), *text);
+        }
     }
 }

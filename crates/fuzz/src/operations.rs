@@ -21,13 +21,22 @@ pub fn operations(bytes: &[u8]) {
         into
     };
     let src = draw.rest().to_vec();
+    // Any alignment of the source, and another one of the destination.
+    let skip = usize::from(parameters[38] % 65).min(src.len());
+    let src = &src[skip..];
     match kind {
-        0 => crcs(&parameters, &src),
-        1 => compares(&parameters, &src),
-        2 => moves(&parameters, &src),
-        3 => deltas(&parameters, &src),
-        _ => difs(&parameters, &src),
+        0 => crcs(&parameters, src),
+        1 => compares(&parameters, src),
+        2 => moves(&parameters, src),
+        3 => deltas(&parameters, src),
+        _ => difs(&parameters, src),
     }
+}
+
+/// Room for `bytes` bytes at its end.
+fn room(parameters: &[u8; 40], bytes: usize) -> (Vec<u8>, usize) {
+    let skip = usize::from(parameters[39] % 65);
+    (vec![0; skip + bytes], skip)
 }
 
 fn number(parameters: &[u8; 40], at: usize) -> u64 {
@@ -50,8 +59,9 @@ fn crcs(parameters: &[u8; 40], src: &[u8]) {
     let expected64 = oracle::crc64(seed, src, options);
     assert_eq!(dray_ops::crc32c(seed32, src, options), expected);
     assert_eq!(dray_ops::crc64(seed, src, options), expected64);
-    let (mut first, mut second) = (vec![0; src.len()], vec![0; src.len()]);
-    let crc = dray_ops::copy_crc(seed32, src, &mut first, options);
+    let ((mut first, skip), mut second) = (room(parameters, src.len()), vec![0; src.len()]);
+    let first = &mut first[skip..];
+    let crc = dray_ops::copy_crc(seed32, src, first, options);
     assert_eq!(crc, Ok(expected));
     let crc = dray_ops::copy_crc64(seed, src, &mut second, options);
     assert_eq!(crc, Ok(expected64));
@@ -79,17 +89,18 @@ fn compares(parameters: &[u8; 40], src: &[u8]) {
 }
 
 fn moves(parameters: &[u8; 40], src: &[u8]) {
-    let (mut first, mut second) = (vec![0; src.len()], vec![0; src.len()]);
-    assert_eq!(dray_ops::dualcast(src, &mut first, &mut second), Ok(()));
+    let ((mut first, skip), mut second) = (room(parameters, src.len()), vec![0; src.len()]);
+    let first = &mut first[skip..];
+    assert_eq!(dray_ops::dualcast(src, first, &mut second), Ok(()));
     assert!(first == src && second == src);
     first.fill(0);
-    assert_eq!(dray_ops::copy(src, &mut first), Ok(()));
+    assert_eq!(dray_ops::copy(src, first), Ok(()));
     assert!(first == src);
     let mut sixteen = [0; 16];
     sixteen.copy_from_slice(&parameters[..16]);
     let eight = number(parameters, 16).to_le_bytes();
     for pattern in [Pattern::Eight(eight), Pattern::Sixteen(sixteen)] {
-        dray_ops::fill(&mut first, pattern);
+        dray_ops::fill(first, pattern);
         oracle::fill(&mut second, pattern);
         assert!(first == second);
     }
@@ -146,14 +157,18 @@ fn difs(parameters: &[u8; 40], src: &[u8]) {
     if parameters[3] & 3 != 0 {
         whole.resize(blocks * data, parameters[4]);
     }
-    let room = whole.len() / data * protected + usize::from(parameters[3] == 7);
-    let (mut made, mut slow) = (vec![0; room], vec![0; room]);
+    let bytes = whole.len() / data * protected + usize::from(parameters[3] == 7);
+    let ((mut made, skip), mut slow) = (room(parameters, bytes), vec![0; bytes]);
+    let made = &mut made[skip..];
     let given = both.destination;
-    let next = dray_ops::dif_insert(&whole, &mut made, flags, destination, given);
+    let next = dray_ops::dif_insert(&whole, made, flags, destination, given);
     let expected = oracle::dif_insert(&whole, &mut slow, flags, destination, given);
     assert_eq!(next, expected);
     assert!(made == slow);
-    let (mut fast, mut slow) = (vec![0; room / protected * 8], vec![0; room / protected * 8]);
+    let (mut fast, mut slow) = (
+        vec![0; bytes / protected * 8],
+        vec![0; bytes / protected * 8],
+    );
     let next = dray_ops::dix_generate(&whole, &mut fast, flags, destination, given);
     let expected = oracle::dix_generate(&whole, &mut slow, flags, destination, given);
     assert_eq!(next, expected);
@@ -164,24 +179,30 @@ fn difs(parameters: &[u8; 40], src: &[u8]) {
     {
         *byte ^= parameters[5];
     }
-    for (src, expected_tags) in [(&made, given), (&made, both.source), (&whole, both.source)] {
+    for (src, expected_tags) in [
+        (&*made, given),
+        (&*made, both.source),
+        (&whole[..], both.source),
+    ] {
         let checked = dray_ops::dif_check(src, flags, source, expected_tags);
         assert_eq!(
             checked,
             oracle::dif_check(src, flags, source, expected_tags)
         );
-        let room = src.len() / protected * data;
-        let (mut fast, mut slow) = (vec![0; room], vec![0; room]);
-        let next = dray_ops::dif_strip(src, &mut fast, flags, source, expected_tags);
+        let bytes = src.len() / protected * data;
+        let ((mut fast, skip), mut slow) = (room(parameters, bytes), vec![0; bytes]);
+        let fast = &mut fast[skip..];
+        let next = dray_ops::dif_strip(src, fast, flags, source, expected_tags);
         let expected = oracle::dif_strip(src, &mut slow, flags, source, expected_tags);
         assert_eq!(next, expected);
         assert!(fast == slow);
-        let (mut fast, mut slow) = (vec![0; src.len()], vec![0; src.len()]);
+        let ((mut fast, skip), mut slow) = (room(parameters, src.len()), vec![0; src.len()]);
+        let fast = &mut fast[skip..];
         let both = UpdateTags {
             source: expected_tags,
             ..both
         };
-        let next = dray_ops::dif_update(src, &mut fast, flags, source, destination, both);
+        let next = dray_ops::dif_update(src, fast, flags, source, destination, both);
         let expected = oracle::dif_update(src, &mut slow, flags, source, destination, both);
         assert_eq!(next, expected);
         assert!(fast == slow);

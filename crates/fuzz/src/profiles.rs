@@ -49,3 +49,15 @@ fn use_profile(profile: &Profile) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_edited_is_good_before() {
+        for text in GOOD {
+            use_profile(&Profile::parse(text, "good").unwrap());
+        }
+    }
+}

@@ -10,7 +10,16 @@ fn data() -> impl Strategy<Value = Vec<u8>> {
         8 => vec(any::<u8>(), 0..300),
         4 => vec(any::<u8>(), 900..1200),
         1 => vec(any::<u8>(), 16_300..16_500),
+        1 => large(),
     ]
+}
+
+/// Three and more of the largest blocks; every byte depends on the seed and its place.
+fn large() -> impl Strategy<Value = Vec<u8>> {
+    (any::<[u8; 32]>(), 40 << 10..70_usize << 10).prop_map(|(seed, bytes)| {
+        let byte = |n: usize| seed[n % 32].wrapping_mul((n / 32) as u8 | 1) ^ (n / 7) as u8;
+        (0..bytes).map(byte).collect()
+    })
 }
 
 fn pattern() -> impl Strategy<Value = Pattern> {

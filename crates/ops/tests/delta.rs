@@ -7,7 +7,13 @@ use proptest::sample::Index;
 
 /// Two sources of the same length, from equal over sparse differences to all different.
 fn sources() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
-    let words = prop_oneof![4 => 0_usize..40, 4 => 100_usize..300, 1 => 1000_usize..1200];
+    let words = prop_oneof![
+        8 => 0_usize..40,
+        8 => 100_usize..300,
+        2 => 1000_usize..1200,
+        // Three and more of the largest blocks.
+        1 => 5120_usize..8960,
+    ];
     (words, any::<u8>()).prop_flat_map(|(words, byte)| {
         let bytes = 8 * words;
         let sparse = vec((any::<Index>(), any::<u8>()), 0..20).prop_map(move |changes| {

@@ -49,7 +49,12 @@ fn damage() -> impl Strategy<Value = (Index, std::ops::Range<usize>, u8)> {
 fn case() -> impl Strategy<Value = Case> {
     let flags = any::<(u8, u8, u8)>();
     let both = (tags(), tags());
-    let content = (0_usize..14, any::<[u8; 32]>(), 0_usize..17);
+    // Blocks, or bytes of three and more of the blocks in which the fast version works.
+    let blocks = prop_oneof![
+        8 => (0_usize..14).prop_map(|blocks| (blocks, 0)),
+        1 => (40 << 10..70_usize << 10).prop_map(|bytes| (0, bytes)),
+    ];
+    let content = (blocks, any::<[u8; 32]>(), 0_usize..65);
     (flags, both, content, vec(damage(), 0..3)).prop_map(|(flags, tags, content, damages)| {
         let source = SourceDifFlags::from_bits(flags.1);
         let destination = DestinationDifFlags::from_bits(flags.2);
@@ -60,6 +65,7 @@ fn case() -> impl Strategy<Value = Case> {
         };
         let (blocks, seed, skip) = content;
         let block = flags.block_size().bytes();
+        let blocks = blocks.0.max(blocks.1 / block);
         // A cheap expansion: every byte depends on the seed and its place.
         let data: Vec<u8> = (0..blocks * block)
             .map(|n| seed[n % 32].wrapping_mul((n / 32) as u8 | 1) ^ (n / 7) as u8)
