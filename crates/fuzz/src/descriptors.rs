@@ -5,7 +5,7 @@
 use dray_device::{
     Access, Capabilities, Device, DeviceConfig, Effect, GroupConfig, IdptEntry, Member, Memory,
     Outcome, Payload, Portal, Submission, Work, WorkId, WorkKind, WorkQueueConfig, WorkQueueMode,
-    execute, execute_between,
+    execute, execute_between, execute_untranslated,
 };
 use dray_spec::registers::IdCap;
 use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
@@ -52,8 +52,10 @@ pub fn descriptors(bytes: &[u8], tally: &mut Tally) {
 }
 
 /// All that a device can do, with one block of interrupt messages: tables are what takes most of the
-/// time of a run.
-pub(crate) const EVERYTHING: GenCap = GenCap::from_bits(u64::MAX).with_ims_blocks(1);
+/// time of a run. Strict ordering has no limits.
+pub(crate) const EVERYTHING: GenCap = GenCap::from_bits(u64::MAX)
+    .with_ims_blocks(1)
+    .with_strict_ordering_limits(0);
 
 /// Two queues and two engines, of a part that can do everything, or as a Xeon has them.
 fn config(draw: &mut Draw<'_>, base: u64) -> DeviceConfig {
@@ -265,11 +267,16 @@ impl World<'_> {
     }
 
     fn carry_out(&mut self, work: &Work) -> Outcome {
+        let translates = self.device.translates(work.id);
         match work.kind {
             WorkKind::Reject(rejection) => rejection.outcome(),
             WorkKind::Execute(opcode) => {
                 let d = self.under_way(work.id);
-                let outcome = execute(opcode, &d, &mut self.memory, Payload::Moved);
+                let memory = &mut self.memory;
+                let outcome = match translates {
+                    true => execute(opcode, &d, memory, Payload::Moved),
+                    false => execute_untranslated(opcode, &d, None, memory, Payload::Moved),
+                };
                 self.check_written(opcode, &d, &outcome, None);
                 outcome
             }
@@ -285,8 +292,13 @@ impl World<'_> {
                     .copied();
                 let outcome = match self.device.domains(work.id) {
                     Ok(domains) => {
-                        let memory = &mut self.memory;
-                        execute_between(opcode, &d, &domains, memory, Payload::Moved)
+                        let (memory, payload) = (&mut self.memory, Payload::Moved);
+                        match translates {
+                            true => execute_between(opcode, &d, &domains, memory, payload),
+                            false => {
+                                execute_untranslated(opcode, &d, Some(&domains), memory, payload)
+                            }
+                        }
                     }
                     Err(outcome) => outcome,
                 };
@@ -295,6 +307,11 @@ impl World<'_> {
             }
             WorkKind::FetchList { .. } => panic!("a batch is not carried out"),
         }
+    }
+
+    /// All queues have it, or none.
+    fn has_ats(&self) -> bool {
+        self.device.config().pci.ats
     }
 
     fn under_way(&self, id: WorkId) -> Descriptor {
@@ -318,7 +335,10 @@ impl World<'_> {
             Some(entry) if entry.access.offset_mode() => entry.window_base.wrapping_add(d.address2),
             _ => d.address2,
         };
-        let footprint = Footprint::of(opcode, d, &outcome.record, to);
+        let footprint = match self.has_ats() {
+            true => Footprint::of(opcode, d, &outcome.record, to),
+            false => Footprint::untranslated(opcode, d, to),
+        };
         assert!(
             footprint.is(&written),
             "{written:x?} is written, {footprint:x?} is told of {d:?}: {outcome:?}"
@@ -350,7 +370,7 @@ impl World<'_> {
             match self.memory.accessible(*address, 32, Access::Write) {
                 32 => self.memory.write(*address, record.as_bytes()),
                 _ => assert!(
-                    self.unasked.contains(address),
+                    !self.has_ats() || self.unasked.contains(address),
                     "no engine has asked: {effect:?}"
                 ),
             }

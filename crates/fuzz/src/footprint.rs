@@ -1,15 +1,15 @@
 //! Which bytes a descriptor has written, by how it says that it ended.
 
 use dray_ops::BlockSize;
-use dray_spec::{CompletionRecord, Descriptor, Opcode};
+use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
-/// What must have been written.
+/// What must have been written: addresses and lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Footprint {
-    /// All these bytes and no other: addresses and lengths.
+    /// All these bytes and no other.
     All(Vec<(u64, u64)>),
     /// None but some of these.
-    Within((u64, u64)),
+    Within(Vec<(u64, u64)>),
 }
 
 impl Footprint {
@@ -46,7 +46,7 @@ impl Footprint {
             Opcode::DifInsert => vec![(to, done / data * protected)],
             Opcode::DifStrip => vec![(to, done / protected * data)],
             Opcode::DixGenerate => vec![(to, done / data * 8)],
-            Opcode::ApplyDelta => return Footprint::Within((to, size)),
+            Opcode::ApplyDelta => return Footprint::Within(vec![(to, size)]),
             Opcode::Noop
             | Opcode::Batch
             | Opcode::Drain
@@ -62,13 +62,28 @@ impl Footprint {
         })
     }
 
+    /// Of an operation without address translation: writes that fault are lost, and records say
+    /// nothing of progress (spec 3.13.1).
+    pub(crate) fn untranslated(opcode: Opcode, d: &Descriptor, to: u64) -> Footprint {
+        let mut record = CompletionRecord::with_status(Status::SUCCESS);
+        if opcode == Opcode::CreateDelta {
+            record.set_delta_record_size(d.max_delta_size());
+        }
+        match Footprint::of(opcode, d, &record, to) {
+            Footprint::All(parts) | Footprint::Within(parts) => Footprint::Within(parts),
+        }
+    }
+
     /// Whether these runs of first and last addresses are it.
     pub(crate) fn is(&self, written: &[(u64, u64)]) -> bool {
         match self {
             Footprint::All(parts) => crate::image::runs(parts) == written,
-            Footprint::Within((start, bytes)) => {
-                let last = start.saturating_add(bytes.saturating_sub(1));
-                let inside = |run: &(u64, u64)| *start <= run.0 && run.1 <= last;
+            Footprint::Within(parts) => {
+                let parts = crate::image::runs(parts);
+                let inside = |run: &(u64, u64)| {
+                    let mut parts = parts.iter();
+                    parts.any(|part| part.0 <= run.0 && run.1 <= part.1)
+                };
                 written.iter().all(inside)
             }
         }

@@ -20,8 +20,6 @@ const UNREACHABLE: &[(Status, &str)] = &[
         Status::INTERRUPT_HANDLE,
         "it has no interrupt tables: every handle is good",
     ),
-    (Status::HARDWARE_ERROR_READ, "no memory of ours has errors"),
-    (Status::HARDWARE_ERROR_WRITE, "no memory of ours has errors"),
     (Status::TRANSLATION_FAIL, "no memory of ours has errors"),
     (Status::DRAIN_EVENT_LOG, "it has no event log"),
     (Status::BATCH_EVENT_LOG, "it has no event log"),
