@@ -257,6 +257,7 @@ impl Manner {
             wq,
             address,
             origin: Some(origin),
+            ..
         }) = effect
         else {
             panic!("{entry:?} ends with {record:?}, which is told with {effect:?}");

@@ -8,7 +8,7 @@ use dray_device::{
     execute, execute_between, execute_untranslated,
 };
 use dray_spec::registers::IdCap;
-use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Opcode, Status};
 use zerocopy::IntoBytes;
 
 use crate::Tally;
@@ -167,6 +167,7 @@ impl World<'_> {
             wq,
             address: 0,
             origin: None,
+            record: CompletionRecord::default(),
         };
         let expected: &[Effect] = match answer {
             Submission::Lost => &[lost],
