@@ -1,6 +1,8 @@
 //! Books on descriptors: each that is accepted, and each member that begins, ends exactly once, and
 //! that end causes what the specification says and nothing else.
 
+use std::iter::Peekable;
+
 use dray_device::{Effect, Step, WorkId};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
@@ -20,6 +22,8 @@ struct Entry {
     begun: u32,
     ended: u32,
     failed: bool,
+    /// The event log takes its record, or the record of one of its members.
+    logged: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +81,21 @@ impl Books {
             begun: 0,
             ended: 0,
             failed: descriptor.flags().contains(Flags::BATCH_ERROR),
+            logged: false,
         });
     }
 
     /// The last ones are asked for most.
     fn find(&self, id: WorkId) -> Option<usize> {
         self.live.iter().rposition(|entry| entry.id == id)
+    }
+
+    /// The event log, which is on, takes the record of this one, and that of its batch then.
+    pub(crate) fn log(&mut self, id: WorkId) {
+        let Some(at) = self.find(id) else {
+            panic!("{id:?} is not under way");
+        };
+        self.live[at].logged = true;
     }
 
     /// A batch has given out a member.
@@ -107,7 +120,8 @@ impl Books {
     /// Enters what has happened, and compares what it has caused with what it must.
     pub(crate) fn settle(&mut self, steps: &[Step], effects: &[Effect], tally: &mut Tally) {
         let manner = self.manner;
-        let mut effects = effects.iter().filter(|effect| manner.compares(effect));
+        let compared = effects.iter().filter(|effect| manner.compares(effect));
+        let mut effects = compared.peekable();
         for step in steps {
             match *step {
                 Step::Accepted {
@@ -143,6 +157,7 @@ impl Books {
             let of = &mut self.live[of];
             of.ended += 1;
             of.failed |= status != Status::SUCCESS;
+            of.logged |= entry.logged;
         }
         match d.opcode() {
             Ok(Opcode::Batch) => {
@@ -195,7 +210,7 @@ impl Manner {
         self,
         entry: &Entry,
         record: &CompletionRecord,
-        effects: &mut impl Iterator<Item = &'a Effect>,
+        effects: &mut Peekable<impl Iterator<Item = &'a Effect>>,
     ) {
         let (d, status) = (&entry.descriptor, record.status());
         assert_ne!(status.name(), "unknown", "{entry:?} ends with {status}");
@@ -216,7 +231,12 @@ impl Manner {
             true => addressed && flags.contains(Flags::REQUEST_COMPLETION_RECORD),
             false => addressed && !unwritable,
         };
-        if recorded {
+        let next = effects.peek();
+        let is_here =
+            matches!(next, Some(Effect::Record { address, .. }) if *address == d.completion_addr);
+        let drained = d.opcode() == Ok(Opcode::Drain) && status == Status::SUCCESS;
+        let in_log = !self.bare && !is_here && (entry.logged || drained);
+        if recorded && !in_log {
             let Some(Effect::Record {
                 address,
                 record: told,

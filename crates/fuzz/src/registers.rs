@@ -7,8 +7,8 @@ use dray_device::{
     PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
 };
 use dray_spec::registers::{
-    CMD, CMDSTATUS, CommandStatus, DeviceState, EVLSTATUS, EvlStatus, IdCap, PortalAddress,
-    ResetType, WorkQueueState,
+    CMD, CMDSTATUS, CommandStatus, DeviceState, EVLCFG, EVLSTATUS, EvlCfg, EvlStatus, GENCFG,
+    GenCfg, IdCap, PortalAddress, ResetType, WorkQueueState,
 };
 use dray_spec::{Descriptor, Flags, GenCap, Status};
 use zerocopy::IntoBytes;
@@ -43,6 +43,9 @@ pub fn registers(bytes: &[u8]) {
     world.function.keep_steps();
     if draw.any() {
         world.configure();
+        if draw.any() {
+            world.enable_event_log();
+        }
         if draw.any() {
             for value in [1 << 20, 6 << 20, 6 << 20 | 1] {
                 world.function.write32(CMD, value, &mut world.effects);
@@ -151,6 +154,19 @@ impl World {
         }
     }
 
+    /// With as few entries as there may be. A part that has no log ignores it.
+    fn enable_event_log(&mut self) {
+        let effects = &mut self.effects;
+        let log = EvlCfg::new().with_base_page(0x77).with_entries(64);
+        let bits = log.into_bits();
+        self.function.write64(EVLCFG, bits as u64, effects);
+        self.function
+            .write64(EVLCFG + 8, (bits >> 64) as u64, effects);
+        let config = GenCfg::from_bits(self.function.read32(GENCFG));
+        let config = config.with_event_log_enable(true);
+        self.function.write32(GENCFG, config.into_bits(), effects);
+    }
+
     fn act(&mut self, draw: &mut Draw<'_>) {
         let before = self.function.state();
         let kind = draw.below(20);
@@ -249,7 +265,8 @@ impl World {
                 }
                 Member::None => {
                     let fence = Flags::FENCE;
-                    let list = [Descriptor::noop(), Descriptor::noop().with_flags(fence)];
+                    let first = Descriptor::noop().with_completion(RECORDS);
+                    let list = [first, Descriptor::noop().with_flags(fence)];
                     match draw.below(3) {
                         0 => self.function.list_faulted(work.id, 0x1000, effects),
                         1 => {
@@ -267,7 +284,16 @@ impl World {
             }
             _ => {
                 self.held.swap_remove(at);
-                let outcome = match draw.below(3) {
+                let outcome = match draw.below(4) {
+                    3 if self.function.record_address(work.id).is_some() => {
+                        match self.function.record_faults(work.id) {
+                            true => {
+                                self.books.log(work.id);
+                                Outcome::status(Status::SUCCESS)
+                            }
+                            false => Outcome::unrecorded(),
+                        }
+                    }
                     0 => Outcome::page_fault(0x2000, 1, draw.any()),
                     1 => Outcome::status(draw.pick(RECORDED)),
                     _ => Outcome::status(Status::SUCCESS),
