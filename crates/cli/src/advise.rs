@@ -3,10 +3,13 @@
 use std::io;
 use std::process::ExitCode;
 
+use comfy_table::CellAlignment;
 use dray_experiment::{Point, Value, format_bytes};
-use dray_figures::{BreakEven, Comparison, FiguresError, Model, VOCABULARY, Workload};
+use dray_figures::{
+    Advice, BreakEven, Comparison, FiguresError, Model, Used, VOCABULARY, Verdict, Workload,
+};
 use dray_idxd::Profile;
-use dray_platform::PlatformFile;
+use dray_platform::{Parameter, PlatformFile, Unit};
 
 use crate::complain::Usage;
 use crate::print::{self, Format};
@@ -19,6 +22,11 @@ Examples:
 
 The whole chart: dray figures --only break-even.
 Exit codes: 0 ok, whatever the advice; 1 failed; 2 usage or bad input.";
+
+/// Operations that software can do as well.
+const OPERATIONS: &[&str] = &[
+    "memmove", "fill", "nt_fill", "compare", "compval", "dualcast", "crc", "copy_crc",
+];
 
 /// Arguments of `dray advise`.
 #[derive(Debug, clap::Args)]
@@ -65,17 +73,61 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// What is found for one case.
-struct Advice {
-    compared: Comparison,
-    from: BreakEven,
+/// What is printed.
+struct Printed<'a> {
+    args: &'a Args,
+    point: Point,
+    model: Model,
+    used: Used,
+    advice: Advice,
+}
+
+/// One quantity of both sides.
+struct Row<'a> {
+    what: &'static str,
+    key: &'static str,
+    unit: &'static str,
+    device: f64,
+    core: f64,
+    guessed: (&'a [Parameter], &'a [Parameter]),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let point = point(args)?;
+    let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
+    let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;
+    for finding in profile.unmodelled() {
+        eprintln!("warning: {finding}");
+    }
+    let used = Used::of(&profile)?;
+    let model = Model::new(platform, profile);
+    let printed = Printed {
+        args,
+        used,
+        advice: Advice::of(&model, &Workload::from_point(&point)?)?,
+        point,
+        model,
+    };
+    let text = match args.format {
+        Format::Table => printed.table(),
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&printed.json())?),
+        Format::Csv => printed.csv(),
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn point(args: &Args) -> anyhow::Result<Point> {
     if args.op == "noop" {
         return Err(Usage::error(
             "--op noop: there is no software that does nothing as a NOOP does",
             "--op memmove",
+        ));
+    }
+    if !OPERATIONS.contains(&args.op.as_str()) {
+        return Err(Usage::error(
+            format!("--op {}: known are {}", args.op, OPERATIONS.join(", ")),
+            "--op memmove is a copy",
         ));
     }
     let named = [
@@ -94,102 +146,155 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map_err(FiguresError::from)?;
         point = point.with(name, value);
     }
-    let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
-    let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;
-    let model = Model::new(platform, profile);
-    let advice = Advice {
-        compared: Comparison::run(&model, &Workload::from_point(&point)?)?,
-        from: BreakEven::of(&model, &point)?,
-    };
-    let text = match args.format {
-        Format::Table => advice.table(args, &model),
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&advice.json(&point))?),
-        Format::Csv => advice.csv(),
-    };
-    print::all(&mut io::stdout().lock(), &text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(point)
 }
 
-impl Advice {
-    /// Name, unit, value on the device and on the core.
-    fn rows(&self) -> Vec<(&'static str, &'static str, f64, f64)> {
-        let of = |name| {
-            let device = self.compared.device.get(name).unwrap_or_default();
-            (device, self.compared.core.get(name).unwrap_or_default())
+impl Printed<'_> {
+    fn rows(&self) -> Vec<Row<'_>> {
+        let compared = &self.advice.compared;
+        let guesses = &self.advice.guesses;
+        let row = |what, key, unit, metric: &str| Row {
+            what,
+            key,
+            unit,
+            device: compared.device.get(metric).unwrap_or_default(),
+            core: compared.core.get(metric).unwrap_or_default(),
+            guessed: (&guesses.device, &guesses.core),
         };
-        let (handing, working) = self.compared.core_time();
-        let row = |what, unit, name| {
-            let (device, core) = of(name);
-            (what, unit, device, core)
+        let (busy, working) = compared.core_time();
+        let sleeping = Row {
+            device: busy,
+            core: working,
+            guessed: (&guesses.core_time, &guesses.core),
+            ..row(
+                "core time, UMWAIT",
+                "core_time_umwait_ns",
+                "ns",
+                "period_ns",
+            )
         };
         vec![
-            row("throughput", "GB/s", "throughput_gbps"),
-            row("time per operation", "ns", "period_ns"),
-            row("latency", "ns", "latency_ns"),
-            ("core time per operation", "ns", handing, working),
+            row("throughput", "throughput_gbps", "GB/s", "throughput_gbps"),
+            row(
+                "time per operation",
+                "time_per_operation_ns",
+                "ns",
+                "period_ns",
+            ),
+            row("latency", "latency_ns", "ns", "latency_ns"),
+            row(
+                "core time, polling",
+                "core_time_polling_ns",
+                "ns",
+                "period_ns",
+            ),
+            sleeping,
         ]
     }
 
-    fn table(&self, args: &Args, model: &Model) -> String {
-        let mut table = print::plain(["", "unit", "DSA", "one core"]);
-        for (what, unit, device, core) in self.rows() {
+    fn table(&self) -> String {
+        let mut table = print::plain(["", "unit", "DSA", "one core", "guess"]);
+        for row in self.rows() {
+            let guess = match (row.guessed.0.is_empty(), row.guessed.1.is_empty()) {
+                (true, true) => "",
+                (false, true) => "DSA",
+                (true, false) => "core",
+                (false, false) => "both",
+            };
             table.add_row([
-                what.to_owned(),
-                unit.to_owned(),
-                format!("{device:.1}"),
-                format!("{core:.1}"),
+                row.what.to_owned(),
+                row.unit.to_owned(),
+                format!("{:.1}", row.device),
+                format!("{:.1}", row.core),
+                guess.to_owned(),
             ]);
         }
-        print::right(&mut table, 2);
+        let columns = table.column_iter_mut().skip(2).take(2);
+        columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        let args = self.args;
         let batch = match args.batch.as_str() {
             "1" => String::new(),
             batch => format!(" in batches of {batch}"),
         };
         format!(
-            "{} of {}{batch}, {} outstanding; {} with {}, all modelled\n\n{table}\n\n{}\n",
+            "{} of {}{batch}, {} outstanding; {} with {}, {}; all modelled\n\n{table}\n\n{}\n",
             args.op,
             args.size,
             args.depth,
-            model.platform.name,
+            self.model.platform.name,
             args.config,
+            self.used.describe(),
             self.words().join("\n"),
         )
     }
 
     fn words(&self) -> Vec<String> {
-        let (device, core) = self.compared.period();
-        let (handing, working) = self.compared.core_time();
-        let verdict = match (device < core, handing < working) {
-            (true, _) => format!(
-                "Offload: {:.1} times the throughput of one core.",
-                core / device
-            ),
-            (false, true) => format!(
-                "One core is faster ({:.1} times), but handing the work over takes it {:.0} % of that time: offload if it has other work to do meanwhile.",
-                device / core,
-                100.0 * handing / working
-            ),
-            (false, false) => format!(
-                "Do not offload: one core is faster ({:.1} times), and handing the work over takes it no less time than doing it.",
-                device / core
-            ),
+        let advice = &self.advice;
+        let verdict_guessed = advice.guesses.are_behind(advice.compared.verdict());
+        let guessed = if verdict_guessed { " (guess)" } else { "" };
+        let from = |what: &str, of: fn(&BreakEven) -> Option<u32>| {
+            let (least, most) = (of(&advice.within.0), of(&advice.within.1));
+            let range = match least == most {
+                true => String::new(),
+                false => format!(
+                    "; within the ranges of the guesses {} to {}",
+                    size_or_none(least),
+                    size_or_none(most)
+                ),
+            };
+            let size = match of(&advice.from) {
+                Some(size) => format!("from {} on", size_text(size.into())),
+                None => "at no size that the work queue takes".to_owned(),
+            };
+            format!("{what} {size}{range}.")
         };
-        let from = |what: &str, size: Option<u32>| match size {
-            Some(size) => format!("{what} from {} on.", size_text(size.into())),
-            None => format!("{what} at no size that the work queue takes."),
-        };
-        vec![
-            verdict,
-            from(
-                "With so many outstanding, the device has more throughput",
-                self.from.throughput,
-            ),
-            from("The core saves time", self.from.core_time),
-        ]
+        let mut words = vec![format!("{}{guessed}", verdict(&advice.compared))];
+        words.push(from(
+            "With so many outstanding, the device has more throughput",
+            |even| even.throughput,
+        ));
+        words.push(from(
+            "A core that sleeps in UMWAIT spends less time than by doing the work itself",
+            |even| even.core_time,
+        ));
+        words.push("A core that polls is busy all the time.".to_owned());
+        let known = advice.guesses.all();
+        if !known.is_empty() {
+            words.push(String::new());
+        }
+        for p in &known {
+            let unit = match p.unit {
+                Unit::Count | Unit::Ratio => String::new(),
+                unit => format!(" {}", unit.name()),
+            };
+            words.push(format!(
+                "guess: {} = {}{unit}, possible are {} to {} ({})",
+                p.name, p.value, p.range[0], p.range[1], p.source
+            ));
+        }
+        for doubt in &advice.doubts {
+            let side = match doubt.end_value > doubt.parameter.value {
+                true => "from {} on",
+                false => "down from {}",
+            };
+            let at = side.replace("{}", &format!("{:.3}", doubt.at));
+            words.push(format!(
+                "With {} {at} the verdict is another; at {}: {}",
+                doubt.parameter.name,
+                doubt.end_value,
+                verdict(&doubt.end)
+            ));
+        }
+        if advice.doubts.is_empty() && !known.is_empty() {
+            words.push("None of them turns the verdict within its range by itself.".to_owned());
+        }
+        words
     }
 
-    fn json(&self, point: &Point) -> serde_json::Value {
-        let case: serde_json::Map<String, serde_json::Value> = point
+    fn json(&self) -> serde_json::Value {
+        let advice = &self.advice;
+        let case: serde_json::Map<String, serde_json::Value> = self
+            .point
             .iter()
             .map(|(name, value)| {
                 let value = match value.integer() {
@@ -199,30 +304,111 @@ impl Advice {
                 (name.to_owned(), value)
             })
             .collect();
-        let side = |core: bool| -> serde_json::Map<String, serde_json::Value> {
-            let rows = self.rows().into_iter();
-            let named = rows.map(|(what, unit, device, own)| {
-                let unit = unit.replace("GB/s", "gbps");
-                let name = format!("{}_{unit}", what.replace(' ', "_"));
-                (name, if core { own } else { device }.into())
-            });
-            named.collect()
+        let side = |of: fn(&Row<'_>) -> (f64, Vec<String>)| {
+            let rows = self.rows();
+            let values = rows.iter().map(|r| (r.key.to_owned(), of(r).0.into()));
+            let guesses = rows.iter().map(|r| (r.key.to_owned(), of(r).1.into()));
+            let values: serde_json::Map<String, serde_json::Value> = values.collect();
+            let guesses: serde_json::Map<String, serde_json::Value> = guesses.collect();
+            (values, guesses)
         };
+        let (dsa, dsa_guesses) = side(|row| (row.device, names(row.guessed.0)));
+        let (core, core_guesses) = side(|row| (row.core, names(row.guessed.1)));
+        let even = |even: BreakEven| {
+            serde_json::json!({
+                "break_even_bytes": even.throughput,
+                "core_break_even_bytes": even.core_time,
+            })
+        };
+        let guesses = advice.guesses.all().into_iter().map(|p| {
+            serde_json::json!({
+                "parameter": p.name, "value": p.value, "unit": p.unit.name(),
+                "low": p.range[0], "high": p.range[1], "source": p.source,
+            })
+        });
+        let doubts = advice.doubts.iter().map(|doubt| {
+            serde_json::json!({
+                "parameter": doubt.parameter.name, "turns_at": doubt.at,
+                "towards": doubt.end_value, "verdict": word(doubt.end.verdict()),
+            })
+        });
         serde_json::json!({
             "case": case,
-            "dsa": { "executor": "model", "metrics": side(false) },
-            "core": { "executor": "model-cpu", "metrics": side(true) },
-            "break_even_bytes": self.from.throughput,
-            "core_break_even_bytes": self.from.core_time,
+            "work_queue": {
+                "id": self.used.wq, "mode": if self.used.shared { "shared" } else { "dedicated" },
+                "entries": self.used.entries, "engines": self.used.engines, "others_idle": self.used.idle,
+            },
+            "dsa": { "executor": "model", "metrics": dsa, "rests_on_guesses": dsa_guesses },
+            "core": { "executor": "model-cpu", "metrics": core, "rests_on_guesses": core_guesses },
+            "verdict": word(advice.compared.verdict()),
+            "break_even_bytes": advice.from.throughput,
+            "core_break_even_bytes": advice.from.core_time,
+            "guesses": guesses.collect::<Vec<_>>(),
+            "verdict_turns": doubts.collect::<Vec<_>>(),
+            "within_ranges_of_guesses": {
+                "least": even(advice.within.0), "most": even(advice.within.1),
+            },
         })
     }
 
     fn csv(&self) -> String {
-        let rows = self.rows().into_iter();
-        let rows =
-            rows.map(|(what, unit, device, core)| format!("{what},{unit},{device},{core}\n"));
-        format!("metric,unit,dsa,core\n{}", rows.collect::<String>())
+        let rows = self.rows().into_iter().map(|row| {
+            let (device, core) = (names(row.guessed.0), names(row.guessed.1));
+            format!(
+                "{},{},{},{},{},{}\n",
+                row.key,
+                row.unit,
+                row.device,
+                row.core,
+                device.join(" "),
+                core.join(" ")
+            )
+        });
+        let head = "metric,unit,dsa,core,dsa_guesses,core_guesses\n";
+        format!("{head}{}", rows.collect::<String>())
     }
+}
+
+fn names(of: &[Parameter]) -> Vec<String> {
+    of.iter().map(|p| p.name.clone()).collect()
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Offload => "offload",
+        Verdict::SparesTheCore => "offload-if-the-core-has-other-work",
+        Verdict::Stay => "stay-on-the-core",
+    }
+}
+
+/// What to do, and by how much.
+fn verdict(compared: &Comparison) -> String {
+    let (device, core) = compared.period();
+    let (busy, working) = compared.core_time();
+    match compared.verdict() {
+        Verdict::Offload => format!("Offload: {}.", more(core / device, "one core")),
+        Verdict::SparesTheCore => format!(
+            "One core has {}, but one that sleeps in UMWAIT is busy for {:.0} % of the time that the work takes it: offload if it has other work to do meanwhile.",
+            more(device / core, "the device"),
+            100.0 * busy / working
+        ),
+        Verdict::Stay => format!(
+            "Do not offload: one core has {}, and handing the work over keeps it busy for no less time than doing it.",
+            more(device / core, "the device")
+        ),
+    }
+}
+
+/// A ratio of one or more; as percent where one decimal would say nothing.
+fn more(ratio: f64, than: &str) -> String {
+    match ratio < 1.05 {
+        true => format!("{:.1} % more throughput than {than}", 100.0 * (ratio - 1.0)),
+        false => format!("{ratio:.1} times the throughput of {than}"),
+    }
+}
+
+fn size_or_none(bytes: Option<u32>) -> String {
+    bytes.map_or("no size".to_owned(), |bytes| size_text(bytes.into()))
 }
 
 fn size_text(bytes: u64) -> String {

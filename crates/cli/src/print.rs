@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use dray_experiment::{Outcome, Point, write_csv, write_json};
-use dray_figures::{Figure, Request, Summary, VOCABULARY, header};
+use dray_figures::{Figure, Request, Summary, VOCABULARY, guesses, header, with_guesses};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,20 +34,24 @@ pub(crate) fn results(
 ) -> anyhow::Result<String> {
     match format {
         Format::Table => {
-            let tables: Vec<String> = summary.figures.iter().map(table).collect();
+            let tables: Vec<String> = summary.figures.iter().map(|f| table(request, f)).collect();
             Ok(tables.join("\n"))
         }
         Format::Csv => {
             // One table: the figure is a column like the parameters.
             let outcomes = summary.figures.iter().flat_map(|figure| {
-                figure.outcomes.iter().map(|outcome| Outcome {
-                    point: Point::new(
-                        [("figure".to_owned(), figure.experiment.id.as_str().into())]
-                            .into_iter()
-                            .chain(outcome.point.iter().map(|(n, v)| (n.to_owned(), v.clone()))),
-                    ),
-                    ..outcome.clone()
-                })
+                with_guesses(request, figure)
+                    .into_iter()
+                    .map(|outcome| Outcome {
+                        point: Point::new(
+                            [("figure".to_owned(), figure.experiment.id.as_str().into())]
+                                .into_iter()
+                                .chain(
+                                    outcome.point.iter().map(|(n, v)| (n.to_owned(), v.clone())),
+                                ),
+                        ),
+                        ..outcome
+                    })
             });
             Ok(write_csv(&outcomes.collect::<Vec<_>>()))
         }
@@ -64,7 +68,7 @@ pub(crate) fn results(
 }
 
 /// One figure: a column for each parameter that varies, then the metrics that are drawn.
-fn table(figure: &Figure) -> String {
+fn table(request: &Request, figure: &Figure) -> String {
     let experiment = &figure.experiment;
     let mut names: Vec<&str> = experiment
         .sweep
@@ -95,7 +99,16 @@ fn table(figure: &Figure) -> String {
         table.add_row(names.iter().map(cell).chain(metrics.iter().map(metric)));
     }
     right(&mut table, names.len());
-    format!("{}: {}\n{table}\n", experiment.id, experiment.title)
+    let guesses: Vec<String> = guesses(request, figure)
+        .into_iter()
+        .map(|guess| format!("guess: {guess}\n"))
+        .collect();
+    format!(
+        "{}: {}\n{table}\n{}",
+        experiment.id,
+        experiment.title,
+        guesses.concat()
+    )
 }
 
 /// A table without lines, which pastes and greps well.

@@ -14,7 +14,7 @@ fn advise(args: &[&str]) -> (i32, String, String) {
 fn a_small_copy_stays_on_the_core_and_a_large_one_goes() {
     let (code, small, _) = advise(&["--size", "256"]);
     assert_eq!(code, 0);
-    assert!(small.contains("One core is faster"), "{small}");
+    assert!(small.contains("Do not offload: one core has"), "{small}");
     let (_, large, _) = advise(&["--size", "64k", "--depth", "4"]);
     assert!(large.contains("Offload: "), "{large}");
 }
@@ -30,7 +30,73 @@ fn programs_read_the_same_as_people() {
     let from = value["break_even_bytes"].as_u64().expect("a size");
     assert!(from < 16384, "{json}");
     let (_, csv, _) = advise(&[&args[..], &["--format", "csv"]].concat());
-    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert_eq!(csv.lines().count(), 6, "{csv}");
+    assert!(csv.contains("core_time_umwait_ns,ns,"), "{csv}");
+    assert!(csv.contains(",prepare umwait_wake,"), "{csv}");
+}
+
+const LLC: &[&str] = &[
+    "--op",
+    "compare",
+    "--placement",
+    "llc",
+    "--depth",
+    "32",
+    "--size",
+    "64k",
+];
+
+#[test]
+fn a_verdict_that_rests_on_a_guess_says_so_in_every_format() {
+    let (_, table, _) = advise(LLC);
+    for part in [
+        "(guess)",
+        "guess: cpu_scale_llc = 0.4, possible are 0.2 to 0.9",
+        "With cpu_scale_llc from 0.4",
+        "the verdict is another; at 0.9: Offload: ",
+        "at no size that the work queue takes; within the ranges of the guesses",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let (_, csv, _) = advise(&[LLC, &["--format", "csv"]].concat());
+    let throughput = csv.lines().find(|line| line.starts_with("throughput"));
+    assert!(throughput.unwrap().ends_with(",cpu_scale_llc"), "{csv}");
+    let (_, json, _) = advise(&[LLC, &["--format", "json"]].concat());
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let named: Vec<&str> = value["guesses"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|guess| guess["parameter"].as_str())
+        .collect();
+    assert!(named.contains(&"cpu_scale_llc"), "{json}");
+    assert_eq!(value["verdict"], "offload-if-the-core-has-other-work");
+    assert_eq!(value["verdict_turns"][0]["verdict"], "offload", "{json}");
+    assert_eq!(
+        value["core"]["rests_on_guesses"]["throughput_gbps"][0],
+        "cpu_scale_llc"
+    );
+}
+
+#[test]
+fn the_verdict_at_a_size_and_the_size_from_which_it_holds_agree() {
+    let (_, json, _) = advise(&["--size", "4k", "--format", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let from = value["break_even_bytes"].as_u64().expect("a size");
+    let verdict = |size: u64| {
+        let (_, text, _) = advise(&["--size", &size.to_string()]);
+        text.contains("\nOffload: ")
+    };
+    assert!(verdict(from) && !verdict(from - 64), "{from}");
+    let (_, text, _) = advise(&["--size", &from.to_string()]);
+    assert!(text.contains("% more throughput than one core"), "{text}");
+}
+
+#[test]
+fn the_queue_that_is_used_is_named_and_what_is_not_modelled_is_warned_of() {
+    let (_, text, _) = advise(&["--size", "4k", "--config", "4e4w-d"]);
+    let used = "work queue 0 (dedicated, 32 entries, 4 engines; 3 more work queues idle)";
+    assert!(text.contains(used), "{text}");
 }
 
 #[test]
@@ -38,6 +104,7 @@ fn bad_input_names_the_flag_and_the_fix() {
     for (args, parts) in [
         (&["--size", "0"][..], &["size", "outside"][..]),
         (&["--size", "4k", "--op", "memmov"], &["memmove"]),
+        (&["--size", "4KB"], &["4k", "KiB", "KB"]),
         (&["--size", "4k", "--op", "noop"], &["noop"]),
         (&["--size", "4k", "--depth", "200"], &["depth", "128"]),
         (&["--size", "64M"], &["size", "max_transfer_size"]),

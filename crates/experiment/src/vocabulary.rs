@@ -135,7 +135,12 @@ impl Vocabulary {
         match self.kind(name)? {
             None => Ok(Value::Text(value.to_string())),
             Some(Kind::Bytes { min, max }) => {
-                let number = read(name, value, "size", "bytes as 256, 4k or 1M")?;
+                let number = read(
+                    name,
+                    value,
+                    "size",
+                    "whole bytes as 256, 4k, 4KiB or 1M (4KB is 4000 to some and 4096 to others)",
+                )?;
                 let limits = (format_bytes(min), format_bytes(max));
                 within(name, number, min, max, limits)
             }

@@ -1,9 +1,10 @@
 //! The size from which the device is worth it.
 
-use dray_experiment::Point;
+use dray_platform::WaitMode;
 
 use crate::company::Company;
 use crate::model::{Model, Window};
+use crate::setup::Setup;
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metrics};
 
@@ -16,18 +17,133 @@ pub struct BreakEven {
     /// Bytes from which the device has more throughput than one core; `None`: at no size that the
     /// work queue allows.
     pub throughput: Option<u32>,
-    /// Bytes from which to prepare and to submit takes the core less time than to do the work
-    /// itself, whoever is faster.
+    /// Bytes from which offload takes less core time than to do the work itself, whoever is
+    /// faster; see [`Comparison::core_time`].
     pub core_time: Option<u32>,
 }
 
 /// One operation on the device and on the core.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// On the device.
+    /// On the device, the core waiting as the workload says.
     pub device: Metrics,
+    /// On the device, the core waiting with UMWAIT.
+    pub asleep: Metrics,
     /// On the core.
     pub core: Metrics,
+}
+
+/// Who should do the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The device has more throughput than the core.
+    Offload,
+    /// It has less, but a core that sleeps meanwhile spends less time of its own.
+    SparesTheCore,
+    /// Neither.
+    Stay,
+}
+
+/// Which of the two sizes is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gain {
+    Throughput,
+    CoreTime,
+}
+
+/// How closely is looked.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    window: Window,
+    /// Parts of a size that the answer is closer than, or a cache line.
+    parts: u32,
+}
+
+impl Search {
+    /// Seconds for a chart of hundreds of points.
+    const CHART: Search = Search {
+        window: Window::Short,
+        parts: 16,
+    };
+    /// To the cache line, by the same runs as a comparison.
+    const LINE: Search = Search {
+        window: Window::Full,
+        parts: u32::MAX,
+    };
+    const LINE_BYTES: u32 = 64;
+
+    fn wins(self, model: &Model, w: &Workload, gain: Gain) -> Result<bool, FiguresError> {
+        let core = model.run_for(&on_core(w), self.window)?;
+        let (device, core) = match gain {
+            Gain::Throughput => (period(&model.run_for(&on_device(w), self.window)?), core),
+            Gain::CoreTime => (busy(&model.run_for(&asleep(w), self.window)?), core),
+        };
+        Ok(device < period(&core))
+    }
+
+    /// By powers of two from `largest` down, as long as the device wins, then closer.
+    fn find(
+        self,
+        model: &Model,
+        w: &Workload,
+        largest: u32,
+        gain: Gain,
+    ) -> Result<Option<u32>, FiguresError> {
+        let at = |size: u32| self.wins(model, &Workload { size, ..*w }, gain);
+        let (mut wins_at, mut size) = (None, largest);
+        while at(size)? {
+            wins_at = Some(size);
+            if size <= SIZES.0 {
+                return Ok(wins_at);
+            }
+            size /= 2;
+        }
+        let Some(mut wins_at) = wins_at else {
+            return Ok(None);
+        };
+        let mut loses_at = size;
+        let step = (wins_at / self.parts).max(Search::LINE_BYTES);
+        while wins_at - loses_at > step {
+            let between = loses_at + (wins_at - loses_at) / 2;
+            match at(between)? {
+                true => wins_at = between,
+                false => loses_at = between,
+            }
+        }
+        Ok(Some(wins_at))
+    }
+}
+
+fn on_device(w: &Workload) -> Workload {
+    Workload {
+        what: What::Offload,
+        ..*w
+    }
+}
+
+fn asleep(w: &Workload) -> Workload {
+    Workload {
+        wait: WaitMode::Umwait,
+        ..on_device(w)
+    }
+}
+
+fn on_core(w: &Workload) -> Workload {
+    Workload {
+        what: What::Software,
+        depth: Some(1),
+        batch: 1,
+        company: Company::ALONE,
+        ..*w
+    }
+}
+
+fn period(metrics: &Metrics) -> f64 {
+    metrics.get("period_ns").unwrap_or_default()
+}
+
+fn busy(metrics: &Metrics) -> f64 {
+    period(metrics) * metrics.get("busy_share").unwrap_or(1.0)
 }
 
 impl Comparison {
@@ -36,95 +152,69 @@ impl Comparison {
     /// # Errors
     /// What the profile or the platform cannot run.
     pub fn run(model: &Model, w: &Workload) -> Result<Comparison, FiguresError> {
-        Comparison::within(model, w, Window::Full)
-    }
-
-    fn within(model: &Model, w: &Workload, window: Window) -> Result<Comparison, FiguresError> {
-        let device = Workload {
-            what: What::Offload,
-            ..*w
-        };
-        let core = Workload {
-            what: What::Software,
-            depth: Some(1),
-            batch: 1,
-            company: Company::ALONE,
-            ..*w
-        };
         Ok(Comparison {
-            device: model.run_for(&device, window)?,
-            core: model.run_for(&core, window)?,
+            device: model.run(&on_device(w))?,
+            asleep: model.run(&asleep(w))?,
+            core: model.run(&on_core(w))?,
         })
     }
 
-    /// Core time of one operation on the device against that on the core, in nanoseconds.
+    /// Core time of one operation, offloaded and done by the core itself, in nanoseconds.
+    ///
+    /// Offloaded it is all time in which the core is not asleep, when it waits with UMWAIT: it
+    /// prepares and submits, stalls at a full store queue or until ENQCMD is answered, wakes up,
+    /// looks at records. A core that polls is never free: its core time is the whole period.
     pub fn core_time(&self) -> (f64, f64) {
-        let of = |name| self.device.get(name).unwrap_or_default();
-        let core = self.core.get("period_ns").unwrap_or_default();
-        (of("prepare_ns") + of("submit_ns"), core)
+        (busy(&self.asleep), period(&self.core))
     }
 
     /// Time from one completion to the next, on the device and on the core, in nanoseconds.
     pub fn period(&self) -> (f64, f64) {
-        let of = |metrics: &Metrics| metrics.get("period_ns").unwrap_or_default();
-        (of(&self.device), of(&self.core))
+        (period(&self.device), period(&self.core))
+    }
+
+    /// Who should do the work.
+    pub fn verdict(&self) -> Verdict {
+        let less = |(device, core): (f64, f64)| device < core;
+        match (less(self.period()), less(self.core_time())) {
+            (true, _) => Verdict::Offload,
+            (false, true) => Verdict::SparesTheCore,
+            (false, false) => Verdict::Stay,
+        }
     }
 }
 
 impl BreakEven {
-    /// Looks for both sizes: by powers of two from the largest down, then closer, to a sixteenth.
+    /// Looks for both sizes: by powers of two from the largest down, then to the cache line.
     ///
     /// # Errors
     /// What the profile or the platform cannot run at any size.
-    pub fn of(model: &Model, point: &Point) -> Result<BreakEven, FiguresError> {
-        BreakEven::find(model, &Workload::from_point(point)?)
+    pub fn of(model: &Model, w: &Workload) -> Result<BreakEven, FiguresError> {
+        BreakEven::search(model, w, Search::LINE)
     }
 
+    /// The same to a sixteenth, by shorter runs.
     pub(crate) fn find(model: &Model, w: &Workload) -> Result<BreakEven, FiguresError> {
-        let at = |size: u32| Comparison::within(model, &Workload { size, ..*w }, Window::Short);
-        let mut found = [None; 2];
+        BreakEven::search(model, w, Search::CHART)
+    }
+
+    fn search(model: &Model, w: &Workload, search: Search) -> Result<BreakEven, FiguresError> {
         let mut largest = SIZES.1;
         // What the queue does not take is no candidate.
-        let mut compared = loop {
-            match at(largest) {
-                Ok(compared) => break compared,
+        loop {
+            let w = on_device(&Workload {
+                size: largest,
+                ..*w
+            });
+            match Setup::new(&model.platform, &model.profile, &w) {
+                Ok(_) => break,
                 Err(FiguresError::Limit { what: "size", .. }) if largest > SIZES.0 => largest /= 2,
                 Err(error) => return Err(error),
             }
-        };
-        let mut open = [true; 2];
-        let mut size = largest;
-        loop {
-            for (which, open) in open.iter_mut().enumerate() {
-                *open &= wins(&compared, which);
-                if *open {
-                    found[which] = Some(size);
-                }
-            }
-            if size == SIZES.0 || open == [false; 2] {
-                break;
-            }
-            size /= 2;
-            compared = at(size)?;
-        }
-        for (which, found) in found.iter_mut().enumerate() {
-            let Some(mut wins_at) = found.filter(|size| *size > SIZES.0) else {
-                continue;
-            };
-            let mut loses_at = wins_at / 2;
-            let step = (wins_at / 16).max(1);
-            while wins_at - loses_at > step {
-                let between = loses_at + (wins_at - loses_at) / 2;
-                match wins(&at(between)?, which) {
-                    true => wins_at = between,
-                    false => loses_at = between,
-                }
-            }
-            *found = Some(wins_at);
         }
         Ok(BreakEven {
-            throughput: found[0],
-            core_time: found[1],
+            throughput: search.find(model, w, largest, Gain::Throughput)?,
+            core_time: search.find(model, w, largest, Gain::CoreTime)?,
         })
     }
 
@@ -143,19 +233,12 @@ impl BreakEven {
     }
 }
 
-fn wins(compared: &Comparison, which: usize) -> bool {
-    let (device, core) = match which {
-        0 => compared.period(),
-        _ => compared.core_time(),
-    };
-    device < core
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use dray_device::Payload;
+    use dray_experiment::Point;
     use dray_idxd::Profile;
 
     use super::*;
@@ -168,27 +251,31 @@ mod tests {
         }
     }
 
+    fn workload(size: u64, depth: u64) -> Workload {
+        let point = Point::default().with("size", size).with("depth", depth);
+        Workload::from_point(&point).unwrap()
+    }
+
     #[test]
-    fn the_device_wins_from_there_and_not_a_step_before() {
+    fn the_device_wins_from_there_and_not_a_line_before() {
         let model = model();
-        let point = Point::default().with("depth", 1u64);
-        let w = Workload::from_point(&point).unwrap();
-        let from = BreakEven::of(&model, &point).unwrap().throughput.unwrap();
-        let device_wins = |size: u32| {
-            let compared = Comparison::run(&model, &Workload { size, ..w }).unwrap();
-            let (device, core) = compared.period();
-            device < core
+        let w = workload(4096, 1);
+        let from = BreakEven::of(&model, &w).unwrap().throughput.unwrap();
+        let verdict = |size: u32| {
+            let compared = Comparison::run(&model, &Workload { size, ..w });
+            compared.unwrap().verdict()
         };
-        assert!(device_wins(from) && device_wins(from * 2), "{from}");
-        assert!(!device_wins(from - from / 8), "{from}");
+        assert_eq!(verdict(from), Verdict::Offload, "{from}");
+        assert_eq!(verdict(from * 2), Verdict::Offload, "{from}");
+        assert_ne!(verdict(from - 64), Verdict::Offload, "{from}");
     }
 
     #[test]
     fn depth_brings_it_down() {
         let model = model();
         let at = |depth: u64| {
-            let point = Point::default().with("depth", depth);
-            BreakEven::of(&model, &point).unwrap().throughput.unwrap()
+            let even = BreakEven::find(&model, &workload(4096, depth));
+            even.unwrap().throughput.unwrap()
         };
         assert!(
             at(1) > at(4) && at(4) > at(32),
@@ -197,5 +284,29 @@ mod tests {
             at(4),
             at(32)
         );
+    }
+
+    #[test]
+    fn a_core_that_stalls_is_as_busy_as_one_that_looks() {
+        let model = model();
+        // From 57 descriptors on, the core waits for its store queue and no longer for records.
+        let busy = |depth: u64| {
+            let compared = Comparison::run(&model, &workload(256, depth)).unwrap();
+            compared.core_time().0 / period(&compared.asleep)
+        };
+        for depth in [16, 48, 64, 100, 128] {
+            let share = busy(depth);
+            assert!(share > 0.9 && share <= 1.0, "{depth}: {share}");
+        }
+    }
+
+    #[test]
+    fn sleep_saves_core_time_where_an_operation_is_longer_than_a_wake_up() {
+        let model = model();
+        let compared = |size| Comparison::run(&model, &workload(size, 1)).unwrap();
+        let (offloaded, own) = compared(256).core_time();
+        assert!(offloaded > own, "{offloaded} {own}");
+        let (offloaded, own) = compared(8192).core_time();
+        assert!(offloaded < own, "{offloaded} {own}");
     }
 }

@@ -3,7 +3,7 @@
 use dray::model::{ChannelId, World};
 use dray_clock::Time;
 
-use crate::company::Neighbour;
+use crate::company::{Neighbour, Sharing};
 use crate::model::{Model, Window, channel};
 use crate::setup::Setup;
 use crate::stream::{Measured, Stream, Together};
@@ -32,7 +32,11 @@ pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics
     if let Some(beside) = w.company.beside.filter(|_| !software) {
         let neighbour = copies(w, beside);
         let entries = setup.devices[0].work_queues.last();
-        let depth = entries.map_or(1, |queue| u32::from(queue.size));
+        let tenants = match beside.sharing {
+            Sharing::Queue => 2,
+            _ => 1,
+        };
+        let depth = entries.map_or(1, |queue| u32::from(queue.size) / tenants);
         crowd.add(&neighbour, Some((0, setup.beside)), depth, window)?;
     }
     crowd.measure(w, cores.into())

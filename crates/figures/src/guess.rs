@@ -1,10 +1,13 @@
 //! Which results rest on parameters that no source gives.
 
 use dray_device::WorkQueueMode;
+use dray_experiment::{BACKEND, Outcome, Point};
 use dray_idxd::Profile;
-use dray_platform::{Cache, Distance, Parameter, PlatformFile, WaitMode};
+use dray_platform::{Cache, Distance, Parameter, PlatformFile, Unit, WaitMode};
 
 use crate::company::Sharing;
+use crate::run::{Figure, Request};
+use crate::task::Backend;
 use crate::workload::{Op, What, Workload};
 
 /// The guessed parameters that a result rests on: those of the mechanisms that its workload singles
@@ -33,6 +36,71 @@ pub(crate) fn behind<'a>(
     guessed
         .filter(|p| names.contains(&p.name.as_str()))
         .collect()
+}
+
+/// The guesses behind an outcome: those of the metrics that its figure draws.
+pub(crate) fn of_outcome<'a>(
+    request: &'a Request,
+    figure: &Figure,
+    outcome: &Outcome,
+) -> Vec<&'a Parameter> {
+    let backend = Backend::ALL
+        .into_iter()
+        .find(|backend| outcome.point.text(BACKEND) == Some(backend.name()));
+    let shared = is_shared(&request.profile);
+    let mut found: Vec<&Parameter> = Vec::new();
+    for panel in &figure.experiment.panels {
+        let overlays = panel.overlays.iter().map(|overlay| &overlay.y);
+        for metric in panel.y.iter().chain(overlays) {
+            let Some(backend) = backend.filter(|_| outcome.metric(metric).is_some()) else {
+                continue;
+            };
+            let behind = at(&outcome.point, backend, &request.platform, shared, metric);
+            found.extend(behind);
+        }
+    }
+    each_once(found, &request.platform)
+}
+
+/// The guesses behind all outcomes of a figure.
+pub(crate) fn of_figure<'a>(request: &'a Request, figure: &Figure) -> Vec<&'a Parameter> {
+    let all = figure.outcomes.iter();
+    let found = all.flat_map(|outcome| of_outcome(request, figure, outcome));
+    each_once(found.collect(), &request.platform)
+}
+
+/// In the order of the platform's file.
+fn each_once<'a>(found: Vec<&Parameter>, platform: &'a PlatformFile) -> Vec<&'a Parameter> {
+    let among = |p: &&Parameter| found.iter().any(|known| known.name == p.name);
+    platform.list().iter().filter(among).collect()
+}
+
+/// The guesses behind a metric of a point as `backend` ran it.
+pub(crate) fn at<'a>(
+    point: &Point,
+    backend: Backend,
+    platform: &'a PlatformFile,
+    shared: bool,
+    metric: &str,
+) -> Vec<&'a Parameter> {
+    let run = match backend {
+        Backend::Measured => return Vec::new(),
+        Backend::Model => Workload::from_point(point),
+        Backend::Cpu => Workload::from_point(&point.with("kind", "software")),
+    };
+    run.map_or(Vec::new(), |w| behind(&w, platform, shared, metric))
+}
+
+/// A guess as people read it: name, value and what is possible.
+pub(crate) fn words(p: &Parameter) -> String {
+    let unit = match p.unit {
+        Unit::Count | Unit::Ratio => String::new(),
+        unit => format!(" {}", unit.name()),
+    };
+    format!(
+        "{} = {}{unit} ({} to {})",
+        p.name, p.value, p.range[0], p.range[1]
+    )
 }
 
 /// The core time of an operation on the device, of which no experiment is made.
@@ -120,8 +188,6 @@ fn device(w: &Workload, platform: &PlatformFile, shared: bool) -> Vec<&'static s
 
 #[cfg(test)]
 mod tests {
-    use dray_experiment::Point;
-
     use super::*;
 
     fn of(names: &[(&str, &str)], metric: &str) -> Vec<String> {

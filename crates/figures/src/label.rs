@@ -51,6 +51,16 @@ pub(crate) fn series(
             continue;
         };
         match name.as_str() {
+            // A letter alone says nothing.
+            "src_node" if !names.iter().any(|n| n == "dst_node") => {
+                parts.push(format!("source in {} memory", word(&value.to_string())));
+            }
+            "dst_node" if !names.iter().any(|n| n == "src_node") => {
+                parts.push(format!(
+                    "destination in {} memory",
+                    word(&value.to_string())
+                ));
+            }
             "src_node" | "dst_node" => {
                 if !nodes.is_empty() {
                     nodes.push(',');
@@ -141,6 +151,13 @@ fn node(name: &str) -> &str {
         "local" => "L",
         "remote" => "R",
         "cxl" => "C",
+        other => other,
+    }
+}
+
+fn word(node: &str) -> &str {
+    match node {
+        "cxl" => "CXL",
         other => other,
     }
 }

@@ -2,6 +2,7 @@
 //! measured.
 
 mod accuracy;
+mod advice;
 mod break_even;
 mod burst;
 mod calibrate;
@@ -24,6 +25,7 @@ mod metrics;
 mod model;
 mod near;
 mod output;
+mod overlap;
 mod page;
 mod published;
 mod render;
@@ -32,11 +34,13 @@ mod setup;
 mod stream;
 mod task;
 mod unit;
+mod used;
 mod vocabulary;
 mod workload;
 
 pub use accuracy::{check_csv, check_json, error_unit};
-pub use break_even::{BreakEven, Comparison};
+pub use advice::{Advice, Doubt, Guesses};
+pub use break_even::{BreakEven, Comparison, Verdict};
 pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
@@ -48,8 +52,9 @@ pub use measured::Machine;
 pub use mechanism::missing_mechanism;
 pub use metrics::Metrics;
 pub use model::Model;
-pub use output::header;
+pub use output::{guesses, header, with_guesses};
 pub use run::{Figure, GENERATOR, Progress, Request, Summary, accuracy, run};
 pub use task::Backend;
+pub use used::Used;
 pub use vocabulary::VOCABULARY;
 pub use workload::{Op, What, Workload};

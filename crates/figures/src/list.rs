@@ -41,15 +41,14 @@ impl List {
     /// copies page after page, or the range as a whole.
     pub(crate) fn fill(self, w: Workload) -> Workload {
         let page = PAGE_BYTES as u32;
-        let parts = match w.what {
-            What::Software => 1,
-            _ => u32::from(w.company.devices),
-        };
-        let share = self.pages.div_ceil(parts);
-        let (size, batch) = match self.layout {
-            Layout::Contiguous => (share * page, 1),
-            Layout::Scattered => (page, share),
-            Layout::Mixed => (page, 1 + share - share / 2),
+        // A device without a page has nothing to do.
+        let mut company = w.company;
+        company.devices = company.devices.min(self.pages.max(1) as u16);
+        let w = Workload { company, ..w };
+        let batch = self.members(&w);
+        let size = match self.layout {
+            Layout::Contiguous => self.share(&w) * page,
+            Layout::Scattered | Layout::Mixed => page,
         };
         Workload {
             size,
@@ -84,6 +83,7 @@ impl List {
         match self.layout {
             Layout::Contiguous => 1,
             Layout::Scattered => share,
+            Layout::Mixed if share < 2 => 1,
             Layout::Mixed => 1 + share - share / 2,
         }
     }
@@ -119,12 +119,17 @@ mod tests {
     fn every_layout_copies_the_same_bytes() {
         for layout in ["contiguous", "scattered", "mixed"] {
             for kind in ["offload", "software"] {
-                for (pages, devices) in [(2, 1), (64, 1), (64, 4), (512, 8)] {
+                for (pages, devices) in [(1, 1), (1, 8), (2, 1), (4, 8), (64, 1), (64, 4), (512, 8)]
+                {
                     let w = workload(pages, layout, devices, kind);
                     let list = w.list.unwrap();
                     let members = u64::from(list.members(&w));
                     let bytes: u64 = (0..members).map(|i| u64::from(list.size_of(&w, i))).sum();
-                    let parts = if kind == "software" { 1 } else { devices };
+                    let parts = if kind == "software" {
+                        1
+                    } else {
+                        devices.min(pages)
+                    };
                     assert_eq!(bytes * parts, pages * PAGE_BYTES, "{layout} {kind} {pages}");
                 }
             }

@@ -3,6 +3,7 @@
 use dray_report::{Cell, Chart, Column, Report, Section, Table};
 
 use crate::accuracy::{beside, misses, overview};
+use crate::output::guesses;
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::run::{Figure, GENERATOR, Request, Summary};
@@ -172,6 +173,13 @@ fn section(
     let seen = findings::of(figure);
     if !seen.is_empty() {
         intro.push(format!("What is seen here: {}", seen.join(" ")));
+    }
+    let guesses = guesses(request, figure);
+    if !guesses.is_empty() {
+        intro.push(format!(
+            "Guesses behind some of these numbers and sentences, each with its value and what is possible: {}.",
+            guesses.join("; ")
+        ));
     }
     let mut notes = notes(request, figure);
     let left_out = experiment.panels.len() - charts.len();

@@ -5,11 +5,11 @@ use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
 use crate::hues::Hues;
+use crate::overlap;
 use crate::published::Published;
 use crate::run::Figure;
 use crate::task::{Backend, backends, reduced};
 use crate::unit::Unit;
-use crate::workload::Workload;
 use crate::{guess, label};
 
 /// What all charts of a report share.
@@ -26,14 +26,16 @@ pub(crate) struct Context<'a> {
 }
 
 /// One series before it is drawn.
-struct Row {
-    name: String,
-    backend: Backend,
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) backend: Backend,
     /// Points along the axis, with their value.
-    values: Vec<Option<f64>>,
-    published: Vec<Option<f64>>,
-    guess: bool,
-    family: u8,
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) published: Vec<Option<f64>>,
+    /// Columns where there is no size from which the device wins.
+    pub(crate) never: Vec<usize>,
+    pub(crate) guess: bool,
+    pub(crate) family: u8,
 }
 
 /// The charts of a figure; panels in which no point is left are left out.
@@ -67,7 +69,7 @@ impl Drawing<'_> {
             x_label: label::axis(&panel.x),
             y_label: panel.y_label.clone(),
             log_y: panel.log_y,
-            footer: self.context.footer.to_owned(),
+            footer: self.footer(),
             size: match panel.half {
                 true => ChartSize::Half,
                 false => ChartSize::Full,
@@ -83,13 +85,21 @@ impl Drawing<'_> {
                     PanelKind::Lines => SeriesKind::Line,
                     _ => SeriesKind::Bars,
                 };
-                let rows = self.rows(
+                let mut rows = self.rows(
                     &panel.series,
                     &panel.filter,
                     &xs,
                     &panel.y[0],
                     &panel.y_label,
                 );
+                if panel.kind == PanelKind::Lines {
+                    chart.x_values = to_scale(&panel.x, &xs);
+                    overlap::merge(&mut rows);
+                    chart.notes.extend(overlap::hidden(&rows));
+                }
+                if rows.iter().any(|row| !row.never.is_empty()) {
+                    chart.notes.push(NEVER.to_owned());
+                }
                 rows.into_iter().for_each(|row| add(&mut chart, row, kind));
                 if !panel.improvement_over.is_empty() && !chart.series.is_empty() {
                     let even = (1.0, "1: as fast as one core".to_owned());
@@ -111,6 +121,20 @@ impl Drawing<'_> {
             chart.series.clear();
         }
         chart
+    }
+
+    /// The report's footer, and what this chart changes of the profile.
+    fn footer(&self) -> String {
+        let changes = ["submit", "engines", "wq_size", "read_buffers", "devices"];
+        let fixed = self.figure.experiment.fixed.iter();
+        let changed: Vec<String> = fixed
+            .filter(|(name, _)| changes.contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        match changed.is_empty() {
+            true => self.context.footer.to_owned(),
+            false => format!("{} · changed: {}", self.context.footer, changed.join(" ")),
+        }
     }
 
     /// Values along the axis that some point drawn has.
@@ -180,12 +204,16 @@ impl Drawing<'_> {
                         backend,
                         values: vec![None; xs.len()],
                         published: vec![None; xs.len()],
+                        never: Vec::new(),
                         guess: false,
                         family: hues.of(backend, &run),
                     });
                     rows.len() - 1
                 });
                 rows[row].values[column] = self.value(point, backend, metric, y_label);
+                if self.is_never(&run, metric) {
+                    rows[row].never.push(column);
+                }
                 rows[row].guess |= self.guessed(point, backend, metric);
                 if backend == Backend::Model && self.panel.improvement_over.is_empty() {
                     let found = self.context.published.value(&run, metric);
@@ -193,8 +221,14 @@ impl Drawing<'_> {
                 }
             }
         }
-        rows.retain(|row| row.values.iter().any(Option::is_some));
+        rows.retain(|row| row.values.iter().any(Option::is_some) || !row.never.is_empty());
         rows
+    }
+
+    /// Whether a point was run and found no size.
+    fn is_never(&self, run: &Point, metric: &str) -> bool {
+        let outcome = self.figure.outcome(run);
+        metric.ends_with("break_even_bytes") && outcome.is_some_and(|o| o.metric(metric).is_none())
     }
 
     /// What a point gave, in the unit of the axis; divided, if the panel divides.
@@ -223,24 +257,25 @@ impl Drawing<'_> {
     }
 
     fn guessed(&self, point: &Point, backend: Backend, metric: &str) -> bool {
-        let bases = self.base(point, backend).map(|base| {
+        let base = self.base(point, backend).map(|base| {
             let software = base.text(BACKEND) == Some(Backend::Cpu.name());
-            (base, software)
+            (
+                base,
+                if software {
+                    Backend::Cpu
+                } else {
+                    Backend::Model
+                },
+            )
         });
-        let own = (reduced(point, backend), backend != Backend::Model);
-        let mut runs = bases.into_iter().chain([own]);
-        backend != Backend::Measured
-            && runs.any(|(point, software)| {
-                let point = match software {
-                    true => point.with("kind", "software"),
-                    false => point,
-                };
-                let Context {
-                    platform, shared, ..
-                } = self.context;
-                Workload::from_point(&point)
-                    .is_ok_and(|w| !guess::behind(&w, platform, *shared, metric).is_empty())
-            })
+        let Context {
+            platform, shared, ..
+        } = self.context;
+        let guessed = |(point, backend): (Point, Backend)| {
+            !guess::at(&point, backend, platform, *shared, metric).is_empty()
+        };
+        let own = (reduced(point, backend), backend);
+        backend != Backend::Measured && base.into_iter().chain([own]).any(guessed)
     }
 
     /// Lines on the right axis.
@@ -337,6 +372,24 @@ impl Drawing<'_> {
     }
 }
 
+/// What marks at the upper edge mean.
+const NEVER: &str = "A mark at the upper edge: at no size up to the limit of the work queue.";
+
+/// Numbers along the axis, to be drawn to scale: all but sizes, which are read by powers of two, and
+/// steps that are all of one ratio, which are a logarithmic axis as they are.
+fn to_scale(parameter: &str, xs: &[Value]) -> Option<Vec<f64>> {
+    if xs
+        .iter()
+        .any(|x| label::category(parameter, x) != x.to_string())
+    {
+        return None;
+    }
+    let numbers: Vec<u64> = xs.iter().map(Value::integer).collect::<Option<_>>()?;
+    let rising = numbers.windows(2).all(|w| w[0] < w[1]);
+    let geometric = numbers.windows(3).all(|w| w[1] * w[1] == w[0] * w[2]);
+    (rising && !geometric).then(|| numbers.into_iter().map(|n| n as f64).collect())
+}
+
 /// Name of a bar below its stack.
 fn short(row: &Row) -> String {
     let name = row.name.strip_prefix("DSA: ").unwrap_or(&row.name);
@@ -369,12 +422,13 @@ fn series(row: &Row, kind: SeriesKind) -> Series {
     };
     let mut series = Series::new(row.name.as_str(), provenance, kind, row.values.clone());
     series.guess = row.guess;
+    series.beyond = row.never.clone();
     series.family(row.family)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::label;
+    use super::*;
     use crate::vocabulary::VOCABULARY;
 
     #[test]
@@ -382,5 +436,17 @@ mod tests {
         for parameter in VOCABULARY.parameters() {
             assert!(!label::axis(parameter.name).is_empty());
         }
+    }
+
+    #[test]
+    fn uneven_numbers_stand_to_scale() {
+        let scale = |name, numbers: &[u64]| {
+            let values: Vec<Value> = numbers.iter().map(|n| (*n).into()).collect();
+            to_scale(name, &values)
+        };
+        assert_eq!(scale("count", &[8, 96, 104]), Some(vec![8.0, 96.0, 104.0]));
+        assert_eq!(scale("depth", &[1, 2, 4, 8]), None);
+        assert_eq!(scale("size", &[256, 1024, 2048]), None);
+        assert_eq!(to_scale("wait", &["poll".into(), "pause".into()]), None);
     }
 }

@@ -53,6 +53,15 @@ impl Setup {
                 field: "topology.devices_per_socket",
             });
         }
+        let cores = w.company.cores() + u16::from(w.company.beside.is_some());
+        if !software && cores > topology.cores_per_socket {
+            return Err(FiguresError::Limit {
+                what: "cores",
+                value: cores.into(),
+                limit: topology.cores_per_socket.into(),
+                field: "topology.cores_per_socket",
+            });
+        }
         let count = usize::from(w.company.devices.max(1));
         // Where the profile says nothing of a device, it is as the ones before.
         let mut devices: Vec<DeviceConfig> =

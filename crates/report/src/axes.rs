@@ -93,7 +93,28 @@ fn axis_numbers(svg: &mut Svg, layout: &Layout, scale: &Scale, x: f64, direction
     }
 }
 
+/// Numbers along a horizontal axis to scale.
+fn x_numbers(svg: &mut Svg, layout: &Layout, scale: &Scale) {
+    let (frame, size) = (&layout.frame, layout.style.small);
+    for tick in scale.ticks() {
+        let Some(label) = &tick.label else { continue };
+        let x = frame.left + scale.place(tick.value) * (frame.right - frame.left);
+        let mark = crisp(x);
+        line(svg, (mark, frame.bottom), (mark, frame.bottom + 4.0), INK);
+        svg.tag("text")
+            .number("x", x)
+            .number("y", frame.bottom + 6.0 + size * 0.85)
+            .number("font-size", size)
+            .word("text-anchor", "middle")
+            .word("fill", INK)
+            .text(label);
+    }
+}
+
 fn categories(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    if let Some((scale, _)) = &layout.x {
+        return x_numbers(svg, layout, scale);
+    }
     let size = layout.style.small;
     let top = layout.frame.bottom + 6.0;
     for index in 0..chart.categories.len() {
@@ -106,6 +127,8 @@ fn categories(svg: &mut Svg, chart: &Chart, layout: &Layout) {
                     centred(svg, x, y, size, label);
                 }
             }
+            // Drawn by the scale itself.
+            CategoryLabels::ToScale => {}
             CategoryLabels::Turned { labels, every } => {
                 if index.is_multiple_of(*every) {
                     let (x, y) = (x + size * 0.3, top + size * 0.6);

@@ -27,6 +27,9 @@ pub struct Chart {
     pub y2_label: Option<String>,
     /// Labels along the category axis.
     pub categories: Vec<String>,
+    /// What the categories are as numbers, not negative; they then stand to scale, on a linear axis
+    /// or, over more than two decades, on a logarithmic one.
+    pub x_values: Option<Vec<f64>>,
     /// Second row of labels, one per category; equal neighbours are drawn as one group.
     pub group_labels: Option<Vec<String>>,
     /// Whether the left axis is logarithmic; bars then start at its lower end.
@@ -80,6 +83,9 @@ impl Chart {
                 categories: self.categories.len(),
             });
         }
+        if let Some(values) = &self.x_values {
+            self.check_x_values(values)?;
+        }
         for series in &self.series {
             self.check_series(series)?;
         }
@@ -94,6 +100,27 @@ impl Chart {
             Some((value, label)) => self.check_value(label, "reference line", Axis::Left, *value),
             None => Ok(()),
         }
+    }
+
+    fn check_x_values(&self, values: &[f64]) -> Result<(), ReportError> {
+        if values.len() != self.categories.len() {
+            return Err(ReportError::XValues {
+                chart: self.id.clone(),
+                values: values.len(),
+                categories: self.categories.len(),
+            });
+        }
+        for (category, value) in self.categories.iter().zip(values) {
+            if !(0.0..=LARGEST).contains(value) {
+                return Err(ReportError::BadValue {
+                    chart: self.id.clone(),
+                    series: "place along the axis".to_owned(),
+                    category: category.clone(),
+                    value: *value,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_series(&self, series: &Series) -> Result<(), ReportError> {

@@ -53,6 +53,16 @@ pub enum ReportError {
         /// How many categories the chart has.
         categories: usize,
     },
+    /// More or fewer places along the axis than there are categories.
+    #[error("chart {chart}: {values} places along the axis for {categories} categories")]
+    XValues {
+        /// Id of the chart.
+        chart: String,
+        /// How many places were given.
+        values: usize,
+        /// How many categories the chart has.
+        categories: usize,
+    },
     /// A value that is infinite, not a number, or too large for an axis.
     #[error(
         "chart {chart}, series {series:?}, category {category:?}: {value} cannot be drawn (finite and below 1e300 is needed)"

@@ -18,6 +18,8 @@ pub(crate) enum CategoryLabels {
     Upright(Vec<Vec<Line>>),
     /// Turned, shortened, and only every so many.
     Turned { labels: Vec<String>, every: usize },
+    /// The ticks of a scale, in one line.
+    ToScale,
 }
 
 /// A run of categories under one group label.
@@ -35,6 +37,7 @@ impl CategoryLabels {
                 let lines = labels.iter().map(Vec::len).max().unwrap_or(0);
                 lines as f64 * style.small * 1.2
             }
+            Self::ToScale => style.small * 1.2,
             Self::Turned { labels, .. } => {
                 let widest = widest(labels, style.small);
                 widest * TURN.1 + style.small * TURN.0
@@ -46,6 +49,9 @@ impl CategoryLabels {
 /// Labels stand upright in up to three lines where the words fit their slots, else turned; then the
 /// first one may need more room on the left.
 pub(crate) fn category_labels(chart: &Chart, style: &Style, frame: &mut Frame) -> CategoryLabels {
+    if chart.x_values.is_some() {
+        return CategoryLabels::ToScale;
+    }
     let size = style.small;
     let slot = (frame.right - frame.left) / chart.categories.len() as f64;
     let fits = |label: &String| {

@@ -42,6 +42,8 @@ pub(crate) struct Layout {
     pub(crate) frame: Frame,
     pub(crate) left: Scale,
     pub(crate) right: Option<Scale>,
+    /// Where categories stand to scale.
+    pub(crate) x: Option<(Scale, Vec<f64>)>,
     pub(crate) head: Vec<Placed>,
     pub(crate) badge: Option<&'static str>,
     pub(crate) y_title: Vec<Line>,
@@ -147,12 +149,14 @@ impl Layout {
         y = rule_y + 4.0;
         let lines = text::wrap_plain(&foot_text(chart), style.foot, whole, Face::Quiet);
         foot.extend(place(&mut y, lines, style.foot));
+        let x = x_scale(chart, &style);
         Self {
             height: (y + EDGE).ceil(),
             style,
             frame,
             left,
             right,
+            x,
             head,
             badge,
             y_title,
@@ -179,7 +183,16 @@ impl Layout {
 
     /// Left edge and width of the slot of a category.
     pub(crate) fn slot(&self, category: usize, of: usize) -> (f64, f64) {
-        let width = (self.frame.right - self.frame.left) / of.max(1) as f64;
+        let whole = self.frame.right - self.frame.left;
+        let width = whole / of.max(1) as f64;
+        if let Some((scale, values)) = &self.x
+            && let Some(value) = values.get(category)
+        {
+            return (
+                self.frame.left + scale.place(*value) * whole - width / 2.0,
+                width,
+            );
+        }
         (self.frame.left + category as f64 * width, width)
     }
 
@@ -214,6 +227,18 @@ fn axis_title(label: &str, size: f64, room: f64) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// The scale along the categories, where these are numbers.
+fn x_scale(chart: &Chart, style: &Style) -> Option<(Scale, Vec<f64>)> {
+    let values = chart.x_values.clone()?;
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let scale = match least > 0.0 && most > 100.0 * least {
+        true => Scale::logarithmic(values.iter().copied()),
+        false => Scale::linear(values.iter().copied(), style.steps),
+    };
+    Some((scale, values))
 }
 
 fn left_scale(chart: &Chart, style: &Style) -> Scale {

@@ -38,6 +38,24 @@ pub(crate) fn draw(
         stroke(svg, d, &paint.colour, 2.0, paint.dashed);
     }
     markers(svg, chart, layout, cluster, paints, false);
+    beyond(svg, chart, layout, paints);
+}
+
+/// Marks at the upper edge, side by side, for values that lie beyond it.
+fn beyond(svg: &mut Svg, chart: &Chart, layout: &Layout, paints: &[Paint]) {
+    const STEP: f64 = 8.0;
+    for (category, name) in chart.categories.iter().enumerate() {
+        let here: Vec<usize> = (0..chart.series.len())
+            .filter(|series| chart.series[*series].beyond.contains(&category))
+            .collect();
+        let (left, width) = layout.slot(category, chart.categories.len());
+        let first = left + width / 2.0 - STEP * (here.len() as f64 - 1.0) / 2.0;
+        for (place, series) in here.into_iter().enumerate() {
+            let text = format!("{}, {name}: beyond the axis", chart.series[series].name);
+            let x = first + STEP * place as f64;
+            paints[series].marker(svg, x, layout.frame.top, layout.style.marker, &text);
+        }
+    }
 }
 
 /// Draws the markers of the published series, or of the others.

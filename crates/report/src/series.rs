@@ -50,6 +50,9 @@ pub struct Series {
     /// Shades are counted per provenance: the second modelled and the second measured series of a
     /// family have the same colour, and differ in fill.
     pub family: Option<u8>,
+    /// Categories whose value lies beyond the axis; a line is marked there at its upper edge. A
+    /// note of the chart says what that means.
+    pub beyond: Vec<usize>,
 }
 
 impl Series {
@@ -68,6 +71,7 @@ impl Series {
             axis: Axis::Left,
             values,
             family: None,
+            beyond: Vec::new(),
         }
     }
 

@@ -289,6 +289,7 @@ fn any_series(categories: usize) -> impl Strategy<Value = Series> {
                 axis: if right { Axis::Right } else { Axis::Left },
                 values,
                 family,
+                beyond: if right { vec![0] } else { Vec::new() },
             }
         })
 }
@@ -305,16 +306,18 @@ fn any_chart() -> impl Strategy<Value = Chart> {
                 any::<[bool; 2]>(),
                 prop::option::of((1e-3..1e3f64, text())),
                 prop::collection::vec(text(), 0..3),
+                prop::option::of(prop::collection::vec(-1.0..1e6f64, categories)),
             )
         })
         .prop_map(
-            |(series, categories, group_labels, labels, flags, line, notes)| Chart {
+            |(series, categories, group_labels, labels, flags, line, notes, x_values)| Chart {
                 id: "any".into(),
                 title: labels.0,
                 x_label: labels.1,
                 y_label: labels.2.clone(),
                 y2_label: labels.3,
                 categories,
+                x_values,
                 group_labels,
                 log_y: flags[0],
                 reference_line: line,
@@ -328,6 +331,57 @@ fn any_chart() -> impl Strategy<Value = Chart> {
                 },
             },
         )
+}
+
+/// The `x` of the markers of the first line, whose paths begin with it.
+fn line_of(svg: &str) -> Vec<f64> {
+    let path = elements(svg)
+        .into_iter()
+        .filter(|(name, _)| name == "path")
+        .find_map(|(_, attributes)| {
+            let is_line = attributes
+                .iter()
+                .any(|(key, value)| key == "fill" && value == "none");
+            let d = attributes.into_iter().find(|(key, _)| key == "d");
+            d.filter(|_| is_line).map(|(_, value)| value)
+        })
+        .expect("a line");
+    let places = path.split(['M', 'L']).filter(|place| !place.is_empty());
+    places
+        .map(|place| place.split(' ').next().expect("x").parse().expect("number"))
+        .collect()
+}
+
+#[test]
+fn numbers_along_the_axis_stand_to_scale() {
+    let mut line = Series::new(
+        "s",
+        Provenance::Modelled,
+        SeriesKind::Line,
+        vec![Some(1.0), Some(2.0), Some(3.0)],
+    );
+    line.beyond = vec![2];
+    let mut chart = Chart {
+        id: "scale".into(),
+        categories: ["96", "104", "128"].map(str::to_owned).to_vec(),
+        series: vec![line],
+        ..Chart::default()
+    };
+    let even = line_of(&chart.to_svg().unwrap());
+    assert!(
+        (even[1] - even[0] - (even[2] - even[1])).abs() < 0.1,
+        "{even:?}"
+    );
+    chart.x_values = Some(vec![96.0, 104.0, 128.0]);
+    let svg = chart.to_svg().unwrap();
+    let x = line_of(&svg);
+    let ratio = (x[2] - x[1]) / (x[1] - x[0]);
+    assert!((ratio - 3.0).abs() < 0.1, "{x:?}");
+    assert!(svg.contains("beyond the axis"));
+    chart.x_values = Some(vec![96.0, 104.0]);
+    assert!(matches!(chart.to_svg(), Err(ReportError::XValues { .. })));
+    chart.x_values = Some(vec![96.0, 104.0, f64::NAN]);
+    assert!(matches!(chart.to_svg(), Err(ReportError::BadValue { .. })));
 }
 
 proptest! {

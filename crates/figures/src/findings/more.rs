@@ -2,9 +2,18 @@
 
 use dray_experiment::Point;
 
-use super::{integers, size_text, value};
+use super::{integers, percent, size_text, value};
 use crate::run::Figure;
 use crate::task::{Backend, reduced};
+
+/// How much slower threads on the other socket submit, as published in words.
+const SLOWER: (f64, f64) = (2.0, 6.0);
+/// Order of a folio from which the device has the lower latency, as published in words.
+const FROM_ORDER: u32 = 3;
+/// How much faster 2 MiB pages are copied over up to 8 channels, as published in words.
+const HUGE_PAGES: (f64, f64) = (3.0, 14.0);
+/// How much faster lists of 4 KiB pages are copied in batches, as published in words.
+const BATCHES: (f64, f64) = (1.5, 4.0);
 
 fn metric(figure: &Figure, point: &Point, backend: Backend, name: &str) -> Option<f64> {
     figure.outcome(&reduced(point, backend))?.metric(name)
@@ -33,7 +42,53 @@ pub(super) fn cores(figure: &Figure) -> Vec<Option<String>> {
     [("local", "its own socket"), ("remote", "the other socket")]
         .into_iter()
         .map(sentence)
+        .chain([published_of_cores(figure)])
         .collect()
+}
+
+/// What is published in words of many cores, beside the model.
+fn published_of_cores(figure: &Figure) -> Option<String> {
+    let rates = |node| -> Vec<(u64, f64)> {
+        let points = points_with(figure, "core_node", node).into_iter();
+        let found = points.filter_map(|p| {
+            let rate = metric(figure, &p, Backend::Model, "rate_mops")?;
+            Some((p.integer("cores")?, rate))
+        });
+        found.collect()
+    };
+    let (near, far) = (rates("local"), rates("remote"));
+    let slower = near.iter().filter_map(|(cores, rate)| {
+        let other = far.iter().find(|(known, _)| known == cores)?.1;
+        Some((rate / other, *cores))
+    });
+    let slower: Vec<(f64, u64)> = slower.collect();
+    let (first, last) = (slower.first()?, slower.last()?);
+    let most = near.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let end = near.last()?.1;
+    let inside = |ratio: f64| (SLOWER.0..=SLOWER.1).contains(&ratio);
+    let verdict = match slower.iter().all(|(ratio, _)| inside(*ratio)) && end < 0.99 * most {
+        true => "as published",
+        false => {
+            "not as published: a mechanism is missing, by which cores that wait for the portal slow each other down"
+        }
+    };
+    Some(format!(
+        "Published in words: threads on the other socket are {} to {} times slower, and past the most there is the rate declines. Here they are {:.2} times slower with {}, {:.2} times with {}, and the rate is {} below the most at the end: {verdict}.",
+        SLOWER.0,
+        SLOWER.1,
+        first.0,
+        many(first.1),
+        last.0,
+        many(last.1),
+        percent(1.0 - end / most),
+    ))
+}
+
+fn many(cores: u64) -> String {
+    match cores {
+        1 => "1 core".to_owned(),
+        n => format!("{n} cores"),
+    }
 }
 
 /// From how many devices on more devices give nothing.
@@ -68,37 +123,78 @@ pub(super) fn orders(figure: &Figure) -> Vec<Option<String>> {
     };
     let from = points.iter().find(faster).and_then(|p| p.integer("pages"));
     vec![from.map(|pages| {
+        let order = pages.ilog2();
+        let beside = match order.abs_diff(FROM_ORDER) {
+            0 => "as here".to_owned(),
+            1 => format!("one order away from {order}"),
+            n => format!("{n} orders away from {order}"),
+        };
         format!(
-            "The device is faster from order {} on ({}).",
-            pages.ilog2(),
+            "The device is faster from order {order} on ({}); published is order {FROM_ORDER} on, {beside}.",
             size_text(pages * 4096)
         )
     })]
 }
 
-/// How much faster the longest lists are.
+/// How much faster the longest lists are, beside what is published.
 pub(super) fn lists(figure: &Figure) -> Vec<Option<String>> {
     let longest = integers(figure, "pages").into_iter().max();
-    let points = figure.experiment.points().into_iter();
-    let gains = points.filter(|p| p.integer("pages") == longest);
-    let gains: Vec<String> = gains
-        .filter_map(|p| {
+    let gains = |layout: &str| -> Vec<(u64, f64)> {
+        let points = points_with(figure, "layout", layout).into_iter();
+        let longest = points.filter(|p| p.integer("pages") == longest);
+        let found = longest.filter_map(|p| {
             let of = |backend| metric(figure, &p, backend, "list_ns");
-            let gain = of(Backend::Cpu)? / of(Backend::Model)?;
-            let (layout, devices) = (p.text("layout")?, p.integer("devices")?);
-            let devices = match devices {
-                1 => "1 device".to_owned(),
-                n => format!("{n} devices"),
-            };
-            Some(format!("{gain:.1} ({layout}, {devices})"))
+            Some((
+                p.integer("devices")?,
+                of(Backend::Cpu)? / of(Backend::Model)?,
+            ))
+        });
+        found.collect()
+    };
+    let sentence = |(layout, published): (&str, Option<(f64, f64)>)| {
+        let gains = gains(layout);
+        let listed: Vec<String> = gains
+            .iter()
+            .map(|(devices, gain)| format!("{gain:.1} with {devices}"))
+            .collect();
+        let beside = published.map(|range| beside(range, &gains));
+        (!gains.is_empty()).then(|| {
+            format!(
+                "{} pages, {layout}, times as fast as one core, by devices: {}.{}",
+                longest.unwrap_or_default(),
+                listed.join(", "),
+                beside.unwrap_or_default()
+            )
         })
-        .collect();
-    vec![longest.filter(|_| !gains.is_empty()).map(|pages| {
-        format!(
-            "{pages} pages, times as fast as one core: {}.",
-            gains.join("; ")
-        )
-    })]
+    };
+    [
+        ("contiguous", Some(HUGE_PAGES)),
+        ("scattered", Some(BATCHES)),
+        ("mixed", None),
+    ]
+    .into_iter()
+    .map(sentence)
+    .collect()
+}
+
+/// Gains beside a published range: how far the least and the most of them are off.
+fn beside(published: (f64, f64), gains: &[(u64, f64)]) -> String {
+    let least = gains.iter().map(|g| g.1).fold(f64::INFINITY, f64::min);
+    let most = gains.iter().map(|g| g.1).fold(0.0, f64::max);
+    let off = |ours: f64, theirs: f64| format!("{:+.0} %", 100.0 * (ours / theirs - 1.0));
+    let why = match most > 1.1 * published.1 {
+        true => {
+            "; the kernel's work on each page is not modelled, and its channels may share devices"
+        }
+        false => "",
+    };
+    format!(
+        " Published in words, for up to 8 channels: {} to {}; the least here is {} off, the most {}{why}.",
+        published.0,
+        published.1,
+        off(least, published.0),
+        off(most, published.1),
+    )
 }
 
 /// What a small copy waits beside the largest ones.
