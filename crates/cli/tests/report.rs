@@ -103,7 +103,7 @@ fn results_on_stdout_in_three_forms() {
     };
     let csv = run("csv");
     assert!(
-        csv.starts_with("figure,op,mode,batch,size,backend,throughput_gbps,"),
+        csv.starts_with("figure,op,mode,batch,size,backend,guesses,throughput_gbps,"),
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 3);
