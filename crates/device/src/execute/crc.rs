@@ -63,24 +63,42 @@ impl<M: Memory> Run<'_, M> {
                 bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
             };
             let src = self.d.address1;
-            let mut buffer = None;
-            self.each_chunk(extent.bytes, |memory, offset, n| {
-                if let Some(bytes) = memory.in_place(src + offset, n as u64) {
-                    crc.update(bytes, options);
-                    if let Some(dst) = copy_to {
-                        memory.copy(src + offset, dst + offset, n as u64);
-                    }
-                    return;
-                }
-                let buffer = &mut buffer.get_or_insert([0; CHUNK])[..n];
-                memory.read(src + offset, buffer);
-                crc.update(buffer, options);
-                if let Some(dst) = copy_to {
-                    memory.write(dst + offset, buffer);
-                }
-            });
+            let whole = match copy_to {
+                None => self.memory.in_place(src, extent.bytes),
+                Some(_) => None,
+            };
+            match whole {
+                Some(bytes) => crc.update(bytes, options),
+                None => self.crc_by_chunks(&mut crc, options, extent.bytes, copy_to),
+            }
             crc.store(&mut record);
         }
         self.end(&extent, record)
+    }
+
+    fn crc_by_chunks(
+        &mut self,
+        crc: &mut Crc,
+        options: CrcOptions,
+        bytes: u64,
+        copy_to: Option<u64>,
+    ) {
+        let src = self.d.address1;
+        let mut buffer = None;
+        self.each_chunk(bytes, |memory, offset, n| {
+            if let Some(bytes) = memory.in_place(src + offset, n as u64) {
+                crc.update(bytes, options);
+                if let Some(dst) = copy_to {
+                    memory.copy(src + offset, dst + offset, n as u64);
+                }
+                return;
+            }
+            let buffer = &mut buffer.get_or_insert([0; CHUNK])[..n];
+            memory.read(src + offset, buffer);
+            crc.update(buffer, options);
+            if let Some(dst) = copy_to {
+                memory.write(dst + offset, buffer);
+            }
+        });
     }
 }
