@@ -41,7 +41,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.carry_out();
     }
 
-    /// Whether the completion record of what is to begin can be written, if it has one (spec 5.4).
+    /// Whether the completion record of what is to begin has a place: its page can be written, or the
+    /// event log takes it (spec 5.4, 3.13.3).
     #[inline]
     fn is_recordable(&mut self, id: WorkId) -> bool {
         let Some(address) = self.function.record_address(id) else {
@@ -51,6 +52,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         let pasid = self.function.pasid(id).unwrap_or(0);
         memory.enter(View::of_its_own(pasid, self.function.requests_pages(id)));
         memory.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES
+            || self.function.record_faults(id)
     }
 
     /// Has an engine carry a descriptor out: how it ended, unless that is for its thread to tell.
