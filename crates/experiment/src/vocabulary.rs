@@ -324,7 +324,7 @@ mod tests {
             (
                 "size",
                 "many".into(),
-                "size = `many` is not a size; write bytes as",
+                "size = `many` is not a size; write whole bytes as",
             ),
             ("batch", "many".into(), "batch = `many` is not a count"),
             ("mode", "asinc".into(), "did you mean `async`?"),
