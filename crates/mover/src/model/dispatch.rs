@@ -121,8 +121,7 @@ impl World {
         };
         let effects = &mut self.effects;
         if let Some(guest) = &self.guest {
-            let record = run.device.record_address(id);
-            if record.is_some_and(|address| !guest.is_recordable(address)) {
+            if !guest.is_recordable(run.device.record_address(id)) {
                 run.device.done(id, &Outcome::unrecorded(), effects);
                 self.carry_out(at.device());
                 self.pump(at);
@@ -185,7 +184,7 @@ impl World {
         let engine = &mut run.engines[at.engine()];
         let (costs, memory) = (&mut engine.costs, &mut self.memory);
         let (opcode, outcome, fault) = match (work.kind, &mut self.guest) {
-            (_, Some(guest)) if record.is_some_and(|address| !guest.is_recordable(address)) => {
+            (_, Some(guest)) if !guest.is_recordable(record) => {
                 let outcome = Outcome::unrecorded();
                 learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
                 (Opcode::Noop, outcome, p.fault_detect)

@@ -53,14 +53,13 @@ impl Guest {
         translates: bool,
         p: &Parameters,
     ) -> (Outcome, Duration) {
-        let outcome = match domains {
-            None if !translates => execute_untranslated(opcode, d, None, self, Payload::Moved),
-            Some(Ok(domains)) if !translates => {
-                execute_untranslated(opcode, d, Some(&domains), self, Payload::Moved)
+        let outcome = match domains.transpose() {
+            Err(outcome) => outcome,
+            Ok(domains) if !translates => {
+                execute_untranslated(opcode, d, domains.as_ref(), self, Payload::Moved)
             }
-            None => execute(opcode, d, self, Payload::Moved),
-            Some(Ok(domains)) => execute_between(opcode, d, &domains, self, Payload::Moved),
-            Some(Err(outcome)) => outcome,
+            Ok(None) => execute(opcode, d, self, Payload::Moved),
+            Ok(Some(domains)) => execute_between(opcode, d, &domains, self, Payload::Moved),
         };
         let status = outcome.record.status().code();
         let fault = match status == Status::PAGE_FAULT.code() {
@@ -70,9 +69,10 @@ impl Guest {
         (outcome, fault)
     }
 
-    /// Whether a completion record at `address` can be written.
-    pub(super) fn is_recordable(&self, address: u64) -> bool {
-        self.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES
+    /// Whether a completion record can be written where it is to go, if it is to go anywhere.
+    pub(super) fn is_recordable(&self, record: Option<u64>) -> bool {
+        let fits = |at| self.accessible(at, RECORD_BYTES, Access::Write) == RECORD_BYTES;
+        record.is_none_or(fits)
     }
 
     /// The descriptors of a list that can be read, and the address of the first that cannot
@@ -98,7 +98,7 @@ impl Guest {
         else {
             return None;
         };
-        if self.is_recordable(*address) {
+        if self.is_recordable(Some(*address)) {
             self.write(*address, record.as_bytes());
             return None;
         }
