@@ -1,8 +1,8 @@
 //! What can go wrong.
 
-use dray::model::Stalled;
 use dray_device::ConfigError;
 use dray_idxd::ProfileError;
+use dray_model::Stalled;
 use dray_platform::PlatformError;
 use thiserror::Error;
 

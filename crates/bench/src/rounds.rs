@@ -2,6 +2,7 @@
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
+use dray_model::CoreTime;
 use dray_spec::{Flags, Status};
 
 use crate::buffers::Buffers;
@@ -139,11 +140,11 @@ impl Rounds {
                 self.failed += 1;
             }
             if self.ended == warm {
-                self.warm_at = mover.now();
+                self.warm_at = mover.core_time();
                 self.busy = Duration::ZERO;
             }
             if self.ended.is_multiple_of(self.round()) {
-                self.ends.push(mover.now());
+                self.ends.push(mover.core_time());
             }
         }
     }
@@ -209,12 +210,7 @@ pub(crate) fn together(threads: &[Rounds]) -> (u64, Duration) {
 }
 
 fn changed(operation: &Operation, change: FlagChange) -> Operation {
-    let descriptor = *operation.descriptor();
-    let flags = descriptor.flags().without(Flags::from_bits(change.clear));
-    let mut descriptor = descriptor;
-    // The low 24 bits are the flags (spec 8.1.3); `with_flags` only adds.
-    descriptor.flags_opcode &= !Flags::from_bits(change.clear).bits();
-    Operation::from(descriptor.with_flags(flags.union(Flags::from_bits(change.set))))
+    operation.with_changed_flags(Flags::from_bits(change.clear), Flags::from_bits(change.set))
 }
 
 impl Application for Rounds {
@@ -226,10 +222,10 @@ impl Application for Rounds {
                     Progress::Done => self.pending = false,
                 }
                 if let Some(since) = self.busy_since.take() {
-                    self.busy += mover.now().since(since);
+                    self.busy += mover.core_time().since(since);
                 }
             }
-            let now = mover.now();
+            let now = mover.core_time();
             if self.may_issue() && self.issue(mover) {
                 self.busy_since = Some(now);
                 self.pending = true;

@@ -12,8 +12,8 @@ use crate::job::Submitter;
 use crate::rule::Rules;
 use crate::{DeviceConfig, Outcome, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
-pub use operands::check_operands;
 pub(crate) use operands::fits;
+pub use operands::{SOFTWARE_OPERATIONS, check_operands, check_software};
 use traffic::TrafficClasses;
 
 /// Why a descriptor is refused.

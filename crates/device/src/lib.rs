@@ -28,7 +28,7 @@ mod rule;
 mod step;
 mod work;
 
-pub use check::{Rejection, check_operands};
+pub use check::{Rejection, SOFTWARE_OPERATIONS, check_operands, check_software};
 pub use config::{
     Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };

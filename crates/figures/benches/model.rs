@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_device::Payload;
 use dray_idxd::Profile;
+use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::{Cache, NodeId, Place, builtin};
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};

@@ -2,6 +2,7 @@
 
 use dray::{Application, Mover, Next};
 use dray_clock::{Duration, Time};
+use dray_model::CoreTime;
 
 use crate::stream::{Buffers, operation};
 use crate::workload::Workload;
@@ -28,7 +29,7 @@ impl Burst {
 
 impl Application for Burst {
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
-        let start: Time = mover.now();
+        let start: Time = mover.core_time();
         for index in 0..u64::from(self.workload.count) {
             let next = operation(&self.workload, &self.buffers, index);
             // SAFETY: modelled memory checks itself, and nothing else runs on it.
@@ -37,7 +38,7 @@ impl Application for Burst {
             }
             mover.submit();
         }
-        self.took = mover.now().since(start);
+        self.took = mover.core_time().since(start);
         Next::Done
     }
 }

@@ -1,7 +1,7 @@
 //! A closed loop of operations on the modelled machine: one core, or several at once.
 
-use dray::model::{ChannelId, World};
 use dray_clock::Time;
+use dray_model::{ChannelId, World};
 
 use crate::company::{Neighbour, Sharing};
 use crate::model::{Model, Window, channel};

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use dray::model::Stalled;
 use dray_device::ConfigError;
 use dray_experiment::{
     FileError, ResultError, StoreError, SweepError, VocabularyError, WriteError,
 };
 use dray_idxd::ProfileError;
+use dray_model::Stalled;
 use dray_platform::PlatformError;
 use dray_report::ReportError;
 use thiserror::Error;

@@ -2,6 +2,7 @@
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::Duration;
+use dray_model::CoreTime;
 use dray_platform::PAGE_BYTES;
 use dray_spec::Status;
 
@@ -83,7 +84,7 @@ impl Faulting {
 impl Application for Faulting {
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
         self.collect(mover);
-        self.took = mover.now().since(dray_clock::Time::ZERO);
+        self.took = mover.core_time().since(dray_clock::Time::ZERO);
         if self.ended == self.buffers.src.count {
             return Next::Done;
         }

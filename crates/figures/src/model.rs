@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dray::model::{ChannelId, ChannelOptions, World, WorldOptions};
 use dray_device::Payload;
 use dray_idxd::Profile;
+use dray_model::{ChannelId, ChannelOptions, World, WorldOptions};
 use dray_platform::{Cache, Distance, PAGE_BYTES, Place, PlatformFile};
 
 use crate::break_even::BreakEven;

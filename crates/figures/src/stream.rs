@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
+use dray_model::CoreTime;
 use dray_spec::Status;
 
 use crate::workload::{Op, Workload};
@@ -157,7 +158,7 @@ impl Stream {
 
     fn collect<M: Mover>(&mut self, mover: &mut M) {
         let count = mover.poll(&mut self.completions);
-        let now = mover.now();
+        let now = mover.core_time();
         for completion in &self.completions[..count] {
             self.completed += 1;
             if completion.status() != Status::SUCCESS {
@@ -210,9 +211,9 @@ impl Stream {
     }
 
     fn refill<M: Mover>(&mut self, mover: &mut M) {
-        let before = mover.now();
+        let before = mover.core_time();
         loop {
-            let at = mover.now();
+            let at = mover.core_time();
             let next = operation(&self.workload, &self.buffers, self.issued);
             // SAFETY: the buffers belong to this experiment alone and outlive it; overlapping use
             // by operations in flight only ever writes the same bytes.
@@ -223,7 +224,7 @@ impl Stream {
             self.started[slot] = at;
             self.issued += 1;
         }
-        self.measured.prepare += mover.now().since(before);
+        self.measured.prepare += mover.core_time().since(before);
     }
 }
 
@@ -238,11 +239,11 @@ impl Application for Stream {
         if self.submitting_since.is_none() {
             self.refill(mover);
         }
-        let since = *self.submitting_since.get_or_insert(mover.now());
+        let since = *self.submitting_since.get_or_insert(mover.core_time());
         match mover.submit() {
             Progress::Pending => Next::Again,
             Progress::Done => {
-                self.measured.submit += mover.now().since(since);
+                self.measured.submit += mover.core_time().since(since);
                 self.submitting_since = None;
                 Next::Wait
             }

@@ -1,6 +1,6 @@
 //! Buffers of a modelled measurement: where they are, what they hold, and whether they are right.
 
-use dray::model::World;
+use dray_model::World;
 use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile};
 
 use super::machine::User;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_device::Payload;
 use dray_idxd::Profile;
+use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::PlatformFile;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dray::model::{ChannelOptions, World, WorldOptions};
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
 use dray_device::Payload;
+use dray_model::{ChannelOptions, CoreTime, World, WorldOptions};
 use dray_platform::PlatformFile;
 
 use super::machine::Machine;
@@ -28,14 +28,14 @@ struct Burst {
 
 impl Application for Burst {
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
-        let started = *self.started.get_or_insert(mover.now());
+        let started = *self.started.get_or_insert(mover.core_time());
         loop {
             if self.pending && mover.submit() == Progress::Pending {
                 return Next::Again;
             }
             self.pending = false;
             if self.left == 0 {
-                self.took = mover.now().since(started);
+                self.took = mover.core_time().since(started);
                 return Next::Done;
             }
             // SAFETY: a NOOP has no operands.

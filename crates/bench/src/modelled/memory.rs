@@ -1,6 +1,6 @@
 //! The buffers of a thread.
 
-use dray::model::World;
+use dray_model::World;
 use dray_platform::{Cache, NodeId, Place};
 
 use crate::buffers::{Buffers, Ring};

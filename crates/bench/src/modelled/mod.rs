@@ -6,10 +6,10 @@ pub(crate) mod queues;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dray::model::{ChannelOptions, World, WorldOptions};
 use dray_clock::{Duration, Time};
 use dray_device::{Capabilities, DeviceConfig, Payload};
 use dray_idxd::Profile;
+use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::{NodeId, PlatformFile, WaitMode};
 
 use crate::BenchError;

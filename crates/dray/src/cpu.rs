@@ -1,0 +1,227 @@
+//! The mover that is the calling core itself.
+
+mod delta;
+mod dif;
+mod flush;
+
+use std::collections::VecDeque;
+use std::slice;
+use std::time::Instant;
+
+use dray_ops::{CrcOptions, Pattern};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
+
+use crate::{
+    Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket, Timestamp,
+};
+
+/// Executes operations on the calling core, at submission, on this process's memory.
+#[derive(Debug)]
+pub struct CpuMover {
+    slots: usize,
+    next_ticket: u32,
+    queued: VecDeque<(Ticket, Operation)>,
+    ended: VecDeque<Completion>,
+    start: Instant,
+}
+
+impl CpuMover {
+    /// With room for `slots` operations.
+    pub fn new(slots: usize) -> CpuMover {
+        CpuMover {
+            slots,
+            next_ticket: 0,
+            queued: VecDeque::with_capacity(slots),
+            ended: VecDeque::with_capacity(slots),
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Mover for CpuMover {
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        if self.queued.len() + self.ended.len() >= self.slots {
+            return Err(Full { slots: self.slots });
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        self.queued.push_back((ticket, *operation));
+        Ok(ticket)
+    }
+
+    fn submit(&mut self) -> Progress {
+        while let Some((ticket, operation)) = self.queued.pop_front() {
+            // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
+            let record = unsafe { execute(&operation) };
+            self.ended.push_back(Completion {
+                ticket,
+                user_data: operation.user_data(),
+                record,
+                executor: Executor::Cpu,
+            });
+        }
+        Progress::Done
+    }
+
+    fn poll(&mut self, into: &mut [Completion]) -> usize {
+        let count = into.len().min(self.ended.len());
+        for (place, completion) in into.iter_mut().zip(self.ended.drain(..count)) {
+            *place = completion;
+        }
+        count
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_duration(self.start.elapsed())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut software = Capabilities::software();
+        if !flush::CAN_FLUSH {
+            software.operations.0[0] &= !(1 << Opcode::CacheFlush as u8);
+        }
+        software
+    }
+
+    unsafe fn touch(&mut self, addr: u64, write: bool) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { touch(addr, write) };
+    }
+}
+
+/// Makes the page of `addr` present.
+///
+/// # Safety
+/// As [`Mover::touch`].
+pub(crate) unsafe fn touch(addr: u64, write: bool) {
+    let byte = addr as *mut u8;
+    // SAFETY: the caller promises that the byte is mapped.
+    let value = unsafe { byte.read_volatile() };
+    if write {
+        // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
+        unsafe { byte.write_volatile(value) };
+    }
+}
+
+/// # Safety
+/// The operation's addresses must be valid for what it does.
+unsafe fn execute(operation: &Operation) -> CompletionRecord {
+    let d = operation.descriptor();
+    if let Err(status) = dray_device::check_software(d) {
+        return CompletionRecord::with_status(status);
+    }
+    let len = d.size as usize;
+    let mut record = CompletionRecord::with_status(Status::SUCCESS);
+    match operation.opcode() {
+        Opcode::Memmove => {
+            // SAFETY: both runs are valid, and `copy` allows them to overlap.
+            unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
+        }
+        Opcode::Fill => {
+            // SAFETY: the destination is writable and nobody else accesses it.
+            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            dray_ops::fill(dst, fill_pattern(d));
+        }
+        Opcode::Compare => {
+            // SAFETY: the first source is readable and not written.
+            let a = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            // SAFETY: the second source is readable and not written.
+            let b = unsafe { slice::from_raw_parts(d.address2 as *const u8, len) };
+            set_difference(&mut record, d, dray_ops::compare(a, b));
+        }
+        Opcode::ComparePattern => {
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            let found = dray_ops::compare_pattern(src, d.address2.to_le_bytes());
+            set_difference(&mut record, d, found);
+        }
+        Opcode::CrcGenerate | Opcode::CopyCrc => {
+            let flags = d.flags();
+            let wide = flags.contains(Flags::CRC_64);
+            let mut seed = d.crc64_seed();
+            if flags.contains(Flags::CRC_READ_SEED) {
+                let at = d.crc_seed_address();
+                seed = match wide {
+                    // SAFETY: the seed is readable, and its alignment has been checked.
+                    false => u64::from(unsafe { (at as *const u32).read() }),
+                    // SAFETY: as above.
+                    true => unsafe { (at as *const u64).read() },
+                };
+            }
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            let options = CrcOptions {
+                bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
+                bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
+            };
+            match wide {
+                // Of a wide seed only the lower half counts.
+                false => record.set_crc32(dray_ops::crc32c(seed as u32, src, options)),
+                true => record.set_crc64(dray_ops::crc64(seed, src, options)),
+            }
+            if operation.opcode() == Opcode::CopyCrc {
+                // SAFETY: the destination is writable, and it does not overlap the source.
+                let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+                dst.copy_from_slice(src);
+            }
+        }
+        Opcode::Dualcast => {
+            // SAFETY: the source is readable and not written.
+            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
+            // SAFETY: the first destination is writable and does not overlap the source.
+            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
+            dst.copy_from_slice(src);
+            let second = d.destination2() as *mut u8;
+            // SAFETY: the second destination is writable and overlaps neither of the others.
+            let dst2 = unsafe { slice::from_raw_parts_mut(second, len) };
+            dst2.copy_from_slice(src);
+        }
+        // SAFETY: the caller's promise is the same, and the sizes have been checked.
+        Opcode::CreateDelta => unsafe { delta::create(d, &mut record) },
+        // SAFETY: as above.
+        Opcode::ApplyDelta => unsafe { delta::apply(d, &mut record) },
+        Opcode::DifCheck
+        | Opcode::DifInsert
+        | Opcode::DifStrip
+        | Opcode::DifUpdate
+        // SAFETY: as above.
+        | Opcode::DixGenerate => unsafe { dif::execute(operation.opcode(), d, &mut record) },
+        Opcode::CacheFlush if !flush::CAN_FLUSH => {
+            return CompletionRecord::with_status(Status::BAD_OPCODE);
+        }
+        // SAFETY: the region is mapped.
+        Opcode::CacheFlush => unsafe { flush::flush(d.address2, u64::from(d.size)) },
+        // A NOOP: everything else has been refused.
+        _ => {}
+    }
+    record
+}
+
+fn fill_pattern(d: &Descriptor) -> Pattern {
+    let low = d.address1.to_le_bytes();
+    match d.flags().contains(Flags::FILL_PATTERN_16) {
+        false => Pattern::Eight(low),
+        true => {
+            let mut both = [0; 16];
+            both[..8].copy_from_slice(&low);
+            both[8..].copy_from_slice(&d.pattern_high().to_le_bytes());
+            Pattern::Sixteen(both)
+        }
+    }
+}
+
+/// The result of a comparison, and whether it is the expected one if that is to be checked.
+fn set_difference(record: &mut CompletionRecord, d: &Descriptor, found: Option<usize>) {
+    if let Some(offset) = found {
+        record.result = 1;
+        record.bytes_completed = offset as u32;
+    }
+    let unexpected = record.result != d.expected_result() & 1;
+    if d.flags().contains(Flags::CHECK_RESULT) && unexpected {
+        record.status = Status::SUCCESS_PREDICATE.0;
+    }
+}

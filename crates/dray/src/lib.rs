@@ -1,0 +1,23 @@
+//! Offload memory operations to a data mover, and say who executed them.
+//!
+//! [`Mover`] is the one interface: poll-mode, non-blocking, without allocation. Applications are
+//! written once against it, as [`Application`]s whose steps a driver calls: a thread in real time
+//! ([`drive`]), the event queue in modelled time (crate `dray-model`). Behind it are [`CpuMover`]
+//! (the calling core) and `virt::VirtualMover` (the virtual device in real time; feature
+//! `virtual`). Each completion names its [`Executor`]; nothing falls back silently.
+
+mod capabilities;
+mod cpu;
+mod drive;
+mod mover;
+mod operation;
+mod timestamp;
+#[cfg(feature = "virtual")]
+pub mod virt;
+
+pub use capabilities::Capabilities;
+pub use cpu::CpuMover;
+pub use drive::{Application, Next, drive};
+pub use mover::{Completion, Executor, Full, Mover, Progress, Ticket};
+pub use operation::{NotAnOperation, Operation};
+pub use timestamp::Timestamp;

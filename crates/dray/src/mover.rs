@@ -1,0 +1,109 @@
+//! The offload interface.
+
+use dray_spec::{CompletionRecord, Status};
+use thiserror::Error;
+
+use crate::{Capabilities, Operation, Timestamp};
+
+/// Names an operation of one mover until its completion has been polled. To find what belongs to an
+/// operation, use [`Operation::with_user_data`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u32);
+
+/// Who executed an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Executor {
+    /// A core of this machine.
+    Cpu,
+    /// The virtual device in real time.
+    Virtual,
+    /// The device in modelled time.
+    Model,
+    /// The core beside it in modelled time.
+    ModelCpu,
+}
+
+/// An operation that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Which one.
+    pub ticket: Ticket,
+    /// What the operation was given with [`Operation::with_user_data`].
+    pub user_data: u64,
+    /// How it ended, as the device writes it.
+    pub record: CompletionRecord,
+    /// Who executed it.
+    pub executor: Executor,
+}
+
+impl Completion {
+    /// How it ended.
+    pub fn status(&self) -> Status {
+        self.record.status()
+    }
+}
+
+/// All of a mover's slots are taken: poll completions first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("all {slots} slots of the mover are taken: poll completions before enqueuing more")]
+pub struct Full {
+    /// Slots that there are.
+    pub slots: usize,
+}
+
+/// How far a submission got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// All that was enqueued has been handed over.
+    Done,
+    /// Something is left: the queue is full, or an answer is awaited. Submit again later.
+    Pending,
+}
+
+/// Executes memory operations. Poll-mode, never blocks, never allocates once it is set up.
+pub trait Mover {
+    /// Operations that can be enqueued or in flight at once.
+    fn slots(&self) -> usize;
+
+    /// Prepares an operation.
+    ///
+    /// # Errors
+    /// [`Full`] if no slot is free.
+    ///
+    /// # Safety
+    /// Until the completion has been polled, the addresses of `operation` must be valid for what
+    /// it does: sources readable and not written, destinations writable and not accessed otherwise.
+    /// (Modelled memory checks itself; nothing can go wrong there.)
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full>;
+
+    /// Hands over what has been enqueued.
+    fn submit(&mut self) -> Progress;
+
+    /// Takes completions, as many as there are and `into` can hold; how many they were.
+    fn poll(&mut self, into: &mut [Completion]) -> usize;
+
+    /// The calling core's time, since the mover was opened: real, or modelled.
+    fn now(&self) -> Timestamp;
+
+    /// What it can do, and up to which size. An operation that is not supported can be enqueued all
+    /// the same: it ends with the status that a device gives.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes the page of `addr` present, by a write or a read of the core.
+    ///
+    /// # Safety
+    /// `addr` must be mapped, and writable if `write`; nobody else may write the byte meanwhile.
+    unsafe fn touch(&mut self, addr: u64, write: bool);
+}
+
+impl Default for Completion {
+    /// A place for [`Mover::poll`] to fill.
+    fn default() -> Self {
+        Completion {
+            ticket: Ticket(u32::MAX),
+            user_data: 0,
+            record: CompletionRecord::default(),
+            executor: Executor::Cpu,
+        }
+    }
+}

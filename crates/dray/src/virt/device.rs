@@ -1,0 +1,142 @@
+//! A virtual device for movers of this process.
+
+use std::sync::Arc;
+
+use dray_device::{DeviceConfig, Portal};
+use dray_realtime::{
+    Event, Failure, Options, ProcessMemory, RealtimeDevice, StartError, Translation, Vouched,
+};
+use thiserror::Error;
+
+use super::VirtualMover;
+use super::arena::{Arena, RECORDS, WithRecords};
+use crate::Capabilities;
+
+/// Why a mover could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// There is no such work queue, or it was never enabled.
+    #[error("the device has no work queue {wq}")]
+    NoQueue {
+        /// Queue asked for.
+        wq: u16,
+    },
+    /// The movers of a device share a fixed number of slots.
+    #[error("{asked} slots asked for: {left} of {all} are left on this device")]
+    Slots {
+        /// Slots asked for.
+        asked: usize,
+        /// Slots that no mover has.
+        left: usize,
+        /// Slots of the device.
+        all: u32,
+    },
+}
+
+/// Lives as long as any mover.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    // Dropped first: its threads write to the arena.
+    pub(crate) device: RealtimeDevice,
+    pub(crate) arena: Arc<Arena>,
+}
+
+/// A virtual device in real time, for movers of this process.
+///
+/// It ends with the last handle and mover.
+#[derive(Debug, Clone)]
+pub struct VirtualDevice {
+    inner: Arc<Inner>,
+}
+
+impl VirtualDevice {
+    /// A device that may access whatever its operations name, as [`Mover::enqueue`] has its callers
+    /// promise.
+    ///
+    /// [`Mover::enqueue`]: crate::Mover::enqueue
+    ///
+    /// # Errors
+    /// A configuration that cannot be enabled; no threads.
+    pub fn start(config: DeviceConfig, options: Options) -> Result<VirtualDevice, StartError> {
+        VirtualDevice::start_in(config, options, Vouched, |_| {})
+    }
+
+    /// A device that takes page faults where `space` says so; `listener` is told of interrupts and
+    /// software errors, on a thread of the device.
+    ///
+    /// # Errors
+    /// A configuration that cannot be enabled; no threads.
+    pub fn start_in(
+        config: DeviceConfig,
+        options: Options,
+        space: impl Translation,
+        mut listener: impl FnMut(Event) + Send + 'static,
+    ) -> Result<VirtualDevice, StartError> {
+        let arena = Arc::new(Arena::new());
+        let space = WithRecords {
+            records: arena.addresses(),
+            space,
+        };
+        // SAFETY: descriptors come from movers alone. Their operands are vouched for by the callers
+        // of `enqueue`, within what `space` has mapped; their records are the arena's, which lives
+        // longer than the device.
+        let memory = unsafe { ProcessMemory::new(Arc::new(space)) };
+        let aborted = arena.clone();
+        let listener = move |event| {
+            if let Event::Abandoned {
+                completion: Some(address),
+                ..
+            } = event
+            {
+                aborted.abandon(address);
+            }
+            listener(event);
+        };
+        let device = RealtimeDevice::start(config, memory, options, listener)?;
+        Ok(VirtualDevice {
+            inner: Arc::new(Inner { device, arena }),
+        })
+    }
+
+    /// A mover on a work queue, through its limited portal, with `slots` slots. A dedicated queue
+    /// should have one mover: several may together fill it, and what is lost then is submitted
+    /// again.
+    ///
+    /// # Errors
+    /// No such queue; not enough slots.
+    pub fn open(&self, wq: u16, slots: usize) -> Result<VirtualMover, OpenError> {
+        let portal = Portal { wq, limited: true };
+        let portal = self.inner.device.map(portal);
+        let enabled = portal.filter(|portal| portal.size() > 0);
+        let portal = enabled.ok_or(OpenError::NoQueue { wq })?;
+        let records = self
+            .inner
+            .arena
+            .take(slots)
+            .map_err(|left| OpenError::Slots {
+                asked: slots,
+                left,
+                all: RECORDS,
+            })?;
+        let config = self.inner.device.config();
+        let queue = config.work_queues.iter().find(|queue| queue.id == wq);
+        let queue = queue.ok_or(OpenError::NoQueue { wq })?;
+        let capabilities = Capabilities::of_queue(config, queue);
+        Ok(VirtualMover::new(
+            self.inner.clone(),
+            portal,
+            capabilities,
+            records,
+        ))
+    }
+
+    /// The device itself.
+    pub fn device(&self) -> &RealtimeDevice {
+        &self.inner.device
+    }
+
+    /// Why the device has halted, if it has.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.inner.device.failure()
+    }
+}

@@ -1,0 +1,4 @@
+//! Movers of this process.
+
+mod aborts;
+mod machine;

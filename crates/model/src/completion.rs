@@ -1,0 +1,73 @@
+//! From an engine back to the core: records are written and seen.
+
+use dray_clock::Time;
+use dray_device::Effect;
+
+use crate::engine::Ending;
+use crate::memory::record_at;
+use crate::world::{Event, World};
+
+impl World {
+    /// The record of `ending` will be written at `at`.
+    #[inline]
+    pub(crate) fn end_at(&mut self, at: Time, ending: Ending) {
+        let lane = self.engine_mut(ending.at).lane;
+        let pending = match self.free_pending.pop() {
+            Some(index) => {
+                self.pending[index as usize] = ending;
+                index
+            }
+            None => {
+                self.pending.push(ending);
+                self.pending.len() as u32 - 1
+            }
+        };
+        self.events.schedule_in(lane, at, Event::Ended { pending });
+    }
+
+    /// A descriptor has ended.
+    #[inline]
+    pub(crate) fn ended(&mut self, pending: u32) {
+        let Ending {
+            id,
+            at,
+            member,
+            ref outcome,
+        } = self.pending[pending as usize];
+        let run = &mut self.devices[at.device()];
+        run.device.done(id, outcome, &mut self.effects);
+        self.free_pending.push(pending);
+        self.carry_out(at.device());
+        if member {
+            // A fence may have been waiting for it.
+            self.pump(at);
+        }
+    }
+
+    /// Writes records; what ends a unit becomes visible to its core.
+    #[inline]
+    pub(crate) fn carry_out(&mut self, device: usize) {
+        let visible_at = self.now + self.platform.parameters().completion_read;
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in &effects {
+            let Effect::Record {
+                address, record, ..
+            } = effect
+            else {
+                continue;
+            };
+            let Some((id, index)) = record_at(*address) else {
+                continue;
+            };
+            let channel = &mut self.channels[id.index()];
+            if let Some(unit) = channel.write_record(index, record) {
+                channel.visible.push_back((visible_at, unit));
+                let run = &mut self.devices[device];
+                run.in_progress = run.in_progress.saturating_sub(1);
+                self.wait_until(id, visible_at);
+            }
+        }
+        effects.clear();
+        self.effects = effects;
+    }
+}

@@ -1,0 +1,68 @@
+//! A device in modelled time: its engines, and what its ports have done.
+
+use dray_clock::{Duration, EventQueue, Time};
+use dray_device::{ConfigError, Device, DeviceConfig};
+
+use crate::engine::{EngineAt, EngineRun};
+use crate::world::Event;
+
+#[derive(Debug)]
+pub(crate) struct DeviceRun {
+    pub(crate) device: Device,
+    pub(crate) engines: Vec<EngineRun>,
+    /// Engines that serve a work queue, by its id.
+    pub(crate) serving: Vec<Vec<u16>>,
+    /// No ENQCMD is answered before.
+    pub(crate) accept_free: Time,
+    /// Time that the read port has delivered data, booked at the start of each descriptor.
+    pub(crate) inbound: Duration,
+    /// Descriptors between their acceptance and their record, a batch counted once.
+    pub(crate) in_progress: u32,
+}
+
+impl DeviceRun {
+    /// Device `index`, `alone` in its machine; its engines get the next slots of the fabric.
+    pub(crate) fn new(
+        index: usize,
+        config: DeviceConfig,
+        alone: bool,
+        flows: &mut Vec<EngineAt>,
+        events: &mut EventQueue<Event>,
+    ) -> Result<DeviceRun, ConfigError> {
+        let mut engines: Vec<EngineRun> = Vec::new();
+        for group in &config.groups {
+            let limit = match (group.use_read_buffer_limit, config.read_buffer_limit) {
+                (true, limit) if limit > 0 => limit,
+                _ => u16::MAX,
+            };
+            let allowed = match group.read_buffers_allowed {
+                0 => config.capabilities.max_read_buffers,
+                allowed => allowed,
+            };
+            let buffers = allowed.min(limit).into();
+            for engine in &group.engines {
+                let at = EngineAt::new(index, engines.len());
+                let (flow, lane) = (flows.len(), events.lane());
+                engines.push(EngineRun::new(*engine, flow, lane, at, buffers, alone));
+                flows.push(at);
+            }
+        }
+        let device = Device::new(config)?;
+        let queues = device.config().capabilities.max_work_queues;
+        let position = |id: &u16| engines.iter().position(|e| e.id == *id);
+        let serving = (0..queues)
+            .map(|wq| {
+                let ids = device.engines_of(wq).iter();
+                ids.filter_map(position).map(|i| i as u16).collect()
+            })
+            .collect();
+        Ok(DeviceRun {
+            device,
+            engines,
+            serving,
+            accept_free: Time::ZERO,
+            inbound: Duration::ZERO,
+            in_progress: 0,
+        })
+    }
+}

@@ -1,0 +1,290 @@
+//! From the work queue through an engine: fetched, started, its data on the way.
+
+use dray_clock::{Duration, Time};
+use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute, execute_untranslated};
+use dray_platform::Parameters;
+use dray_spec::{Descriptor, Flags, Opcode, Status};
+
+use crate::cost::{Costs, Volume};
+use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
+use crate::memory::{DeviceView, Memory, list_at, record_at};
+use crate::world::{Event, World};
+
+impl World {
+    /// A queue has something new: one of its engines may take it, the idlest first.
+    #[inline]
+    pub(crate) fn feed(&mut self, device: usize, wq: u16) {
+        let fetch_ahead = self.platform.parameters().engine_fetch_ahead;
+        let run = &self.devices[device];
+        let mut best: Option<(usize, u16)> = None;
+        for index in &run.serving[usize::from(wq)] {
+            let engine = &run.engines[usize::from(*index)];
+            if engine.takes_more(self.now, fetch_ahead) {
+                let load = engine.jobs.len() * 2 + usize::from(engine.current.is_some());
+                if best.is_none_or(|b| (load, *index) < b) {
+                    best = Some((load, *index));
+                }
+            }
+        }
+        if let Some((_, engine)) = best {
+            self.pump(EngineAt::new(device, engine.into()));
+        }
+    }
+
+    /// An engine takes what it can hold and starts what it can start.
+    pub(crate) fn pump(&mut self, at: EngineAt) {
+        self.fetch(at);
+        loop {
+            let run = &mut self.devices[at.device()];
+            let engine = &mut run.engines[at.engine()];
+            if engine.current.is_some() || engine.start_at.is_some() {
+                return;
+            }
+            let ready = match engine.jobs.front() {
+                None => return,
+                Some(Job::Single(_, ready)) => *ready,
+                Some(Job::Batch { list_read, .. }) if !list_read => return,
+                Some(Job::Batch { .. }) => self.now,
+            };
+            let start = ready.max(engine.free_at).max(self.now);
+            let start = engine.pipe.slot_free(start, self.platform.parameters());
+            if start > self.now {
+                engine.start_at = Some(start);
+                self.events.schedule(start, Event::Start { at });
+                return;
+            }
+            let (work, member) = match engine.jobs.front() {
+                None => return,
+                Some(Job::Single(work, _)) => {
+                    let work = *work;
+                    engine.jobs.pop_front();
+                    (work, false)
+                }
+                Some(Job::Batch { id, .. }) => match run.device.next_member(*id) {
+                    Member::Work(work) => (work, true),
+                    Member::Fenced => return,
+                    Member::None => {
+                        engine.jobs.pop_front();
+                        self.fetch(at);
+                        continue;
+                    }
+                },
+            };
+            self.begin(at, work, member);
+            self.fetch(at);
+        }
+    }
+
+    /// Takes descriptors from the queues while there is room in the engine.
+    #[inline]
+    fn fetch(&mut self, at: EngineAt) {
+        let p = self.platform.parameters();
+        let run = &mut self.devices[at.device()];
+        let engine = &mut run.engines[at.engine()];
+        while engine.takes_more(self.now, p.engine_fetch_ahead) {
+            let Some(work) = run.device.take(engine.id) else {
+                return;
+            };
+            let job = match work.kind {
+                WorkKind::FetchList { address, count } => {
+                    let list_there = self.now + p.dispatch + p.read_llc + p.batch_dispatch;
+                    self.events.schedule(list_there, Event::ListRead { at });
+                    Job::Batch {
+                        id: work.id,
+                        list: (address, count),
+                        list_read: false,
+                    }
+                }
+                _ => Job::Single(work, self.now + p.dispatch),
+            };
+            engine.jobs.push_back(job);
+        }
+    }
+
+    /// The list of the engine's first batch without one is there: they take equally long.
+    pub(crate) fn list_read(&mut self, at: EngineAt) {
+        let run = &mut self.devices[at.device()];
+        let unread = |job: &mut Job| match job {
+            Job::Batch {
+                id,
+                list,
+                list_read,
+            } if !*list_read => {
+                *list_read = true;
+                Some((*id, *list))
+            }
+            _ => None,
+        };
+        let jobs = &mut run.engines[at.engine()].jobs;
+        let Some((id, (address, count))) = jobs.iter_mut().find_map(unread) else {
+            return;
+        };
+        let effects = &mut self.effects;
+        // Only a batch that its channel has made has its list in the channel's ring. One that came
+        // as an operation names an address like any other, and no list can be read there.
+        let made = run.device.descriptor(id).and_then(|d| {
+            let (channel, record) = record_at(d.completion_addr)?;
+            let channel = self.channels.get(channel.index())?;
+            (record as usize >= channel.slots()).then_some(channel)
+        });
+        match made
+            .zip(list_at(address))
+            .and_then(|(channel, (_, first))| {
+                let first = first as usize;
+                channel.descriptors.get(first..first + count as usize)
+            }) {
+            Some(list) => {
+                self.list.clear();
+                self.list.extend_from_slice(list);
+                run.device.list_fetched(id, &self.list, effects);
+            }
+            None => run.device.list_faulted(id, address, effects),
+        }
+        self.carry_out(at.device());
+        self.pump(at);
+    }
+
+    /// An engine starts a descriptor: from here on all its times follow.
+    #[inline]
+    fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
+        let p = self.platform.parameters();
+        let run = &mut self.devices[at.device()];
+        let translates = run.device.translates(work.id);
+        let Some(d) = run.device.descriptor(work.id) else {
+            return;
+        };
+        let engine = &mut run.engines[at.engine()];
+        let (costs, memory) = (&mut engine.costs, &mut self.memory);
+        let (opcode, outcome, fault) = match work.kind {
+            WorkKind::Execute(opcode)
+                if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
+            {
+                (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
+            }
+            WorkKind::Execute(opcode) if !translates => {
+                let view = &mut DeviceView(memory);
+                let outcome = execute_untranslated(opcode, d, None, view, self.payload);
+                learn(costs, opcode, d, &outcome, self.payload, memory);
+                (opcode, outcome, Duration::ZERO)
+            }
+            WorkKind::Execute(opcode) => {
+                let (outcome, fault) = carry(opcode, d, memory, self.payload, p);
+                learn(costs, opcode, d, &outcome, self.payload, memory);
+                (opcode, outcome, fault)
+            }
+            WorkKind::Reject(rejection) => {
+                let outcome = rejection.outcome();
+                learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
+                (Opcode::Noop, outcome, Duration::ZERO)
+            }
+            // The modelled machine has one address space, and its devices no permissions table.
+            WorkKind::ExecuteBetween(_) => {
+                let outcome = Outcome::status(Status::IDPT_HANDLE);
+                (Opcode::Noop, outcome, Duration::ZERO)
+            }
+            WorkKind::FetchList { .. } => return,
+        };
+        self.descriptors += 1;
+        let id = costs.book(opcode, d.completion_addr, &self.platform, &mut engine.pipe);
+        let Some(cost) = engine.costs.get(id) else {
+            return;
+        };
+        run.inbound += cost.service.inbound;
+        let current = Current {
+            ending: Ending {
+                id: work.id,
+                at,
+                member,
+                outcome,
+            },
+            cost: id,
+            start: self.now,
+            fault,
+        };
+        if self.solo {
+            let moved_at = self.now + cost.alone;
+            let written = issue(engine, &current, moved_at, p);
+            self.end_at(written, current.ending);
+        } else {
+            let (lines, demand) = (cost.service.lines, cost.service.demand);
+            engine.current = Some(current);
+            self.fabric.start(self.now, engine.flow, lines, demand);
+        }
+    }
+
+    /// The data of the descriptor in a flow's engine has moved.
+    pub(crate) fn flow_ended(&mut self, slot: usize) {
+        let at = self.flows[slot];
+        let engine = self.engine_mut(at);
+        let Some(current) = engine.current.take() else {
+            return;
+        };
+        let (p, now) = (self.platform.clone(), self.now);
+        let written = issue(self.engine_mut(at), &current, now, p.parameters());
+        self.end_at(written, current.ending);
+        self.pump(at);
+    }
+
+    #[inline]
+    pub(crate) fn engine_mut(&mut self, at: EngineAt) -> &mut EngineRun {
+        &mut self.devices[at.device()].engines[at.engine()]
+    }
+}
+
+/// The engine is through with the data of `current` at `moved`. When its record is written.
+#[inline]
+fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &Parameters) -> Time {
+    let Some(cost) = engine.costs.get(current.cost) else {
+        return moved;
+    };
+    let issue = engine.pipe.issue(current.start, moved, &cost.service, p);
+    // A fault that the device resolves holds up the engine, one that it reports does not.
+    let blocked = match current.ending.outcome.record.status() == Status::SUCCESS {
+        true => current.fault,
+        false => Duration::ZERO,
+    };
+    engine.free_at = issue.next_start + blocked;
+    issue.record_written + current.fault
+}
+
+/// An operation that a fault or a refusal ended has moved less than it was asked to.
+fn learn(
+    costs: &mut Costs,
+    opcode: Opcode,
+    d: &Descriptor,
+    outcome: &Outcome,
+    payload: Payload,
+    memory: &Memory,
+) {
+    let volume = Volume::of(opcode, d, &outcome.record, payload);
+    let success = outcome.record.status() == Status::SUCCESS;
+    costs.learn(opcode, d, volume, success, memory);
+}
+
+/// Executes a descriptor's bytes; with block on fault, pages are brought in one after the other.
+/// How it ends, and the time that its faults take.
+fn carry(
+    opcode: Opcode,
+    d: &Descriptor,
+    memory: &mut Memory,
+    payload: Payload,
+    p: &Parameters,
+) -> (Outcome, Duration) {
+    let mut fault = Duration::ZERO;
+    loop {
+        let outcome = execute(opcode, d, &mut DeviceView(memory), payload);
+        let status = outcome.record.status().code();
+        let faulted = status == Status::PAGE_FAULT.code()
+            || status == Status::PAGE_FAULT_INVALID_RESPONSE.code();
+        if !faulted {
+            return (outcome, fault);
+        }
+        let address = outcome.record.fault_address;
+        let blocks = d.flags().contains(Flags::BLOCK_ON_FAULT);
+        if !blocks || memory.place(address).is_none() {
+            return (outcome, fault + p.fault_detect);
+        }
+        memory.touch(address);
+        fault += p.fault_block;
+    }
+}

@@ -1,0 +1,124 @@
+//! An engine in modelled time: what it has fetched, what it moves, what is on its way out.
+
+use std::collections::VecDeque;
+
+use dray_clock::{Duration, Lane, Time};
+use dray_device::{Outcome, Work, WorkId};
+use dray_platform::EnginePipe;
+
+use crate::cost::{CostId, Costs};
+
+/// Where an engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EngineAt {
+    device: u16,
+    engine: u16,
+}
+
+impl EngineAt {
+    pub(crate) fn new(device: usize, engine: usize) -> EngineAt {
+        // A platform has at most 64 devices, a device at most 255 engines.
+        EngineAt {
+            device: device as u16,
+            engine: engine as u16,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn device(self) -> usize {
+        self.device.into()
+    }
+
+    #[inline]
+    pub(crate) fn engine(self) -> usize {
+        self.engine.into()
+    }
+}
+
+/// A descriptor that an engine has taken from a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Job {
+    /// One descriptor, decoded at the given time.
+    Single(Work, Time),
+    /// A batch; its members can be had once the list has been read.
+    Batch {
+        id: WorkId,
+        /// Address and length of the list.
+        list: (u64, u32),
+        list_read: bool,
+    },
+}
+
+/// The descriptor whose data moves right now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Current {
+    pub(crate) ending: Ending,
+    pub(crate) cost: CostId,
+    pub(crate) start: Time,
+    /// Extra time of a fault before the completion.
+    pub(crate) fault: Duration,
+}
+
+/// A descriptor whose record is on its way to memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ending {
+    pub(crate) id: WorkId,
+    pub(crate) at: EngineAt,
+    /// It is a member of a batch.
+    pub(crate) member: bool,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub(crate) struct EngineRun {
+    /// Index on the device.
+    pub(crate) id: u16,
+    /// Slot in the fabric.
+    pub(crate) flow: usize,
+    /// Records leave an engine mostly in order.
+    pub(crate) lane: Lane,
+    pub(crate) pipe: EnginePipe,
+    pub(crate) costs: Costs,
+    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) current: Option<Current>,
+    /// No descriptor starts before.
+    pub(crate) free_at: Time,
+    /// A start event is scheduled for this time. There is at most one, and what it waits for does
+    /// not change before.
+    pub(crate) start_at: Option<Time>,
+}
+
+impl EngineRun {
+    pub(crate) fn new(
+        id: u16,
+        flow: usize,
+        lane: Lane,
+        at: EngineAt,
+        buffers: u64,
+        alone: bool,
+    ) -> EngineRun {
+        EngineRun {
+            id,
+            flow,
+            lane,
+            pipe: EnginePipe::default(),
+            costs: Costs::new(at.device, buffers, alone),
+            jobs: VecDeque::new(),
+            current: None,
+            free_at: Time::ZERO,
+            start_at: None,
+        }
+    }
+
+    /// Whether the engine takes another descriptor from its queues: it holds the one that it works
+    /// on and a few that it has fetched ahead.
+    #[inline]
+    pub(crate) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
+        let working = self.current.is_some() || self.free_at > now;
+        let room = match working {
+            true => fetch_ahead,
+            false => fetch_ahead + 1,
+        };
+        (self.jobs.len() as u64) < room
+    }
+}

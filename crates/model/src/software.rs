@@ -1,0 +1,96 @@
+//! The modelled core does the work itself.
+
+use dray_clock::Duration;
+use dray_device::{Payload, check_software, execute};
+use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareOp};
+use dray_spec::{CompletionRecord, Descriptor, Opcode};
+
+use crate::channel::{Channel, ChannelOptions};
+use crate::cost::{Volume, moved};
+use crate::memory::{DeviceView, Memory};
+
+/// Executes a unit's operations on its core, which takes the core's time.
+pub(crate) fn run_unit(
+    channel: &mut Channel,
+    unit: u32,
+    platform: &PlatformFile,
+    memory: &mut Memory,
+    payload: Payload,
+) {
+    let p = platform.parameters();
+    let first = unit * channel.options.batch;
+    for slot in first..first + channel.units[unit as usize].members {
+        let d = channel.descriptors[slot as usize];
+        let record = match check_software(&d) {
+            Err(status) => CompletionRecord::with_status(status),
+            Ok(opcode) => {
+                let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
+                let span = match software_op(opcode, channel.options.non_temporal) {
+                    Some(op) => {
+                        let volume = Volume::of(opcode, &d, &outcome.record, payload);
+                        span((opcode, op), &d, volume, &channel.options, platform, memory)
+                    }
+                    None => p.cpu_call,
+                };
+                channel.core.work(span);
+                outcome.record
+            }
+        };
+        channel.records[slot as usize] = record;
+    }
+    channel.in_flight += 1;
+    channel.visible.push_back((channel.core.clock, unit));
+}
+
+/// Core time of an operation.
+fn span(
+    (opcode, op): (Opcode, SoftwareOp),
+    d: &Descriptor,
+    volume: Volume,
+    options: &ChannelOptions,
+    platform: &PlatformFile,
+    memory: &Memory,
+) -> Duration {
+    let moved = moved(opcode, d, volume, memory);
+    let mut places = [(Distance::Local, Cache::Memory); 4];
+    let mut count = 0;
+    for stream in moved.reads.iter().chain(&moved.writes).flatten() {
+        let topology = &platform.topology;
+        let distance = topology.distance(options.socket, stream.place.node);
+        places[count] = (distance, stream.place.cache);
+        count += 1;
+    }
+    let p = platform.parameters();
+    let span = p.software(
+        op,
+        volume.read,
+        &places[..count],
+        options.hot,
+        options.random,
+    );
+    match opcode {
+        // The comparison counts the sources alone; the record is written as a fill is.
+        Opcode::CreateDelta => span + p.cpu_fill_line * volume.written.div_ceil(LINE_BYTES),
+        _ => span,
+    }
+}
+
+/// What stands in for an operation. Nobody has published times of delta records, integrity fields
+/// and flushes on a core: what reads and writes the same lines is a guess. A field is a CRC over
+/// its block; a flushed line leaves the caches as one written past them does.
+fn software_op(opcode: Opcode, non_temporal: bool) -> Option<SoftwareOp> {
+    Some(match opcode {
+        Opcode::Memmove | Opcode::ApplyDelta => SoftwareOp::Copy,
+        Opcode::CacheFlush => SoftwareOp::NtFill,
+        Opcode::Fill if non_temporal => SoftwareOp::NtFill,
+        Opcode::Fill => SoftwareOp::Fill,
+        Opcode::Compare | Opcode::CreateDelta => SoftwareOp::Compare,
+        Opcode::ComparePattern => SoftwareOp::ComparePattern,
+        Opcode::CrcGenerate | Opcode::DifCheck | Opcode::DixGenerate => SoftwareOp::Crc,
+        Opcode::CopyCrc | Opcode::DifInsert | Opcode::DifStrip | Opcode::DifUpdate => {
+            SoftwareOp::CopyCrc
+        }
+        Opcode::Dualcast => SoftwareOp::Dualcast,
+        _ => return None,
+    })
+}

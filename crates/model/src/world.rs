@@ -1,0 +1,296 @@
+//! The modelled machine, and the loop that moves its time.
+
+use std::sync::Arc;
+
+use dray::{Application, Capabilities, Next};
+use dray_clock::{EventQueue, Time};
+use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
+use dray_platform::{Fabric, PlatformFile};
+use dray_spec::Descriptor;
+use thiserror::Error;
+
+use crate::channel::{Channel, ChannelId, ChannelOptions};
+use crate::device::DeviceRun;
+use crate::engine::{Ending, EngineAt};
+use crate::memory::Memory;
+use crate::model_mover::ModelMover;
+
+/// Something that happens at a time. Small, since events are copied often.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event {
+    /// A posted write reaches its portal.
+    Arrive { channel: ChannelId, unit: u32 },
+    /// An ENQCMD reaches its portal.
+    Enqcmd { channel: ChannelId },
+    /// An engine may start a descriptor.
+    Start { at: EngineAt },
+    /// The descriptor list of an engine's first batch without one is there.
+    ListRead { at: EngineAt },
+    /// A completion record is written.
+    Ended { pending: u32 },
+    /// A core goes on.
+    Core { channel: ChannelId },
+}
+
+/// All that happened, and still somebody waits: descriptors were lost, or never submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{waiting} of the modelled cores wait for completions that will never come ({lost} descriptors were lost in full dedicated work queues)"
+)]
+pub struct Stalled {
+    /// Cores that wait.
+    pub waiting: usize,
+    /// Descriptors lost.
+    pub lost: u64,
+}
+
+/// How a world treats bytes and bandwidth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorldOptions {
+    /// Whether payload bytes move.
+    pub payload: Payload,
+    /// Follow shared bandwidth even where one engine has it all to itself. The times are the same;
+    /// tests show it.
+    pub always_share: bool,
+}
+
+/// A modelled machine with its devices, cores and memory.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) platform: Arc<PlatformFile>,
+    /// Address space of the machine.
+    pub memory: Memory,
+    pub(crate) payload: Payload,
+    pub(crate) channels: Vec<Channel>,
+    pub(crate) devices: Vec<DeviceRun>,
+    pub(crate) events: EventQueue<Event>,
+    pub(crate) fabric: Fabric,
+    /// Engine by slot in the fabric.
+    pub(crate) flows: Vec<EngineAt>,
+    pub(crate) solo: bool,
+    pub(crate) now: Time,
+    pub(crate) pending: Vec<Ending>,
+    pub(crate) free_pending: Vec<u32>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) list: Vec<Descriptor>,
+    pub(crate) descriptors: u64,
+}
+
+impl World {
+    /// A machine with these devices, the first on socket 0.
+    ///
+    /// # Errors
+    /// What a device refuses to be enabled with.
+    pub fn new(
+        platform: Arc<PlatformFile>,
+        devices: Vec<DeviceConfig>,
+        options: WorldOptions,
+    ) -> Result<World, ConfigError> {
+        let mut events = EventQueue::new();
+        let mut flows = Vec::new();
+        let alone = devices.len() == 1;
+        let mut runs = Vec::with_capacity(devices.len());
+        for (index, config) in devices.into_iter().enumerate() {
+            let run = DeviceRun::new(index, config, alone, &mut flows, &mut events)?;
+            runs.push(run);
+        }
+        Ok(World {
+            fabric: platform.fabric(flows.len()),
+            solo: flows.len() <= 1 && !options.always_share,
+            flows,
+            platform,
+            memory: Memory::new(),
+            payload: options.payload,
+            channels: Vec::new(),
+            devices: runs,
+            events,
+            now: Time::ZERO,
+            pending: Vec::new(),
+            free_pending: Vec::new(),
+            effects: Vec::new(),
+            list: Vec::new(),
+            descriptors: 0,
+        })
+    }
+
+    /// Adds a core with a work queue, or with software. `None` if there is no such queue.
+    pub fn open(&mut self, options: ChannelOptions) -> Option<ChannelId> {
+        let id = ChannelId(self.channels.len() as u32);
+        let (device, wq, shared, capabilities) = match options.queue {
+            None => (0, 0, false, Capabilities::software()),
+            Some((device, wq)) => {
+                let config = self.devices.get(usize::from(device))?.device.config();
+                let queue = config.work_queues.iter().find(|q| q.id == wq)?;
+                let capabilities = Capabilities::of_queue(config, queue);
+                (
+                    device,
+                    wq,
+                    queue.mode == WorkQueueMode::Shared,
+                    capabilities,
+                )
+            }
+        };
+        let p = self.platform.parameters();
+        let way = match self.platform.topology.socket_of_device(device) == options.socket {
+            true => p.submit_to_wq,
+            false => p.submit_to_wq + p.submit_remote,
+        };
+        let portal = Portal { wq, limited: true };
+        let lane = self.events.lane();
+        self.channels.push(Channel::new(
+            id,
+            options,
+            portal,
+            shared,
+            capabilities,
+            way,
+            lane,
+        ));
+        Some(id)
+    }
+
+    /// A channel.
+    pub fn channel(&self, id: ChannelId) -> &Channel {
+        &self.channels[id.index()]
+    }
+
+    /// The machine's parameters.
+    pub fn platform(&self) -> &PlatformFile {
+        &self.platform
+    }
+
+    /// Virtual time of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Descriptors that engines have carried out.
+    pub fn descriptors(&self) -> u64 {
+        self.descriptors
+    }
+
+    /// Runs one application on each channel, in order, until all are done.
+    ///
+    /// # Errors
+    /// [`Stalled`] if somebody waits and nothing will happen any more.
+    pub fn run<A: Application>(&mut self, applications: &mut [A]) -> Result<(), Stalled> {
+        let mut left = applications.len().min(self.channels.len());
+        for index in 0..left {
+            self.wake(ChannelId(index as u32), self.channels[index].core.clock);
+        }
+        while left > 0 {
+            match self.advance() {
+                Some(Event::Core { channel }) => {
+                    left -= usize::from(self.step(channel, applications));
+                }
+                Some(event) => self.happen(event),
+                None => {
+                    return Err(Stalled {
+                        waiting: left,
+                        lost: self.channels.iter().map(|c| c.counters.lost).sum(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything that is on its way end.
+    pub fn settle(&mut self) {
+        while let Some(event) = self.advance() {
+            self.happen(event);
+        }
+    }
+
+    /// Moves time to the next event. Data that has moved until then ends first.
+    #[inline]
+    fn advance(&mut self) -> Option<Event> {
+        if self.fabric.next_finish().is_some() {
+            self.end_flows();
+        }
+        let (at, event) = self.events.pop()?;
+        self.now = at;
+        Some(event)
+    }
+
+    #[inline(never)]
+    fn end_flows(&mut self) {
+        while let Some((at, slot)) = self.fabric.next_finish()
+            && self.events.next_time().is_none_or(|next| at <= next)
+        {
+            self.now = at;
+            self.fabric.finish(at, slot);
+            self.flow_ended(slot);
+        }
+    }
+
+    /// One step of an application. True if it was the last one.
+    #[inline]
+    fn step<A: Application>(&mut self, id: ChannelId, applications: &mut [A]) -> bool {
+        let channel = &mut self.channels[id.index()];
+        channel.scheduled = false;
+        channel.waiting = false;
+        let Some(application) = applications.get_mut(id.index()) else {
+            return false;
+        };
+        let next = application.step(&mut ModelMover {
+            world: self,
+            channel: id,
+        });
+        let channel = &mut self.channels[id.index()];
+        match next {
+            Next::Done => return true,
+            // The core is in an ENQCMD: it goes on with the answer.
+            _ if channel.awaiting.is_some() => {}
+            Next::Again => self.wake(id, self.channels[id.index()].core.clock),
+            // It has not looked at all that is there.
+            Next::Wait if channel.has_at_hand() => {
+                self.wake(id, self.channels[id.index()].core.clock);
+            }
+            Next::Wait => {
+                channel.waiting = true;
+                if let Some((at, _)) = channel.visible.front().copied() {
+                    self.wait_until(id, at);
+                }
+            }
+        }
+        false
+    }
+
+    #[inline]
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive { channel, unit } => self.arrive(channel, unit),
+            Event::Enqcmd { channel } => self.answer_enqcmd(channel),
+            Event::Start { at } => {
+                self.engine_mut(at).start_at = None;
+                self.pump(at);
+            }
+            Event::ListRead { at } => self.list_read(at),
+            Event::Ended { pending } => self.ended(pending),
+            Event::Core { .. } => {}
+        }
+    }
+
+    #[inline]
+    pub(crate) fn wake(&mut self, id: ChannelId, at: Time) {
+        let channel = &mut self.channels[id.index()];
+        if !channel.scheduled {
+            channel.scheduled = true;
+            self.events
+                .schedule(at.max(self.now), Event::Core { channel: id });
+        }
+    }
+
+    /// The core of a waiting channel sees what becomes visible at `at`.
+    #[inline]
+    pub(crate) fn wait_until(&mut self, id: ChannelId, at: Time) {
+        let channel = &mut self.channels[id.index()];
+        if channel.waiting && !channel.scheduled {
+            let mode = channel.options.wait;
+            channel.core.wait(at, mode, self.platform.parameters());
+            let seen = channel.core.clock;
+            self.wake(id, seen);
+        }
+    }
+}
