@@ -1,9 +1,9 @@
 //! Experiments as data: files, sweeps, points, results, resume, and reference tables.
 //!
 //! An [`Experiment`] is read from a TOML file and checked against a [`Vocabulary`] that the caller
-//! names. It expands to [`Point`]s; the caller runs each and keeps an [`Outcome`]. A [`Store`]
-//! remembers what is done while a run goes on; [`write_csv`] and [`write_json`] say what came out, and a
-//! [`ReferenceTable`] holds published numbers to set beside it.
+//! names. It expands to [`Point`]s. A [`Run`] executes them in parallel and gives [`Outcome`]s; a
+//! [`Store`] remembers what is done while it goes on. [`write_csv`] and [`write_json`] export the
+//! outcomes, and a [`ReferenceTable`] holds published numbers to set beside them.
 //!
 //! Nothing here knows what a parameter means.
 //!
@@ -40,6 +40,7 @@ mod place;
 mod point;
 mod reference;
 mod result;
+mod run;
 mod store;
 mod sweep;
 mod value;
@@ -52,6 +53,7 @@ pub use panel::{Filter, Overlay, Panel, PanelKind};
 pub use point::Point;
 pub use reference::{ReferencePoint, ReferenceTable, Target};
 pub use result::{Header, Outcome, ResultError, SCHEMA, read_json, write_csv, write_json};
+pub use run::{Figure, MetricList, Progress, Run, Task, figures, thread_pool};
 pub use store::{Store, StoreError};
 pub use sweep::{MAX_VALUES, Sweep, SweepError};
 pub use value::{SizeError, Value, format_bytes, parse_bytes};

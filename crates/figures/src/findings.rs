@@ -5,11 +5,10 @@ mod more;
 mod sizes;
 mod steps;
 
-use dray_experiment::{Point, Value, format_bytes};
+use dray_experiment::{Figure, Point, Value, format_bytes};
 
 pub(crate) use modes::engine_anomaly;
 
-use crate::run::Figure;
 use crate::task::{Backend, reduced};
 
 const THROUGHPUT: &str = "throughput_gbps";

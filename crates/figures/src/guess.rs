@@ -1,12 +1,12 @@
 //! Which results rest on parameters that no source gives.
 
 use dray_device::WorkQueueMode;
-use dray_experiment::{BACKEND, Outcome, Point};
+use dray_experiment::{BACKEND, Figure, Outcome, Point};
 use dray_idxd::Profile;
 use dray_platform::{Cache, Distance, Parameter, PlatformFile, Unit, WaitMode};
 
 use crate::company::Sharing;
-use crate::run::{Figure, Request};
+use crate::request::Request;
 use crate::task::Backend;
 use crate::workload::{Op, What, Workload};
 
@@ -67,6 +67,11 @@ pub(crate) fn of_figure<'a>(request: &'a Request, figure: &Figure) -> Vec<&'a Pa
     let all = figure.outcomes.iter();
     let found = all.flat_map(|outcome| of_outcome(request, figure, outcome));
     each_once(found.collect(), &request.platform)
+}
+
+/// The guesses behind a figure, one line each.
+pub fn lines(request: &Request, figure: &Figure) -> Vec<String> {
+    of_figure(request, figure).into_iter().map(words).collect()
 }
 
 /// In the order of the platform's file.

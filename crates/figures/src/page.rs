@@ -1,12 +1,12 @@
 //! The report: facts, figures with what is seen in them, model error, parameters.
 
+use dray_experiment::Figure;
 use dray_report::{Cell, Chart, Column, Report, Section, Table};
 
 use crate::accuracy::{beside, misses, overview};
-use crate::output::guesses;
 use crate::published::Published;
 use crate::render::{self, Context};
-use crate::run::{Figure, GENERATOR, Request, Summary};
+use crate::request::{GENERATOR, Request, Summary};
 use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, guess, reference_tables};
 
 /// The report and all of its charts.
@@ -174,7 +174,7 @@ fn section(
     if !seen.is_empty() {
         intro.push(format!("What is seen here: {}", seen.join(" ")));
     }
-    let guesses = guesses(request, figure);
+    let guesses = guess::lines(request, figure);
     if !guesses.is_empty() {
         intro.push(format!(
             "Guesses behind some of these numbers and sentences, each with its value and what is possible: {}.",

@@ -1,13 +1,12 @@
 //! The charts of a figure.
 
-use dray_experiment::{BACKEND, Filter, Overlay, Panel, PanelKind, Point, Value};
+use dray_experiment::{BACKEND, Figure, Filter, Overlay, Panel, PanelKind, Point, Value};
 use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
 use crate::hues::Hues;
 use crate::overlap;
 use crate::published::Published;
-use crate::run::Figure;
 use crate::task::{Backend, backends, reduced};
 use crate::unit::Unit;
 use crate::{guess, label};

@@ -1,100 +1,16 @@
-//! A run: every point of the chosen experiments, in parallel, interruptible and resumable.
+//! A run of the chosen experiments, and its report.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
 
 use dray_device::Payload;
-use dray_experiment::{Experiment, Outcome, Point, Store};
-use dray_idxd::Profile;
+use dray_experiment::{Outcome, Progress, Run, Store, Task, figures, thread_pool};
 use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
 use crate::measured::{Bench, Machine};
-use crate::task::{Backend, Task, tasks};
-use crate::{
-    CheckedTable, FiguresError, Model, Protocol, catalog, check, output, reference_tables,
-};
-
-/// Program and version, as it stands in every file that is written.
-pub const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
-
-/// What is to be run.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The machine.
-    pub platform: PlatformFile,
-    /// The device's configuration.
-    pub profile: Profile,
-    /// What to call it.
-    pub profile_name: String,
-    /// Figures by name; empty: all.
-    pub only: Vec<String>,
-    /// Parameters and the values that they get instead, in the notation of sweeps.
-    pub set: Vec<(String, String)>,
-    /// How the experiments are understood.
-    pub protocol: Protocol,
-    /// Also measure software on a core of this machine.
-    pub measure_cpu: bool,
-    /// Move payload bytes and check them, not only their time.
-    pub move_bytes: bool,
-    /// Output directory.
-    pub out: PathBuf,
-    /// Threads; 0: one per core.
-    pub jobs: usize,
-}
-
-/// Hears of a run while it goes on, and may stop it.
-pub trait Progress: Sync {
-    /// There are so many points, of which so many are known from an interrupted run.
-    fn start(&self, points: usize, resumed: usize);
-    /// One more is done.
-    fn done(&self);
-    /// Whether to stop; asked between points.
-    fn stopped(&self) -> bool;
-}
-
-/// An experiment with what came out of it.
-#[derive(Debug, Clone)]
-pub struct Figure {
-    /// The experiment.
-    pub experiment: Experiment,
-    /// Outcomes in the order of the points, backend after backend.
-    pub outcomes: Vec<Outcome>,
-    index: HashMap<String, usize>,
-}
-
-impl Figure {
-    /// An experiment with its outcomes.
-    pub fn new(experiment: Experiment, outcomes: Vec<Outcome>) -> Figure {
-        let keys = outcomes.iter().enumerate().map(|(i, o)| (o.point.key(), i));
-        Figure {
-            index: keys.collect(),
-            experiment,
-            outcomes,
-        }
-    }
-
-    /// What came out of a point, named with its backend.
-    pub fn outcome(&self, point: &Point) -> Option<&Outcome> {
-        self.index.get(&point.key()).map(|i| &self.outcomes[*i])
-    }
-}
-
-/// All that a run gave.
-#[derive(Debug)]
-pub struct Summary {
-    /// The figures, in their order.
-    pub figures: Vec<Figure>,
-    /// The model beside the published numbers.
-    pub checked: Vec<CheckedTable>,
-    /// This machine, if it was measured.
-    pub machine: Option<Machine>,
-    /// Points known from an interrupted run.
-    pub resumed: usize,
-    /// Files written.
-    pub files: Vec<PathBuf>,
-}
+use crate::request::{GENERATOR, Request, Summary};
+use crate::task::{Backend, Job, tasks};
+use crate::{CheckedTable, FiguresError, Metrics, Model, catalog, check, output, reference_tables};
 
 /// Runs the experiments and writes the report.
 ///
@@ -124,46 +40,35 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
             false => Payload::Skipped,
         },
     };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(request.jobs)
-        .build();
+    let pool = thread_pool(request.jobs, tasks.len());
     let pool = pool.map_err(|source| FiguresError::Threads { source })?;
     let store = Store::open(&request.out, &fingerprint(request))?;
-    progress.start(tasks.len(), store.resumed());
-
-    let runner = Runner {
-        experiments: &experiments,
-        store: &store,
-        progress,
-    };
-    let modelled = |task: &Task| runner.point(task, || model.run(&task.workload));
-    let mut outcomes: Vec<Option<Outcome>> = pool.install(|| {
-        let run = |task: &Task| match task.backend {
-            Backend::Measured => Ok(None),
-            _ => modelled(task),
-        };
-        tasks
-            .par_iter()
-            .map(run)
-            .collect::<Result<_, FiguresError>>()
+    let running = Run::start(&store, progress, tasks.len());
+    let modelled: Vec<&Task<Job>> = tasks
+        .iter()
+        .filter(|task| task.work.backend != Backend::Measured)
+        .collect();
+    let modelled = pool.install(|| {
+        running.parallel(&modelled, |task| {
+            named(task, model.run(&task.work.workload)).map(Metrics::into_vec)
+        })
     })?;
-    let machine = runner.measure(&tasks, &mut outcomes)?;
-    let complete: Option<Vec<Outcome>> = outcomes.into_iter().collect();
+    let (measured, machine) = measure(&running, &tasks)?;
+    // Within an experiment the modelled backends come first.
+    let (mut modelled, mut measured) = (modelled.into_iter(), measured.into_iter());
+    let outcomes = tasks.iter().map(|task| match task.work.backend {
+        Backend::Measured => measured.next().flatten(),
+        _ => modelled.next().flatten(),
+    });
+    let complete: Option<Vec<Outcome>> = outcomes.collect();
     let Some(outcomes) = complete else {
         return Err(FiguresError::Interrupted {
             out: request.out.clone(),
         });
     };
-    let checked = pool.install(|| accuracy(platform))?;
-
-    let mut grouped: Vec<Vec<Outcome>> = vec![Vec::new(); experiments.len()];
-    for (task, outcome) in tasks.iter().zip(outcomes) {
-        grouped[task.experiment].push(outcome);
-    }
-    let figures = experiments.into_iter().zip(grouped);
     let mut summary = Summary {
-        figures: figures.map(|(e, o)| Figure::new(e, o)).collect(),
-        checked,
+        figures: figures(experiments, &tasks, outcomes),
+        checked: pool.install(|| accuracy(platform))?,
         machine,
         resumed: store.resumed(),
         files: Vec::new(),
@@ -209,65 +114,40 @@ fn fingerprint(request: &Request) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-struct Runner<'a> {
-    experiments: &'a [Experiment],
-    store: &'a Store,
-    progress: &'a dyn Progress,
+/// An error with the experiment and the point that it belongs to.
+fn named<T>(task: &Task<Job>, result: Result<T, FiguresError>) -> Result<T, FiguresError> {
+    result.map_err(|source| FiguresError::Point {
+        experiment: task.experiment.clone(),
+        point: task.point.to_string(),
+        source: Box::new(source),
+    })
 }
 
-impl Runner<'_> {
-    /// A point from the store, or run now; `None` once the run is to stop.
-    fn point(
-        &self,
-        task: &Task,
-        run: impl FnOnce() -> Result<crate::Metrics, FiguresError>,
-    ) -> Result<Option<Outcome>, FiguresError> {
-        let id = &self.experiments[task.experiment].id;
-        if let Some(known) = self.store.get(id, &task.point) {
-            return Ok(Some(known));
-        }
-        if self.progress.stopped() {
-            return Ok(None);
-        }
-        let metrics = run().map_err(|source| FiguresError::Point {
-            experiment: id.clone(),
-            point: task.point.to_string(),
-            source: Box::new(source),
-        })?;
-        let outcome = Outcome {
-            point: task.point.clone(),
-            metrics: metrics.into_vec(),
-            provenance: task.backend.provenance().to_owned(),
-            executor: task.backend.executor().to_owned(),
-        };
-        self.store.put(id, &outcome)?;
-        self.progress.done();
-        Ok(Some(outcome))
-    }
+/// Outcomes of the measured points; what was measured on, if there were any.
+type Measured = (Vec<Option<Outcome>>, Option<Machine>);
 
-    /// What is measured here comes last and alone, on a thread of its own that may be pinned.
-    fn measure(
-        &self,
-        tasks: &[Task],
-        outcomes: &mut [Option<Outcome>],
-    ) -> Result<Option<Machine>, FiguresError> {
-        if tasks.iter().all(|task| task.backend != Backend::Measured) {
-            return Ok(None);
-        }
-        let measure = || -> Result<Machine, FiguresError> {
-            let mut bench = Bench::new();
-            let machine = bench.machine();
-            for (task, outcome) in tasks.iter().zip(outcomes) {
-                if task.backend == Backend::Measured {
-                    *outcome = self.point(task, || bench.run(&task.workload))?;
-                }
-            }
-            Ok(machine)
-        };
-        let machine = std::thread::scope(|scope| match scope.spawn(measure).join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })?;
-        Ok(Some(machine))
+/// What is measured here comes last and alone, on a thread of its own that may be pinned.
+fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Measured, FiguresError> {
+    let measured: Vec<&Task<Job>> = tasks
+        .iter()
+        .filter(|task| task.work.backend == Backend::Measured)
+        .collect();
+    if measured.is_empty() {
+        return Ok((Vec::new(), None));
     }
+    let measure = || -> Result<Measured, FiguresError> {
+        let mut bench = Bench::new();
+        let machine = bench.machine();
+        let mut outcomes = Vec::with_capacity(measured.len());
+        for task in measured {
+            outcomes.push(running.point(task, |job| {
+                named(task, bench.run(&job.workload)).map(Metrics::into_vec)
+            })?);
+        }
+        Ok((outcomes, Some(machine)))
+    };
+    std::thread::scope(|scope| match scope.spawn(measure).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }

@@ -1,6 +1,6 @@
 //! One point of an experiment on one backend, and whether the profile can run it.
 
-use dray_experiment::{BACKEND, Experiment, Point, Value};
+use dray_experiment::{BACKEND, Experiment, Point, Task, Value};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 
@@ -82,14 +82,10 @@ pub(crate) fn reduced(point: &Point, backend: Backend) -> Point {
     kept.with(BACKEND, Value::Text(backend.name().to_owned()))
 }
 
-/// A point to run.
+/// What executes a point.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
-    /// Index of the experiment.
-    pub(crate) experiment: usize,
-    /// The point, with its backend.
-    pub(crate) point: Point,
-    /// Who runs it.
+pub(crate) struct Job {
+    /// Who executes it.
     pub(crate) backend: Backend,
     /// The point, read.
     pub(crate) workload: Workload,
@@ -104,9 +100,9 @@ pub(crate) fn tasks(
     platform: &PlatformFile,
     profile: &Profile,
     measure: bool,
-) -> Result<Vec<Task>, FiguresError> {
-    let mut tasks: Vec<Task> = Vec::new();
-    for (index, experiment) in experiments.iter().enumerate() {
+) -> Result<Vec<Task<Job>>, FiguresError> {
+    let mut tasks: Vec<Task<Job>> = Vec::new();
+    for experiment in experiments {
         let mut seen = std::collections::HashSet::new();
         let points = experiment.points();
         for backend in backends(experiment, measure) {
@@ -137,10 +133,11 @@ pub(crate) fn tasks(
                 // What would fail later is refused before anything runs or is written.
                 Setup::new(platform, profile, &workload).map_err(named)?;
                 tasks.push(Task {
-                    experiment: index,
+                    experiment: experiment.id.clone(),
                     point: point.clone(),
-                    backend,
-                    workload,
+                    provenance: backend.provenance(),
+                    executor: backend.executor(),
+                    work: Job { backend, workload },
                 });
             }
         }
@@ -166,7 +163,7 @@ mod tests {
         figure: &str,
         set: &[(&str, &str)],
         profile: &str,
-    ) -> Result<Vec<Task>, FiguresError> {
+    ) -> Result<Vec<Task<Job>>, FiguresError> {
         let set: Vec<(String, String)> = set
             .iter()
             .map(|(n, v)| (n.to_string(), v.to_string()))
@@ -179,7 +176,7 @@ mod tests {
     #[test]
     fn a_core_runs_each_of_its_points_once() {
         let tasks = planned("fig2", &[], "1e1w-d").unwrap();
-        let count = |backend| tasks.iter().filter(|t| t.backend == backend).count();
+        let count = |backend| tasks.iter().filter(|t| t.work.backend == backend).count();
         assert_eq!(
             (count(Backend::Model), count(Backend::Cpu)),
             (8 * 2 * 7, 8 * 7)
@@ -188,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_refused_before_it_runs() {
-        let message = |r: Result<Vec<Task>, FiguresError>| {
+        let message = |r: Result<Vec<Task<Job>>, FiguresError>| {
             let error = r.unwrap_err();
             let source = std::error::Error::source(&error).map(|s| s.to_string());
             format!("{error}: {}", source.unwrap_or_default())

@@ -1,10 +1,9 @@
 //! What engines and ways to wait change.
 
-use dray_experiment::Point;
+use dray_experiment::{Figure, Point};
 
 use super::{integers, percent, size_text, value};
 use crate::label;
-use crate::run::Figure;
 use crate::task::Backend;
 
 /// Whether more engines ever gave less in this figure, and by how much.

@@ -1,9 +1,8 @@
 //! What the experiments beyond the publication show.
 
-use dray_experiment::Point;
+use dray_experiment::{Figure, Point};
 
 use super::{integers, percent, size_text, value};
-use crate::run::Figure;
 use crate::task::{Backend, reduced};
 
 /// How much slower threads on the other socket submit, as published in words.

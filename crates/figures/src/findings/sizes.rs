@@ -1,11 +1,10 @@
 //! What sizes, batches and queues give.
 
-use dray_experiment::Value;
+use dray_experiment::{Figure, Value};
 
 use super::modes::mode_difference;
 use super::{THROUGHPUT, integers, size_text, value};
 use crate::label;
-use crate::run::Figure;
 use crate::task::{Backend, reduced};
 
 pub(super) fn improvement(figure: &Figure) -> Vec<Option<String>> {

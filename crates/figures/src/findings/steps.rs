@@ -1,10 +1,9 @@
 //! Where time goes, and what far memory costs.
 
-use dray_experiment::Value;
+use dray_experiment::{Figure, Value};
 
 use super::{THROUGHPUT, integers, percent, size_text};
 use crate::label;
-use crate::run::Figure;
 use crate::task::{Backend, reduced};
 
 pub(super) fn breakdown(figure: &Figure) -> Vec<Option<String>> {

@@ -1,0 +1,53 @@
+//! What is asked of a run, and all that it gave.
+
+use std::path::PathBuf;
+
+use dray_experiment::Figure;
+use dray_idxd::Profile;
+use dray_platform::PlatformFile;
+
+use crate::measured::Machine;
+use crate::{CheckedTable, Protocol};
+
+/// Program and version, as it stands in every file that is written.
+pub const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The machine.
+    pub platform: PlatformFile,
+    /// The device's configuration.
+    pub profile: Profile,
+    /// What to call it.
+    pub profile_name: String,
+    /// Figures by name; empty: all.
+    pub only: Vec<String>,
+    /// Parameters and the values that they get instead, in the notation of sweeps.
+    pub set: Vec<(String, String)>,
+    /// How the experiments are understood.
+    pub protocol: Protocol,
+    /// Also measure software on a core of this machine.
+    pub measure_cpu: bool,
+    /// Move payload bytes and check them, not only their time.
+    pub move_bytes: bool,
+    /// Output directory.
+    pub out: PathBuf,
+    /// Threads; 0: one per core.
+    pub jobs: usize,
+}
+
+/// All that a run gave.
+#[derive(Debug)]
+pub struct Summary {
+    /// The figures, in their order.
+    pub figures: Vec<Figure>,
+    /// The model beside the published numbers.
+    pub checked: Vec<CheckedTable>,
+    /// This machine, if it was measured.
+    pub machine: Option<Machine>,
+    /// Points known from an interrupted run.
+    pub resumed: usize,
+    /// Files written.
+    pub files: Vec<PathBuf>,
+}
