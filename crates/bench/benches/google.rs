@@ -14,7 +14,7 @@ use std::path::Path as File;
 use std::process::{Command, ExitCode};
 
 use dray_bench::compare::{Measurement, Ratio, ResultFile, compare};
-use dray_bench::real::{Real, available, context};
+use dray_bench::real::{Real, available_cpus, context};
 use dray_bench::{Api, Case, Exec, Location, MinTime, Op, Output, Path, Timer};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -157,7 +157,7 @@ fn build(directory: &File) -> Option<std::path::PathBuf> {
 /// allowed, before other programs there.
 fn alone() -> &'static str {
     let mut set = CpuSet::new();
-    set.set(available().last().copied().unwrap_or(0).into());
+    set.set(available_cpus().last().copied().unwrap_or(0).into());
     let _ = sched_setaffinity(None, &set);
     let parameter = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call.

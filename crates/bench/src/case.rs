@@ -3,48 +3,7 @@
 use std::fmt;
 
 use dray_experiment::parse_bytes;
-use dray_spec::Opcode;
-
-use crate::shape::Shape;
-
-/// An operation, under the name that cases give it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
-    /// Copy; source and destination may overlap.
-    Move,
-    /// Copy.
-    Copy,
-    /// Fill with a pattern.
-    Fill,
-    /// Comparison of two buffers.
-    Compare,
-    /// Comparison with a pattern.
-    ComparePattern,
-    /// A record of where two buffers differ.
-    CreateDelta,
-    /// What such a record says, written.
-    ApplyDelta,
-    /// Copy to two destinations.
-    Dualcast,
-    /// CRC32C.
-    Crc,
-    /// Copy with CRC32C.
-    CopyCrc,
-    /// Integrity fields checked.
-    DifCheck,
-    /// Copy that adds integrity fields.
-    DifInsert,
-    /// Copy that checks integrity fields and leaves them out.
-    DifStrip,
-    /// Copy that checks integrity fields and writes others.
-    DifUpdate,
-    /// Integrity fields alone; a device of version 2 makes them.
-    DixGenerate,
-    /// Caches flushed.
-    CacheFlush,
-    /// Does nothing.
-    Nop,
-}
+use dray_workload::{Exec, Location, Op, Shape};
 
 /// Every operation, in the order in which cases are listed.
 pub const OPS: &[(Op, &str)] = &[
@@ -67,72 +26,10 @@ pub const OPS: &[(Op, &str)] = &[
     (Op::Nop, "nop"),
 ];
 
-impl Op {
-    /// Buffers that one operation needs, at least one.
-    pub(crate) fn operands(self) -> u64 {
-        match self {
-            Op::Dualcast | Op::CreateDelta => 3,
-            Op::Fill | Op::ComparePattern | Op::Crc | Op::DifCheck | Op::CacheFlush | Op::Nop => 1,
-            Op::Move
-            | Op::Copy
-            | Op::Compare
-            | Op::ApplyDelta
-            | Op::CopyCrc
-            | Op::DifInsert
-            | Op::DifStrip
-            | Op::DifUpdate
-            | Op::DixGenerate => 2,
-        }
-    }
-
-    /// Its name in cases.
-    pub(crate) fn name(self) -> &'static str {
-        let found = OPS.iter().find(|(op, _)| *op == self);
-        found.map_or("", |(_, name)| name)
-    }
-
-    /// Whether integrity fields are checked or made.
-    pub(crate) fn has_fields(self) -> bool {
-        matches!(
-            self,
-            Op::DifCheck | Op::DifInsert | Op::DifStrip | Op::DifUpdate | Op::DixGenerate
-        )
-    }
-
-    /// Whether it writes what caching can be controlled of (spec Table 5-4).
-    pub(crate) fn writes(self) -> bool {
-        !matches!(
-            self,
-            Op::Compare | Op::ComparePattern | Op::Crc | Op::DifCheck | Op::CacheFlush | Op::Nop
-        )
-    }
-
-    /// Whether its only operand is a destination.
-    pub(crate) fn is_destination_only(self) -> bool {
-        matches!(self, Op::Fill | Op::CacheFlush)
-    }
-
-    /// Its opcode (spec 8.1.1).
-    pub fn opcode(self) -> Opcode {
-        match self {
-            Op::Move | Op::Copy => Opcode::Memmove,
-            Op::Fill => Opcode::Fill,
-            Op::Compare => Opcode::Compare,
-            Op::ComparePattern => Opcode::ComparePattern,
-            Op::CreateDelta => Opcode::CreateDelta,
-            Op::ApplyDelta => Opcode::ApplyDelta,
-            Op::Dualcast => Opcode::Dualcast,
-            Op::Crc => Opcode::CrcGenerate,
-            Op::CopyCrc => Opcode::CopyCrc,
-            Op::DifCheck => Opcode::DifCheck,
-            Op::DifInsert => Opcode::DifInsert,
-            Op::DifStrip => Opcode::DifStrip,
-            Op::DifUpdate => Opcode::DifUpdate,
-            Op::DixGenerate => Opcode::DixGenerate,
-            Op::CacheFlush => Opcode::CacheFlush,
-            Op::Nop => Opcode::Noop,
-        }
-    }
+/// The name of an operation in cases.
+pub(crate) fn op_name(op: Op) -> &'static str {
+    let found = OPS.iter().find(|(known, _)| *known == op);
+    found.map_or("", |(_, name)| name)
 }
 
 /// The interface that is called.
@@ -155,15 +52,6 @@ pub enum Path {
     Cpu,
 }
 
-/// When the next operation is submitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Exec {
-    /// All of a queue's operations, then wait for all of them.
-    Sync,
-    /// Each that ends is submitted again at once.
-    Async,
-}
-
 /// What the clock covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Timer {
@@ -171,21 +59,6 @@ pub enum Timer {
     Full,
     /// Submitting and waiting.
     Proc,
-}
-
-/// Where a buffer is when an operation starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Location {
-    /// Nothing is done about it.
-    None,
-    /// The core's first-level cache.
-    L1,
-    /// The core's second-level cache.
-    L2,
-    /// The last-level cache.
-    Llc,
-    /// Memory.
-    Ram,
 }
 
 /// Location of the output, and whether the device writes to the cache.
@@ -246,7 +119,7 @@ impl Case {
     pub fn family(&self) -> String {
         format!(
             "{}/api:{}/path:{}/exec:{}/qsize:{}/bsize:{}/in_mem:{}/out_mem:{}/timer:{}/size:{}/real_time",
-            self.op.name(),
+            op_name(self.op),
             match self.api {
                 Api::C => "c",
                 Api::Rust => "rust",
@@ -280,32 +153,6 @@ impl fmt::Display for Case {
             Exec::Sync => Ok(()),
             Exec::Async => write!(f, "/threads:{}", self.threads),
         }
-    }
-}
-
-impl Location {
-    /// Reads a location. DML's help calls the first one `def`, its parser `none`.
-    pub fn parse(text: &str) -> Option<Location> {
-        Some(match text {
-            "none" | "def" => Location::None,
-            "l1" => Location::L1,
-            "l2" => Location::L2,
-            "llc" => Location::Llc,
-            "ram" => Location::Ram,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Location::None => "none",
-            Location::L1 => "l1",
-            Location::L2 => "l2",
-            Location::Llc => "llc",
-            Location::Ram => "ram",
-        })
     }
 }
 

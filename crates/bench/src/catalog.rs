@@ -1,7 +1,8 @@
 //! Which cases there are.
 
-use crate::case::{Api, Case, Exec, Location, OPS, Op, Output, Path, Timer};
-use crate::shape::Shape;
+use dray_workload::{Exec, Location, Op, Shape};
+
+use crate::case::{Api, Case, OPS, Output, Path, Timer};
 
 /// What varies. The defaults are the axes of DML's own benchmarks.
 #[derive(Debug, Clone, PartialEq, Eq)]

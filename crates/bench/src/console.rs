@@ -132,9 +132,10 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Api, Case, Exec, Location, Op, Output, Path, Timer};
+    use crate::case::{Api, Case, Output, Path, Timer};
     use crate::row::{Position, rows};
     use crate::timing::Timing;
+    use crate::{Exec, Location, Op};
 
     /// The table in the guide to DML's benchmarks.
     const GUIDE: &str = "\

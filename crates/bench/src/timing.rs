@@ -50,7 +50,8 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Api, Exec, Location, Op, Output, Path, Timer};
+    use crate::case::{Api, Output, Path, Timer};
+    use crate::{Exec, Location, Op};
 
     /// The six lines of the guide to DML's benchmarks: threads (0: synchronous), time in ns,
     /// latency and latency per operation in us, throughput in GB/s.

@@ -2,12 +2,12 @@
 
 use dray_clock::Time;
 use dray_model::{ChannelId, World};
+use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Refill, Together};
 
 use crate::company::{Neighbour, Sharing};
 use crate::model::{Model, Window, channel};
 use crate::setup::Setup;
-use crate::stream::{Measured, Stream, Together};
-use crate::workload::{Op, What, Workload};
+use crate::workload::{What, Workload};
 use crate::{FiguresError, Metrics};
 
 /// Runs an offload or a software workload with all that works beside it.
@@ -45,7 +45,7 @@ pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics
 /// What a neighbour does.
 fn copies(w: &Workload, beside: Neighbour) -> Workload {
     Workload {
-        op: Op::Memmove,
+        op: Op::Move,
         size: beside.size,
         batch: 1,
         list: None,
@@ -56,7 +56,7 @@ fn copies(w: &Workload, beside: Neighbour) -> Workload {
 struct Crowd<'a> {
     model: &'a Model,
     world: World,
-    streams: Vec<Stream>,
+    streams: Vec<ClosedLoop>,
     channels: Vec<ChannelId>,
 }
 
@@ -79,7 +79,16 @@ impl Crowd<'_> {
             warm_up.next_multiple_of(lists),
             count.next_multiple_of(lists),
         );
-        let stream = Stream::new(*w, buffers, slots as usize, warm_up, count);
+        let stream = ClosedLoop::new(Plan {
+            operations: w.operations(buffers),
+            exec: Exec::Async,
+            refill: Refill::AllThenSubmit,
+            round: lists,
+            queue: options.depth,
+            batch: options.batch,
+            warm_up,
+            count,
+        });
         self.streams.push(stream);
         self.channels.push(id);
         Ok(())
@@ -93,7 +102,7 @@ impl Crowd<'_> {
             streams = streams.into_iter().map(|s| s.with(&together)).collect();
         }
         self.world.run(&mut streams)?;
-        let measured: Vec<Measured> = streams.iter().map(Stream::measured).collect();
+        let measured: Vec<Measured> = streams.iter().map(ClosedLoop::measured).collect();
         let failed = measured.iter().map(|m| m.failed).sum();
         if failed > 0 {
             return Err(FiguresError::Failed { operations: failed });

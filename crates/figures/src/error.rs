@@ -115,6 +115,12 @@ pub enum FiguresError {
         /// What the system said.
         source: rayon::ThreadPoolBuildError,
     },
+    /// No memory to measure software on.
+    #[error("no memory to measure on; leave --measure-cpu out, or free some")]
+    Memory {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Something about an experiment's point, with its name.
     #[error("{experiment}, point {point}: {source}")]
     Point {

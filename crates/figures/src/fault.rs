@@ -6,8 +6,9 @@ use dray_model::CoreTime;
 use dray_platform::PAGE_BYTES;
 use dray_spec::Status;
 
-use crate::stream::{Buffers, operation};
-use crate::workload::{Op, Workload};
+use dray_workload::{Buffers, Op};
+
+use crate::workload::Workload;
 
 /// Goes once over all buffers.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Faulting {
         for ring in [&mut buffers.src, &mut buffers.dst, &mut buffers.dst2] {
             ring.base += offset;
         }
-        operation(&rest, &buffers, buffer)
+        rest.operations(buffers).at(buffer)
     }
 
     fn collect<M: Mover>(&mut self, mover: &mut M) {
@@ -71,7 +72,7 @@ impl Faulting {
                 self.ended += 1;
                 continue;
             }
-            let write = matches!(self.workload.op, Op::Memmove | Op::Fill | Op::NtFill)
+            let write = matches!(self.workload.op, Op::Move | Op::Fill | Op::NtFill)
                 && status.is_write_fault();
             // SAFETY: modelled memory; the address is one that the device has just reported.
             unsafe { mover.touch(completion.record.fault_address, write) };

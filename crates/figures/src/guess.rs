@@ -4,11 +4,12 @@ use dray_device::WorkQueueMode;
 use dray_experiment::{BACKEND, Figure, Outcome, Point};
 use dray_idxd::Profile;
 use dray_platform::{Cache, Distance, Parameter, PlatformFile, Unit, WaitMode};
+use dray_workload::Op;
 
 use crate::company::Sharing;
 use crate::request::Request;
 use crate::task::Backend;
-use crate::workload::{Op, What, Workload};
+use crate::workload::{What, Workload};
 
 /// The guessed parameters that a result rests on: those of the mechanisms that its workload singles
 /// out, not those which shift all results alike.
@@ -121,14 +122,15 @@ pub(crate) fn is_shared(profile: &Profile) -> bool {
 /// Parameters of software that no experiment shares with another operation or place.
 fn software(w: &Workload) -> Vec<&'static str> {
     let mut names = vec![match w.op {
-        Op::Noop => "cpu_call",
-        Op::Memmove => "cpu_copy_line",
+        Op::Nop => "cpu_call",
+        Op::Move => "cpu_copy_line",
         Op::Fill => "cpu_fill_line",
         Op::NtFill => "cpu_nt_fill_line",
         Op::Compare => "cpu_compare_line",
         Op::ComparePattern => "cpu_pattern_line",
         Op::Dualcast => "cpu_dualcast_line",
         Op::Crc | Op::CopyCrc => "cpu_crc_line",
+        _ => "cpu_copy_line",
     }];
     if w.nodes.contains(&Distance::Remote) {
         names.push("cpu_scale_remote");

@@ -1,14 +1,16 @@
 //! Software on a core of this machine, through the same interface as the device.
 
-use std::fs;
+use std::io;
 use std::time::{Duration, Instant};
 
-use dray::{Completion, CpuMover, Mover, Operation, Progress};
+use dray::{Completion, CpuMover, Mover, Progress};
 use dray_platform::{Cache, Distance};
 use dray_spec::Status;
+use dray_workload::{
+    Arena, Buffers, Op, Operations, Pages, Ring, available_cpus, caches, cpuinfo, pin, text,
+};
 
-use crate::stream::{Buffers, PATTERN, Ring, operation};
-use crate::workload::{Op, Workload};
+use crate::workload::Workload;
 use crate::{FiguresError, Metrics};
 
 /// Memory for all buffers of a point together.
@@ -25,7 +27,7 @@ const PAGE: usize = 4096;
 /// Whether this machine can run a point: software with a counterpart here, on local memory.
 pub(crate) fn can(w: &Workload) -> bool {
     // A plain store loop is no non-temporal fill, and a NOOP has no software.
-    !matches!(w.op, Op::NtFill | Op::Noop) && w.nodes == [Distance::Local; 2] && !w.random
+    !matches!(w.op, Op::NtFill | Op::Nop) && w.nodes == [Distance::Local; 2] && !w.random
 }
 
 /// What a reader must know of this machine to read a measured series.
@@ -72,37 +74,31 @@ impl Machine {
 /// Memory to measure on, touched and filled.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    arena: Vec<u8>,
+    arena: Arena,
+    cpu: u16,
     pinned: bool,
 }
 
 impl Bench {
-    /// Takes and touches memory; keeps the calling thread on the core where it is.
-    pub(crate) fn new() -> Bench {
-        let pinned = pin();
+    /// Takes and touches memory; keeps the calling thread on one core.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn new() -> io::Result<Bench> {
+        let cpu = available_cpus().first().copied().unwrap_or(0);
+        let pinned = pin(cpu);
         // One pattern everywhere: comparisons then run to their end.
-        let mut arena = vec![0u8; ARENA_BYTES + PAGE];
-        for bytes in arena.chunks_exact_mut(8) {
-            bytes.copy_from_slice(&PATTERN.to_le_bytes());
-        }
-        Bench { arena, pinned }
+        let arena = Arena::new(ARENA_BYTES, Pages::Transparent, None)?;
+        Ok(Bench { arena, cpu, pinned })
     }
 
     /// What it measures on.
     pub(crate) fn machine(&self) -> Machine {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpuinfo
-            .lines()
-            .find_map(|line| line.strip_prefix("model name"));
-        let model = model
-            .and_then(|rest| rest.split_once(':'))
-            .map(|(_, name)| name.trim());
-        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Machine {
-            processor: model.unwrap_or("unknown processor").to_owned(),
-            kernel: kernel.trim().to_owned(),
+            processor: cpuinfo("model name").unwrap_or("unknown processor".to_owned()),
+            kernel: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
             pinned: self.pinned,
-            last_level_cache: last_level_cache(),
+            last_level_cache: last_level_cache(self.cpu),
             rotation: ARENA_BYTES as u64,
         }
     }
@@ -112,24 +108,24 @@ impl Bench {
     /// # Errors
     /// An operation that did not do what it should.
     pub(crate) fn run(&mut self, w: &Workload) -> Result<Metrics, FiguresError> {
-        let buffers = self.buffers(w);
+        let operations = w.operations(self.buffers(w));
         let mut mover = CpuMover::new(SLOTS);
         let mut index = 0;
         let mut failed = 0;
         // Finds how many rounds fill a run, and warms code and translations up.
         let mut rounds = 1u64;
         loop {
-            let took = round(&mut mover, w, &buffers, rounds, &mut index, &mut failed);
+            let took = round(&mut mover, &operations, rounds, &mut index, &mut failed);
             if took >= RUN || rounds >= 1 << 20 {
                 break;
             }
             rounds *= 2;
         }
-        let operations = (rounds * SLOTS as u64) as f64;
+        let per_run = (rounds * SLOTS as u64) as f64;
         let mut periods: Vec<f64> = (0..RUNS)
             .map(|_| {
-                let took = round(&mut mover, w, &buffers, rounds, &mut index, &mut failed);
-                took.as_nanos() as f64 / operations
+                let took = round(&mut mover, &operations, rounds, &mut index, &mut failed);
+                took.as_nanos() as f64 / per_run
             })
             .collect();
         if failed > 0 {
@@ -149,7 +145,7 @@ impl Bench {
     }
 
     /// Rings that take equal parts of the arena; data that is to be in a cache is used again.
-    fn buffers(&mut self, w: &Workload) -> Buffers {
+    fn buffers(&self, w: &Workload) -> Buffers {
         let stride = (w.bytes().max(64) as usize).next_multiple_of(match w.op {
             Op::Dualcast => PAGE,
             _ => 64,
@@ -165,7 +161,7 @@ impl Bench {
             true => 1,
             false => (part / stride).max(1) as u64,
         };
-        let start = (self.arena.as_mut_ptr() as usize).next_multiple_of(PAGE) as u64;
+        let start = self.arena.start();
         let ring = |index: usize| Ring {
             base: start + (index % rings * part) as u64,
             stride: stride as u64,
@@ -182,8 +178,7 @@ impl Bench {
 /// `rounds` times [`SLOTS`] operations; how long they took.
 fn round(
     mover: &mut CpuMover,
-    w: &Workload,
-    buffers: &Buffers,
+    operations: &Operations,
     rounds: u64,
     index: &mut u64,
     failed: &mut u64,
@@ -192,7 +187,7 @@ fn round(
     let start = Instant::now();
     for _ in 0..rounds {
         for _ in 0..SLOTS {
-            let next: Operation = operation(w, buffers, *index);
+            let next = operations.at(*index);
             // SAFETY: the rings lie in the arena, which outlives the mover's use of them; a ring
             // that is read and written at once holds the same pattern throughout.
             let taken = unsafe { mover.enqueue(&next) };
@@ -207,21 +202,9 @@ fn round(
     start.elapsed()
 }
 
-/// Keeps this thread on the core where it runs now.
-fn pin() -> bool {
-    use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
-    let mut set = CpuSet::new();
-    set.set(sched_getcpu());
-    sched_setaffinity(None, &set).is_ok()
-}
-
-/// Size of the largest cache of core 0.
-fn last_level_cache() -> Option<u64> {
-    let sizes = (0..8).filter_map(|index| {
-        let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
-        dray_experiment::parse_bytes(fs::read_to_string(path).ok()?.trim()).ok()
-    });
-    sizes.max()
+/// Size of the largest cache of a CPU.
+fn last_level_cache(cpu: u16) -> Option<u64> {
+    caches(cpu).into_iter().map(|cache| cache.size).max()
 }
 
 #[cfg(test)]

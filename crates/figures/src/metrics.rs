@@ -2,7 +2,7 @@
 
 use dray_clock::Duration;
 
-use crate::stream::Measured;
+use dray_workload::Measured;
 
 /// Names and values, in a fixed order.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,13 +6,12 @@ use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelId, ChannelOptions, World, WorldOptions};
 use dray_platform::{Cache, Distance, PAGE_BYTES, Place, PlatformFile};
+use dray_workload::{Buffers, Burst, Op, Ring};
 
 use crate::break_even::BreakEven;
-use crate::burst::Burst;
 use crate::fault::Faulting;
 use crate::setup::{Setup, node};
-use crate::stream::{Buffers, Ring};
-use crate::workload::{Op, What, Workload};
+use crate::workload::{What, Workload};
 use crate::{FiguresError, Metrics, crowd};
 
 /// What a model run stands on.
@@ -92,9 +91,9 @@ impl Model {
 
     fn burst(&self, w: &Workload) -> Result<Metrics, FiguresError> {
         let mut alone = self.alone(w)?;
-        let mut burst = [Burst::new(*w, alone.buffers)];
+        let mut burst = [Burst::new(w.operations(alone.buffers), w.count.into())];
         alone.world.run(&mut burst)?;
-        Ok(Metrics::single("burst_ns", burst[0].took.as_ns()))
+        Ok(Metrics::single("burst_ns", burst[0].took().as_ns()))
     }
 
     fn overflow(&self, w: &Workload) -> Result<Metrics, FiguresError> {
@@ -102,12 +101,13 @@ impl Model {
         let sized = Workload {
             size: w.payload.max(1),
             op: match w.payload {
-                0 => Op::Noop,
-                _ => Op::Memmove,
+                0 => Op::Nop,
+                _ => Op::Move,
             },
             ..*w
         };
-        alone.world.run(&mut [Burst::new(sized, alone.buffers)])?;
+        let burst = Burst::new(sized.operations(alone.buffers), w.count.into());
+        alone.world.run(&mut [burst])?;
         alone.world.settle();
         let counters = alone.world.channel(alone.channel).counters();
         let accepted = counters.submitted - counters.lost;

@@ -3,9 +3,10 @@
 use dray_device::WorkQueueMode;
 use dray_experiment::{Point, ReferencePoint, ReferenceTable};
 use dray_idxd::Profile;
+use dray_workload::Op;
 
 use crate::FiguresError;
-use crate::workload::{Op, What, Workload};
+use crate::workload::{What, Workload};
 
 /// Published throughputs and latencies by workload.
 #[derive(Debug, Default)]

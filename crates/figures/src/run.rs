@@ -136,7 +136,7 @@ fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Measured, FiguresEr
         return Ok((Vec::new(), None));
     }
     let measure = || -> Result<Measured, FiguresError> {
-        let mut bench = Bench::new();
+        let mut bench = Bench::new().map_err(|source| FiguresError::Memory { source })?;
         let machine = bench.machine();
         let mut outcomes = Vec::with_capacity(measured.len());
         for task in measured {

@@ -3,11 +3,12 @@
 use dray_experiment::{BACKEND, Experiment, Point, Task, Value};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
+use dray_workload::Op;
 
 use crate::FiguresError;
 use crate::measured;
 use crate::setup::Setup;
-use crate::workload::{Op, Workload};
+use crate::workload::Workload;
 
 /// Who executes a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,7 +125,7 @@ pub(crate) fn tasks(
                 let possible = match backend {
                     Backend::Model => true,
                     // There is no software that does nothing as a NOOP does.
-                    Backend::Cpu => workload.op != Op::Noop,
+                    Backend::Cpu => workload.op != Op::Nop,
                     Backend::Measured => measured::can(&workload),
                 };
                 if !possible {

@@ -2,10 +2,11 @@
 
 use dray_experiment::Point;
 use dray_platform::{Cache, Distance, WaitMode};
+use dray_workload::{Buffers, LargerEach, Op, Operations, Shape};
 
 use crate::company::{Company, Neighbour, Sharing};
 use crate::vocabulary::VOCABULARY;
-use crate::{FiguresError, List};
+use crate::{FiguresError, Layout, List};
 
 const KIB: u64 = 1024;
 
@@ -24,29 +25,6 @@ pub enum What {
     Fault,
     /// The size from which the device is worth it.
     BreakEven,
-}
-
-/// An operation by its role in the experiments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// Does nothing.
-    Noop,
-    /// Copy.
-    Memmove,
-    /// Fill, written to the cache.
-    Fill,
-    /// Fill, written to memory.
-    NtFill,
-    /// Comparison of two buffers.
-    Compare,
-    /// Comparison with a pattern.
-    ComparePattern,
-    /// Copy to two destinations.
-    Dualcast,
-    /// CRC32C.
-    Crc,
-    /// Copy with CRC32C.
-    CopyCrc,
 }
 
 /// One point, ready to run.
@@ -120,7 +98,7 @@ impl Workload {
         };
         let sync = text("mode", "sync") == "sync";
         let op = match text("op", "memmove") {
-            "noop" => Op::Noop,
+            "noop" => Op::Nop,
             "fill" => Op::Fill,
             "nt_fill" => Op::NtFill,
             "compare" => Op::Compare,
@@ -128,7 +106,7 @@ impl Workload {
             "dualcast" => Op::Dualcast,
             "crc" => Op::Crc,
             "copy_crc" => Op::CopyCrc,
-            _ => Op::Memmove,
+            _ => Op::Move,
         };
         let aligned = match point.get("dst_align").map(ToString::to_string).as_deref() {
             Some("8") => 8,
@@ -215,10 +193,23 @@ impl Workload {
         }
     }
 
+    /// Its operations, on these buffers.
+    pub(crate) fn operations(&self, buffers: Buffers) -> Operations {
+        Operations {
+            cache_control: self.cache_control,
+            block_on_fault: self.block_on_fault,
+            larger: self.list.and_then(|list| {
+                let (every, size) = (list.members(self).into(), list.largest(self));
+                (list.layout == Layout::Mixed).then_some(LargerEach { every, size })
+            }),
+            ..Operations::new(Shape::new(self.op, self.size), buffers)
+        }
+    }
+
     /// Payload bytes of one operation.
     pub fn bytes(&self) -> u64 {
         match self.op {
-            Op::Noop => 0,
+            Op::Nop => 0,
             _ => u64::from(self.size),
         }
     }

@@ -1,4 +1,6 @@
-//! The lists that options take: CPUs, CPUs with their queues, operands.
+//! The lists that options take: CPUs with their queues, operands.
+
+use dray_workload::cpu_list;
 
 /// CPUs that use a work queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,39 +11,6 @@ pub struct CpuQueue {
     pub device: String,
     /// Work queue of the device.
     pub queue: u16,
-}
-
-/// Most CPUs that a list may name.
-const MOST: usize = 4096;
-
-/// Reads `0-3,5`.
-///
-/// # Errors
-/// What is wrong, in words.
-pub fn cpu_list(text: &str) -> Result<Vec<u16>, String> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |digits: &str| {
-            digits
-                .parse::<u16>()
-                .map_err(|_| format!("{part:?} is no CPU and no range such as 0-3"))
-        };
-        let (first, last) = (number(first)?, number(last)?);
-        if last < first {
-            return Err(format!("{part:?} ends before it begins"));
-        }
-        cpus.extend(first..=last);
-        if cpus.len() > MOST {
-            return Err(format!("more than {MOST} CPUs"));
-        }
-    }
-    let mut sorted = cpus.clone();
-    sorted.sort_unstable();
-    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => Err(format!("CPU {} is named twice", twice[0])),
-        None => Ok(cpus),
-    }
 }
 
 /// Reads `[0-3]@dsa0,0`; several follow each other after commas, and a single CPU needs no
@@ -98,7 +67,6 @@ mod tests {
 
     #[test]
     fn the_documented_lists_are_read() {
-        assert_eq!(cpu_list("0-2,5"), Ok(vec![0, 1, 2, 5]));
         let two = cpu_queues("[0-3]@dsa0,0,7@dsa2,1").unwrap();
         assert_eq!(two[0].cpus, [0, 1, 2, 3]);
         assert_eq!((two[1].device.as_str(), two[1].queue), ("dsa2", 1));
@@ -110,9 +78,6 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for bad in ["", "3-1", "a", "1,1", "0-99999", "1,", "0-65535"] {
-            assert!(cpu_list(bad).is_err(), "{bad}");
-        }
         for bad in ["", "0", "0@", "0@dsa0", "0@iax1,0", "0@dsa0,x", "[0@dsax,0"] {
             assert!(cpu_queues(bad).is_err(), "{bad}");
         }
@@ -121,7 +86,6 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[0-9a-z@,\\[\\]-]{0,24}") {
-            let _ = cpu_list(&text);
             let _ = cpu_queues(&text);
         }
     }

@@ -2,11 +2,11 @@
 
 use dray_model::World;
 use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile};
+use dray_workload::{Buffers, Ring};
 
 use super::machine::User;
 use super::options::{Access, Micros};
 use crate::BenchError;
-use crate::buffers::{Buffers, Ring};
 
 /// Buffers of one CPU.
 pub(super) fn operands(

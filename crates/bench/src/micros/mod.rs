@@ -8,7 +8,8 @@ mod options;
 mod outcome;
 mod submission;
 
-pub use lists::{CpuQueue, cpu_list, cpu_queues, operand_list};
+pub use dray_workload::cpu_list;
+pub use lists::{CpuQueue, cpu_queues, operand_list};
 pub use model::run;
 pub use options::{Access, Micros, OPCODES, Submission, opcode};
 pub use outcome::Outcome;

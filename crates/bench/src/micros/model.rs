@@ -6,6 +6,7 @@ use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::PlatformFile;
+use dray_workload::{ClosedLoop, Exec, Gauge, Operations, Plan, Refill, common_window};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -15,9 +16,6 @@ use super::options::Micros;
 use super::outcome::Outcome;
 use super::submission;
 use crate::BenchError;
-use crate::case::Exec;
-use crate::gauge::Gauge;
-use crate::rounds::{Plan, Rounds, together};
 
 /// Cycles a second of the time stamp counter: a Xeon Platinum 8480+ has 2 GHz. Only the unit of
 /// one number in the result line follows from it.
@@ -129,35 +127,37 @@ fn simulate(
         };
         operations += (warm_up + rounds) * count;
         let plan = Plan {
-            shape: micros.shape(),
-            cache_control: micros.cache_control,
+            operations: Operations {
+                cache_control: micros.cache_control,
+                flags: micros.flags,
+                order: match micros.shuffled {
+                    true => shuffled(count as u32),
+                    false => Vec::new(),
+                },
+                ..Operations::new(micros.shape(), buffers)
+            },
             exec: match micros.continuous {
                 true => Exec::Async,
                 false => Exec::Sync,
             },
-            per_round: micros.descriptors(),
+            refill: Refill::OneByOne,
+            round: count,
             queue,
             batch: micros.batch,
-            warm_up,
-            rounds,
-            buffers,
-            flags: micros.flags,
+            warm_up: warm_up * count,
+            count: rounds * count,
         };
-        let rounds = Rounds::new(plan).watched(Some(gauge.clone()));
-        threads.push(match micros.shuffled {
-            true => rounds.in_order(shuffled(count as u32)),
-            false => rounds,
-        });
+        threads.push(ClosedLoop::new(plan).watched(gauge.clone()));
         memory.push(buffers);
     }
     gauge.start(operations);
     world.run(&mut threads)?;
     for thread in &threads {
-        let (operations, status) = thread.failed();
-        if operations > 0 {
+        let measured = thread.measured();
+        if measured.failed > 0 {
             return Err(BenchError::Failed {
-                operations,
-                status: status.0,
+                operations: measured.failed,
+                status: measured.first_failure.0,
             });
         }
     }
@@ -167,7 +167,7 @@ fn simulate(
         }
     }
     let mean = |ps: u64| ps as f64 / 1000.0 / cpus.max(1) as f64;
-    let (ended, span) = together(&threads);
+    let (ended, span) = common_window(&threads);
     Ok(Found {
         rounds_per_ns: ended as f64 / span.as_ns().max(f64::MIN_POSITIVE),
         elapsed_ns: mean(threads.iter().map(|t| t.elapsed().0).sum()),
@@ -200,8 +200,8 @@ fn shuffled(count: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{OPS, Op};
-    use crate::rounds::FlagChange;
+    use crate::case::OPS;
+    use crate::{FlagChange, Op};
 
     fn measure(micros: &Micros, profile: Option<&str>) -> Result<Outcome, BenchError> {
         let platform = dray_platform::builtin("spr-2s").unwrap();
@@ -231,7 +231,7 @@ mod tests {
         wait: dray_platform::WaitMode::Poll,
         submission: None,
         count_preparation: false,
-        pages: crate::real::Pages::Transparent,
+        pages: dray_workload::Pages::Transparent,
         shuffled: false,
         verify: true,
         delta_percent: 100,

@@ -2,13 +2,10 @@
 
 use dray_ops::BlockSize;
 use dray_platform::WaitMode;
+use dray_workload::{FlagChange, Op, Pages, Shape};
 
 use super::lists::CpuQueue;
 use crate::BenchError;
-use crate::case::Op;
-use crate::real::Pages;
-use crate::rounds::FlagChange;
-use crate::shape::Shape;
 
 /// Where an operand's bytes are when a descriptor is submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

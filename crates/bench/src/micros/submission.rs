@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use dray::{Application, Completion, Mover, Next, Operation, Progress};
-use dray_clock::{Duration, Time};
 use dray_device::Payload;
-use dray_model::{ChannelOptions, CoreTime, World, WorldOptions};
+use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::PlatformFile;
+use dray_workload::{Buffers, Burst, Op, Operations, Ring, Shape};
 
 use super::machine::Machine;
 use super::model::CYCLES_PER_SEC;
@@ -16,40 +15,6 @@ use crate::BenchError;
 
 /// Descriptors handed over at most.
 const MOST: u64 = 1 << 16;
-
-/// NOOPs back to back; nobody waits for them.
-struct Burst {
-    left: u64,
-    started: Option<Time>,
-    pending: bool,
-    took: Duration,
-    completions: [Completion; 64],
-}
-
-impl Application for Burst {
-    fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
-        let started = *self.started.get_or_insert(mover.core_time());
-        loop {
-            if self.pending && mover.submit() == Progress::Pending {
-                return Next::Again;
-            }
-            self.pending = false;
-            if self.left == 0 {
-                self.took = mover.core_time().since(started);
-                return Next::Done;
-            }
-            // SAFETY: a NOOP has no operands.
-            if unsafe { mover.enqueue(&Operation::noop()) }.is_err() {
-                match mover.poll(&mut self.completions) {
-                    0 => return Next::Wait,
-                    _ => continue,
-                }
-            }
-            self.left -= 1;
-            self.pending = true;
-        }
-    }
-}
 
 /// Runs the test on every CPU.
 pub(super) fn run(
@@ -90,16 +55,22 @@ pub(super) fn run(
             ..ChannelOptions::default()
         });
         channel.ok_or(BenchError::NoWorkQueue { node: None })?;
-        bursts.push(Burst {
-            left: count,
-            started: None,
-            pending: false,
-            took: Duration::ZERO,
-            completions: [Completion::default(); 64],
-        });
+        // A NOOP has no operands.
+        let none = Ring {
+            base: 0,
+            stride: 0,
+            count: 1,
+        };
+        let buffers = Buffers {
+            src: none,
+            dst: none,
+            dst2: none,
+        };
+        let noops = Operations::new(Shape::new(Op::Nop, 0), buffers);
+        bursts.push(Burst::new(noops, count));
     }
     world.run(&mut bursts)?;
-    let total_ns: f64 = bursts.iter().map(|b| b.took.as_ns()).sum();
+    let total_ns: f64 = bursts.iter().map(|b| b.took().as_ns()).sum();
     let mean_ns = (total_ns / bursts.len().max(1) as f64).max(f64::MIN_POSITIVE);
     let operations = (count * bursts.len() as u64) as f64;
     Ok(Outcome {

@@ -2,9 +2,9 @@
 
 use dray_model::World;
 use dray_platform::{Cache, NodeId, Place};
+use dray_workload::{Buffers, Location, Ring};
 
-use crate::buffers::{Buffers, Ring};
-use crate::case::{Case, Location};
+use crate::case::Case;
 
 /// As many buffers as a thread has operations in flight, each used again and again.
 pub(super) fn buffers(world: &mut World, case: &Case, node: NodeId, count: u64) -> Buffers {

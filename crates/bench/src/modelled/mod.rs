@@ -11,10 +11,10 @@ use dray_device::{Capabilities, DeviceConfig, Payload};
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::{NodeId, PlatformFile, WaitMode};
+use dray_workload::{ClosedLoop, Location, Op, Operations, Plan, Refill, common_window};
 
 use crate::BenchError;
-use crate::case::{Api, Case, Location, Op, Path, Timer};
-use crate::rounds::{Plan, Rounds, together};
+use crate::case::{Api, Case, Path, Timer};
 use crate::timing::Timing;
 use memory::buffers;
 
@@ -188,26 +188,28 @@ impl Modelled {
                 1 => 2,
                 _ => 8,
             };
-            threads.push(Rounds::new(Plan {
-                shape: case.shape(),
-                cache_control: case.out_mem.cache_control,
+            let round = u64::from(queue) * u64::from(batch);
+            threads.push(ClosedLoop::new(Plan {
+                operations: Operations {
+                    cache_control: case.out_mem.cache_control,
+                    ..Operations::new(case.shape(), buffers)
+                },
                 exec: case.exec,
-                per_round: queue,
+                refill: Refill::OneByOne,
+                round,
                 queue,
                 batch,
-                warm_up,
-                rounds,
-                buffers,
-                flags: None,
+                warm_up: warm_up * round,
+                count: rounds * round,
             }));
         }
         world.run(&mut threads)?;
         for thread in &threads {
-            let (operations, status) = thread.failed();
-            if operations > 0 {
+            let measured = thread.measured();
+            if measured.failed > 0 {
                 return Err(BenchError::Failed {
-                    operations,
-                    status: status.0,
+                    operations: measured.failed,
+                    status: measured.first_failure.0,
                 });
             }
         }
@@ -216,7 +218,7 @@ impl Modelled {
             busy += world.channel(id).busy();
             lived += world.channel(id).now().since(Time::ZERO);
         }
-        let (ended, span) = together(&threads);
+        let (ended, span) = common_window(&threads);
         let real_ns = span.as_ns() / ended.max(1) as f64;
         let share = busy.0 as f64 / (lived.0 as f64).max(1.0);
         Ok(Timing {
@@ -230,7 +232,8 @@ impl Modelled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Exec, Output};
+    use crate::Exec;
+    use crate::case::Output;
 
     const CASE: Case = Case {
         op: Op::Move,

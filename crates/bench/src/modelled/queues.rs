@@ -2,10 +2,11 @@
 
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use dray_spec::OpCap;
+use dray_workload::Op;
 
 use super::Modelled;
 use crate::BenchError;
-use crate::case::{Case, OPS, Op};
+use crate::case::{Case, OPS, op_name};
 
 /// Whether a work queue takes an operation.
 pub(crate) fn supported(
@@ -18,7 +19,7 @@ pub(crate) fn supported(
     match both.iter().all(|bits| OpCap(*bits).supports(opcode)) {
         true => Ok(()),
         false => Err(BenchError::Unsupported {
-            op: op.name(),
+            op: op_name(op),
             opcode,
         }),
     }

@@ -1,25 +1,12 @@
 //! This machine, and what makes its numbers doubtful.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::SystemTime;
 
-use dray_experiment::parse_bytes;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use dray_workload::{CAN_PLACE, available_cpus, caches, cpu_list, cpuinfo, memory_nodes, text};
 use serde_json::json;
 
 use crate::{BenchError, Context};
-
-/// CPUs that this process may use, in order.
-pub fn available() -> Vec<u16> {
-    match sched_getaffinity(None) {
-        Ok(set) => (0..CpuSet::MAX_CPU)
-            .filter(|cpu| set.is_set(*cpu))
-            .map(|cpu| cpu as u16)
-            .collect(),
-        Err(_) => vec![0],
-    }
-}
 
 /// CPUs of a memory node that this process may use.
 ///
@@ -27,83 +14,23 @@ pub fn available() -> Vec<u16> {
 /// A node that is not there, or has no such CPU.
 pub(super) fn on_node(node: u16) -> Result<Vec<u16>, BenchError> {
     let list = text(&format!("/sys/devices/system/node/node{node}/cpulist"));
-    let there = list.and_then(|list| crate::micros::cpu_list(&list).ok());
+    let there = list.and_then(|list| cpu_list(&list).ok());
     let mut cpus = there.unwrap_or_default();
-    let mine = available();
+    let mine = available_cpus();
     cpus.retain(|cpu| mine.contains(cpu));
     match cpus.is_empty() {
         true => Err(BenchError::Value {
             flag: format!("--node={node}"),
             reason: "this machine has no such memory node, or it has no CPU to use".to_owned(),
-            hint: format!("memory nodes are {}; --node=-1 takes all", nodes()),
+            hint: format!("memory nodes are {}; --node=-1 takes all", memory_nodes()),
         }),
         false => Ok(cpus),
     }
 }
 
-/// Memory nodes of this machine, as the kernel lists them.
-pub(super) fn nodes() -> String {
-    text("/sys/devices/system/node/online").unwrap_or("0".to_owned())
-}
-
-/// Keeps the calling thread on one CPU.
-pub(super) fn pin(cpu: u16) -> bool {
-    let mut set = CpuSet::new();
-    if usize::from(cpu) >= CpuSet::MAX_CPU {
-        return false;
-    }
-    set.set(cpu.into());
-    sched_setaffinity(None, &set).is_ok()
-}
-
-/// Size of a data cache of a CPU in bytes, by level.
-pub(super) fn cache_bytes(cpu: u16, level: u8) -> Option<u64> {
-    caches(cpu)
-        .into_iter()
-        .find(|c| c.level == level && c.kind != "Instruction")
-        .map(|c| c.size)
-}
-
-struct Cache {
-    kind: String,
-    level: u8,
-    size: u64,
-    shared_by: usize,
-}
-
-fn caches(cpu: u16) -> Vec<Cache> {
-    (0..8)
-        .filter_map(|index| {
-            let root = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-            let list = text(&format!("{root}/shared_cpu_list"))?;
-            Some(Cache {
-                kind: text(&format!("{root}/type"))?,
-                level: text(&format!("{root}/level"))?.parse().ok()?,
-                size: parse_bytes(&text(&format!("{root}/size"))?).ok()?,
-                shared_by: crate::micros::cpu_list(&list).map_or(1, |cpus| cpus.len()),
-            })
-        })
-        .collect()
-}
-
-fn text(path: &str) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-fn cpuinfo(key: &str) -> Option<String> {
-    let all = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = all
-        .lines()
-        .find(|line| line.split(':').next().map(str::trim) == Some(key))?;
-    line.split_once(':')
-        .map(|(_, value)| value.trim().to_owned())
-}
-
 /// Head of a result that a program measured, with a warning for each thing that makes it doubtful.
 pub fn context(executable: &str) -> Context {
-    let cpus = available();
+    let cpus = available_cpus();
     let first = cpus.first().copied().unwrap_or(0);
     let root = format!("/sys/devices/system/cpu/cpu{first}/cpufreq");
     let governor = text(&format!("{root}/scaling_governor"));
@@ -147,7 +74,7 @@ pub fn context(executable: &str) -> Context {
     if huge.as_deref().is_some_and(|text| text.contains("[never]")) {
         warnings.push("there are no huge pages: translations are part of the numbers".to_owned());
     }
-    if !super::cache::CAN_PLACE {
+    if !CAN_PLACE {
         warnings.push("this processor's caches cannot be controlled from a program".to_owned());
     }
     let mut extra = BTreeMap::from([

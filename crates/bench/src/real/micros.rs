@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use super::host::{available, nodes};
+use dray_workload::{Gauge, Percentiles, available_cpus, cpu_list, memory_nodes};
+
+use super::counters;
 use super::micros_thread::{Share, arenas, share};
-use super::percentiles;
 use crate::BenchError;
-use crate::gauge::Gauge;
 use crate::micros::{Micros, Outcome};
 use crate::timing::Counter;
 
@@ -53,7 +53,7 @@ pub fn run(micros: &Micros, cpus: Option<&[u16]>, gauge: &Gauge) -> Result<Softw
 }
 
 fn chosen(cpus: Option<&[u16]>) -> Result<Vec<u16>, BenchError> {
-    let there = available();
+    let there = available_cpus();
     let cpus: Vec<u16> = match cpus {
         Some(cpus) => cpus.to_vec(),
         None => there.iter().take(1).copied().collect(),
@@ -73,8 +73,8 @@ fn chosen(cpus: Option<&[u16]>) -> Result<Vec<u16>, BenchError> {
 
 /// Whether the machine has the memory nodes and the large pages.
 fn check(micros: &Micros, cpus: usize) -> Result<(), BenchError> {
-    let there = nodes();
-    let known = crate::micros::cpu_list(&there).unwrap_or_default();
+    let there = memory_nodes();
+    let known = cpu_list(&there).unwrap_or_default();
     for node in micros.nodes.iter().flatten().filter(|node| **node != -1) {
         if !u16::try_from(*node).is_ok_and(|node| known.contains(&node)) {
             return Err(BenchError::Value {
@@ -119,12 +119,11 @@ fn together(micros: &Micros, shares: Vec<Share>) -> Result<Software, BenchError>
     let bytes = operations * micros.counted_bytes();
     let alone = micros.queue_depth == Some(1) || micros.buffers == 1;
     let each = operations / threads;
-    let mut histogram = percentiles::histogram();
+    let mut percentiles = Percentiles::default();
     let mut warnings = Vec::new();
     let cpus = shares.len() as u64;
     for share in shares {
-        // It grows as far as the other did.
-        let _ = histogram.add(&share.histogram);
+        percentiles.add(&share.percentiles);
         warnings.extend(share.doubts);
     }
     Ok(Software {
@@ -138,7 +137,7 @@ fn together(micros: &Micros, shares: Vec<Share>) -> Result<Software, BenchError>
             iterations: rounds / cpus.max(1),
             verified: micros.verify,
         },
-        percentiles: percentiles::counters(&histogram),
+        percentiles: counters(&percentiles),
         warnings,
     })
 }

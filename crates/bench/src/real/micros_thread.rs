@@ -4,18 +4,12 @@ use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
+use dray_workload::{
+    Arena, Buffers, Gauge, Location, Operand, Percentiles, Placement, Ring, Routine, Shape,
+    Software, pin, prepare,
+};
 
-use super::arena::Arena;
-use super::host::pin;
-use super::percentiles;
-use super::placement::{Operand, Placement};
-use super::work::{Work, prepare};
-use crate::buffers::{Buffers, Ring};
-use crate::case::{Api, Location};
-use crate::gauge::Gauge;
 use crate::micros::{Access, Micros};
-use crate::shape::Shape;
 
 const PAGE: u64 = 4096;
 /// Time between two words to whoever watches.
@@ -25,7 +19,7 @@ const WATCHED: Duration = Duration::from_millis(50);
 pub(super) struct Share {
     pub(super) rounds: u64,
     pub(super) elapsed: Duration,
-    pub(super) histogram: Histogram<u64>,
+    pub(super) percentiles: Percentiles,
     pub(super) failed: u64,
     /// A buffer that does not hold what it should.
     pub(super) wrong: Option<u64>,
@@ -100,14 +94,14 @@ pub(super) fn share(
     let shape = micros.shape();
     // SAFETY: the buffers are in this thread's arenas, which nobody else uses.
     unsafe { prepare(&shape, &buffers) };
-    let mut work = Work::new(shape, Api::Rust, buffers, micros.buffers);
+    let mut work = Software::new(shape, Routine::Library, buffers, micros.buffers);
     // Code and translations are warm before the first iteration that counts.
     // SAFETY: the buffers are in this thread's arenas.
     unsafe { work.rounds(micros.buffers, 1) };
     let mut share = Share {
         rounds: 0,
         elapsed: Duration::ZERO,
-        histogram: percentiles::histogram(),
+        percentiles: Percentiles::default(),
         failed: 0,
         wrong: None,
         doubts,
@@ -124,7 +118,7 @@ pub(super) fn share(
 fn repeat(
     micros: &Micros,
     placement: &Placement,
-    work: &mut Work,
+    work: &mut Software,
     share: &mut Share,
     watched: Option<&Gauge>,
 ) {
@@ -151,7 +145,7 @@ fn repeat(
         let took = start.elapsed();
         share.elapsed += took;
         share.rounds += 1;
-        percentiles::record(&mut share.histogram, took, per_round);
+        share.percentiles.record(took, per_round);
         if start.duration_since(told_at) > WATCHED {
             tell(share, told);
             (told_at, told) = (start, (share.rounds, share.elapsed));

@@ -1,17 +1,28 @@
 //! Measurement on the processor of this machine.
 
-mod arena;
-mod cache;
 mod host;
 mod micros;
 mod micros_thread;
-mod percentiles;
-mod placement;
 mod run;
 mod thread;
-mod work;
 
-pub use arena::Pages;
-pub use host::{available, context};
+use dray_workload::Percentiles;
+
+use crate::timing::Counter;
+
+pub use dray_workload::{Pages, available_cpus};
+pub use host::context;
 pub use micros::{Software, run as run_micros};
 pub use run::{Measured, Real};
+
+/// Percentiles as a result reports them.
+fn counters(percentiles: &Percentiles) -> Vec<Counter> {
+    let named = percentiles.named().into_iter();
+    named
+        .map(|(name, value)| Counter {
+            name: name.to_owned(),
+            value,
+            unit: "s",
+        })
+        .collect()
+}

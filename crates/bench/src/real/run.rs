@@ -3,8 +3,10 @@
 use std::io;
 use std::sync::Barrier;
 
-use super::host::{available, on_node};
-use super::percentiles;
+use dray_workload::{Percentiles, available_cpus};
+
+use super::counters;
+use super::host::on_node;
 use super::thread::{Share, share};
 use crate::BenchError;
 use crate::case::Case;
@@ -37,7 +39,7 @@ impl Real {
     /// A node that has no such CPU.
     pub fn new(min_time: MinTime, node: Option<u16>) -> Result<Real, BenchError> {
         let cpus = match node {
-            None => available(),
+            None => available_cpus(),
             Some(node) => on_node(node)?,
         };
         Ok(Real { cpus, min_time })
@@ -87,11 +89,10 @@ fn together(case: &Case, shares: Vec<Share>) -> Result<Measured, BenchError> {
     let ns: Vec<f64> = shares.iter().map(|s| s.elapsed.as_nanos() as f64).collect();
     let cpu: f64 = shares.iter().zip(&ns).map(|(s, ns)| s.cpu_share * ns).sum();
     let total: f64 = ns.iter().sum();
-    let mut histogram = percentiles::histogram();
+    let mut percentiles = Percentiles::default();
     let mut warnings = Vec::new();
     for share in shares {
-        // It grows as far as the other did.
-        let _ = histogram.add(&share.histogram);
+        percentiles.add(&share.percentiles);
         warnings.extend(share.doubts);
     }
     Ok(Measured {
@@ -100,7 +101,7 @@ fn together(case: &Case, shares: Vec<Share>) -> Result<Measured, BenchError> {
             real_ns: total / f64::from(case.threads) / iterations.max(1) as f64,
             cpu_ns: cpu / iterations.max(1) as f64,
         },
-        percentiles: percentiles::counters(&histogram),
+        percentiles: counters(&percentiles),
         warnings,
     })
 }

@@ -4,16 +4,12 @@ use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-use rustix::time::{ClockId, clock_gettime};
+use dray_workload::{
+    Arena, Buffers, Operand, Pages, Percentiles, Placement, Ring, Routine, Software, clock_cost,
+    pin, prepare, thread_time,
+};
 
-use super::arena::{Arena, Pages};
-use super::host::pin;
-use super::percentiles;
-use super::placement::{Operand, Placement};
-use super::work::{Work, prepare};
-use crate::buffers::{Buffers, Ring};
-use crate::case::Case;
+use crate::case::{Api, Case};
 use crate::modelled::MinTime;
 
 /// A timed span is at least so long, so that reading the clock costs nothing that matters.
@@ -29,7 +25,7 @@ pub(super) struct Share {
     pub(super) elapsed: Duration,
     /// Share of its time in which it had a CPU.
     pub(super) cpu_share: f64,
-    pub(super) histogram: Histogram<u64>,
+    pub(super) percentiles: Percentiles,
     pub(super) failed: u64,
     /// What makes its numbers doubtful.
     pub(super) doubts: Vec<String>,
@@ -64,7 +60,7 @@ pub(super) fn share(
         doubts.push("no huge page was to be had: translations are part of the time".to_owned());
     }
     barrier.wait();
-    let mut histogram = percentiles::histogram();
+    let mut percentiles = Percentiles::default();
     let (wall, cpu_before) = (Instant::now(), thread_time());
     let mut elapsed = Duration::ZERO;
     let mut done = 0;
@@ -73,7 +69,7 @@ pub(super) fn share(
         let took = thread.span(count);
         elapsed += took;
         done += count;
-        percentiles::record(&mut histogram, took, count);
+        percentiles.record(took, count);
     }
     let cpu_time = thread_time().saturating_sub(cpu_before).as_secs_f64();
     let cpu_share = (cpu_time / wall.elapsed().as_secs_f64().max(1e-9)).min(1.0);
@@ -87,30 +83,15 @@ pub(super) fn share(
         iterations: done,
         elapsed,
         cpu_share,
-        histogram,
+        percentiles,
         failed: thread.work.failed,
         doubts,
     })
 }
 
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// What reading the clock twice takes: the least of many, so that nothing is taken off that
-/// belongs to an operation.
-fn clock_cost() -> Duration {
-    let pair = || {
-        let start = Instant::now();
-        start.elapsed()
-    };
-    (0..256).map(|_| pair()).min().unwrap_or_default()
-}
-
 /// A thread's operands and operations.
 struct Thread {
-    work: Work,
+    work: Software,
     queue: u32,
     placement: Placement,
     /// Iterations between two looks at the clock.
@@ -156,7 +137,7 @@ impl Thread {
         // SAFETY: the operands are in the arena, which this thread alone has.
         unsafe { prepare(&shape, &buffers) };
         Ok(Thread {
-            work: Work::new(shape, case.api, buffers, queue),
+            work: Software::new(shape, routine(case.api), buffers, queue),
             queue,
             chunk: 1,
             replace: placement.is_lost_by_use(),
@@ -203,5 +184,12 @@ impl Thread {
                 (spans.ceil() as u64).max(1).saturating_mul(self.chunk)
             }
         }
+    }
+}
+
+fn routine(api: Api) -> Routine {
+    match api {
+        Api::Glibc => Routine::CLibrary,
+        Api::C | Api::Rust => Routine::Library,
     }
 }

@@ -260,7 +260,7 @@ pub(super) fn axes(args: &Args) -> anyhow::Result<Axes> {
             (false, _) => threads,
             (true, false) => defaults.threads,
             (true, true) => {
-                let cpus = dray_bench::real::available().len() as u32;
+                let cpus = dray_bench::real::available_cpus().len() as u32;
                 defaults
                     .threads
                     .into_iter()

@@ -8,8 +8,7 @@ use dray_ops::{
 };
 use dray_spec::DifTags;
 
-use crate::buffers::{Buffers, PATTERN};
-use crate::case::Op;
+use crate::{Buffers, Op, PATTERN};
 
 /// Bytes of a word of a delta record.
 const WORD: u32 = 8;
@@ -31,21 +30,21 @@ const MADE: Tags = Tags {
 };
 
 /// What an operation does, on how much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
     /// Operation.
-    pub(crate) op: Op,
+    pub op: Op,
     /// Bytes of data, without integrity fields.
-    pub(crate) size: u32,
+    pub size: u32,
     /// Data that one integrity field protects.
-    pub(crate) block: BlockSize,
+    pub block: BlockSize,
     /// Words that differ, in percent.
-    pub(crate) delta_percent: u8,
+    pub delta_percent: u8,
 }
 
 impl Shape {
     /// With blocks of 512 bytes, and no word alike.
-    pub(crate) fn new(op: Op, size: u32) -> Shape {
+    pub fn new(op: Op, size: u32) -> Shape {
         Shape {
             op,
             size,
@@ -55,7 +54,7 @@ impl Shape {
     }
 
     /// Why the operation cannot be had on so much, and the nearest size that it takes.
-    pub(crate) fn refusal(&self) -> Option<(String, u32)> {
+    pub fn refusal(&self) -> Option<(String, u32)> {
         let most = DELTA_MAX_BYTES as u32;
         let step = match self.op {
             Op::CreateDelta | Op::ApplyDelta => WORD,
@@ -94,7 +93,7 @@ impl Shape {
     }
 
     /// Bytes that the descriptor names.
-    pub(crate) fn transfer(&self) -> u32 {
+    pub fn transfer(&self) -> u32 {
         match self.op {
             Op::DifCheck | Op::DifStrip | Op::DifUpdate => self.protected(),
             _ => self.size,
@@ -102,7 +101,7 @@ impl Shape {
     }
 
     /// Bytes that a rate counts: the data, and of a delta record that is applied its words.
-    pub(crate) fn counted(&self) -> u32 {
+    pub fn counted(&self) -> u32 {
         match self.op {
             Op::Nop => 0,
             Op::ApplyDelta => self.words() * WORD,
@@ -111,7 +110,7 @@ impl Shape {
     }
 
     /// Bytes of an operand: sources first, then destinations.
-    pub(crate) fn operand(&self, operand: usize) -> u32 {
+    pub fn operand(&self, operand: usize) -> u32 {
         match (self.op, operand) {
             (Op::DifCheck | Op::DifStrip | Op::DifUpdate, 0) => self.protected(),
             (Op::DifInsert | Op::DifUpdate, 1) => self.protected(),
@@ -123,7 +122,7 @@ impl Shape {
     }
 
     /// Where the buffers of an operand may begin: at distances of a multiple of this.
-    pub(crate) fn alignment(&self) -> u64 {
+    pub fn alignment(&self) -> u64 {
         match self.op {
             // Both destinations must be alike in address bits 11:0 (spec 8.3.10).
             Op::Dualcast => 4096,
@@ -132,12 +131,7 @@ impl Shape {
     }
 
     /// The operation number `index` of a thread.
-    pub(crate) fn operation(
-        &self,
-        buffers: &Buffers,
-        index: u64,
-        cache_control: bool,
-    ) -> Operation {
+    pub fn operation(&self, buffers: &Buffers, index: u64, cache_control: bool) -> Operation {
         let (src, dst) = (buffers.src.at(index), buffers.dst.at(index));
         let dst2 = buffers.dst2.at(index);
         let (size, flags) = (self.size, self.flags());
@@ -145,7 +139,7 @@ impl Shape {
         let made = (DestinationDifFlags::new(), spec(MADE));
         let operation = match self.op {
             Op::Move | Op::Copy => Operation::memmove(src, dst, size),
-            Op::Fill => Operation::fill(PATTERN, dst, size),
+            Op::Fill | Op::NtFill => Operation::fill(PATTERN, dst, size),
             Op::Compare => Operation::compare(src, dst, size),
             Op::ComparePattern => Operation::compare_pattern(src, PATTERN, size),
             Op::CreateDelta => Operation::create_delta(src, dst, size, dst2, self.operand(2)),
@@ -161,7 +155,7 @@ impl Shape {
             Op::CacheFlush => Operation::cache_flush(dst, size),
             Op::Nop => Operation::noop(),
         };
-        match cache_control && self.op.writes() {
+        match cache_control && self.op.takes_cache_control() {
             true => operation.with_cache_control(),
             false => operation,
         }
@@ -172,7 +166,7 @@ impl Shape {
     }
 
     /// What a buffer of an operand holds before the operation; `None`: it does not matter.
-    pub(crate) fn before(&self, operand: usize) -> Option<Vec<u8>> {
+    pub fn before(&self, operand: usize) -> Option<Vec<u8>> {
         match (self.op, operand) {
             (Op::DifCheck | Op::DifStrip | Op::DifUpdate, 0) => Some(self.with_fields(SOURCE)),
             (Op::CreateDelta, 1) => Some(self.changed()),
@@ -183,9 +177,18 @@ impl Shape {
     }
 
     /// What a buffer of an operand begins with after the operation; `None`: with nothing new.
-    pub(crate) fn after(&self, operand: usize) -> Option<Vec<u8>> {
+    pub fn after(&self, operand: usize) -> Option<Vec<u8>> {
         match (self.op, operand) {
-            (Op::Move | Op::Copy | Op::Fill | Op::CopyCrc | Op::Dualcast | Op::DifStrip, 1)
+            (
+                Op::Move
+                | Op::Copy
+                | Op::Fill
+                | Op::NtFill
+                | Op::CopyCrc
+                | Op::Dualcast
+                | Op::DifStrip,
+                1,
+            )
             | (Op::Dualcast, 2) => Some(pattern(self.size)),
             (Op::CreateDelta, 2) => Some(self.record()),
             (Op::ApplyDelta, 1) => Some(self.changed()),
@@ -249,7 +252,7 @@ impl Shape {
 }
 
 /// So many bytes of the pattern.
-pub(crate) fn pattern(len: u32) -> Vec<u8> {
+pub fn pattern(len: u32) -> Vec<u8> {
     let mut bytes = PATTERN.to_le_bytes().repeat(len.div_ceil(8) as usize);
     bytes.truncate(len as usize);
     bytes
@@ -266,11 +269,31 @@ fn spec(tags: Tags) -> DifTags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::OPS;
+
+    const OPS: [Op; 18] = [
+        Op::Move,
+        Op::Copy,
+        Op::Fill,
+        Op::NtFill,
+        Op::Compare,
+        Op::ComparePattern,
+        Op::CreateDelta,
+        Op::ApplyDelta,
+        Op::Dualcast,
+        Op::Crc,
+        Op::CopyCrc,
+        Op::DifCheck,
+        Op::DifInsert,
+        Op::DifStrip,
+        Op::DifUpdate,
+        Op::DixGenerate,
+        Op::CacheFlush,
+        Op::Nop,
+    ];
 
     #[test]
     fn operands_are_as_long_as_what_they_hold() {
-        for &(op, name) in OPS {
+        for op in OPS {
             for (size, block, delta_percent) in [
                 (4160, BlockSize::Bytes520, 0),
                 (8192, BlockSize::Bytes4096, 1),
@@ -282,14 +305,14 @@ mod tests {
                     block,
                     delta_percent,
                 };
-                assert_eq!(shape.refusal(), None, "{name}");
+                assert_eq!(shape.refusal(), None, "{op:?}");
                 for operand in 0..3 {
                     let len = shape.operand(operand) as usize;
                     let full = |bytes: &Vec<u8>| bytes.len() == len;
-                    assert!(shape.before(operand).is_none_or(|b| full(&b)), "{name}");
+                    assert!(shape.before(operand).is_none_or(|b| full(&b)), "{op:?}");
                     let fits =
                         |bytes: Vec<u8>| full(&bytes) || op == Op::CreateDelta && bytes.len() < len;
-                    assert!(shape.after(operand).is_none_or(fits), "{name} {operand}");
+                    assert!(shape.after(operand).is_none_or(fits), "{op:?} {operand}");
                 }
             }
         }

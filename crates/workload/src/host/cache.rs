@@ -6,10 +6,10 @@ const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 
 /// Loads that tell where a buffer is.
-pub(super) const LOOKS: u64 = 32;
+pub(super) const SAMPLED_LINES: u64 = 32;
 
 /// Whether this machine lets a program place its lines.
-pub(super) const CAN_PLACE: bool = cfg!(target_arch = "x86_64");
+pub const CAN_PLACE: bool = cfg!(target_arch = "x86_64");
 
 /// Brings a range near by reading it.
 ///
@@ -65,12 +65,12 @@ pub(super) fn sweep(space: &[u8]) {
     std::hint::black_box(sum);
 }
 
-/// How often a buffer has to be placed again to see [`LOOKS`] of its lines.
+/// How often a buffer has to be placed again to see [`SAMPLED_LINES`] of its lines.
 pub(super) fn turns(len: u64) -> u64 {
-    LOOKS.div_ceil((len / PAGE).max(1))
+    SAMPLED_LINES.div_ceil((len / PAGE).max(1))
 }
 
-/// Times loads in ticks: of each page one line, another one each turn, and of at most [`LOOKS`]
+/// Times loads in ticks: of each page one line, another one each turn, and of at most [`SAMPLED_LINES`]
 /// pages, because the second load from a page finds what prefetchers brought after the first.
 ///
 /// # Safety
@@ -81,7 +81,7 @@ pub(super) unsafe fn look(address: u64, len: u64, turn: u64, ticks: &mut Vec<u64
 
     let pages = (len / PAGE).max(1);
     let lines = (len.min(PAGE) / LINE).max(1);
-    for index in 0..LOOKS.min(pages) {
+    for index in 0..SAMPLED_LINES.min(pages) {
         // A prime step: no page comes twice, and none beside the last one.
         let page = index * 2_654_435_761 % pages;
         let line = (turn * 37 + index * 11) % lines;

@@ -5,15 +5,22 @@ use std::hint::black_box;
 use dray::{Completion, CpuMover, Mover, Progress};
 use dray_spec::Status;
 
-use crate::buffers::{Buffers, PATTERN};
-use crate::case::{Api, Op};
-use crate::shape::Shape;
+use crate::{Buffers, Op, PATTERN, Shape};
+
+/// What executes an operation in software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Routine {
+    /// This project's library.
+    Library,
+    /// The C library's memmove, memcpy, memset and memcmp.
+    CLibrary,
+}
 
 /// Gives the operands what an operation is to find there.
 ///
 /// # Safety
 /// The memory of the buffers must be mapped, and used by nobody else meanwhile.
-pub(super) unsafe fn prepare(shape: &Shape, buffers: &Buffers) {
+pub unsafe fn prepare(shape: &Shape, buffers: &Buffers) {
     let rings = [buffers.src, buffers.dst, buffers.dst2];
     let operands = shape.op.operands() as usize;
     for (operand, ring) in rings.iter().enumerate().take(operands) {
@@ -30,22 +37,22 @@ pub(super) unsafe fn prepare(shape: &Shape, buffers: &Buffers) {
 
 /// A thread's operations.
 #[derive(Debug)]
-pub(super) struct Work {
+pub struct Software {
     shape: Shape,
-    api: Api,
+    routine: Routine,
     buffers: Buffers,
     mover: CpuMover,
     completions: Vec<Completion>,
     /// Operations that did not do what they should.
-    pub(super) failed: u64,
+    pub failed: u64,
 }
 
-impl Work {
+impl Software {
     /// On buffers that outlive it: whoever makes it keeps their memory until it is gone.
-    pub(super) fn new(shape: Shape, api: Api, buffers: Buffers, count: u32) -> Work {
-        Work {
+    pub fn new(shape: Shape, routine: Routine, buffers: Buffers, count: u32) -> Software {
+        Software {
             shape,
-            api,
+            routine,
             buffers,
             mover: CpuMover::new(count as usize),
             completions: vec![Completion::default(); count as usize],
@@ -57,11 +64,11 @@ impl Work {
     ///
     /// # Safety
     /// The memory of the buffers must be mapped, and used by nobody else meanwhile.
-    pub(super) unsafe fn rounds(&mut self, count: u32, rounds: u64) {
-        match self.api {
+    pub unsafe fn rounds(&mut self, count: u32, rounds: u64) {
+        match self.routine {
             // SAFETY: the caller vouches for the buffers.
-            Api::Glibc => unsafe { self.c_library(count, rounds) },
-            Api::C | Api::Rust => {
+            Routine::CLibrary => unsafe { self.c_library(count, rounds) },
+            Routine::Library => {
                 for _ in 0..rounds {
                     // SAFETY: as above.
                     unsafe { self.library(count) };
@@ -71,7 +78,7 @@ impl Work {
     }
 
     /// # Safety
-    /// As [`Work::rounds`].
+    /// As [`Software::rounds`].
     unsafe fn library(&mut self, count: u32) {
         for index in 0..u64::from(count) {
             let next = self.shape.operation(&self.buffers, index, false);
@@ -89,7 +96,7 @@ impl Work {
     /// everything around it counts.
     ///
     /// # Safety
-    /// As [`Work::rounds`].
+    /// As [`Software::rounds`].
     unsafe fn c_library(&mut self, count: u32, rounds: u64) {
         let len = self.shape.size as usize;
         match self.shape.op {
@@ -97,7 +104,7 @@ impl Work {
                 // SAFETY: both buffers are mapped and apart; it is the C library's memcpy.
                 unsafe { std::ptr::copy_nonoverlapping(src, dst, len) };
             }),
-            Op::Fill => self.calls(count, rounds, |_, dst| {
+            Op::Fill | Op::NtFill => self.calls(count, rounds, |_, dst| {
                 // SAFETY: the destination is mapped; it is the C library's memset.
                 unsafe { std::ptr::write_bytes(dst, PATTERN as u8, len) };
             }),

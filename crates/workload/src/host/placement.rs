@@ -1,26 +1,68 @@
 //! Operands where a case wants them: put there before each timed span, and looked at.
 
+use std::fmt;
+
 use super::cache::{CAN_PLACE, demote, flush, look, sweep, touch, turns};
-use super::host::cache_bytes;
-use crate::case::Location;
+use super::machine::cache_bytes;
 
 /// Bytes of an operand, at most, that tell what each level costs here.
 const SAMPLE: u64 = 4096;
 
+/// Where a buffer is when an operation starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Location {
+    /// Nothing is done about it.
+    None,
+    /// The core's first-level cache.
+    L1,
+    /// The core's second-level cache.
+    L2,
+    /// The last-level cache.
+    Llc,
+    /// Memory.
+    Ram,
+}
+
+impl Location {
+    /// Reads a location. DML's help calls the first one `def`, its parser `none`.
+    pub fn parse(text: &str) -> Option<Location> {
+        Some(match text {
+            "none" | "def" => Location::None,
+            "l1" => Location::L1,
+            "l2" => Location::L2,
+            "llc" => Location::Llc,
+            "ram" => Location::Ram,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Location::None => "none",
+            Location::L1 => "l1",
+            Location::L2 => "l2",
+            Location::Llc => "llc",
+            Location::Ram => "ram",
+        })
+    }
+}
+
 /// An operand, and where it is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Operand {
+pub struct Operand {
     /// First address.
-    pub(super) address: u64,
+    pub address: u64,
     /// Bytes.
-    pub(super) len: u64,
+    pub len: u64,
     /// Where it is to be.
-    pub(super) location: Location,
+    pub location: Location,
 }
 
 /// The operands of a thread.
 #[derive(Debug)]
-pub(super) struct Placement {
+pub struct Placement {
     operands: Vec<Operand>,
     /// Memory to read instead, which pushes lines out of the second level.
     space: Vec<u8>,
@@ -33,7 +75,7 @@ pub(super) struct Placement {
 impl Placement {
     /// # Safety
     /// The operands must be mapped for as long as this lives.
-    pub(super) unsafe fn new(operands: Vec<Operand>, cpu: u16) -> Placement {
+    pub unsafe fn new(operands: Vec<Operand>, cpu: u16) -> Placement {
         let caches = [1, 2, 3].map(|level| cache_bytes(cpu, level));
         let twice = |size: Option<u64>, otherwise: u64| 2 * size.unwrap_or(otherwise) as usize;
         let wanted = operands.iter().any(|o| o.location != Location::None);
@@ -50,13 +92,13 @@ impl Placement {
     }
 
     /// Whether use alone does not keep the operands where they are to be.
-    pub(super) fn is_lost_by_use(&self) -> bool {
+    pub fn is_lost_by_use(&self) -> bool {
         let lost = |o: &Operand| matches!(o.location, Location::L2 | Location::Llc | Location::Ram);
         CAN_PLACE && self.operands.iter().any(lost)
     }
 
     /// Puts every operand where it is to be, the farthest first: what follows does not move it.
-    pub(super) fn place(&self) {
+    pub fn place(&self) {
         for location in [Location::Ram, Location::Llc, Location::L2, Location::L1] {
             let mut any = false;
             for operand in self.operands.iter().filter(|o| o.location == location) {
@@ -73,7 +115,7 @@ impl Placement {
     }
 
     /// What is wrong with the places, if anything: places the operands and looks.
-    pub(super) fn doubt(&self) -> Option<String> {
+    pub fn doubt(&self) -> Option<String> {
         if !CAN_PLACE {
             return None;
         }

@@ -17,13 +17,13 @@ impl Gauge {
     }
 
     /// Starts over with so much to do.
-    pub(crate) fn start(&self, all: u64) {
+    pub fn start(&self, all: u64) {
         self.counts[0].store(0, Ordering::Relaxed);
         self.counts[1].store(all, Ordering::Relaxed);
     }
 
     /// So much more is done.
-    pub(crate) fn add(&self, done: u64) {
+    pub fn add(&self, done: u64) {
         self.counts[0].fetch_add(done, Ordering::Relaxed);
     }
 }

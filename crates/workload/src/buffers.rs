@@ -2,18 +2,18 @@
 
 /// Buffers at equal distances, used in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ring {
+pub struct Ring {
     /// First address.
-    pub(crate) base: u64,
+    pub base: u64,
     /// Distance of two buffers.
-    pub(crate) stride: u64,
+    pub stride: u64,
     /// Number of buffers.
-    pub(crate) count: u64,
+    pub count: u64,
 }
 
 impl Ring {
     /// Address of the buffer whose turn it is.
-    pub(crate) fn at(&self, index: u64) -> u64 {
+    pub fn at(&self, index: u64) -> u64 {
         // A division takes as long as the copy of a small buffer.
         let turn = match index < self.count {
             true => index,
@@ -25,14 +25,14 @@ impl Ring {
 
 /// The operands of a thread's operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Buffers {
+pub struct Buffers {
     /// Sources.
-    pub(crate) src: Ring,
+    pub src: Ring,
     /// Destinations; the second source of a comparison.
-    pub(crate) dst: Ring,
+    pub dst: Ring,
     /// Second destinations.
-    pub(crate) dst2: Ring,
+    pub dst2: Ring,
 }
 
 /// Pattern of fills and pattern comparisons, and of all buffers at first.
-pub(crate) const PATTERN: u64 = 0x5aa5_c33c_9669_f00f;
+pub const PATTERN: u64 = 0x5aa5_c33c_9669_f00f;

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use crate::buffers::PATTERN;
+use crate::PATTERN;
 
 const HUGE_PAGE: usize = 2 << 20;
 /// Bind: memory comes from these nodes or not at all (linux/mempolicy.h).
@@ -34,7 +34,7 @@ impl Pages {
     }
 
     /// Pages of the pool that `bytes` bytes take; 0 without a pool.
-    pub(super) fn needed(self, bytes: usize) -> usize {
+    pub fn needed(self, bytes: usize) -> usize {
         match self {
             Pages::Transparent => 0,
             _ => bytes.div_ceil(self.bytes()),
@@ -42,14 +42,14 @@ impl Pages {
     }
 
     /// Pages in the pool that nobody has.
-    pub(super) fn free(self) -> usize {
+    pub fn free(self) -> usize {
         let path = format!("{}/free_hugepages", self.pool());
         let text = fs::read_to_string(path).unwrap_or_default();
         text.trim().parse().unwrap_or(0)
     }
 
     /// Where the kernel keeps the pool's numbers.
-    pub(super) fn pool(self) -> String {
+    pub fn pool(self) -> String {
         let kib = self.bytes() >> 10;
         format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB")
     }
@@ -58,7 +58,7 @@ impl Pages {
 /// Private memory, touched by the thread that made it, so that it lies on that thread's node
 /// unless it is bound to another.
 #[derive(Debug)]
-pub(super) struct Arena {
+pub struct Arena {
     base: NonNull<u8>,
     mapped: usize,
     start: u64,
@@ -66,7 +66,7 @@ pub(super) struct Arena {
 
 impl Arena {
     /// At least `bytes` bytes, all set to [`PATTERN`].
-    pub(super) fn new(bytes: usize, pages: Pages, node: Option<u16>) -> io::Result<Arena> {
+    pub fn new(bytes: usize, pages: Pages, node: Option<u16>) -> io::Result<Arena> {
         let spare = match pages {
             // To begin at a huge page's boundary, and to end at one.
             Pages::Transparent => 2 * HUGE_PAGE,
@@ -108,7 +108,7 @@ impl Arena {
     }
 
     /// First address, at a huge page's boundary.
-    pub(super) fn start(&self) -> u64 {
+    pub fn start(&self) -> u64 {
         self.start
     }
 
@@ -143,7 +143,7 @@ impl Arena {
 
     /// Bytes of it in huge pages, transparent or not, as the kernel counts them; `None` where it
     /// does not say.
-    pub(super) fn huge_bytes(&self) -> Option<u64> {
+    pub fn huge_bytes(&self) -> Option<u64> {
         let maps = fs::read_to_string("/proc/self/smaps").ok()?;
         Some(huge_bytes(&maps, self.start))
     }
