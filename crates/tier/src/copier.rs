@@ -1,0 +1,62 @@
+//! Who copies pages from frame to frame.
+
+mod cores;
+mod virtual_device;
+
+pub use cores::Cores;
+pub use virtual_device::VirtualCopier;
+
+use thiserror::Error;
+
+/// One run of bytes to copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copy {
+    /// Where it is.
+    pub src: u64,
+    /// Where it goes.
+    pub dst: u64,
+    /// Bytes: a multiple of a page.
+    pub len: u64,
+}
+
+/// Bytes by who copied them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// One core.
+    pub core: u64,
+    /// Several cores at once.
+    pub cores: u64,
+    /// A device.
+    pub device: u64,
+}
+
+/// A list could not be copied as a whole; pages keep their old frames.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{copier} failed: {cause}")]
+pub struct CopyError {
+    /// Who.
+    pub copier: &'static str,
+    /// Why.
+    pub cause: String,
+}
+
+/// Copies lists of pages.
+pub trait PageCopier: Send {
+    /// As in messages and results.
+    fn name(&self) -> &'static str;
+
+    /// Copies a list and waits for its end; who copied how many bytes.
+    ///
+    /// # Errors
+    /// Some of it was not copied. Nothing is still being written when this returns.
+    ///
+    /// # Safety
+    /// Sources are readable and not written, destinations writable and not accessed otherwise, and
+    /// none overlaps another.
+    unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError>;
+}
+
+/// Bytes of a list.
+pub(crate) fn bytes(list: &[Copy]) -> u64 {
+    list.iter().map(|copy| copy.len).sum()
+}

@@ -1,0 +1,174 @@
+//! Cores that copy: the calling one, or several.
+
+use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_sfence, _mm_stream_si128};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::{Copied, Copy, CopyError, PageCopier, bytes};
+
+/// Bytes that one thread takes at once.
+const SHARE: u64 = 256 << 10;
+
+/// Copies by cores, with stores that go past the caches: the pages that migrate are cold.
+#[derive(Debug, Default)]
+pub struct Cores {
+    helpers: Vec<SyncSender<Arc<Work>>>,
+}
+
+/// A list that threads share. It lives in the caller of [`PageCopier::copy`], who waits.
+#[derive(Debug)]
+struct Work {
+    list: Vec<Copy>,
+    next: AtomicUsize,
+    left: AtomicUsize,
+    caller: thread::Thread,
+}
+
+impl Work {
+    fn take_part(&self) {
+        while let Some(copy) = self.list.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            // SAFETY: the caller of `copy` answers for it; each entry is taken once.
+            unsafe { copy_past_caches(copy) };
+            if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.caller.unpark();
+            }
+        }
+    }
+}
+
+impl Cores {
+    /// With `threads` threads, the calling one among them.
+    pub fn new(threads: usize) -> Cores {
+        let helpers = (1..threads)
+            .filter_map(|_| {
+                let (sender, receiver) = sync_channel(1);
+                let help = move || help(&receiver);
+                let name = "dray-copy".to_owned();
+                // With fewer threads the list is copied all the same.
+                thread::Builder::new().name(name).spawn(help).ok()?;
+                Some(sender)
+            })
+            .collect();
+        Cores { helpers }
+    }
+}
+
+fn help(works: &Receiver<Arc<Work>>) {
+    for work in works {
+        work.take_part();
+    }
+}
+
+impl PageCopier for Cores {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
+        let all = bytes(list);
+        if self.helpers.is_empty() || all < 2 * SHARE {
+            for copy in list {
+                // SAFETY: the caller's promise.
+                unsafe { copy_past_caches(copy) };
+            }
+            return Ok(Copied {
+                core: all,
+                ..Copied::default()
+            });
+        }
+        let list: Vec<Copy> = list.iter().flat_map(shares).collect();
+        let work = Arc::new(Work {
+            next: AtomicUsize::new(0),
+            left: AtomicUsize::new(list.len()),
+            list,
+            caller: thread::current(),
+        });
+        for helper in &self.helpers {
+            // One that is still at the end of another list is not needed.
+            let _ = helper.try_send(work.clone());
+        }
+        work.take_part();
+        while work.left.load(Ordering::Acquire) > 0 {
+            thread::park();
+        }
+        Ok(Copied {
+            cores: all,
+            ..Copied::default()
+        })
+    }
+}
+
+fn shares(copy: &Copy) -> impl Iterator<Item = Copy> + use<> {
+    let copy = *copy;
+    (0..copy.len).step_by(SHARE as usize).map(move |at| Copy {
+        src: copy.src + at,
+        dst: copy.dst + at,
+        len: SHARE.min(copy.len - at),
+    })
+}
+
+/// # Safety
+/// As [`PageCopier::copy`]; addresses and length are multiples of 64.
+unsafe fn copy_past_caches(copy: &Copy) {
+    let src = std::ptr::with_exposed_provenance::<__m128i>(copy.src as usize);
+    let dst = std::ptr::with_exposed_provenance_mut::<__m128i>(copy.dst as usize);
+    let vectors = copy.len as usize / size_of::<__m128i>();
+    for line in (0..vectors).step_by(4) {
+        for vector in line..line + 4 {
+            // SAFETY: within the run, which the caller vouches for.
+            let from = unsafe { src.add(vector) };
+            // SAFETY: readable, and aligned as pages are.
+            let value = unsafe { _mm_load_si128(from) };
+            // SAFETY: within the run.
+            let to = unsafe { dst.add(vector) };
+            // SAFETY: writable, and aligned.
+            unsafe { _mm_stream_si128(to, value) };
+        }
+    }
+    // Streaming stores are not ordered: the frame goes in after this.
+    // SAFETY: x86-64 has it.
+    unsafe { _mm_sfence() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::memory;
+
+    #[test]
+    fn one_core_and_several_copy_the_same() {
+        let len = 3 << 20;
+        let base = memory::reserve(2 * len, 4096).expect("memory");
+        let word = |at: u64| std::ptr::with_exposed_provenance_mut::<u64>((base + at) as usize);
+        for threads in [1, 3] {
+            for at in (0..len).step_by(8) {
+                // SAFETY: mapped above.
+                unsafe { word(at).write(at * threads as u64) };
+            }
+            let list = [
+                Copy {
+                    src: base,
+                    dst: base + len,
+                    len: 4096,
+                },
+                Copy {
+                    src: base + 4096,
+                    dst: base + len + 4096,
+                    len: len - 4096,
+                },
+            ];
+            // SAFETY: all of it is ours.
+            let copied = unsafe { Cores::new(threads).copy(&list) }.expect("cores do not fail");
+            assert_eq!(copied.core + copied.cores, len);
+            assert_eq!(copied.cores > 0, threads > 1);
+            for at in (0..len).step_by(8) {
+                // SAFETY: as above.
+                assert_eq!(unsafe { word(len + at).read() }, at * threads as u64);
+            }
+        }
+        // SAFETY: ours.
+        unsafe { memory::unmap(base, 2 * len) };
+    }
+}

@@ -1,0 +1,80 @@
+//! Why memory cannot be tiered.
+
+use thiserror::Error;
+
+use crate::sys::uffd;
+
+/// Why memory cannot be tiered.
+#[derive(Debug, Error)]
+pub enum TierError {
+    /// userfaultfd(2) is not allowed to this process.
+    #[error("userfaultfd is forbidden here (error {errno}){}", sysctl())]
+    Forbidden {
+        /// What the kernel said.
+        errno: i32,
+    },
+    /// The kernel lacks a feature.
+    #[error("this kernel has no {feature}")]
+    OldKernel {
+        /// Which.
+        feature: &'static str,
+    },
+    /// There is no such NUMA node.
+    #[error("there is no NUMA node {node} with memory")]
+    NoNode {
+        /// The node asked for.
+        node: u32,
+    },
+    /// A system call that has no reason to fail.
+    #[error("{call} fails: {}", std::io::Error::from_raw_os_error(*.errno))]
+    System {
+        /// Which.
+        call: &'static str,
+        /// What the kernel said.
+        errno: i32,
+    },
+    /// The order cannot be had with this copier.
+    #[error(
+        "shared-read copies from pages that the program may unmap meanwhile, and only a core can do that safely: not {copier}"
+    )]
+    Order {
+        /// The copier asked for.
+        copier: &'static str,
+    },
+    /// The mover cannot be started.
+    #[error("the mover `{mover}` cannot be started: {cause}")]
+    Mover {
+        /// Its name.
+        mover: &'static str,
+        /// Why.
+        cause: String,
+    },
+}
+
+fn sysctl() -> String {
+    uffd::sysctl().map_or_else(String::new, |value| {
+        format!("; vm.unprivileged_userfaultfd is {value}")
+    })
+}
+
+impl TierError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Forbidden { .. } => {
+                "run as root, or allow it to users: sysctl vm.unprivileged_userfaultfd=1, or \
+                 chmod 0666 /dev/userfaultfd; in a container --cap-add SYS_PTRACE --device \
+                 /dev/userfaultfd and a seccomp profile with userfaultfd"
+            }
+            Self::OldKernel { .. } => "page migration needs Linux 6.8 or later (uname -r)",
+            Self::NoNode { .. } => "numactl --hardware lists nodes; give a size instead of a node",
+            Self::Order { .. } => "take --order strict, or --mover cpu",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+pub(crate) fn system(call: &'static str) -> impl FnOnce(i32) -> TierError {
+    move |errno| TierError::System { call, errno }
+}

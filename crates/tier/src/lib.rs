@@ -1,0 +1,16 @@
+//! Page migration between memory tiers, from user space, on a stock kernel (Linux 6.8 or later).
+//!
+//! [`Engine`] moves the page frames under registered private anonymous memory: the page goes out by
+//! `UFFDIO_MOVE`, a [`PageCopier`] copies it to a frame of the other tier, and that frame goes in. A
+//! thread that touches the page meanwhile waits. Addresses, mappings and fork semantics stay.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+pub mod copier;
+mod error;
+pub mod mechanism;
+pub mod sys;
+
+pub use copier::PageCopier;
+pub use error::TierError;
+pub use mechanism::{Config, Engine, Order, Outcome, Piece, Release, Report, Tier};

@@ -1,0 +1,19 @@
+//! The mechanism: which memory is managed, and how page frames under it are exchanged.
+
+mod batch;
+mod blocks;
+mod copy_phase;
+mod engine;
+mod events;
+mod flight;
+mod hints;
+mod knee;
+mod outcome;
+mod state;
+mod windows;
+
+pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
+pub use engine::{Config, Engine, Order, Piece, Release, Report, Tier};
+pub use knee::{Knee, measure as measure_knee};
+pub use outcome::{OUTCOMES, Outcome, Outcomes};
+pub use windows::{BASE_SLOTS, HUGE_SLOTS};

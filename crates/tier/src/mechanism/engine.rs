@@ -1,0 +1,328 @@
+//! The engine: one userfaultfd, the windows of both tiers, and who copies.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::FromRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::hints::SLOTS;
+use super::outcome::Outcomes;
+use super::state::State;
+use super::windows::TierWindows;
+use crate::TierError;
+use crate::copier::{Copied, PageCopier};
+use crate::error::system;
+use crate::sys::pagemap::PageMap;
+use crate::sys::uffd::{self, REGISTER_MISSING, REGISTER_WP, Uffd};
+use crate::sys::{PAGE, memory};
+
+/// Where the frames of a tier come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tier {
+    /// The NUMA node; wherever the kernel takes them from if there is none.
+    pub node: Option<u32>,
+}
+
+/// What threads that touch a page find while it is copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// They wait: the page is out first. Safe with pages that are pinned for a short time.
+    #[default]
+    Strict,
+    /// Readers go on, writers wait: the page is protected first and goes out after the copy.
+    SharedRead,
+}
+
+/// What becomes of the frames that pages leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Release {
+    /// They go back to the kernel, which may still use them (a pipe after vmsplice(2)).
+    #[default]
+    Kernel,
+    /// The next pages that move to that tier get them. Faster; not safe where programs splice.
+    Reuse,
+}
+
+/// How an engine works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Tier 0 is fast, tier 1 is slow.
+    pub tiers: [Tier; 2],
+    /// Whether readers wait.
+    pub order: Order,
+    /// Whether frames are used again.
+    pub release: Release,
+    /// Without protection, to see that tests find lost writes. Never else.
+    pub unprotected: bool,
+}
+
+/// A run of pages to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// First byte: a multiple of a page, or of a huge page.
+    pub start: u64,
+    /// Bytes.
+    pub len: u64,
+    /// It consists of huge pages.
+    pub huge: bool,
+}
+
+/// What a call of [`Engine::migrate`] did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Report {
+    /// Pages by what became of them.
+    pub outcomes: Outcomes,
+    /// Pages that it was asked to move.
+    pub pages: u64,
+    /// Time to make frames.
+    pub frames: Duration,
+    /// Time to protect pages.
+    pub protect: Duration,
+    /// Time to move pages out.
+    pub out: Duration,
+    /// Time to copy.
+    pub copy: Duration,
+    /// Time to move frames in.
+    pub back: Duration,
+    /// Time to release frames.
+    pub release: Duration,
+    /// Bytes by who copied them.
+    pub copied: Copied,
+}
+
+/// Events since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) missing: AtomicU64,
+    pub(crate) protected: AtomicU64,
+    pub(crate) layout: AtomicU64,
+    pub(crate) vanished: AtomicU64,
+}
+
+/// What only the migrating thread uses.
+pub(crate) struct Migrator {
+    pub(crate) windows: [TierWindows; 2],
+    pub(crate) copier: Box<dyn PageCopier>,
+    pub(crate) pagemap: PageMap,
+}
+
+/// Exchanges frames under managed memory.
+///
+/// One thread [serves](Engine::serve) events, any one at a time [migrates](Engine::migrate). Neither
+/// may use managed memory itself, other than as pages to move.
+pub struct Engine {
+    pub(crate) uffd: Uffd,
+    pub(crate) wake: File,
+    pub(crate) config: Config,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) counts: Counts,
+    pub(crate) pid: i32,
+    hint_window: (u64, u64),
+    /// Held while pages are out: a fork waits for it.
+    pub(crate) migrator: Mutex<Migrator>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything in its place: no page is out, and nobody changes the books, as long as this lives.
+#[derive(Debug)]
+pub struct Quiet<'a> {
+    _state: MutexGuard<'a, State>,
+    _migrator: MutexGuard<'a, Migrator>,
+}
+
+impl std::fmt::Debug for Migrator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Migrator").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Whether this process may have one, and the kernel can.
+    ///
+    /// # Errors
+    /// [`TierError::Forbidden`], [`TierError::OldKernel`].
+    pub fn check() -> Result<(), TierError> {
+        open(Order::Strict).map(|_| ())
+    }
+
+    /// An engine without managed memory.
+    ///
+    /// # Errors
+    /// userfaultfd is forbidden or too old; no such node; a copier that cannot copy so.
+    pub fn new(config: Config, copier: Box<dyn PageCopier>) -> Result<Engine, TierError> {
+        if config.order == Order::SharedRead && copier.name() != "cpu" {
+            return Err(TierError::Order {
+                copier: copier.name(),
+            });
+        }
+        let uffd = open(config.order)?;
+        let windows = [
+            TierWindows::new(&config.tiers[0], &uffd)?,
+            TierWindows::new(&config.tiers[1], &uffd)?,
+        ];
+        let len = SLOTS * PAGE;
+        let hints = memory::reserve(len, PAGE).map_err(system("mmap"))?;
+        let _ = memory::advise(hints, len, libc::MADV_NOHUGEPAGE);
+        uffd.register(hints, len, REGISTER_MISSING)
+            .map_err(system("UFFDIO_REGISTER"))?;
+        let mut state = State::default();
+        state.hints.give(hints);
+        let pagemap = PageMap::own().map_err(|error| TierError::System {
+            call: "opening /proc/self/pagemap",
+            errno: error.raw_os_error().unwrap_or(0),
+        })?;
+        // SAFETY: it takes a value and flags.
+        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if wake < 0 {
+            return Err(system("eventfd")(crate::sys::errno()));
+        }
+        Ok(Engine {
+            uffd,
+            // SAFETY: the kernel has just given it to us.
+            wake: unsafe { File::from_raw_fd(wake) },
+            config,
+            stopped: AtomicBool::new(false),
+            counts: Counts::default(),
+            pid: std::process::id() as i32,
+            hint_window: (hints, hints + len),
+            migrator: Mutex::new(Migrator {
+                windows,
+                copier,
+                pagemap,
+            }),
+            state: Mutex::new(state),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_migrator(&self) -> MutexGuard<'_, Migrator> {
+        self.migrator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Manages private anonymous memory from now on.
+    ///
+    /// # Errors
+    /// The error number: `EBUSY` if the program has registered it with a userfaultfd of its own.
+    pub fn register(&self, start: u64, end: u64) -> Result<(), i32> {
+        let mut state = self.lock();
+        let mode = REGISTER_MISSING | REGISTER_WP;
+        self.uffd.register(start, end - start, mode)?;
+        state.insert(start, end);
+        Ok(())
+    }
+
+    /// Manages memory no more. Its pages stay on the frames they have.
+    pub fn unregister(&self, start: u64, end: u64) {
+        let _migrator = self.lock_migrator();
+        let mut state = self.lock();
+        while let Some(page) = state.hints.first_in(start, end) {
+            if !self.put_hint_back(&mut state, page) {
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock();
+            }
+        }
+        let _ = self.uffd.unregister(start, end - start);
+        state.remove(start, end);
+        state.blocks.forget(start, end);
+    }
+
+    /// Whether all of a range is managed.
+    pub fn manages(&self, start: u64, end: u64) -> bool {
+        self.lock().covers(start, end)
+    }
+
+    /// Managed ranges.
+    pub fn regions(&self) -> Vec<(u64, u64)> {
+        self.lock().regions().collect()
+    }
+
+    /// Ranges of the engine's own memory, which must not be managed.
+    pub fn own_ranges(&self) -> Vec<(u64, u64)> {
+        let migrator = self.lock_migrator();
+        let windows = migrator.windows.iter().flat_map(TierWindows::ranges);
+        windows.chain([self.hint_window]).collect()
+    }
+
+    /// Pages on frames of the slow tier.
+    pub fn slow_pages(&self) -> u64 {
+        self.lock().blocks.slow_pages()
+    }
+
+    /// Faults on missing pages, on protected pages, and changes of layout since the start.
+    pub fn events(&self) -> [u64; 3] {
+        [
+            &self.counts.missing,
+            &self.counts.protected,
+            &self.counts.layout,
+        ]
+        .map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Waits until no page is out, and keeps it so: before a fork.
+    pub fn quiet(&self) -> Quiet<'_> {
+        let migrator = self.lock_migrator();
+        let mut state = self.lock();
+        while let Some(page) = state.hints.first() {
+            if !self.put_hint_back(&mut state, page) {
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock();
+            }
+        }
+        Quiet {
+            _state: state,
+            _migrator: migrator,
+        }
+    }
+
+    /// Ends [`Engine::serve`]. No page is out afterwards, and nothing is managed.
+    pub fn stop(&self) {
+        for (start, end) in self.regions() {
+            self.unregister(start, end);
+        }
+        self.stopped.store(true, Ordering::Release);
+        let _ = (&self.wake).write(&1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let (start, end) = self.hint_window;
+        // Otherwise the kernel would report the unmapping and wait.
+        let _ = self.uffd.unregister(start, end - start);
+        // SAFETY: ours, and nobody is left who uses it.
+        unsafe { memory::unmap(start, end - start) };
+    }
+}
+
+fn open(order: Order) -> Result<Uffd, TierError> {
+    let events = uffd::FEATURE_EVENT_REMAP | uffd::FEATURE_EVENT_REMOVE | uffd::FEATURE_EVENT_UNMAP;
+    // With WP_ASYNC the kernel takes protection away by itself: that tracks writes, but stops none.
+    let features = uffd::FEATURE_MOVE
+        | uffd::FEATURE_WP
+        | events
+        | match order {
+            Order::Strict => uffd::FEATURE_WP_ASYNC,
+            Order::SharedRead => 0,
+        };
+    Uffd::open(features).map_err(|errno| match errno {
+        libc::EINVAL | libc::ENOSYS => TierError::OldKernel {
+            feature: "UFFDIO_MOVE",
+        },
+        errno => TierError::Forbidden { errno },
+    })
+}

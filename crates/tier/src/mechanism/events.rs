@@ -1,0 +1,173 @@
+//! The thread that reads events: it keeps the books on the program's memory and ends its faults.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
+
+use super::engine::Engine;
+use super::state::State;
+use crate::sys::PAGE;
+use crate::sys::uffd::Event;
+
+/// Missing pages that are filled at once where a program goes through memory.
+const FILL: u64 = 64;
+/// Attempts to put a page back before a copy of it is tried.
+pub(crate) const TRIES: u8 = 50;
+
+impl Engine {
+    /// Reads events until [`Engine::stop`]. For a thread whose stack and memory are not managed.
+    pub fn serve(&self) {
+        let mut events = Vec::with_capacity(64);
+        while !self.stopped.load(Ordering::Acquire) {
+            let timeout = match self.lock().deferred.is_empty() {
+                true => -1,
+                false => 1,
+            };
+            poll([self.uffd.as_raw_fd(), self.wake.as_raw_fd()], timeout);
+            // Nobody may change the books between the reading of an event, which lets the
+            // program go on, and its entry.
+            let mut state = self.lock();
+            loop {
+                events.clear();
+                if self.uffd.read(&mut events) == 0 {
+                    break;
+                }
+                for event in &events {
+                    self.handle(&mut state, *event);
+                }
+            }
+            for address in std::mem::take(&mut state.deferred) {
+                self.missing(&mut state, address);
+            }
+        }
+    }
+
+    fn handle(&self, state: &mut State, event: Event) {
+        match event {
+            Event::Missing { address } => {
+                self.counts.missing.fetch_add(1, Ordering::Relaxed);
+                self.missing(state, address / PAGE * PAGE);
+            }
+            Event::Protected { address } => {
+                self.counts.protected.fetch_add(1, Ordering::Relaxed);
+                let page = address / PAGE * PAGE;
+                if state.in_flight(page) {
+                    return;
+                }
+                match self.uffd.write_protect(page, PAGE, false) {
+                    Ok(()) => {}
+                    // The layout changes; who waits looks again, and comes back if need be.
+                    Err(_) => self.uffd.wake(page, PAGE),
+                }
+            }
+            Event::Remap { from, to, len } => {
+                self.counts.layout.fetch_add(1, Ordering::Relaxed);
+                state.remapped(from, to, len);
+            }
+            Event::Remove { start, end } => {
+                self.counts.layout.fetch_add(1, Ordering::Relaxed);
+                state.dropping(start, end);
+            }
+            Event::Unmap { start, end } => {
+                self.counts.layout.fetch_add(1, Ordering::Relaxed);
+                state.unmapped(start, end);
+            }
+        }
+    }
+
+    /// A thread waits for a page.
+    fn missing(&self, state: &mut State, page: u64) {
+        if state.in_flight(page) {
+            return;
+        }
+        if state.hints.get(page).is_some() {
+            match self.put_hint_back(state, page) {
+                true => state.hints.touched.push(page),
+                false => state.deferred.push(page),
+            }
+            return;
+        }
+        self.fill(state, page);
+    }
+
+    /// Zeros for a page that was never written, or has been dropped.
+    fn fill(&self, state: &mut State, page: u64) {
+        let (next, before) = state.filled;
+        let pages = match next == page {
+            true => (2 * before).min(FILL),
+            false => 1,
+        };
+        let end = state.clear_until(page, pages * PAGE);
+        let end = if state.covers(page, end) {
+            end
+        } else {
+            page + PAGE
+        };
+        let done = match self.uffd.zero(page, end - page) {
+            Ok(()) => end - page,
+            Err((done, _)) if done > 0 => done,
+            Err((_, libc::EAGAIN)) => {
+                state.deferred.push(page);
+                return;
+            }
+            Err((_, error)) => {
+                // There already, or the mapping is gone: who waits looks again.
+                if error == libc::EEXIST {
+                    state.filled = (0, 0);
+                }
+                self.uffd.wake(page, PAGE);
+                return;
+            }
+        };
+        state.filled = (page + done, done / PAGE);
+        state
+            .blocks
+            .change_range(page, page + done, |block, pages| {
+                block.dropping &= !pages;
+                block.slow &= !pages;
+            });
+    }
+
+    /// Puts a hint's frame back under its page; `false` if that is to be tried again.
+    pub(crate) fn put_hint_back(&self, state: &mut State, page: u64) -> bool {
+        let Some((slot, tries)) = state.hints.get(page) else {
+            return true;
+        };
+        let slot = *slot;
+        // SAFETY: the frame was taken from there, and who touches it waits.
+        let ended = match unsafe { self.uffd.move_pages(page, slot, PAGE, true) } {
+            Ok(()) => true,
+            Err((_, libc::EAGAIN)) => false,
+            Err(_) if *tries < TRIES => {
+                *tries += 1;
+                false
+            }
+            Err(_) => match self.uffd.copy(page, slot, PAGE) {
+                Err((_, libc::EAGAIN)) => false,
+                copied => {
+                    // A copy leaves the frame; so does a page whose mapping is gone.
+                    if copied.is_err() {
+                        self.counts.vanished.fetch_add(1, Ordering::Relaxed);
+                    }
+                    state.hints.drop_range(page, page + PAGE);
+                    self.uffd.wake(page, PAGE);
+                    return true;
+                }
+            },
+        };
+        if ended {
+            state.hints.remove(page);
+        }
+        ended
+    }
+}
+
+/// Waits until one of the files can be read, or for some milliseconds; -1 waits for ever.
+fn poll(files: [RawFd; 2], timeout: i32) {
+    let mut polled = files.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: there are two.
+    unsafe { libc::poll(polled.as_mut_ptr(), 2, timeout) };
+}

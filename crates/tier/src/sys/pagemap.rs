@@ -1,0 +1,175 @@
+//! `PAGEMAP_SCAN` (Linux 6.7): which pages are present, huge, written, without a walk of our own.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::errno;
+
+/// Written since the last scan that protected it.
+pub const WRITTEN: u64 = 1 << 1;
+/// Backed by a file.
+pub const FILE: u64 = 1 << 2;
+/// In memory.
+pub const PRESENT: u64 = 1 << 3;
+/// In swap.
+pub const SWAPPED: u64 = 1 << 4;
+/// The shared page of zeros.
+pub const ZERO: u64 = 1 << 5;
+/// Mapped by a huge page.
+pub const HUGE_PAGE: u64 = 1 << 6;
+
+const WP_MATCHING: u64 = 1;
+const CHECK_WPASYNC: u64 = 2;
+const IOC_SCAN: u64 = 0xc060_6610;
+
+#[repr(C)]
+struct ScanArg {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+const _: () = assert!(size_of::<ScanArg>() == 96);
+
+/// A run of pages with the same categories.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Run {
+    /// First byte.
+    pub start: u64,
+    /// Behind the last.
+    pub end: u64,
+    /// Those of `return_mask` that hold.
+    pub categories: u64,
+}
+
+/// Which pages to tell of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted {
+    /// All of these hold.
+    pub all: u64,
+    /// None of these holds.
+    pub none: u64,
+    /// What to tell of each.
+    pub tell: u64,
+    /// Protects what is told of again: its next write is seen. Needs `WP_ASYNC`.
+    pub protect: bool,
+}
+
+/// A process's page map.
+#[derive(Debug)]
+pub struct PageMap {
+    file: File,
+    runs: Vec<Run>,
+}
+
+impl PageMap {
+    /// This process's.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn own() -> io::Result<PageMap> {
+        PageMap::open("/proc/self/pagemap")
+    }
+
+    /// Another process's.
+    ///
+    /// # Errors
+    /// No such process, or no right to look.
+    pub fn of(pid: i32) -> io::Result<PageMap> {
+        PageMap::open(&format!("/proc/{pid}/pagemap"))
+    }
+
+    fn open(path: &str) -> io::Result<PageMap> {
+        let file = File::open(path)?;
+        let runs = vec![Run::default(); 1024];
+        Ok(PageMap { file, runs })
+    }
+
+    /// Tells `each` of runs in `start..end`.
+    ///
+    /// # Errors
+    /// The error number: `ENOTTY` before Linux 6.7.
+    pub fn scan(
+        &mut self,
+        start: u64,
+        end: u64,
+        wanted: Wanted,
+        mut each: impl FnMut(Run),
+    ) -> Result<(), i32> {
+        let mut at = start;
+        while at < end {
+            let mut arg = ScanArg {
+                size: size_of::<ScanArg>() as u64,
+                flags: match wanted.protect {
+                    true => WP_MATCHING | CHECK_WPASYNC,
+                    false => 0,
+                },
+                start: at,
+                end,
+                walk_end: 0,
+                vec: self.runs.as_mut_ptr().expose_provenance() as u64,
+                vec_len: self.runs.len() as u64,
+                max_pages: 0,
+                category_inverted: wanted.none,
+                category_mask: wanted.all | wanted.none,
+                category_anyof_mask: 0,
+                return_mask: wanted.tell,
+            };
+            // SAFETY: the structure is the one that the call takes, and the vector has that length.
+            let got = unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_SCAN, &raw mut arg) };
+            if got < 0 {
+                return Err(errno());
+            }
+            self.runs[..got as usize]
+                .iter()
+                .copied()
+                .for_each(&mut each);
+            if arg.walk_end <= at {
+                return Err(libc::EIO);
+            }
+            at = arg.walk_end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{PAGE, memory};
+
+    #[test]
+    fn pages_that_were_touched_are_present() {
+        let start = memory::reserve(16 * PAGE, PAGE).expect("memory");
+        for page in [2u64, 3, 7] {
+            let byte = std::ptr::with_exposed_provenance_mut::<u8>((start + page * PAGE) as usize);
+            // SAFETY: mapped above.
+            unsafe { byte.write_volatile(1) };
+        }
+        let mut map = PageMap::own().expect("/proc");
+        let mut seen = Vec::new();
+        let wanted = Wanted {
+            all: PRESENT,
+            tell: PRESENT,
+            ..Wanted::default()
+        };
+        let scan = map.scan(start, start + 16 * PAGE, wanted, |run| {
+            seen.push(((run.start - start) / PAGE, (run.end - start) / PAGE));
+        });
+        assert_eq!(scan, Ok(()));
+        assert_eq!(seen, [(2, 4), (7, 8)]);
+        // SAFETY: ours.
+        unsafe { memory::unmap(start, 16 * PAGE) };
+    }
+}

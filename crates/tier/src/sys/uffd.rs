@@ -1,0 +1,388 @@
+//! userfaultfd(2): the calls of `linux/userfaultfd.h` that page migration needs.
+//!
+//! `UFFDIO_MOVE` came with Linux 6.8. Every call gives back the error number, because what
+//! happens next depends on it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::errno;
+
+/// Writes to protected pages are messages.
+pub const FEATURE_WP: u64 = 1 << 0;
+/// Moves of mappings are messages, and moved mappings stay registered.
+pub const FEATURE_EVENT_REMAP: u64 = 1 << 2;
+/// `MADV_DONTNEED` is a message.
+pub const FEATURE_EVENT_REMOVE: u64 = 1 << 3;
+/// `munmap` is a message.
+pub const FEATURE_EVENT_UNMAP: u64 = 1 << 6;
+/// The kernel takes write protection away itself.
+pub const FEATURE_WP_ASYNC: u64 = 1 << 15;
+/// `UFFDIO_MOVE` exists.
+pub const FEATURE_MOVE: u64 = 1 << 16;
+
+/// Faults on pages that are missing.
+pub const REGISTER_MISSING: u64 = 1;
+/// Faults on pages that are write-protected.
+pub const REGISTER_WP: u64 = 2;
+
+const API: u64 = 0xaa;
+const IOC_API: u64 = 0xc018_aa3f;
+const IOC_REGISTER: u64 = 0xc020_aa00;
+const IOC_UNREGISTER: u64 = 0x8010_aa01;
+const IOC_WAKE: u64 = 0x8010_aa02;
+const IOC_COPY: u64 = 0xc028_aa03;
+const IOC_ZEROPAGE: u64 = 0xc020_aa04;
+const IOC_MOVE: u64 = 0xc028_aa05;
+const IOC_WRITEPROTECT: u64 = 0xc018_aa06;
+const IOC_NEW: u64 = 0xaa00;
+
+const EVENT_PAGEFAULT: u8 = 0x12;
+const EVENT_REMAP: u8 = 0x14;
+const EVENT_REMOVE: u8 = 0x15;
+const EVENT_UNMAP: u8 = 0x16;
+const PAGEFAULT_FLAG_WP: u64 = 1 << 1;
+
+#[repr(C)]
+struct Api {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+#[repr(C)]
+struct Range {
+    start: u64,
+    len: u64,
+}
+
+#[repr(C)]
+struct Register {
+    range: Range,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// `uffdio_copy` and `uffdio_move`, which are the same.
+#[repr(C)]
+struct Transfer {
+    dst: u64,
+    src: u64,
+    len: u64,
+    mode: u64,
+    done: i64,
+}
+
+#[repr(C)]
+struct Zeropage {
+    range: Range,
+    mode: u64,
+    done: i64,
+}
+
+#[repr(C)]
+struct Writeprotect {
+    range: Range,
+    mode: u64,
+}
+
+/// `uffd_msg`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Message {
+    event: u8,
+    reserved: [u8; 7],
+    arguments: [u64; 3],
+}
+
+const _: () = assert!(size_of::<Api>() == 24);
+const _: () = assert!(size_of::<Register>() == 32);
+const _: () = assert!(size_of::<Transfer>() == 40);
+const _: () = assert!(size_of::<Zeropage>() == 32);
+const _: () = assert!(size_of::<Writeprotect>() == 24);
+const _: () = assert!(size_of::<Message>() == 32);
+
+/// What the kernel tells about registered memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A thread waits for a page that is missing.
+    Missing {
+        /// Address of the access.
+        address: u64,
+    },
+    /// A thread waits to write to a protected page.
+    Protected {
+        /// Address of the access.
+        address: u64,
+    },
+    /// A mapping has been moved (mremap).
+    Remap {
+        /// Where it was.
+        from: u64,
+        /// Where it is.
+        to: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// Pages will be dropped (`MADV_DONTNEED`).
+    Remove {
+        /// First byte.
+        start: u64,
+        /// Behind the last.
+        end: u64,
+    },
+    /// Memory has been unmapped.
+    Unmap {
+        /// First byte.
+        start: u64,
+        /// Behind the last.
+        end: u64,
+    },
+}
+
+/// How far a transfer got: bytes done, and the error number that stopped it.
+pub type Partial = (u64, i32);
+
+/// One userfaultfd.
+#[derive(Debug)]
+pub struct Uffd {
+    fd: OwnedFd,
+    features: u64,
+}
+
+impl Uffd {
+    /// Opens one with these features, by the system call or by `/dev/userfaultfd`.
+    ///
+    /// # Errors
+    /// The error number: `EPERM` where it is forbidden, `EINVAL` where a feature is missing.
+    pub fn open(features: u64) -> Result<Uffd, i32> {
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+        // SAFETY: it takes flags alone.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as i32;
+        let fd = if fd >= 0 {
+            fd
+        } else {
+            let refused = errno();
+            let device = File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/userfaultfd")
+                .map_err(|_| refused)?;
+            // SAFETY: it takes flags alone.
+            let fd = unsafe { libc::ioctl(device.as_raw_fd(), IOC_NEW, flags) };
+            if fd < 0 {
+                return Err(errno());
+            }
+            fd
+        };
+        // SAFETY: the kernel has just given it to us.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut api = Api {
+            api: API,
+            features,
+            ioctls: 0,
+        };
+        // SAFETY: the structure is the one that the call takes.
+        if unsafe { libc::ioctl(fd.as_raw_fd(), IOC_API, &raw mut api) } != 0 {
+            return Err(errno());
+        }
+        Ok(Uffd { fd, features })
+    }
+
+    /// The features it was opened with.
+    pub fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// The error number: `EBUSY` if another userfaultfd has it, `EINVAL` if it is no memory that
+    /// can be registered.
+    pub fn register(&self, start: u64, len: u64, mode: u64) -> Result<(), i32> {
+        let mut register = Register {
+            range: Range { start, len },
+            mode,
+            ioctls: 0,
+        };
+        // SAFETY: the structure is the one that the call takes; it changes no memory.
+        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_REGISTER, &raw mut register) })
+    }
+
+    /// Takes memory out again, and wakes who waits for it.
+    ///
+    /// # Errors
+    /// The error number.
+    pub fn unregister(&self, start: u64, len: u64) -> Result<(), i32> {
+        let mut range = Range { start, len };
+        // SAFETY: as above.
+        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_UNREGISTER, &raw mut range) })
+    }
+
+    /// Wakes threads that wait for these pages; they look again.
+    pub fn wake(&self, start: u64, len: u64) {
+        let mut range = Range { start, len };
+        // It fails for a range that is none, and then nobody waits there.
+        // SAFETY: as above.
+        let _ = unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WAKE, &raw mut range) };
+    }
+
+    /// Protects pages from writes, or takes that away and wakes who waits.
+    ///
+    /// # Errors
+    /// The error number: `ENOENT` if the memory is not registered (any more), `EAGAIN` while
+    /// the layout changes.
+    pub fn write_protect(&self, start: u64, len: u64, on: bool) -> Result<(), i32> {
+        let mut protect = Writeprotect {
+            range: Range { start, len },
+            mode: u64::from(on),
+        };
+        // SAFETY: as above.
+        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WRITEPROTECT, &raw mut protect) })
+    }
+
+    /// Moves page frames from `src` to `dst`, which is registered and empty.
+    ///
+    /// # Errors
+    /// How many bytes were moved, and the error number.
+    ///
+    /// # Safety
+    /// The content of `src` is gone afterwards: whoever has references there must know.
+    pub unsafe fn move_pages(
+        &self,
+        dst: u64,
+        src: u64,
+        len: u64,
+        wake: bool,
+    ) -> Result<(), Partial> {
+        // UFFDIO_MOVE_MODE_DONTWAKE
+        self.transfer(IOC_MOVE, dst, src, len, u64::from(!wake))
+    }
+
+    /// Fills missing pages at `dst` with a copy of `src`.
+    ///
+    /// # Errors
+    /// How many bytes were copied, and the error number.
+    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), Partial> {
+        self.transfer(IOC_COPY, dst, src, len, 0)
+    }
+
+    fn transfer(&self, call: u64, dst: u64, src: u64, len: u64, mode: u64) -> Result<(), Partial> {
+        let mut transfer = Transfer {
+            dst,
+            src,
+            len,
+            mode,
+            done: 0,
+        };
+        // SAFETY: the structure is the one that both calls take; the caller answers for the memory.
+        if unsafe { libc::ioctl(self.fd.as_raw_fd(), call, &raw mut transfer) } == 0 {
+            return Ok(());
+        }
+        let error = errno();
+        let done = u64::try_from(transfer.done).unwrap_or(0);
+        // A transfer that stopped half way says EAGAIN; why, the next call tells.
+        Err((done, error))
+    }
+
+    /// Fills missing pages with zeros, and wakes who waits.
+    ///
+    /// # Errors
+    /// How many bytes were filled, and the error number.
+    pub fn zero(&self, start: u64, len: u64) -> Result<(), Partial> {
+        let mut zero = Zeropage {
+            range: Range { start, len },
+            mode: 0,
+            done: 0,
+        };
+        // SAFETY: as above.
+        if unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_ZEROPAGE, &raw mut zero) } == 0 {
+            return Ok(());
+        }
+        let error = errno();
+        Err((u64::try_from(zero.done).unwrap_or(0), error))
+    }
+
+    /// Takes messages, as many as there are and `into` can hold. It does not wait.
+    pub fn read(&self, into: &mut Vec<Event>) -> usize {
+        const AT_ONCE: usize = 32;
+        let mut messages = [Message {
+            event: 0,
+            reserved: [0; 7],
+            arguments: [0; 3],
+        }; AT_ONCE];
+        // SAFETY: the buffer has so many bytes.
+        let got = unsafe {
+            libc::read(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr().cast(),
+                size_of_val(&messages),
+            )
+        };
+        let count = usize::try_from(got).unwrap_or(0) / size_of::<Message>();
+        into.extend(messages[..count].iter().filter_map(decode));
+        count
+    }
+}
+
+impl AsRawFd for Uffd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+fn check(answer: i32) -> Result<(), i32> {
+    match answer {
+        0 => Ok(()),
+        _ => Err(errno()),
+    }
+}
+
+fn decode(message: &Message) -> Option<Event> {
+    let [a, b, c] = message.arguments;
+    Some(match message.event {
+        // flags, address, thread.
+        EVENT_PAGEFAULT if a & PAGEFAULT_FLAG_WP != 0 => Event::Protected { address: b },
+        EVENT_PAGEFAULT => Event::Missing { address: b },
+        EVENT_REMAP => Event::Remap {
+            from: a,
+            to: b,
+            len: c,
+        },
+        EVENT_REMOVE => Event::Remove { start: a, end: b },
+        EVENT_UNMAP => Event::Unmap { start: a, end: b },
+        _ => return None,
+    })
+}
+
+/// What the machine says about the privilege: for messages.
+pub fn sysctl() -> Option<u8> {
+    let mut text = String::new();
+    let mut file = File::open("/proc/sys/vm/unprivileged_userfaultfd").ok()?;
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_decoded() {
+        let message = |event, arguments| Message {
+            event,
+            reserved: [0; 7],
+            arguments,
+        };
+        assert_eq!(
+            decode(&message(EVENT_PAGEFAULT, [2, 0x1000, 0])),
+            Some(Event::Protected { address: 0x1000 })
+        );
+        assert_eq!(
+            decode(&message(EVENT_PAGEFAULT, [1, 0x1000, 0])),
+            Some(Event::Missing { address: 0x1000 })
+        );
+        assert_eq!(decode(&message(0x13, [1, 2, 3])), None);
+    }
+}
