@@ -1,0 +1,522 @@
+//! From a file to a topology: every rule is checked here, and each error names its entry.
+
+use std::collections::HashMap;
+
+use super::file::{DeviceEntry, ForwarderEntry, LinkEntry, TopologyFile};
+use super::rate::LinkRate;
+use super::route::Routing;
+use super::{
+    Credits, Edge, EdgeId, EndpointParameters, HostParameters, Link, LinkId, Node, NodeId,
+    NodeKind, QueueOrganisation, Switching, Topology, fat_tree,
+};
+use crate::PcieError;
+
+/// Nodes that a file may have.
+const MAX_NODES: usize = 100_000;
+
+pub(super) fn build(mut file: TopologyFile, file_name: &str) -> Result<Topology, PcieError> {
+    let rules = Rules { file: file_name };
+    rules.word("name", &file.name)?;
+    if let Some(tree) = file.fat_tree.take() {
+        fat_tree::expand(&tree, &mut file, &rules)?;
+    }
+    let mut builder = Builder {
+        rules,
+        topology: Topology {
+            name: file.name.clone(),
+            title: file.title.clone(),
+            source: file.source.clone(),
+            nodes: Vec::new(),
+            links: Vec::new(),
+            edges: Vec::new(),
+            names: HashMap::new(),
+            routing: Routing::default(),
+        },
+        levels: Vec::new(),
+    };
+    builder.hosts(&file)?;
+    for (list, kind, what) in [
+        (&file.host_adapters, NodeKind::HostAdapter, "host_adapter"),
+        (&file.switches, NodeKind::Switch, "switch"),
+        (
+            &file.endpoint_adapters,
+            NodeKind::EndpointAdapter,
+            "endpoint_adapter",
+        ),
+    ] {
+        for entry in list {
+            builder.forwarder(entry, &kind, what)?;
+        }
+    }
+    builder.endpoints(&file)?;
+    let defaults = file.link_defaults.clone().unwrap_or_default();
+    if !defaults.ends.is_empty() {
+        return Err(rules.error(
+            "link_defaults",
+            "has `ends`; only a [[link]] joins two nodes",
+        ));
+    }
+    for (index, entry) in file.links.iter().enumerate() {
+        builder.link(index, entry, &defaults)?;
+    }
+    builder.degrees()?;
+    let Builder {
+        mut topology,
+        levels,
+        ..
+    } = builder;
+    topology.routing = Routing::new(&topology, &levels, &file.routes, &rules)?;
+    Ok(topology)
+}
+
+/// Makes errors with the file's name.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    file: &'a str,
+}
+
+impl Rules<'_> {
+    pub(super) fn error(&self, entry: impl Into<String>, rule: impl Into<String>) -> PcieError {
+        PcieError::Rule {
+            file: self.file.to_owned(),
+            entry: entry.into(),
+            rule: rule.into(),
+        }
+    }
+
+    /// A name: something, no blanks, nothing that tables and edge names use.
+    fn word(&self, entry: &str, name: &str) -> Result<(), PcieError> {
+        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '>' | ',' | '"');
+        if name.is_empty() || name.len() > 64 || name.contains(bad) {
+            let rule = format!(
+                "the name `{}` is not 1 to 64 characters without blanks, `>`, `,` and quotes",
+                name.escape_debug()
+            );
+            return Err(self.error(entry, rule));
+        }
+        Ok(())
+    }
+
+    /// A time or rate: finite, not negative, not absurd.
+    fn number(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
+        if value.is_finite() && (0.0..=1e9).contains(&value) {
+            Ok(())
+        } else {
+            Err(self.error(entry, format!("{key} = {value} is not between 0 and 1e9")))
+        }
+    }
+
+    fn count(
+        &self,
+        entry: &str,
+        key: &str,
+        value: u32,
+        min: u32,
+        max: u32,
+    ) -> Result<(), PcieError> {
+        if (min..=max).contains(&value) {
+            Ok(())
+        } else {
+            Err(self.error(
+                entry,
+                format!("{key} = {value} is not between {min} and {max}"),
+            ))
+        }
+    }
+}
+
+struct Builder<'a> {
+    rules: Rules<'a>,
+    topology: Topology,
+    /// Level of each node, where given.
+    levels: Vec<Option<u32>>,
+}
+
+impl Builder<'_> {
+    fn node(&mut self, entry: &str, node: Node, level: Option<u32>) -> Result<(), PcieError> {
+        self.rules.word(entry, &node.name)?;
+        if self.topology.nodes.len() == MAX_NODES {
+            return Err(self
+                .rules
+                .error(entry, format!("more than {MAX_NODES} nodes")));
+        }
+        let id = NodeId(self.topology.nodes.len() as u32);
+        if self.topology.names.insert(node.name.clone(), id).is_some() {
+            let rule = format!(
+                "the name `{}` is taken; each node has a name of its own",
+                node.name
+            );
+            return Err(self.rules.error(entry, rule));
+        }
+        self.topology.nodes.push(node);
+        self.levels.push(level);
+        Ok(())
+    }
+
+    fn hosts(&mut self, file: &TopologyFile) -> Result<(), PcieError> {
+        for host in &file.hosts {
+            let entry = format!("host `{}`", host.name);
+            self.rules.count(&entry, "sockets", host.sockets, 1, 64)?;
+            self.check_host(&entry, &host.timing)?;
+            let first = self.topology.nodes.len() as u32;
+            for index in 0..host.sockets {
+                let node = Node {
+                    name: format!("{}.{index}", host.name),
+                    kind: NodeKind::Socket {
+                        host: host.name.clone(),
+                        index,
+                        parameters: host.timing.clone(),
+                    },
+                    forward_ns: 0.0,
+                    switching: Switching::CutThrough,
+                    queues: QueueOrganisation::PerOutput,
+                    inputs: Vec::new(),
+                    outputs: Vec::new(),
+                };
+                self.node(&entry, node, None)?;
+                if index > 0 {
+                    let ends = [NodeId(first + index - 1), NodeId(first + index)];
+                    self.socket_link(ends, &host.timing);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_host(&self, entry: &str, timing: &HostParameters) -> Result<(), PcieError> {
+        for (key, value) in [
+            ("root_ns", timing.root_ns),
+            ("socket_hop_ns", timing.socket_hop_ns),
+            ("submit_ns", timing.submit_ns),
+            ("poll_ns", timing.poll_ns),
+            ("peer_write_gib_s", timing.peer_write_gib_s),
+            ("peer_read_ns", timing.peer_read_ns),
+        ] {
+            self.rules.number(entry, key, value)?;
+        }
+        self.positive(entry, "socket_gib_s", timing.socket_gib_s)?;
+        match timing.completion_bytes {
+            0 => Ok(()),
+            bytes if bytes.is_power_of_two() && (64..=4096).contains(&bytes) => Ok(()),
+            bytes => Err(self.rules.error(
+                entry,
+                format!(
+                    "completion_bytes = {bytes} is neither 0 nor a power of two from 64 to 4096"
+                ),
+            )),
+        }
+    }
+
+    fn positive(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
+        if value.is_finite() && value >= 1e-3 && value <= 1e6 {
+            Ok(())
+        } else {
+            let rule = format!(
+                "{key} = {value} is not a capacity; write GiB/s above 0, as in {key} = 11.55"
+            );
+            Err(self.rules.error(entry, rule))
+        }
+    }
+
+    fn forwarder(
+        &mut self,
+        entry: &ForwarderEntry,
+        kind: &NodeKind,
+        what: &str,
+    ) -> Result<(), PcieError> {
+        let name = format!("{what} `{}`", entry.name);
+        for (key, value) in [
+            ("ntb_ns", entry.ntb_ns),
+            ("forward_ns", entry.forward_ns),
+            ("host_side_ns", entry.host_side_ns),
+        ] {
+            self.rules.number(&name, key, value)?;
+        }
+        let node = Node {
+            name: entry.name.clone(),
+            kind: kind.clone(),
+            forward_ns: entry.ntb_ns + entry.forward_ns + entry.host_side_ns,
+            switching: entry.switching,
+            queues: entry.queues,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        self.node(&name, node, entry.level)
+    }
+
+    fn endpoints(&mut self, file: &TopologyFile) -> Result<(), PcieError> {
+        let mut devices: HashMap<&str, EndpointParameters> = HashMap::new();
+        for device in &file.devices {
+            let entry = format!("device `{}`", device.name);
+            self.rules.word(&entry, &device.name)?;
+            let parameters = self.device(&entry, device)?;
+            if devices.insert(&device.name, parameters).is_some() {
+                return Err(self
+                    .rules
+                    .error(entry, "the name is taken by another [[device]]"));
+            }
+        }
+        for endpoint in &file.endpoints {
+            let entry = format!("endpoint `{}`", endpoint.name);
+            let parameters = match &endpoint.device {
+                None => EndpointParameters::default(),
+                Some(name) => match devices.get(name.as_str()) {
+                    Some(parameters) => parameters.clone(),
+                    None => {
+                        let rule = format!("device = \"{name}\" names no [[device]] of this file");
+                        return Err(self.rules.error(entry, rule));
+                    }
+                },
+            };
+            let word = match endpoint.kind.as_str() {
+                "" => "device",
+                word => word,
+            };
+            let node = Node {
+                name: endpoint.name.clone(),
+                kind: NodeKind::Endpoint {
+                    word: word.to_owned(),
+                    parameters: Box::new(parameters),
+                },
+                forward_ns: 0.0,
+                switching: Switching::CutThrough,
+                queues: QueueOrganisation::PerOutput,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            };
+            self.node(&entry, node, None)?;
+        }
+        Ok(())
+    }
+
+    fn device(&self, entry: &str, device: &DeviceEntry) -> Result<EndpointParameters, PcieError> {
+        let timing = &device.timing;
+        for (key, value) in [
+            ("port_ns", timing.port_ns),
+            ("bus_ns", timing.bus_ns),
+            ("on_chip_bus_ns", timing.on_chip_bus_ns),
+            ("memory_read_ns", timing.memory_read_ns),
+            ("inbound_write_gib_s", timing.inbound_write_gib_s),
+            ("inbound_read_gib_s", timing.inbound_read_gib_s),
+        ] {
+            self.rules.number(entry, key, value)?;
+        }
+        if let Some(engine) = &device.engine {
+            let rules = &self.rules;
+            for (key, value, min, max) in [
+                ("queues", engine.queues, 1, 4096),
+                ("queue_depth", engine.queue_depth, 1, 1 << 20),
+                ("datapath_bytes", engine.datapath_bytes, 1, 4096),
+                ("write_issue_cycles", engine.write_issue_cycles, 0, 100_000),
+                ("read_issue_cycles", engine.read_issue_cycles, 0, 100_000),
+                (
+                    "read_request_cycles",
+                    engine.read_request_cycles,
+                    0,
+                    100_000,
+                ),
+                ("memory_hold_cycles", engine.memory_hold_cycles, 0, 100_000),
+                ("tags", engine.tags, 1, 1 << 14),
+                ("read_commands", engine.read_commands, 1, 1 << 20),
+                ("data_fifo_bytes", engine.data_fifo_bytes, 4096, 1 << 30),
+                ("write_split_bytes", engine.write_split_bytes, 64, 1 << 30),
+                ("read_split_bytes", engine.read_split_bytes, 64, 1 << 30),
+            ] {
+                rules.count(entry, &format!("engine.{key}"), value, min, max)?;
+            }
+            rules.number(entry, "engine.overhead_ns", engine.overhead_ns)?;
+            self.positive(entry, "engine.memory_gib_s", engine.memory_gib_s)?;
+            if !(engine.clock_mhz.is_finite() && (1.0..=1e5).contains(&engine.clock_mhz)) {
+                let rule = format!(
+                    "engine.clock_mhz = {} is not between 1 and 1e5",
+                    engine.clock_mhz
+                );
+                return Err(rules.error(entry, rule));
+            }
+        }
+        Ok(EndpointParameters {
+            engine: device.engine.clone(),
+            ..timing.clone()
+        })
+    }
+
+    fn link(
+        &mut self,
+        index: usize,
+        entry: &LinkEntry,
+        defaults: &LinkEntry,
+    ) -> Result<(), PcieError> {
+        let [upper, lower] = entry.ends.as_slice() else {
+            let rule = format!(
+                "`ends` has {} names; a link joins two nodes",
+                entry.ends.len()
+            );
+            return Err(self.rules.error(format!("link {}", index + 1), rule));
+        };
+        let name = format!("link {} ({upper} - {lower})", index + 1);
+        let rules = self.rules;
+        let mut ends = [NodeId(0); 2];
+        for (end, text) in ends.iter_mut().zip([upper, lower]) {
+            *end = self.topology.find(text).map_err(|_| {
+                rules.error(
+                    &name,
+                    format!("no node is named `{text}`; a socket is named host.0"),
+                )
+            })?;
+        }
+        if ends[0] == ends[1] {
+            return Err(rules.error(name, "joins a node to itself"));
+        }
+        let value =
+            |own: Option<u32>, common: Option<u32>, otherwise| own.or(common).unwrap_or(otherwise);
+        let generation = value(entry.generation, defaults.generation, 3);
+        let width = value(entry.width, defaults.width, 16);
+        let mps = value(entry.mps, defaults.mps, 256);
+        let mrrs = value(entry.mrrs, defaults.mrrs, 512);
+        rules.count(&name, "generation", generation, 1, 6)?;
+        if !matches!(width, 1 | 2 | 4 | 8 | 12 | 16 | 32) {
+            let rule = format!("width = {width}; a PCIe link has 1, 2, 4, 8, 12, 16 or 32 lanes");
+            return Err(rules.error(name, rule));
+        }
+        for (key, size) in [("mps", mps), ("mrrs", mrrs)] {
+            if !(size.is_power_of_two() && (128..=4096).contains(&size)) {
+                let rule = format!("{key} = {size}; it is a power of two from 128 to 4096");
+                return Err(rules.error(name, rule));
+            }
+        }
+        let latency_ns = entry.latency_ns.or(defaults.latency_ns).unwrap_or(5.0);
+        let update = entry
+            .credit_update_ns
+            .or(defaults.credit_update_ns)
+            .unwrap_or(20.0);
+        rules.number(&name, "latency_ns", latency_ns)?;
+        rules.number(&name, "credit_update_ns", update)?;
+        let credits = entry.credits.or(defaults.credits).unwrap_or_default();
+        check_credits(&rules, &name, &credits, mps)?;
+        let given = [
+            ("down_gib_s", entry.down_gib_s.or(defaults.down_gib_s)),
+            ("up_gib_s", entry.up_gib_s.or(defaults.up_gib_s)),
+        ];
+        for (key, value) in given {
+            if let Some(value) = value {
+                self.positive(&name, key, value)?;
+            }
+        }
+        let derived = LinkRate::of(generation, width, mps).payload_gib_s(mps);
+        let link = Link {
+            ends,
+            kind: entry
+                .kind
+                .clone()
+                .or(defaults.kind.clone())
+                .unwrap_or("slot".to_owned()),
+            generation,
+            width,
+            mps,
+            mrrs,
+            latency_ns,
+            credits,
+            credit_update_ns: update,
+            unread: entry.unread.clone(),
+        };
+        let capacity =
+            given.map(|(_, value)| value.map_or((derived, false), |given| (given, true)));
+        self.join(link, capacity);
+        Ok(())
+    }
+
+    fn socket_link(&mut self, ends: [NodeId; 2], timing: &HostParameters) {
+        let infinite = Credits {
+            posted_headers: 0,
+            posted_data: 0,
+            non_posted_headers: 0,
+            non_posted_data: 0,
+            completion_headers: 0,
+            completion_data: 0,
+        };
+        let link = Link {
+            ends,
+            kind: "socket".to_owned(),
+            generation: 0,
+            width: 0,
+            mps: 4096,
+            mrrs: 4096,
+            latency_ns: timing.socket_hop_ns,
+            credits: infinite,
+            credit_update_ns: 0.0,
+            unread: Vec::new(),
+        };
+        self.join(link, [(timing.socket_gib_s, true); 2]);
+    }
+
+    /// Adds a link and its two edges.
+    fn join(&mut self, link: Link, capacity: [(f64, bool); 2]) {
+        let topology = &mut self.topology;
+        let id = LinkId(topology.links.len() as u32);
+        let first = topology.edges.len() as u32;
+        let [upper, lower] = link.ends;
+        for (index, (from, to)) in [(upper, lower), (lower, upper)].into_iter().enumerate() {
+            let edge = EdgeId(first + index as u32);
+            let (capacity_gib_s, capacity_given) = capacity[index];
+            topology.edges.push(Edge {
+                name: format!("{}>{}", topology.node(from).name, topology.node(to).name),
+                from,
+                to,
+                link: id,
+                ingress_port: topology.node(to).inputs.len() as u32,
+                egress_port: topology.node(from).outputs.len() as u32,
+                capacity_gib_s,
+                capacity_given,
+                reverse: EdgeId(first + 1 - index as u32),
+            });
+            topology.nodes[from.0 as usize].outputs.push(edge);
+            topology.nodes[to.0 as usize].inputs.push(edge);
+        }
+        topology.links.push(link);
+    }
+
+    /// Endpoints have one link; the simulator's ports fit into a word.
+    fn degrees(&self) -> Result<(), PcieError> {
+        for node in &self.topology.nodes {
+            let entry = format!("{} `{}`", node.kind.word(), node.name);
+            let links = node.inputs.len();
+            if matches!(node.kind, NodeKind::Endpoint { .. }) && links != 1 {
+                return Err(self
+                    .rules
+                    .error(entry, format!("has {links} links; an endpoint has one")));
+            }
+            if links > 63 {
+                return Err(self
+                    .rules
+                    .error(entry, format!("has {links} links; the limit is 63")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Minimum initial advertisements of the base specification: one header, one MPS of data.
+fn check_credits(
+    rules: &Rules<'_>,
+    entry: &str,
+    credits: &Credits,
+    mps: u32,
+) -> Result<(), PcieError> {
+    for (key, value, min) in [
+        ("posted_headers", credits.posted_headers, 1),
+        ("posted_data", credits.posted_data, mps / 16),
+        ("non_posted_headers", credits.non_posted_headers, 1),
+        ("non_posted_data", credits.non_posted_data, 1),
+        ("completion_headers", credits.completion_headers, 1),
+        ("completion_data", credits.completion_data, mps / 16),
+    ] {
+        if value != 0 && !(min..=1 << 20).contains(&value) {
+            let rule = format!(
+                "credits.{key} = {value} is not 0 (infinite) or from {min} to {}",
+                1 << 20
+            );
+            return Err(rules.error(entry, rule));
+        }
+    }
+    Ok(())
+}

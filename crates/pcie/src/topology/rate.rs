@@ -1,0 +1,120 @@
+//! What a link carries: lanes, encoding, data link packets, headers.
+
+/// Bytes in a GiB.
+pub(crate) const GIB: f64 = (1u64 << 30) as f64;
+
+/// Bytes of each ACK or UpdateFC packet with its framing.
+const DLLP_BYTES: f64 = 8.0;
+/// A SKIP ordered set of 4 symbols every 1538.
+const SKIP_SHARE: f64 = 4.0 / 1538.0;
+
+/// Bandwidth and overheads of a link of one generation, width and MPS.
+///
+/// Overheads follow the PCIe base specification as pcie-bench's pcie-model reads it (Neugebauer et
+/// al., SIGCOMM 2018): one ACK and one UpdateFC per recommended interval, counted in symbols.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkRate {
+    /// Bytes per second for TLPs with their framing.
+    pub tlp_bytes_per_s: f64,
+    /// Framing, sequence number and CRC of one TLP, bytes.
+    pub framing_bytes: u32,
+}
+
+impl LinkRate {
+    /// The rate of a link of `generation` 1 to 6 and `width` lanes with payloads up to `mps`.
+    pub fn of(generation: u32, width: u32, mps: u32) -> Self {
+        let giga_transfers = 2.5 * f64::from(1u32 << (generation.clamp(1, 6) - 1));
+        // Generation 3 is 8 GT/s, not 10.
+        let giga_transfers = match generation {
+            3.. => giga_transfers * 0.8,
+            _ => giga_transfers,
+        };
+        let lanes = f64::from(width);
+        if generation >= 6 {
+            // A flit of 256 bytes carries 236 bytes of TLPs; ACKs and credits have their own 6.
+            let bytes = giga_transfers * 1e9 / 8.0 * lanes * 236.0 / 256.0;
+            return Self {
+                tlp_bytes_per_s: bytes,
+                framing_bytes: 0,
+            };
+        }
+        let encoding = if generation >= 3 { 128.0 / 130.0 } else { 0.8 };
+        let raw = giga_transfers * 1e9 / 8.0 * encoding * lanes;
+        let interval = f64::from(dllp_interval(generation, width, mps));
+        Self {
+            tlp_bytes_per_s: raw * (1.0 - 2.0 * DLLP_BYTES / interval - SKIP_SHARE),
+            framing_bytes: 8,
+        }
+    }
+
+    /// Payload rate of posted writes of `mps` bytes each, GiB/s.
+    pub fn payload_gib_s(&self, mps: u32) -> f64 {
+        let mps = f64::from(mps);
+        let whole = mps + f64::from(self.framing_bytes + WRITE_HEADER);
+        self.tlp_bytes_per_s * mps / whole / GIB
+    }
+}
+
+/// Header of a memory write or read with a 64-bit address, bytes.
+pub(crate) const WRITE_HEADER: u32 = 16;
+/// Header of a completion, bytes.
+pub(crate) const COMPLETION_HEADER: u32 = 12;
+
+/// Recommended interval of ACK and UpdateFC packets, in symbols (base specification 5.0, tables
+/// 2-46 to 2-48 and 3-7 to 3-9): `(MPS + 28) * F / width + delay`.
+fn dllp_interval(generation: u32, width: u32, mps: u32) -> u32 {
+    let delay = match generation {
+        1 => 19,
+        2 => 70,
+        _ => 115,
+    };
+    let tenths = match (width, mps) {
+        (..=4, ..=256) => 14,
+        (..=4, _) => 10,
+        (..=8, ..=256) => 25,
+        (..=8, _) => 10,
+        (_, ..=256) => 30,
+        (_, _) => 20,
+    };
+    (mps + 28) * tenths / 10 / width.max(1) + delay
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_the_tables() {
+        // (width, MPS, symbols), generation 3.
+        for (width, mps, symbols) in [
+            (16, 128, 144),
+            (16, 256, 168),
+            (16, 512, 182),
+            (16, 1024, 246),
+            (8, 256, 203),
+            (8, 512, 182),
+            (4, 256, 214),
+            (4, 512, 250),
+            (1, 256, 512),
+        ] {
+            assert_eq!(dllp_interval(3, width, mps), symbols, "x{width} MPS {mps}");
+        }
+        assert_eq!(dllp_interval(1, 16, 128), 48);
+        assert_eq!(dllp_interval(2, 16, 256), 123);
+    }
+
+    #[test]
+    fn rates_are_those_of_the_model() {
+        let gbytes =
+            |generation, width, mps| LinkRate::of(generation, width, mps).tlp_bytes_per_s / 1e9;
+        for (value, expected) in [
+            (gbytes(3, 8, 256), 57.9 / 8.0),
+            (gbytes(3, 16, 256), 14.21),
+            (gbytes(3, 16, 512), 14.33),
+            (gbytes(3, 16, 1024), 14.69),
+            (gbytes(6, 16, 256), 118.0),
+        ] {
+            assert!((value / expected - 1.0).abs() < 0.002, "{value} {expected}");
+        }
+    }
+}
