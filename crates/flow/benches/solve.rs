@@ -1,0 +1,238 @@
+//! How long predictions and updates take: `cargo bench -p dray-flow -- [FLOWS] [LEVELS] [SEED]`.
+//!
+//! Prints medians with quartiles of runs in turn, so that a loaded machine slows all of them alike.
+
+use std::time::Instant;
+
+use dray_flow::{
+    Ecr, EdgeId, Estimator, Flow, FlowId, Flows, IncrementalMaxMin, Ingress, MaxMin, Method,
+    Network, Precision,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+struct Draw(ChaCha8Rng);
+
+impl Draw {
+    fn below(&mut self, limit: usize) -> usize {
+        (self.0.next_u64() % limit as u64) as usize
+    }
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A tree of fan-out 8: a link has `width` times the number of leaves below it to the power of 0.7, give or take a half.
+struct Tree {
+    network: Network,
+    levels: u32,
+    /// By level and node: the edge up and the edge down.
+    edges: Vec<Vec<(EdgeId, EdgeId)>>,
+}
+
+const FANOUT: usize = 8;
+
+impl Tree {
+    fn new(draw: &mut Draw, levels: u32, width: f64) -> Self {
+        let mut network = Network::new();
+        let mut edges = vec![Vec::new()];
+        for level in 1..=levels {
+            let below = FANOUT.pow(levels - level) as f64;
+            let row = (0..FANOUT.pow(level))
+                .map(|node| {
+                    let (child, parent) = (
+                        format!("{level}.{node}"),
+                        format!("{}.{}", level - 1, node / FANOUT),
+                    );
+                    let mut edge = |from: &str, to: &str| {
+                        let capacity = width * below.powf(0.7) * draw.between(0.5, 1.5);
+                        network
+                            .add_edge(&format!("{from}>{to}"), from, to, capacity)
+                            .expect("a new edge")
+                    };
+                    (edge(&child, &parent), edge(&parent, &child))
+                })
+                .collect();
+            edges.push(row);
+        }
+        Self {
+            network,
+            levels,
+            edges,
+        }
+    }
+
+    fn flow(&self, draw: &mut Draw, demand: f64) -> Flow {
+        let leaves = FANOUT.pow(self.levels);
+        let mut a = draw.below(leaves);
+        let mut b = (a + 1 + draw.below(leaves - 1)) % leaves;
+        let (mut path, mut down) = (Vec::new(), Vec::new());
+        for level in (1..=self.levels as usize).rev() {
+            if a == b {
+                break;
+            }
+            path.push(self.edges[level][a].0);
+            down.push(self.edges[level][b].1);
+            (a, b) = (a / FANOUT, b / FANOUT);
+        }
+        path.extend(down.into_iter().rev());
+        Flow::new(path, demand)
+    }
+}
+
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * part).round() as usize]
+}
+
+fn print(what: &str, mut seconds: Vec<f64>) {
+    seconds.sort_by(f64::total_cmp);
+    let ms = |part| quantile(&seconds, part) * 1e3;
+    println!(
+        "{what:34} median {:10.3} ms, quartiles {:10.3} to {:10.3}, P99 {:10.3}",
+        ms(0.5),
+        ms(0.25),
+        ms(0.75),
+        ms(0.99)
+    );
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed().as_secs_f64(), result)
+}
+
+fn predictions(tree: &Tree, flows: &Flows<'_>) {
+    let estimators: [&dyn Estimator; 3] = [&Ecr, &MaxMin, &Ingress];
+    let mut seconds = vec![Vec::new(); estimators.len()];
+    for _ in 0..if flows.len() > 300_000 { 3 } else { 7 } {
+        for (at, estimator) in estimators.iter().enumerate() {
+            let (took, result) = timed(|| estimator.estimate(flows));
+            match result {
+                Ok(_) => seconds[at].push(took),
+                Err(error) => println!("{}: {error}", estimator.name()),
+            }
+        }
+    }
+    println!(
+        "{} flows over {} edges",
+        flows.len(),
+        tree.network.edges().len()
+    );
+    for (estimator, seconds) in estimators.iter().zip(seconds) {
+        if !seconds.is_empty() {
+            print(estimator.name(), seconds);
+        }
+    }
+}
+
+/// Arrivals, each followed by its departure, so that the set stays as it is.
+fn updates(
+    tree: &Tree,
+    flows: &Flows<'_>,
+    draw: &mut Draw,
+    demand: f64,
+    precision: Precision,
+    count: usize,
+) {
+    let Ok(mut solver) = IncrementalMaxMin::new(flows, precision) else {
+        return;
+    };
+    let (mut all, mut few, mut refills, mut affected, mut worst) =
+        (Vec::new(), Vec::new(), 0, Vec::new(), Vec::new());
+    let mut full_seconds = Vec::new();
+    for round in 0..count {
+        let demand = demand * draw.between(0.1, 1.5);
+        let flow = tree.flow(draw, demand);
+        let (took, change) = timed(|| solver.arrive(&flow));
+        let Ok((id, change)) = change else { continue };
+        all.push(took);
+        affected.push(change.affected as f64);
+        if change.affected <= 1000 {
+            few.push(took);
+        }
+        refills += usize::from(change.method == Method::Refill);
+        if round % (count / 5).max(1) == 0 {
+            let mut with = flows.clone();
+            if with.push(&flow).is_ok() {
+                let (took, full) = timed(|| MaxMin.estimate(&with));
+                full_seconds.push(took);
+                if let Ok(full) = full {
+                    let off = (0..flows.len()).map(|flow| {
+                        let rate = solver.rate(FlowId(flow as u32)).unwrap_or(f64::NAN);
+                        (rate / full.rates()[flow] - 1.0).abs()
+                    });
+                    worst.push(off.fold(0.0, f64::max));
+                }
+            }
+        }
+        if let Ok(change) = solver.depart(id) {
+            refills += usize::from(change.method == Method::Refill);
+        }
+    }
+    println!(
+        "{precision:?}: {count} arrivals, {refills} refills in {} updates",
+        2 * count
+    );
+    print("  one arrival", all);
+    if !few.is_empty() {
+        print(&format!("  {} that change at most 1000", few.len()), few);
+    }
+    print("  a full solve beside them", full_seconds);
+    affected.sort_by(f64::total_cmp);
+    println!(
+        "  affected flows: median {}, P99 {}, most {}",
+        quantile(&affected, 0.5),
+        quantile(&affected, 0.99),
+        quantile(&affected, 1.0)
+    );
+    println!(
+        "  worst relative error of a rate after {} arrivals: {:.1e}",
+        worst.len(),
+        worst.iter().copied().fold(0.0, f64::max)
+    );
+}
+
+fn main() {
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|word| word.parse::<usize>().ok());
+    let count = numbers.next().unwrap_or(100_000);
+    let levels = numbers.next().unwrap_or(4) as u32;
+    let seed = numbers.next().unwrap_or(1) as u64;
+    let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+    let tree = Tree::new(&mut draw, levels, 60.0);
+    for (kind, demand) in [
+        ("saturated", 12.0),
+        ("some edges full", 1.2),
+        ("few edges full", 0.9),
+    ] {
+        // The demand for which the mean leaf is asked for so many times its width.
+        let demand = demand * 60.0 * FANOUT.pow(levels) as f64 / count as f64 / 4.0;
+        let mut flows = Flows::new(&tree.network);
+        for _ in 0..count {
+            let demand = demand * draw.between(0.1, 1.9);
+            let flow = tree.flow(&mut draw, demand);
+            flows.push(&flow).expect("a flow of the tree");
+        }
+        let full = MaxMin.estimate(&flows).expect("rates");
+        let limited = full
+            .limits()
+            .iter()
+            .filter(|limit| !matches!(limit, dray_flow::Limit::Demand))
+            .count();
+        println!("== {kind}: {limited} of {count} flows limited by an edge, seed {seed}");
+        predictions(&tree, &flows);
+        if count <= 300_000 {
+            updates(&tree, &flows, &mut draw, demand, Precision::Exact, 60);
+            updates(
+                &tree,
+                &flows,
+                &mut draw,
+                demand,
+                Precision::Within(1e-3),
+                200,
+            );
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Progressive filling: all flows rise together until an edge or their demand stops them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::compensated::Sum;
+use crate::incidence::Incidence;
+
+/// What stopped a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stop {
+    Demand,
+    Edge(u32),
+}
+
+/// State of the edges while the level rises. Made for a set of active flows; the others are frozen and
+/// their rates are taken off `remaining` beforehand.
+pub(crate) struct Filling {
+    /// By edge: capacity that frozen flows leave.
+    pub(crate) remaining: Vec<Sum>,
+    /// By edge: sum of the weights of its active flows.
+    weights: Vec<Sum>,
+    /// By edge: how many active flows it has.
+    counts: Vec<u32>,
+    /// By flow.
+    pub(crate) active: Vec<bool>,
+}
+
+/// Levels are not negative, and the bits of such floats are in the order of their values.
+type Key = Reverse<(u64, u32)>;
+
+impl Filling {
+    /// `capacities` by edge; no flow is active.
+    pub(crate) fn new(capacities: impl Iterator<Item = f64>, flows: usize) -> Self {
+        let remaining: Vec<Sum> = capacities.map(Sum::new).collect();
+        Self {
+            weights: vec![Sum::default(); remaining.len()],
+            counts: vec![0; remaining.len()],
+            remaining,
+            active: vec![false; flows],
+        }
+    }
+
+    /// As new, without active flows.
+    pub(crate) fn restart(&mut self, capacities: impl Iterator<Item = f64>) {
+        self.remaining.clear();
+        self.remaining.extend(capacities.map(Sum::new));
+        self.weights.fill(Sum::default());
+        self.counts.fill(0);
+        self.active.fill(false);
+    }
+
+    /// Makes `flow` one of those that rise.
+    pub(crate) fn activate(&mut self, incidence: &impl Incidence, flow: u32) {
+        self.active[flow as usize] = true;
+        let weight = incidence.weight(flow);
+        for &edge in incidence.path(flow) {
+            self.weights[edge as usize].add(weight);
+            self.counts[edge as usize] += 1;
+        }
+    }
+
+    fn level(&self, edge: u32) -> f64 {
+        let edge = edge as usize;
+        if self.counts[edge] == 0 {
+            return f64::INFINITY;
+        }
+        // Adding zero makes a negative zero positive: `Key` is in the order of the bits.
+        (self.remaining[edge].value() / self.weights[edge].value()).max(0.0) + 0.0
+    }
+
+    fn freeze(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
+        self.active[flow as usize] = false;
+        let weight = incidence.weight(flow);
+        for &edge in incidence.path(flow) {
+            let edge = edge as usize;
+            self.remaining[edge].add(-rate);
+            self.weights[edge].add(-weight);
+            self.counts[edge] -= 1;
+        }
+    }
+
+    /// Raises the active flows, which `by_demand` lists by increasing `demand / weight` (it may list frozen ones: they are
+    /// passed over). Calls `stopped(flow, level, stop)` for each and `saturated(edge, level)` for each edge that stops one.
+    pub(crate) fn run<I: Incidence>(
+        &mut self,
+        incidence: &I,
+        by_demand: impl Iterator<Item = (f64, u32)>,
+        mut stopped: impl FnMut(u32, f64, Stop),
+        mut saturated: impl FnMut(u32, f64),
+    ) {
+        let mut heap: BinaryHeap<Key> = (0..self.counts.len() as u32)
+            .filter(|&edge| self.counts[edge as usize] > 0)
+            .map(|edge| Reverse((self.level(edge).to_bits(), edge)))
+            .collect();
+        let mut by_demand = by_demand.peekable();
+        let mut reached = 0.0f64;
+        loop {
+            while by_demand
+                .next_if(|&(_, flow)| !self.active[flow as usize])
+                .is_some()
+            {}
+            let Some(&(demand_level, flow)) = by_demand.peek() else {
+                break;
+            };
+            // A level in the heap may be old. It has only risen since, so the least one is looked up again.
+            let edge_level = loop {
+                let Some(&Reverse((bits, edge))) = heap.peek() else {
+                    break f64::INFINITY;
+                };
+                let level = self.level(edge);
+                if level == f64::INFINITY {
+                    heap.pop();
+                    continue;
+                }
+                if level.to_bits() <= bits || f64::from_bits(bits) >= demand_level {
+                    break level;
+                }
+                heap.pop();
+                heap.push(Reverse((level.to_bits(), edge)));
+            };
+            if demand_level <= edge_level {
+                reached = reached.max(demand_level);
+                by_demand.next();
+                self.freeze(incidence, flow, incidence.weight(flow) * demand_level);
+                stopped(flow, demand_level, Stop::Demand);
+                continue;
+            }
+            let Some(Reverse((_, edge))) = heap.pop() else {
+                break;
+            };
+            let level = edge_level.max(reached);
+            reached = level;
+            for &flow in incidence.members(edge) {
+                if self.active[flow as usize] {
+                    self.freeze(incidence, flow, incidence.weight(flow) * level);
+                    stopped(flow, level, Stop::Edge(edge));
+                }
+            }
+            saturated(edge, level);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the ingress estimator shares how.
+
+use dray_flow::{Flow, Flows, Ingress, MaxMin, Network};
+
+use crate::fixture::{Draw, Tree, estimate, paper};
+
+fn rates(network: &Network, list: &[(&str, f64, f64, Option<u32>)]) -> Vec<f64> {
+    let mut flows = Flows::new(network);
+    for &(path, demand, outstanding_bytes, source) in list {
+        let path = path
+            .split(' ')
+            .map(|name| network.find(name).unwrap())
+            .collect();
+        flows
+            .push(&Flow {
+                outstanding_bytes,
+                source,
+                ..Flow::new(path, demand)
+            })
+            .unwrap();
+    }
+    estimate(&Ingress, &flows).rates().to_vec()
+}
+
+fn near(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (a, b) in found.iter().zip(expected) {
+        assert!((a - b).abs() < 1e-9 * b, "{found:?} is not {expected:?}");
+    }
+}
+
+#[test]
+fn one_source_shares_by_outstanding_bytes() {
+    let network = paper();
+    let four_to_one = [
+        ("HS SM MA", 100.0, 4096.0, Some(0)),
+        ("HS SM MA", 100.0, 1024.0, Some(0)),
+    ];
+    near(&rates(&network, &four_to_one), &[8.74 * 0.8, 8.74 * 0.2]);
+    let two_sources = [
+        ("HS SM MA", 100.0, 4096.0, Some(0)),
+        ("HS SM MA", 100.0, 1024.0, Some(1)),
+    ];
+    // They are apart at HS, but one ingress of SM and MA.
+    near(&rates(&network, &two_sources), &[8.74 * 0.8, 8.74 * 0.2]);
+}
+
+#[test]
+fn a_small_flow_keeps_its_rate() {
+    let network = paper();
+    near(
+        &rates(
+            &network,
+            &[
+                ("HS SN NC", 0.5, 64.0, Some(0)),
+                ("HS SM MA", 8.5, 4096.0, Some(1)),
+                ("HS SM MB", 8.5, 4096.0, Some(2)),
+            ],
+        ),
+        &[0.5, 5.525, 5.525],
+    );
+}
+
+#[test]
+fn flows_with_ingresses_of_their_own_get_max_min_rates() {
+    // Every path has one edge, so every ingress has one flow.
+    let mut network = Network::new();
+    network.add_edge("e", "a", "b", 10.0).unwrap();
+    let mut flows = Flows::new(&network);
+    for demand in [1.0, 2.5, 4.0, 100.0] {
+        flows
+            .push(&Flow::new(vec![network.find("e").unwrap()], demand))
+            .unwrap();
+    }
+    let ingress = estimate(&Ingress, &flows);
+    assert_eq!(ingress.rates(), estimate(&MaxMin, &flows).rates());
+}
+
+#[test]
+fn no_edge_is_overloaded_and_every_flow_has_a_reason() {
+    for seed in 0..200u64 {
+        let mut draw = Draw::new(seed);
+        let tree = Tree::new(
+            &mut draw,
+            2 + seed as usize % 3,
+            2 + seed as u32 % 2,
+            10.0,
+            0.5,
+        );
+        let mut flows = Flows::new(&tree.network);
+        for index in 0..5 + draw.below(60) {
+            let demand = draw.between(0.2, 12.0);
+            let flow = tree.flow(&mut draw, demand);
+            let outstanding_bytes = draw.between(64.0, 16384.0);
+            flows
+                .push(&Flow {
+                    outstanding_bytes,
+                    source: Some(index as u32 % 7),
+                    ..flow
+                })
+                .unwrap();
+        }
+        let result = estimate(&Ingress, &flows);
+        let loads = result.loads(&flows);
+        for (load, edge) in loads.iter().zip(tree.network.edges()) {
+            assert!(
+                *load <= edge.capacity() * (1.0 + 1e-6),
+                "seed {seed}: {} has {load}",
+                edge.name()
+            );
+        }
+        for (flow, limit) in result.limits().iter().enumerate() {
+            match limit {
+                dray_flow::Limit::Demand => assert_eq!(
+                    result.rates()[flow],
+                    flows.get(dray_flow::FlowId(flow as u32)).demand
+                ),
+                dray_flow::Limit::Edge(edge) => {
+                    let capacity = tree.network.edge(*edge).capacity();
+                    assert!(
+                        loads[edge.index()] >= capacity * (1.0 - 1e-6),
+                        "seed {seed}: bottleneck is not full"
+                    );
+                }
+            }
+        }
+    }
+}
