@@ -12,7 +12,8 @@ use dray_ops::{CrcOptions, Pattern};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::{
-    Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket, Timestamp,
+    BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
+    Timestamp,
 };
 
 /// Executes operations on the calling core, at submission, on this process's memory.
@@ -20,9 +21,30 @@ use crate::{
 pub struct CpuMover {
     slots: usize,
     next_ticket: u32,
-    queued: VecDeque<(Ticket, Operation)>,
+    queued: VecDeque<Queued>,
+    /// An operation of the batch that is executed has not succeeded.
+    batch_failed: bool,
+    /// A fence has stopped that batch.
+    batch_stopped: bool,
     ended: VecDeque<Completion>,
     start: Instant,
+}
+
+/// An operation that waits for its submission.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    ticket: Ticket,
+    operation: Operation,
+    role: BatchRole,
+}
+
+/// Where an operation is in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BatchRole {
+    /// It is in none.
+    Single,
+    First,
+    Next,
 }
 
 impl CpuMover {
@@ -32,9 +54,49 @@ impl CpuMover {
             slots,
             next_ticket: 0,
             queued: VecDeque::with_capacity(slots),
+            batch_failed: false,
+            batch_stopped: false,
             ended: VecDeque::with_capacity(slots),
             start: Instant::now(),
         }
+    }
+
+    #[inline]
+    fn push(&mut self, operation: &Operation, role: BatchRole) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        self.queued.push_back(Queued {
+            ticket,
+            operation: *operation,
+            role,
+        });
+        ticket
+    }
+
+    /// How an operation ends: as it does in its place in a batch, if it is in one (spec 3.9).
+    ///
+    /// # Safety
+    /// As [`execute`].
+    #[inline]
+    unsafe fn execute_in_order(&mut self, queued: &Queued) -> CompletionRecord {
+        let fence = queued.operation.descriptor().flags().contains(Flags::FENCE);
+        match queued.role {
+            BatchRole::Single if fence => {
+                let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
+                record.set_invalid_flags(Flags::FENCE);
+                return record;
+            }
+            BatchRole::Single => {}
+            BatchRole::First => (self.batch_failed, self.batch_stopped) = (false, false),
+            BatchRole::Next => self.batch_stopped |= fence && self.batch_failed,
+        }
+        if self.batch_stopped && queued.role != BatchRole::Single {
+            return CompletionRecord::default();
+        }
+        // SAFETY: the caller's promise is the same.
+        let record = unsafe { execute(&queued.operation) };
+        self.batch_failed |= record.status() != Status::SUCCESS;
+        record
     }
 }
 
@@ -47,19 +109,34 @@ impl Mover for CpuMover {
         if self.queued.len() + self.ended.len() >= self.slots {
             return Err(Full { slots: self.slots });
         }
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket = self.next_ticket.wrapping_add(1);
-        self.queued.push_back((ticket, *operation));
+        Ok(self.push(operation, BatchRole::Single))
+    }
+
+    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
+        let (slots, count) = (self.slots, operations.len());
+        let Some((first, rest)) = operations.split_first().filter(|_| count <= slots) else {
+            return Err(BatchError::Size {
+                operations: count,
+                max: self.capabilities().max_batch,
+            });
+        };
+        if self.queued.len() + self.ended.len() + count > slots {
+            return Err(Full { slots }.into());
+        }
+        let ticket = self.push(first, BatchRole::First);
+        for operation in rest {
+            self.push(operation, BatchRole::Next);
+        }
         Ok(ticket)
     }
 
     fn submit(&mut self) -> Progress {
-        while let Some((ticket, operation)) = self.queued.pop_front() {
+        while let Some(queued) = self.queued.pop_front() {
             // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
-            let record = unsafe { execute(&operation) };
+            let record = unsafe { self.execute_in_order(&queued) };
             self.ended.push_back(Completion {
-                ticket,
-                user_data: operation.user_data(),
+                ticket: queued.ticket,
+                user_data: queued.operation.user_data(),
                 record,
                 executor: Executor::Cpu,
             });
@@ -80,7 +157,10 @@ impl Mover for CpuMover {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let mut software = Capabilities::software();
+        let mut software = Capabilities {
+            max_batch: u32::try_from(self.slots).unwrap_or(u32::MAX),
+            ..Capabilities::software()
+        };
         if !flush::CAN_FLUSH {
             software.operations.0[0] &= !(1 << Opcode::CacheFlush as u8);
         }

@@ -3,21 +3,30 @@
 //! [`Mover`] is the one interface: poll-mode, non-blocking, without allocation. Applications are
 //! written once against it, as [`Application`]s whose steps a driver calls: a thread in real time
 //! ([`drive`]), the event queue in modelled time (crate `dray-model`). Behind it are [`CpuMover`]
-//! (the calling core) and `virt::VirtualMover` (the virtual device in real time; feature
-//! `virtual`). Each completion names its [`Executor`]; nothing falls back silently.
+//! (the calling core), `hw::HwMover` (a device of this machine; feature `hw`) and
+//! `virt::VirtualMover` (the virtual device in real time; feature `virtual`). Each completion names its [`Executor`]; nothing falls back silently.
 
 mod capabilities;
 mod cpu;
 mod drive;
+#[cfg(feature = "hw")]
+pub mod hw;
 mod mover;
 mod operation;
+pub mod pages;
+#[cfg(any(feature = "virtual", feature = "hw"))]
+mod queue;
+#[cfg(any(feature = "virtual", feature = "hw"))]
+mod slots;
 mod timestamp;
 #[cfg(feature = "virtual")]
 pub mod virt;
+mod wait;
 
 pub use capabilities::Capabilities;
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};
-pub use mover::{Completion, Executor, Full, Mover, Progress, Ticket};
+pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};
 pub use operation::{NotAnOperation, Operation};
 pub use timestamp::Timestamp;
+pub use wait::{WaitError, WaitPolicy, wait};

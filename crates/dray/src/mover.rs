@@ -17,6 +17,8 @@ pub enum Executor {
     Cpu,
     /// The virtual device in real time.
     Virtual,
+    /// A device of this machine, through its driver. Inside `dray run` that is the virtual device.
+    Hardware,
     /// The device in modelled time.
     Model,
     /// The core beside it in modelled time.
@@ -51,6 +53,22 @@ pub struct Full {
     pub slots: usize,
 }
 
+/// Why a batch could not be enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BatchError {
+    /// There are not enough neighbouring slots.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// It has no operations, or more than [`Capabilities::max_batch`].
+    #[error("a batch of {operations} operations: this mover takes 1 to {max}")]
+    Size {
+        /// Operations in it.
+        operations: usize,
+        /// Operations of the largest batch.
+        max: u32,
+    },
+}
+
 /// How far a submission got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -76,6 +94,19 @@ pub trait Mover {
     /// (Modelled memory checks itself; nothing can go wrong there.)
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full>;
 
+    /// Prepares operations that are handed over together, by one batch descriptor, and start in
+    /// order. An operation [with a fence](Operation::with_fence) starts when all before it in the
+    /// batch have ended; if one of them has not succeeded, neither it nor what follows is executed,
+    /// and their completions have the status 0 (spec 3.9). Each operation has a completion of its
+    /// own. The ticket is that of the first.
+    ///
+    /// # Errors
+    /// Not enough slots; more operations than [`Capabilities::max_batch`], or none.
+    ///
+    /// # Safety
+    /// As [`enqueue`](Mover::enqueue), for each of the operations.
+    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError>;
+
     /// Hands over what has been enqueued.
     fn submit(&mut self) -> Progress;
 
@@ -88,6 +119,12 @@ pub trait Mover {
     /// What it can do, and up to which size. An operation that is not supported can be enqueued all
     /// the same: it ends with the status that a device gives.
     fn capabilities(&self) -> Capabilities;
+
+    /// Address of the completion record that will be written next if operations end in order, for
+    /// UMONITOR; `None` where no device writes records to this process's memory.
+    fn oldest_record(&self) -> Option<u64> {
+        None
+    }
 
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///

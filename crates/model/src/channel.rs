@@ -138,7 +138,10 @@ impl Channel {
             options: ChannelOptions { batch, ..options },
             portal,
             shared,
-            capabilities,
+            capabilities: Capabilities {
+                max_batch: batch,
+                ..capabilities
+            },
             way,
             lane,
             core: Core::new(),
@@ -192,6 +195,11 @@ impl Channel {
             self.open = Some(unit);
         }
         Some(Ticket(slot))
+    }
+
+    /// Whether a unit can be opened.
+    pub(crate) fn has_free_unit(&self) -> bool {
+        !self.free_units.is_empty()
     }
 
     /// Closes a unit that is not full.

@@ -1,6 +1,8 @@
 //! A channel behind the [`Mover`] interface: each call charges the channel's core.
 
-use dray::{Capabilities, Completion, Full, Mover, Operation, Progress, Ticket, Timestamp};
+use dray::{
+    BatchError, Capabilities, Completion, Full, Mover, Operation, Progress, Ticket, Timestamp,
+};
 
 use crate::channel::ChannelId;
 use crate::software;
@@ -28,6 +30,30 @@ impl Mover for ModelMover<'_> {
             channel.core.store(parameters);
         }
         Ok(ticket)
+    }
+
+    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
+        let channel = &mut self.world.channels[self.channel.index()];
+        let max = channel.options.batch;
+        if operations.is_empty() || operations.len() > max as usize {
+            return Err(BatchError::Size {
+                operations: operations.len(),
+                max,
+            });
+        }
+        channel.close();
+        if !channel.has_free_unit() {
+            let slots = channel.slots();
+            return Err(Full { slots }.into());
+        }
+        let mut first = None;
+        for operation in operations {
+            // SAFETY: the caller's promise is the same.
+            let ticket = unsafe { self.enqueue(operation) }?;
+            first.get_or_insert(ticket);
+        }
+        self.world.channels[self.channel.index()].close();
+        first.ok_or(BatchError::Size { operations: 0, max })
     }
 
     fn submit(&mut self) -> Progress {

@@ -9,7 +9,7 @@ use dray_realtime::{
 use thiserror::Error;
 
 use super::VirtualMover;
-use super::arena::{Arena, RECORDS, WithRecords};
+use super::memories::{Memories, WithMemories};
 use crate::Capabilities;
 
 /// Why a mover could not be opened.
@@ -21,24 +21,20 @@ pub enum OpenError {
         /// Queue asked for.
         wq: u16,
     },
-    /// The movers of a device share a fixed number of slots.
-    #[error("{asked} slots asked for: {left} of {all} are left on this device")]
+    /// A mover has at most so many slots.
+    #[error("a mover has at most {most} slots")]
     Slots {
-        /// Slots asked for.
-        asked: usize,
-        /// Slots that no mover has.
-        left: usize,
-        /// Slots of the device.
-        all: u32,
+        /// Slots that there can be.
+        most: u32,
     },
 }
 
 /// Lives as long as any mover.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    // Dropped first: its threads write to the arena.
+    // Dropped first: its threads write to the movers' blocks.
     pub(crate) device: RealtimeDevice,
-    pub(crate) arena: Arc<Arena>,
+    pub(crate) memories: Arc<Memories>,
 }
 
 /// A virtual device in real time, for movers of this process.
@@ -72,16 +68,16 @@ impl VirtualDevice {
         space: impl Translation,
         mut listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<VirtualDevice, StartError> {
-        let arena = Arc::new(Arena::new());
-        let space = WithRecords {
-            records: arena.addresses(),
+        let memories = Arc::new(Memories::default());
+        let space = WithMemories {
+            memories: memories.clone(),
             space,
         };
         // SAFETY: descriptors come from movers alone. Their operands are vouched for by the callers
-        // of `enqueue`, within what `space` has mapped; their records are the arena's, which lives
-        // longer than the device.
+        // of `enqueue`, within what `space` has mapped; their records are in the movers' blocks,
+        // which live until all descriptors that name them have ended.
         let memory = unsafe { ProcessMemory::new(Arc::new(space)) };
-        let aborted = arena.clone();
+        let aborted = memories.clone();
         let listener = move |event| {
             if let Event::Abandoned {
                 completion: Some(address),
@@ -94,7 +90,7 @@ impl VirtualDevice {
         };
         let device = RealtimeDevice::start(config, memory, options, listener)?;
         Ok(VirtualDevice {
-            inner: Arc::new(Inner { device, arena }),
+            inner: Arc::new(Inner { device, memories }),
         })
     }
 
@@ -109,24 +105,18 @@ impl VirtualDevice {
         let portal = self.inner.device.map(portal);
         let enabled = portal.filter(|portal| portal.size() > 0);
         let portal = enabled.ok_or(OpenError::NoQueue { wq })?;
-        let records = self
-            .inner
-            .arena
-            .take(slots)
-            .map_err(|left| OpenError::Slots {
-                asked: slots,
-                left,
-                all: RECORDS,
-            })?;
         let config = self.inner.device.config();
         let queue = config.work_queues.iter().find(|queue| queue.id == wq);
         let queue = queue.ok_or(OpenError::NoQueue { wq })?;
+        let all = u32::MAX >> 1;
+        let slots = u32::try_from(slots).ok().filter(|slots| *slots <= all);
+        let slots = slots.ok_or(OpenError::Slots { most: all })?;
         let capabilities = Capabilities::of_queue(config, queue);
         Ok(VirtualMover::new(
             self.inner.clone(),
             portal,
             capabilities,
-            records,
+            self.inner.memories.add(slots),
         ))
     }
 

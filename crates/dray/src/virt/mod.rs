@@ -2,8 +2,8 @@
 //!
 //! What a program has where there is no hardware: the same queues, the same answers, the same records.
 
-mod arena;
 mod device;
+mod memories;
 mod virtual_mover;
 
 pub use device::{OpenError, VirtualDevice};

@@ -2,3 +2,4 @@
 
 mod aborts;
 mod machine;
+mod pages;

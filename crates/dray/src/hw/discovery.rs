@@ -1,0 +1,201 @@
+//! Which work queues there are, where, and what they can do.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use dray_device::WorkQueueMode;
+use dray_spec::{GenCap, OpCap};
+
+use super::HwError;
+use super::attributes::Attributes;
+use crate::Capabilities;
+
+/// Where the driver's files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Directory with the attributes of devices and work queues.
+    pub sysfs: PathBuf,
+    /// Directory with the work queues' device files.
+    pub dev: PathBuf,
+}
+
+impl Paths {
+    /// `DRAY_SYSFS_PATH` and `DRAY_DEV_PATH`, or else `/sys/bus/dsa/devices` and `/dev/dsa`.
+    pub fn from_environment() -> Paths {
+        let path = |name, default: &str| {
+            let set = env::var_os(name).filter(|path| !path.is_empty());
+            PathBuf::from(set.unwrap_or_else(|| default.into()))
+        };
+        Paths {
+            sysfs: path("DRAY_SYSFS_PATH", "/sys/bus/dsa/devices"),
+            dev: path("DRAY_DEV_PATH", "/dev/dsa"),
+        }
+    }
+}
+
+/// A work queue that programs can open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueInfo {
+    /// Number of its device.
+    pub device: u16,
+    /// Its number on the device.
+    pub queue: u16,
+    /// Dedicated (MOVDIR64B, one client) or shared (ENQCMD).
+    pub mode: WorkQueueMode,
+    /// Entries that this client may fill: the size, or the threshold of a shared queue.
+    pub entries: u16,
+    /// NUMA node of the device; `None` where the machine has none.
+    pub numa_node: Option<u32>,
+    /// VERSION register (spec 9.2.1).
+    pub version: u32,
+    /// What descriptors it takes.
+    pub capabilities: Capabilities,
+    /// Its device file.
+    pub path: PathBuf,
+}
+
+impl QueueInfo {
+    /// Its name in sysfs: `wq0.1`.
+    pub fn name(&self) -> String {
+        format!("wq{}.{}", self.device, self.queue)
+    }
+}
+
+/// The work queues that this machine offers to programs, by device and number.
+///
+/// # Errors
+/// There is none; the driver's files cannot be read, or are not the driver's.
+pub fn discover() -> Result<Vec<QueueInfo>, HwError> {
+    Paths::from_environment().discover()
+}
+
+impl Paths {
+    /// The work queues below these paths, by device and number.
+    ///
+    /// # Errors
+    /// As [`discover`].
+    pub fn discover(&self) -> Result<Vec<QueueInfo>, HwError> {
+        let none = || HwError::NoQueues {
+            path: self.dev.clone(),
+        };
+        let entries = match fs::read_dir(&self.dev) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(none()),
+            Err(source) => {
+                let path = self.dev.clone();
+                return Err(HwError::Read { path, source });
+            }
+        };
+        let mut queues = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|source| HwError::Read {
+                path: self.dev.clone(),
+                source,
+            })?;
+            let name = entry.file_name();
+            if let Some((device, queue)) = name.to_str().and_then(numbers) {
+                queues.push(self.queue(device, queue, entry.path())?);
+            }
+        }
+        queues.sort_by_key(|queue| (queue.device, queue.queue));
+        match queues.is_empty() {
+            true => Err(none()),
+            false => Ok(queues),
+        }
+    }
+
+    fn queue(&self, device: u16, queue: u16, path: PathBuf) -> Result<QueueInfo, HwError> {
+        let of_queue = Attributes::of(self.sysfs.join(format!("wq{device}.{queue}")));
+        let of_device = Attributes::of(self.sysfs.join(format!("dsa{device}")));
+        let required = |attributes: &Attributes, name: &'static str| -> Result<u64, HwError> {
+            let number = attributes.number(name)?;
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| HwError::Attribute {
+                path: attributes.path(name),
+                text: String::new(),
+                expected: "number of 0 or more",
+            })
+        };
+        let mode = of_queue.parsed("mode", "mode of a work queue", |text| match text {
+            "dedicated" => Some(WorkQueueMode::Dedicated),
+            "shared" => Some(WorkQueueMode::Shared),
+            _ => None,
+        })?;
+        let mode = mode.ok_or_else(|| HwError::Attribute {
+            path: of_queue.path("mode"),
+            text: String::new(),
+            expected: "mode of a work queue",
+        })?;
+        let size = required(&of_queue, "size")?;
+        let entries = match mode {
+            WorkQueueMode::Dedicated => size,
+            WorkQueueMode::Shared => match required(&of_queue, "threshold")? {
+                0 => size,
+                threshold => threshold,
+            },
+        };
+        let bitmap = |attributes: &Attributes, name| {
+            attributes.parsed(name, "bitmap of operations", |text| {
+                text.parse::<OpCap>().ok()
+            })
+        };
+        let mut operations = bitmap(&of_device, "op_cap")?.unwrap_or(OpCap([u64::MAX; 4]));
+        if let Some(allowed) = bitmap(&of_queue, "op_config")? {
+            for (word, allowed) in operations.0.iter_mut().zip(allowed.0) {
+                *word &= allowed;
+            }
+        }
+        let limit = |name: &'static str| -> Result<u64, HwError> {
+            let of_device = required(&of_device, name)?;
+            let of_queue = of_queue.number(name)?;
+            let of_queue = of_queue.and_then(|number| u64::try_from(number).ok());
+            Ok(of_device.min(of_queue.filter(|limit| *limit > 0).unwrap_or(u64::MAX)))
+        };
+        let numa_node = of_device.number("numa_node")?;
+        Ok(QueueInfo {
+            device,
+            queue,
+            mode,
+            entries: u16::try_from(entries).unwrap_or(u16::MAX).max(1),
+            numa_node: numa_node.and_then(|node| u32::try_from(node).ok()),
+            version: of_device.hexadecimal("version")?.unwrap_or(0x100) as u32,
+            capabilities: Capabilities {
+                operations,
+                general: GenCap::from_bits(of_device.hexadecimal("gen_cap")?.unwrap_or(0)),
+                max_transfer_bytes: limit("max_transfer_size")?,
+                max_batch: u32::try_from(limit("max_batch_size")?).unwrap_or(u32::MAX),
+                block_on_fault: of_queue.number("block_on_fault")? == Some(1),
+            },
+            path,
+        })
+    }
+}
+
+/// Device and queue of a device file's name: `wq0.1`, or `wq0.1-` and anything.
+fn numbers(name: &str) -> Option<(u16, u16)> {
+    let name = name.split_once('-').map_or(name, |(name, _)| name);
+    let (device, queue) = name.strip_prefix("wq")?.split_once('.')?;
+    Some((device.parse().ok()?, queue.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_device_files() {
+        for (name, expected) in [
+            ("wq0.1", Some((0, 1))),
+            ("wq12.7-3", Some((12, 7))),
+            ("wq0", None),
+            ("wq0.", None),
+            ("wq0.1.2", None),
+            ("wq99999.1", None),
+            ("dsa0", None),
+            ("", None),
+        ] {
+            assert_eq!(numbers(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The mover behind which a device of this machine is.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::port::{HwPort, Submitting};
+use super::{HwError, Paths, QueueInfo};
+use crate::Capabilities;
+use crate::queue::{Queue, mover_on_queue};
+use crate::slots::SlotMemory;
+
+/// How long a mover that is dropped waits for what is in flight. Then it leaves the memory that the
+/// device may still write to where it is.
+const DROP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Units in flight that are looked at: those behind the first that has not ended.
+const WINDOW: usize = 32;
+
+/// How a mover is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HwOptions {
+    /// Operations that can be enqueued or in flight at once.
+    pub slots: usize,
+    /// The only way to submit; `None`: the portal, and write(2) where the kernel refuses to map it.
+    pub submitting: Option<Submitting>,
+}
+
+impl Default for HwOptions {
+    fn default() -> HwOptions {
+        HwOptions {
+            slots: 128,
+            submitting: None,
+        }
+    }
+}
+
+/// Submits to one work queue of this machine.
+///
+/// It keeps no more descriptors in flight than the queue has entries, so that a dedicated queue
+/// that it has to itself loses none. Dropping a mover waits for what is in flight.
+#[derive(Debug)]
+pub struct HwMover {
+    queue: Queue<HwPort>,
+    info: QueueInfo,
+}
+
+/// Opens a work queue by its name (`wq0.1`), or else the first that no other process has.
+///
+/// # Errors
+/// There is none, or not that one; it cannot be opened or mapped.
+pub fn open(name: Option<&str>, options: HwOptions) -> Result<HwMover, HwError> {
+    let queues = Paths::from_environment().discover()?;
+    if let Some(name) = name {
+        let found = queues.iter().find(|queue| queue.name() == name);
+        return match found {
+            Some(queue) => HwMover::open(queue, options),
+            None => {
+                let names: Vec<String> = queues.iter().map(QueueInfo::name).collect();
+                Err(HwError::NoSuchQueue {
+                    name: name.to_owned(),
+                    available: names.join(", "),
+                })
+            }
+        };
+    }
+    let mut last = None;
+    for queue in &queues {
+        match HwMover::open(queue, options) {
+            Err(HwError::Open { path, source })
+                if source.kind() == std::io::ErrorKind::ResourceBusy =>
+            {
+                last = Some(HwError::Open { path, source });
+            }
+            opened => return opened,
+        }
+    }
+    Err(last.unwrap_or(HwError::NoQueues {
+        path: Paths::from_environment().dev,
+    }))
+}
+
+impl HwMover {
+    /// Opens a work queue.
+    ///
+    /// # Errors
+    /// It cannot be opened, or mapped; no slots.
+    pub fn open(info: &QueueInfo, options: HwOptions) -> Result<HwMover, HwError> {
+        let most = u32::MAX >> 1;
+        let slots = u32::try_from(options.slots).ok();
+        let slots = slots.filter(|slots| (1..=most).contains(slots));
+        let slots = slots.ok_or(HwError::Slots {
+            asked: options.slots,
+            most,
+        })?;
+        let port = HwPort::open(info, options.submitting)?;
+        let capabilities = match port.submitting() {
+            Submitting::Portal => info.capabilities,
+            // The kernel reads one descriptor, and on some devices refuses batches.
+            Submitting::Write => Capabilities {
+                max_batch: 1,
+                ..info.capabilities
+            },
+        };
+        let memory = Arc::new(SlotMemory::new(slots));
+        Ok(HwMover {
+            queue: Queue::new(port, capabilities, memory, WINDOW),
+            info: info.clone(),
+        })
+    }
+
+    /// The work queue.
+    pub fn info(&self) -> &QueueInfo {
+        &self.info
+    }
+
+    /// How descriptors are submitted.
+    pub fn submitting(&self) -> Submitting {
+        self.queue.port.submitting()
+    }
+
+    /// Why nothing more can be submitted, if a submission has failed for good. What was not
+    /// submitted completes with the status 0.
+    pub fn failure(&self) -> Option<&HwError> {
+        self.queue.port.failure()
+    }
+}
+
+mover_on_queue!(HwMover);
+
+impl Drop for HwMover {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + DROP_TIMEOUT;
+        if !self.queue.drain(Some(deadline)) {
+            // The device may still write to it.
+            std::mem::forget(self.queue.memory().clone());
+        }
+    }
+}

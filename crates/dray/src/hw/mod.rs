@@ -1,0 +1,23 @@
+//! Devices of this machine, through the work queues that their driver offers to programs.
+//!
+//! ```no_run
+//! use dray::hw::{self, HwOptions};
+//!
+//! for queue in hw::discover()? {
+//!     println!("{} on node {:?}", queue.name(), queue.numa_node);
+//! }
+//! let mover = hw::open(None, HwOptions::default())?;
+//! # Ok::<(), hw::HwError>(())
+//! ```
+
+mod attributes;
+mod discovery;
+mod error;
+mod hw_mover;
+mod instructions;
+mod port;
+
+pub use discovery::{Paths, QueueInfo, discover};
+pub use error::HwError;
+pub use hw_mover::{HwMover, HwOptions, open};
+pub use port::Submitting;

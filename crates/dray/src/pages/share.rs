@@ -1,0 +1,244 @@
+//! One channel's part of a page list, as resumable steps.
+
+use dray_spec::Status;
+
+use super::plan::SPLIT_FROM;
+use crate::{Application, Completion, Mover, Next, Operation, Progress};
+
+/// Times that a copy is submitted again after page faults before the core finishes it.
+const MOST_FAULTS: u8 = 64;
+
+/// A copy of one descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) source: u64,
+    pub(super) destination: u64,
+    pub(super) bytes: u32,
+}
+
+/// Copies and bytes, by who has copied them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PageCounts {
+    /// Descriptors that the mover has completed with success.
+    pub descriptors: u64,
+    /// Those of them that travelled in batches.
+    pub in_batches: u64,
+    /// Bytes that they copied.
+    pub device_bytes: u64,
+    /// Page faults that were resolved by touching the page; the rest of the copy was submitted again.
+    pub page_faults: u64,
+    /// Bytes that the core copied: the list was below the threshold.
+    pub below_threshold_bytes: u64,
+    /// Bytes that the core copied: a descriptor failed.
+    pub after_failure_bytes: u64,
+}
+
+impl PageCounts {
+    /// The sum of both.
+    #[must_use]
+    pub fn and(self, other: PageCounts) -> PageCounts {
+        PageCounts {
+            descriptors: self.descriptors + other.descriptors,
+            in_batches: self.in_batches + other.in_batches,
+            device_bytes: self.device_bytes + other.device_bytes,
+            page_faults: self.page_faults + other.page_faults,
+            below_threshold_bytes: self.below_threshold_bytes + other.below_threshold_bytes,
+            after_failure_bytes: self.after_failure_bytes + other.after_failure_bytes,
+        }
+    }
+}
+
+/// A piece that the device has not copied, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallback {
+    /// First address that is not copied.
+    pub source: u64,
+    /// Where it goes.
+    pub destination: u64,
+    /// Bytes that are left.
+    pub bytes: u32,
+    /// How the descriptor ended.
+    pub status: Status,
+}
+
+/// What is left of a piece.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    piece: Piece,
+    faults: u8,
+    batched: bool,
+}
+
+/// One channel's part of a page list. A step submits what fits, and looks at what has ended; page
+/// faults are resolved by touching the page. What the device does not copy is in
+/// [`fallbacks`](PageShare::fallbacks), for the caller to copy or to refuse.
+#[derive(Debug)]
+pub struct PageShare {
+    rest: Vec<Rest>,
+    max_batch: usize,
+    /// The next piece that was never submitted.
+    next: usize,
+    /// Pieces to submit again.
+    again: Vec<usize>,
+    in_flight: usize,
+    counts: PageCounts,
+    fallbacks: Vec<Fallback>,
+    batch: Vec<Operation>,
+    seen: Vec<Completion>,
+}
+
+impl PageShare {
+    pub(super) fn new(pieces: Vec<Piece>, max_batch: u32) -> PageShare {
+        let rest = |piece| Rest {
+            piece,
+            faults: 0,
+            batched: false,
+        };
+        PageShare {
+            rest: pieces.into_iter().map(rest).collect(),
+            max_batch: max_batch.max(1) as usize,
+            next: 0,
+            again: Vec::new(),
+            in_flight: 0,
+            counts: PageCounts::default(),
+            fallbacks: Vec::new(),
+            batch: Vec::new(),
+            seen: vec![Completion::default(); 64],
+        }
+    }
+
+    /// Descriptors that it takes without faults.
+    pub fn pieces(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Bytes that are to be copied.
+    pub fn bytes(&self) -> u64 {
+        self.rest.iter().map(|r| u64::from(r.piece.bytes)).sum()
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> PageCounts {
+        self.counts
+    }
+
+    /// What the device has not copied.
+    pub fn fallbacks(&self) -> &[Fallback] {
+        &self.fallbacks
+    }
+
+    fn operation(&self, index: usize) -> Operation {
+        let piece = &self.rest[index].piece;
+        Operation::memmove(piece.source, piece.destination, piece.bytes)
+            .with_user_data(index as u64)
+    }
+
+    /// Looks at what has ended. Whether there was anything.
+    fn reap<M: Mover>(&mut self, mover: &mut M) -> bool {
+        let count = mover.poll(&mut self.seen);
+        for n in 0..count {
+            let completion = self.seen[n];
+            self.in_flight -= 1;
+            self.end(completion, mover);
+        }
+        count > 0
+    }
+
+    fn end<M: Mover>(&mut self, completion: Completion, mover: &mut M) {
+        let index = completion.user_data as usize;
+        let Some(rest) = self.rest.get_mut(index) else {
+            debug_assert!(false, "a completion of another application");
+            return;
+        };
+        let status = completion.status();
+        let piece = &mut rest.piece;
+        if status == Status::SUCCESS {
+            self.counts.descriptors += 1;
+            self.counts.in_batches += u64::from(rest.batched);
+            self.counts.device_bytes += u64::from(piece.bytes);
+            return;
+        }
+        let faulted = status.code() == Status::PAGE_FAULT.code();
+        if faulted {
+            // Source and destination do not overlap, so the copy went forward (spec 8.3.4).
+            let done = completion.record.bytes_completed.min(piece.bytes);
+            piece.source += u64::from(done);
+            piece.destination += u64::from(done);
+            piece.bytes -= done;
+            self.counts.device_bytes += u64::from(done);
+            let page = match status.is_write_fault() {
+                true => piece.destination,
+                false => piece.source,
+            };
+            if rest.faults < MOST_FAULTS && piece.bytes > 0 {
+                rest.faults += 1;
+                rest.batched = false;
+                self.counts.page_faults += 1;
+                // SAFETY: the caller of `PageList::plan` has promised that all of the list is mapped.
+                unsafe { mover.touch(page, status.is_write_fault()) };
+                self.again.push(index);
+                return;
+            }
+        }
+        self.fallbacks.push(Fallback {
+            source: piece.source,
+            destination: piece.destination,
+            bytes: piece.bytes,
+            status,
+        });
+    }
+
+    /// Enqueues as much as fits.
+    fn refill<M: Mover>(&mut self, mover: &mut M) {
+        while let Some(index) = self.again.last().copied() {
+            // SAFETY: as in `end`; the copies of a list do not overlap.
+            if unsafe { mover.enqueue(&self.operation(index)) }.is_err() {
+                return;
+            }
+            self.again.pop();
+            self.in_flight += 1;
+        }
+        while self.next < self.rest.len() {
+            // No batch is larger than half the slots, so that two are in flight.
+            let most = self.max_batch.min(mover.slots() / 2).max(1);
+            let small = |rest: &&Rest| u64::from(rest.piece.bytes) < SPLIT_FROM;
+            let run = self.rest[self.next..].iter().take(most);
+            // A large piece is worth a descriptor of its own.
+            let end = self.next + run.take_while(small).count().max(1);
+            self.batch.clear();
+            for index in self.next..end {
+                let operation = self.operation(index);
+                self.batch.push(operation);
+            }
+            let enqueued = match self.batch.as_slice() {
+                // SAFETY: as in `end`.
+                [one] => unsafe { mover.enqueue(one) }.is_ok(),
+                // SAFETY: as in `end`.
+                batch => unsafe { mover.enqueue_batch(batch) }.is_ok(),
+            };
+            if !enqueued {
+                return;
+            }
+            let batched = self.batch.len() > 1;
+            for rest in &mut self.rest[self.next..end] {
+                rest.batched = batched;
+            }
+            self.in_flight += self.batch.len();
+            self.next = end;
+        }
+    }
+}
+
+impl Application for PageShare {
+    fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
+        let reaped = self.reap(mover);
+        self.refill(mover);
+        let progress = mover.submit();
+        let waiting = self.next < self.rest.len() || !self.again.is_empty();
+        match progress {
+            Progress::Done if self.in_flight == 0 && !waiting => Next::Done,
+            Progress::Done if !reaped => Next::Wait,
+            _ => Next::Again,
+        }
+    }
+}

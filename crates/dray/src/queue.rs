@@ -1,0 +1,347 @@
+//! What movers on a work queue have in common: slots, batches, credits, completions.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dray_device::Submission;
+use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+
+use crate::slots::{SlotMemory, SlotRing};
+use crate::{
+    BatchError, Capabilities, Completion, Executor, Full, Operation, Progress, Ticket, Timestamp,
+};
+
+/// Where descriptors are submitted.
+pub(crate) trait Port {
+    /// Who executes them.
+    const EXECUTOR: Executor;
+
+    /// Submits one. All but `Accepted` is tried again.
+    fn submit(&mut self, descriptor: &Descriptor) -> Submission;
+
+    /// Descriptors in flight at most, so that a dedicated queue loses none.
+    fn credits(&self) -> usize;
+
+    /// Whether the device has ended: what it has not completed it never will.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// Whether nothing more can be submitted, though the device still completes what it has.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+/// Operations that one descriptor names: one, or a batch of neighbours.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    first: u32,
+    members: u32,
+}
+
+/// A unit that has ended, and its next member to report.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    unit: Unit,
+    next: u32,
+    /// The record of the unit's descriptor.
+    record: CompletionRecord,
+}
+
+/// A client's side of a work queue.
+#[derive(Debug)]
+pub(crate) struct Queue<P> {
+    pub(crate) port: P,
+    capabilities: Capabilities,
+    memory: Arc<SlotMemory>,
+    ring: SlotRing,
+    /// By slot.
+    user_data: Vec<u64>,
+    queued: VecDeque<Unit>,
+    /// In the order of their submission.
+    in_flight: VecDeque<Unit>,
+    ended: Option<Ended>,
+    /// Units in flight that are looked at: so many may overtake one that has not ended.
+    window: usize,
+    start: Instant,
+}
+
+impl<P: Port> Queue<P> {
+    pub(crate) fn new(
+        port: P,
+        capabilities: Capabilities,
+        memory: Arc<SlotMemory>,
+        window: usize,
+    ) -> Queue<P> {
+        let slots = memory.slots() as usize;
+        Queue {
+            port,
+            capabilities: Capabilities {
+                max_batch: capabilities.max_batch.min(memory.slots()),
+                ..capabilities
+            },
+            ring: SlotRing::new(memory.slots()),
+            memory,
+            user_data: vec![0; slots],
+            queued: VecDeque::with_capacity(slots),
+            in_flight: VecDeque::with_capacity(slots),
+            ended: None,
+            window: window.max(1),
+            start: Instant::now(),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.memory.slots() as usize
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_duration(self.start.elapsed())
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        let slots = self.slots();
+        let slot = self.ring.take(1).ok_or(Full { slots })?;
+        self.prepare(slot, operation);
+        self.queued.push_back(Unit {
+            first: slot,
+            members: 1,
+        });
+        Ok(Ticket(slot))
+    }
+
+    pub(crate) fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
+        let slots = self.slots();
+        let max = self.capabilities.max_batch;
+        let members = u32::try_from(operations.len()).unwrap_or(u32::MAX);
+        if let [one] = operations {
+            // It travels without a batch, where there is nothing that a fence could wait for.
+            let plain = one.with_changed_flags(Flags::FENCE, Flags::EMPTY);
+            return Ok(self.enqueue(&plain)?);
+        }
+        if members == 0 || members > max {
+            return Err(BatchError::Size {
+                operations: operations.len(),
+                max,
+            });
+        }
+        let first = self.ring.take(members).ok_or(Full { slots })?;
+        for (slot, operation) in (first..).zip(operations) {
+            self.prepare(slot, operation);
+        }
+        self.queued.push_back(Unit { first, members });
+        Ok(Ticket(first))
+    }
+
+    #[inline]
+    fn prepare(&mut self, slot: u32, operation: &Operation) {
+        let address = self.memory.record_address(slot);
+        let descriptor = operation.descriptor().with_completion(address);
+        self.memory.clear(slot);
+        self.memory.set_descriptor(slot, &descriptor);
+        self.user_data[slot as usize] = operation.user_data();
+    }
+
+    #[inline]
+    pub(crate) fn submit(&mut self) -> Progress {
+        while let Some(&unit) = self.queued.front() {
+            if self.in_flight.len() >= self.port.credits() {
+                return Progress::Pending;
+            }
+            let descriptor = self.descriptor(unit);
+            match self.port.submit(&descriptor) {
+                Submission::Accepted => {
+                    self.queued.pop_front();
+                    self.in_flight.push_back(unit);
+                }
+                _ => return Progress::Pending,
+            }
+        }
+        Progress::Done
+    }
+
+    #[inline]
+    fn descriptor(&self, unit: Unit) -> Descriptor {
+        if unit.members == 1 {
+            return self.memory.get_descriptor(unit.first);
+        }
+        let record = self.memory.batch_record(unit.first);
+        self.memory.clear(record);
+        let list = self.memory.descriptor_address(unit.first);
+        Descriptor::batch(list, unit.members).with_completion(self.memory.record_address(record))
+    }
+
+    #[inline]
+    fn record_of(&self, unit: Unit) -> u32 {
+        match unit.members {
+            1 => unit.first,
+            _ => self.memory.batch_record(unit.first),
+        }
+    }
+
+    /// The first of the units in flight that has ended.
+    #[inline]
+    fn find_ended(&mut self) -> Option<Ended> {
+        for position in 0..self.in_flight.len().min(self.window) {
+            let unit = self.in_flight[position];
+            if let Some(record) = self.memory.read(self.record_of(unit)) {
+                self.in_flight.remove(position);
+                let next = 0;
+                return Some(Ended { unit, next, record });
+            }
+        }
+        None
+    }
+
+    /// The device has ended, and what it has not reported it never will.
+    #[cold]
+    fn give_up(&mut self) -> Option<Ended> {
+        if let Some(ended) = self.find_ended() {
+            return Some(ended);
+        }
+        let unit = self.in_flight.pop_front().or(self.queued.pop_front())?;
+        let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
+        let next = 0;
+        Some(Ended { unit, next, record })
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, into: &mut [Completion]) -> usize {
+        for (count, place) in into.iter_mut().enumerate() {
+            let ended = match self.ended.take() {
+                Some(ended) => Some(ended),
+                None => match self.find_ended() {
+                    None if self.port.has_ended() => self.give_up(),
+                    None if self.port.is_closed() && self.in_flight.is_empty() => self.give_up(),
+                    found => found,
+                },
+            };
+            let Some(mut ended) = ended else {
+                return count;
+            };
+            let slot = ended.unit.first + ended.next;
+            *place = Completion {
+                ticket: Ticket(slot),
+                user_data: self.user_data[slot as usize],
+                record: self.member_record(slot, &ended),
+                executor: P::EXECUTOR,
+            };
+            self.ring.give_back(slot);
+            ended.next += 1;
+            if ended.next < ended.unit.members {
+                self.ended = Some(ended);
+            }
+        }
+        into.len()
+    }
+
+    #[inline]
+    fn member_record(&self, slot: u32, ended: &Ended) -> CompletionRecord {
+        if ended.unit.members == 1 {
+            return ended.record;
+        }
+        let record = self.memory.peek(slot);
+        let ran = matches!(
+            ended.record.status(),
+            Status::SUCCESS | Status::BATCH_FAIL | Status(0)
+        );
+        // A batch that was refused says so in its own record alone.
+        match record.status == 0 && !ran {
+            true => ended.record,
+            false => record,
+        }
+    }
+
+    /// Whether nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.ended.is_none()
+    }
+
+    /// Waits until nothing is in flight, at most until `deadline`. False if something still is.
+    pub(crate) fn drain(&mut self, deadline: Option<Instant>) -> bool {
+        self.queued.clear();
+        let mut ended = [Completion::default(); 16];
+        while !self.is_idle() {
+            if self.poll(&mut ended) == 0 {
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return false;
+                }
+                std::thread::yield_now();
+            }
+        }
+        true
+    }
+
+    /// The status byte of the unit that was submitted first and is in flight.
+    pub(crate) fn oldest_record(&self) -> Option<u64> {
+        let unit = *self.in_flight.front()?;
+        Some(self.memory.record_address(self.record_of(unit)))
+    }
+
+    /// The memory that the device writes to.
+    pub(crate) fn memory(&self) -> &Arc<SlotMemory> {
+        &self.memory
+    }
+}
+
+/// The [`Mover`](crate::Mover) of a type whose field `queue` is a [`Queue`].
+macro_rules! mover_on_queue {
+    ($mover:ty) => {
+        impl $crate::Mover for $mover {
+            fn slots(&self) -> usize {
+                self.queue.slots()
+            }
+
+            #[inline]
+            unsafe fn enqueue(
+                &mut self,
+                operation: &$crate::Operation,
+            ) -> Result<$crate::Ticket, $crate::Full> {
+                self.queue.enqueue(operation)
+            }
+
+            unsafe fn enqueue_batch(
+                &mut self,
+                operations: &[$crate::Operation],
+            ) -> Result<$crate::Ticket, $crate::BatchError> {
+                self.queue.enqueue_batch(operations)
+            }
+
+            #[inline]
+            fn submit(&mut self) -> $crate::Progress {
+                self.queue.submit()
+            }
+
+            #[inline]
+            fn poll(&mut self, into: &mut [$crate::Completion]) -> usize {
+                self.queue.poll(into)
+            }
+
+            fn now(&self) -> $crate::Timestamp {
+                self.queue.now()
+            }
+
+            fn capabilities(&self) -> $crate::Capabilities {
+                self.queue.capabilities()
+            }
+
+            fn oldest_record(&self) -> Option<u64> {
+                self.queue.oldest_record()
+            }
+
+            unsafe fn touch(&mut self, addr: u64, write: bool) {
+                // SAFETY: the caller's promise is the same.
+                unsafe { $crate::cpu::touch(addr, write) };
+            }
+        }
+    };
+}
+
+pub(crate) use mover_on_queue;

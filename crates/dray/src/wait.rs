@@ -1,0 +1,153 @@
+//! Ways to wait for completions.
+
+use std::hint;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::{Completion, Mover, Progress};
+
+/// What a thread does between two looks at its completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WaitPolicy {
+    /// Looks again at once: least latency.
+    Spin,
+    /// A PAUSE between looks, which leaves the core's resources to its other thread.
+    #[default]
+    Pause,
+    /// UMWAIT on the oldest record: the core sleeps lightly until it is written. Only where the
+    /// processor has WAITPKG: see [`WaitPolicy::is_supported`].
+    Umwait,
+    /// Lets other threads run between looks.
+    Yield,
+}
+
+/// Why a wait ended without a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum WaitError {
+    /// The time was over. What is in flight stays there.
+    #[error("no completion within {after:?}")]
+    Deadline {
+        /// Time that was waited.
+        after: Duration,
+    },
+    /// The processor has no UMWAIT, or the mover no record to wait for.
+    #[error("UMWAIT is not possible here: take another way to wait")]
+    NoUmwait,
+}
+
+impl WaitPolicy {
+    /// Whether this processor can wait so.
+    pub fn is_supported(self) -> bool {
+        self != WaitPolicy::Umwait || umwait::is_supported()
+    }
+}
+
+/// Submits what is enqueued and waits until at least one operation has ended: how many have, at
+/// most as many as `into` can hold (at least 1).
+///
+/// # Errors
+/// The deadline has passed; a way to wait that this processor does not have.
+///
+/// ```
+/// use dray::{Completion, CpuMover, Mover, Operation, WaitPolicy, wait};
+///
+/// let mut mover = CpuMover::new(4);
+/// // SAFETY: a NOOP has no operands.
+/// unsafe { mover.enqueue(&Operation::noop()) }?;
+/// let mut ended = [Completion::default(); 4];
+/// assert_eq!(wait(&mut mover, &mut ended, WaitPolicy::Pause, None)?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn wait<M: Mover + ?Sized>(
+    mover: &mut M,
+    into: &mut [Completion],
+    policy: WaitPolicy,
+    deadline: Option<Duration>,
+) -> Result<usize, WaitError> {
+    if !policy.is_supported() {
+        return Err(WaitError::NoUmwait);
+    }
+    let start = deadline.map(|_| Instant::now());
+    loop {
+        let progress = mover.submit();
+        let count = mover.poll(into);
+        if count > 0 || into.is_empty() {
+            return Ok(count);
+        }
+        if let (Some(deadline), Some(start)) = (deadline, start)
+            && start.elapsed() >= deadline
+        {
+            return Err(WaitError::Deadline { after: deadline });
+        }
+        match policy {
+            WaitPolicy::Spin => {}
+            WaitPolicy::Pause => hint::spin_loop(),
+            WaitPolicy::Yield => thread::yield_now(),
+            // What is not submitted has no record that will be written.
+            WaitPolicy::Umwait if progress == Progress::Pending => hint::spin_loop(),
+            WaitPolicy::Umwait => match mover.oldest_record() {
+                Some(record) => umwait::wait_for(record),
+                None => return Err(WaitError::NoUmwait),
+            },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod umwait {
+    //! UMONITOR and UMWAIT.
+
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _rdtsc};
+    use std::ptr::with_exposed_provenance;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    /// Cycles that one UMWAIT waits at most, so that deadlines are seen.
+    const CYCLES: u64 = 20_000;
+
+    /// CPUID leaf 7: WAITPKG.
+    pub(super) fn is_supported() -> bool {
+        static SUPPORTED: OnceLock<bool> = OnceLock::new();
+        *SUPPORTED.get_or_init(|| {
+            let highest = __cpuid(0).eax;
+            highest >= 7 && __cpuid_count(7, 0).ecx >> 5 & 1 == 1
+        })
+    }
+
+    /// Waits until the status byte at `record` is written, or something else wakes the core.
+    pub(super) fn wait_for(record: u64) {
+        let status: *const AtomicU8 = with_exposed_provenance(record as usize);
+        // SAFETY: the instruction is there, and monitors the address without accessing it.
+        unsafe {
+            core::arch::asm!("umonitor {0}", in(reg) status, options(nostack, preserves_flags));
+        }
+        // SAFETY: a record of the mover, whose status byte is an atomic.
+        let written = unsafe { (*status).load(Ordering::Acquire) } != 0;
+        if written {
+            return;
+        }
+        // SAFETY: the processor has a time stamp counter.
+        let until = unsafe { _rdtsc() } + CYCLES;
+        // SAFETY: the instruction is there. State 1 is C0.1.
+        unsafe {
+            core::arch::asm!(
+                "umwait {0:e}",
+                in(reg) 1_u32,
+                in("eax") until as u32,
+                in("edx") (until >> 32) as u32,
+                options(nostack),
+            );
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod umwait {
+    pub(super) fn is_supported() -> bool {
+        false
+    }
+
+    pub(super) fn wait_for(_: u64) {}
+}
