@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::number::{time, with_prefix};
-use crate::row::{Kind, Row};
+use crate::row::{Row, RowKind};
 
 /// Unit of the time columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,10 +97,10 @@ impl Layout {
     /// One row.
     pub fn row(&self, row: &Row) -> String {
         let mut text = format!("{:<width$} ", row.name(), width = self.name_width);
-        if let Kind::Failed(reason) = &row.kind {
+        if let RowKind::Failed(reason) = &row.kind {
             return format!("{text}ERROR OCCURRED: '{reason}'\n");
         }
-        let share = matches!(row.kind, Kind::Share(_));
+        let share = matches!(row.kind, RowKind::Share(_));
         let column = |value: f64| match share {
             true => (format!("{:.2}", value * 100.0), "%"),
             false => (time(self.unit.of_ns(value)), self.unit.name()),

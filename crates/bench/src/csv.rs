@@ -1,12 +1,23 @@
 //! Results as CSV, in Google Benchmark's columns.
 
-use std::fmt::Write;
+use dray_experiment::csv_table;
 
 use crate::console::TimeUnit;
 use crate::number::significant;
-use crate::row::{Kind, Row};
+use crate::row::{Row, RowKind};
 
-const COLUMNS: &str = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message";
+const COLUMNS: [&str; 10] = [
+    "name",
+    "iterations",
+    "real_time",
+    "cpu_time",
+    "time_unit",
+    "bytes_per_second",
+    "items_per_second",
+    "label",
+    "error_occurred",
+    "error_message",
+];
 
 /// The table.
 pub fn write(rows: &[Row], unit: TimeUnit) -> String {
@@ -16,43 +27,29 @@ pub fn write(rows: &[Row], unit: TimeUnit) -> String {
             names.push(&counter.name);
         }
     }
-    let mut text = COLUMNS.to_owned();
-    for name in &names {
-        // Writing to a String cannot fail.
-        let _ = write!(text, ",{}", quoted(name));
-    }
-    text.push('\n');
-    for row in rows {
-        let name = quoted(&row.name());
-        if let Kind::Failed(reason) = &row.kind {
-            let commas = ",".repeat(names.len());
-            let _ = writeln!(text, "{name},,,,,,,,true,{}{commas}", quoted(reason));
-            continue;
-        }
-        let scale = |value: f64| match row.kind {
-            Kind::Share(_) => value,
-            _ => unit.of_ns(value),
-        };
-        let (real, cpu) = (
-            significant(scale(row.real), 6),
-            significant(scale(row.cpu), 6),
-        );
-        let _ = write!(
-            text,
-            "{name},{},{real},{cpu},{},,,,,",
-            row.iterations,
-            unit.name()
-        );
-        for name in &names {
-            let value = row.counters.iter().find(|c| c.name == *name);
-            let value = value.map_or(String::new(), |c| significant(c.value, 6));
-            let _ = write!(text, ",{value}");
-        }
-        text.push('\n');
-    }
-    text
+    let head: Vec<&str> = COLUMNS.into_iter().chain(names.iter().copied()).collect();
+    csv_table(&head, rows.iter().map(|row| cells(row, &names, unit)))
 }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
+fn cells(row: &Row, names: &[&str], unit: TimeUnit) -> Vec<String> {
+    let mut cells = vec![String::new(); COLUMNS.len()];
+    cells[0] = row.name();
+    if let RowKind::Failed(reason) = &row.kind {
+        cells[8] = "true".to_owned();
+        cells[9] = reason.clone();
+    } else {
+        let scale = |value: f64| match row.kind {
+            RowKind::Share(_) => value,
+            _ => unit.of_ns(value),
+        };
+        cells[1] = row.iterations.to_string();
+        cells[2] = significant(scale(row.real), 6);
+        cells[3] = significant(scale(row.cpu), 6);
+        cells[4] = unit.name().to_owned();
+    }
+    cells.extend(names.iter().map(|name| {
+        let counter = row.counters.iter().find(|c| c.name == *name);
+        counter.map_or(String::new(), |c| significant(c.value, 6))
+    }));
+    cells
 }

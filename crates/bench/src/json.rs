@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::console::TimeUnit;
 use crate::context::Context;
-use crate::row::{Kind, Row};
+use crate::row::{Row, RowKind};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -58,17 +58,17 @@ pub fn write(context: &Context, rows: &[Row], unit: TimeUnit) -> serde_json::Res
 fn line(row: &Row, unit: TimeUnit) -> Line {
     let counters = row.counters.iter();
     let (aggregate_name, aggregate_unit) = match row.kind {
-        Kind::Aggregate(name) => (Some(name), Some("time")),
-        Kind::Share(name) => (Some(name), Some("percentage")),
+        RowKind::Aggregate(name) => (Some(name), Some("time")),
+        RowKind::Share(name) => (Some(name), Some("percentage")),
         _ => (None, None),
     };
     let (repetition_index, error_message) = match &row.kind {
-        Kind::Iteration(index) => (Some(*index), None),
-        Kind::Failed(reason) => (Some(0), Some(reason.clone())),
+        RowKind::Iteration(index) => (Some(*index), None),
+        RowKind::Failed(reason) => (Some(0), Some(reason.clone())),
         _ => (None, None),
     };
     let scale = |value| match row.kind {
-        Kind::Share(_) => value,
+        RowKind::Share(_) => value,
         _ => unit.of_ns(value),
     };
     Line {

@@ -25,6 +25,6 @@ pub use dray_workload::{Exec, FlagChange, Gauge, Location, Op};
 pub use error::BenchError;
 pub use json::write as write_json;
 pub use modelled::{MinTime, Modelled};
-pub use row::{Kind, Position, Row, failed, positions, rows};
+pub use row::{Position, Row, RowKind, failed, positions, rows};
 pub use select::select;
 pub use timing::{Counter, Timing};

@@ -5,7 +5,7 @@ use crate::timing::{Counter, Timing};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum RowKind {
     /// A measurement; which of its case's.
     Iteration(u32),
     /// A number made of several measurements, in their unit.
@@ -26,7 +26,7 @@ pub struct Row {
     /// Place in the family.
     pub instance: usize,
     /// What the line says.
-    pub kind: Kind,
+    pub kind: RowKind,
     /// Measurements of the case.
     pub repetitions: u32,
     /// Iterations, or for an aggregate the measurements in it.
@@ -43,14 +43,14 @@ impl Row {
     /// Name of the line.
     pub fn name(&self) -> String {
         match &self.kind {
-            Kind::Aggregate(name) | Kind::Share(name) => format!("{}_{name}", self.case),
+            RowKind::Aggregate(name) | RowKind::Share(name) => format!("{}_{name}", self.case),
             _ => self.case.to_string(),
         }
     }
 
     /// Whether it is made of several measurements.
     pub fn is_aggregate(&self) -> bool {
-        matches!(self.kind, Kind::Aggregate(_) | Kind::Share(_))
+        matches!(self.kind, RowKind::Aggregate(_) | RowKind::Share(_))
     }
 }
 
@@ -104,7 +104,7 @@ pub fn rows(case: &Case, at: Position, timings: &[(Timing, Vec<Counter>)]) -> Ve
         .enumerate()
         .map(|(index, (t, counters))| {
             row(
-                Kind::Iteration(index as u32),
+                RowKind::Iteration(index as u32),
                 t.iterations,
                 t.real_ns,
                 t.cpu_ns,
@@ -136,8 +136,8 @@ pub fn rows(case: &Case, at: Position, timings: &[(Timing, Vec<Counter>)]) -> Ve
             }
         });
         let kind = match name {
-            "cv" => Kind::Share(name),
-            _ => Kind::Aggregate(name),
+            "cv" => RowKind::Share(name),
+            _ => RowKind::Aggregate(name),
         };
         let counters = counters.collect();
         rows.push(row(
@@ -157,7 +157,7 @@ pub fn failed(case: &Case, at: Position, reason: String) -> Row {
         case: *case,
         family: at.family,
         instance: at.instance,
-        kind: Kind::Failed(reason),
+        kind: RowKind::Failed(reason),
         repetitions: 0,
         iterations: 0,
         real: 0.0,

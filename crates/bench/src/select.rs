@@ -124,7 +124,7 @@ fn near<'n>(pattern: &str, names: &'n [String]) -> Vec<&'n str> {
             parts
                 .iter()
                 // A part that is misspelt counts nearly as much as one that is right.
-                .map(|p| (strsim::jaro_winkler(part, p) * 1000.0) as u64)
+                .map(|p| dray_suggest::likeness(part, p))
                 .max()
                 .unwrap_or(0)
         };

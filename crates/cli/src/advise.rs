@@ -4,9 +4,9 @@ use std::io;
 use std::process::ExitCode;
 
 use comfy_table::CellAlignment;
-use dray_experiment::{Point, Value, format_bytes};
+use dray_experiment::{Point, Value, csv_table, format_bytes};
 use dray_figures::{
-    Advice, BreakEven, Comparison, FiguresError, Model, Used, VOCABULARY, Verdict, Workload,
+    Advice, BreakEven, Comparison, FiguresError, Metric, Model, Used, VOCABULARY, Verdict, Workload,
 };
 use dray_idxd::Profile;
 use dray_platform::{Parameter, PlatformFile, Unit};
@@ -153,7 +153,7 @@ impl Printed<'_> {
     fn rows(&self) -> Vec<Row<'_>> {
         let compared = &self.advice.compared;
         let guesses = &self.advice.guesses;
-        let row = |what, key, unit, metric: &str| Row {
+        let row = |what, key, unit, metric: Metric| Row {
             what,
             key,
             unit,
@@ -170,23 +170,23 @@ impl Printed<'_> {
                 "core time, UMWAIT",
                 "core_time_umwait_ns",
                 "ns",
-                "period_ns",
+                Metric::Period,
             )
         };
         vec![
-            row("throughput", "throughput_gbps", "GB/s", "throughput_gbps"),
+            row("throughput", "throughput_gbps", "GB/s", Metric::Throughput),
             row(
                 "time per operation",
                 "time_per_operation_ns",
                 "ns",
-                "period_ns",
+                Metric::Period,
             ),
-            row("latency", "latency_ns", "ns", "latency_ns"),
+            row("latency", "latency_ns", "ns", Metric::Latency),
             row(
                 "core time, polling",
                 "core_time_polling_ns",
                 "ns",
-                "period_ns",
+                Metric::Period,
             ),
             sleeping,
         ]
@@ -352,20 +352,25 @@ impl Printed<'_> {
     }
 
     fn csv(&self) -> String {
-        let rows = self.rows().into_iter().map(|row| {
-            let (device, core) = (names(row.guessed.0), names(row.guessed.1));
-            format!(
-                "{},{},{},{},{},{}\n",
-                row.key,
-                row.unit,
-                row.device,
-                row.core,
-                device.join(" "),
-                core.join(" ")
-            )
-        });
-        let head = "metric,unit,dsa,core,dsa_guesses,core_guesses\n";
-        format!("{head}{}", rows.collect::<String>())
+        let head = [
+            "metric",
+            "unit",
+            "dsa",
+            "core",
+            "dsa_guesses",
+            "core_guesses",
+        ];
+        let row = |row: Row<'_>| {
+            vec![
+                row.key.to_owned(),
+                row.unit.to_owned(),
+                row.device.to_string(),
+                row.core.to_string(),
+                names(row.guessed.0).join(" "),
+                names(row.guessed.1).join(" "),
+            ]
+        };
+        csv_table(&head, self.rows().into_iter().map(row))
     }
 }
 

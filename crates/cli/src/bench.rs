@@ -7,8 +7,8 @@ use std::io;
 use std::process::ExitCode;
 
 use dray_bench::{
-    Api, BenchError, Case, Context, Kind, Layout, Modelled, Row, TimeUnit, failed, positions, rows,
-    select, write_csv, write_json,
+    Api, BenchError, Case, Context, Layout, Modelled, Row, RowKind, TimeUnit, failed, positions,
+    rows, select, write_csv, write_json,
 };
 use dray_idxd::Profile;
 use dray_platform::{PlatformFile, WaitMode};
@@ -164,7 +164,10 @@ fn console(args: &Args, unit: TimeUnit, rows: &[Row]) -> String {
     let names: Vec<String> = rows.iter().map(|row| row.case.to_string()).collect();
     let names = names.iter().map(String::as_str);
     let layout = Layout::new(names, args.repeated(), args.tabular, unit);
-    let counters = match rows.iter().all(|row| matches!(row.kind, Kind::Failed(_))) {
+    let counters = match rows
+        .iter()
+        .all(|row| matches!(row.kind, RowKind::Failed(_)))
+    {
         true => &[][..],
         false => &["Latency", "Latency/Op", "Throughput"][..],
     };

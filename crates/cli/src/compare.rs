@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use dray_bench::compare::{Change, CompareError, Comparison, ResultFile, compare, parse, picture};
 
+use dray_experiment::csv_table;
+
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -168,27 +170,37 @@ fn table(compared: &Comparison) -> String {
 }
 
 fn csv(compared: &Comparison) -> String {
-    let mut text =
-        "case,old_ns,new_ns,ratio,low,high,old_repetitions,new_repetitions,change,old_time,new_time\n"
-            .to_owned();
+    let head = [
+        "case",
+        "old_ns",
+        "new_ns",
+        "ratio",
+        "low",
+        "high",
+        "old_repetitions",
+        "new_repetitions",
+        "change",
+        "old_time",
+        "new_time",
+    ];
     let [old, new] = &compared.kinds;
-    for r in &compared.ratios {
-        let (low, high) = match r.interval {
-            Some((low, high)) => (low.to_string(), high.to_string()),
-            None => (String::new(), String::new()),
-        };
-        text += &format!(
-            "\"{}\",{},{},{},{low},{high},{},{},{},{old},{new}\n",
-            r.name.replace('"', "\"\""),
-            r.old_ns,
-            r.new_ns,
-            r.ratio,
-            r.repetitions.0,
-            r.repetitions.1,
-            word(r.change()),
-        );
-    }
-    text
+    let rows = compared.ratios.iter().map(|r| {
+        let end = |of: fn((f64, f64)) -> f64| r.interval.map(|i| of(i).to_string());
+        vec![
+            r.name.clone(),
+            r.old_ns.to_string(),
+            r.new_ns.to_string(),
+            r.ratio.to_string(),
+            end(|(low, _)| low).unwrap_or_default(),
+            end(|(_, high)| high).unwrap_or_default(),
+            r.repetitions.0.to_string(),
+            r.repetitions.1.to_string(),
+            word(r.change()).to_owned(),
+            old.to_string(),
+            new.to_string(),
+        ]
+    });
+    csv_table(&head, rows)
 }
 
 fn json(compared: &Comparison) -> anyhow::Result<String> {

@@ -168,8 +168,8 @@ fn list(protocol: Protocol, format: Format) -> anyhow::Result<ExitCode> {
         Format::Csv => {
             let rows = experiments
                 .iter()
-                .map(|e| format!("{},{},\"{}\"\n", e.id, e.points().len(), e.title));
-            format!("figure,points,title\n{}", rows.collect::<String>())
+                .map(|e| vec![e.id.clone(), e.points().len().to_string(), e.title.clone()]);
+            dray_experiment::csv_table(&["figure", "points", "title"], rows)
         }
         Format::Json => {
             let figures: Vec<serde_json::Value> = experiments

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use toml::{Table, Value as Toml};
 
+use dray_suggest::suggest;
+
 use crate::error::{FileError, Result};
-use crate::near::suggest;
 use crate::place::Place;
 use crate::value::clip;
 

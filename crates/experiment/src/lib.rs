@@ -34,7 +34,6 @@
 mod error;
 mod fields;
 mod file;
-mod near;
 mod panel;
 mod place;
 mod point;
@@ -49,10 +48,12 @@ mod write;
 
 pub use error::FileError;
 pub use file::{Experiment, MAX_POINTS};
-pub use panel::{Filter, Overlay, Panel, PanelKind};
+pub use panel::{AxisUnit, Filter, Overlay, Panel, PanelKind};
 pub use point::Point;
 pub use reference::{ReferencePoint, ReferenceTable, Target};
-pub use result::{Header, Outcome, ResultError, SCHEMA, read_json, write_csv, write_json};
+pub use result::{
+    Header, Outcome, ResultError, SCHEMA, csv_table, read_json, write_csv, write_json,
+};
 pub use run::{Figure, MetricList, Progress, Run, Task, figures, thread_pool};
 pub use store::{Store, StoreError};
 pub use sweep::{MAX_VALUES, Sweep, SweepError};

@@ -1,8 +1,9 @@
 //! What of an experiment is drawn, and how.
 
+use dray_suggest::suggest;
+
 use crate::error::Result;
 use crate::fields::Fields;
-use crate::near::suggest;
 use crate::place::Place;
 use crate::point::Point;
 use crate::value::Value;
@@ -17,6 +18,50 @@ pub enum PanelKind {
     Lines,
     /// A bar for each x, with several metrics on each other.
     Stacked,
+}
+
+/// The unit of an axis, where it is not that of the metric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AxisUnit {
+    /// That of the metric.
+    #[default]
+    Metric,
+    /// Microseconds, of a metric in nanoseconds.
+    Micro,
+    /// How much above 1: a ratio less 1.
+    Excess,
+    /// Percent of all parts of a stack together.
+    Share,
+}
+
+impl AxisUnit {
+    /// Words of `y_unit` in files.
+    const WORDS: [(&str, AxisUnit); 4] = [
+        ("metric", AxisUnit::Metric),
+        ("us", AxisUnit::Micro),
+        ("excess", AxisUnit::Excess),
+        ("share", AxisUnit::Share),
+    ];
+
+    /// A value of the metric in this unit; a share is worked out from the whole stack.
+    pub fn apply(self, value: f64) -> f64 {
+        match self {
+            AxisUnit::Metric | AxisUnit::Share => value,
+            AxisUnit::Micro => value / 1000.0,
+            AxisUnit::Excess => value - 1.0,
+        }
+    }
+
+    fn read(fields: &Fields<'_>) -> Result<AxisUnit> {
+        let Some(word) = fields.optional_text("y_unit")? else {
+            return Ok(AxisUnit::Metric);
+        };
+        let found = AxisUnit::WORDS.iter().find(|(name, _)| *name == word);
+        found.map(|(_, unit)| *unit).ok_or_else(|| {
+            let hint = suggest(&word, AxisUnit::WORDS.iter().map(|(name, _)| *name));
+            fields.invalid("y_unit", word, "is no unit of an axis", hint)
+        })
+    }
 }
 
 /// Which points are drawn: those that have one of the values for each name.
@@ -52,6 +97,8 @@ pub struct Overlay {
     pub y: String,
     /// What is written beside the axis, with its unit.
     pub y_label: String,
+    /// The unit of the axis.
+    pub y_unit: AxisUnit,
     /// The parameters that make the series.
     pub series: Vec<String>,
     /// Which points are drawn (`where`).
@@ -77,6 +124,8 @@ pub struct Panel {
     pub y: Vec<String>,
     /// What is written beside the left axis, with its unit.
     pub y_label: String,
+    /// The unit of the left axis.
+    pub y_unit: AxisUnit,
     /// Whether the left axis is logarithmic.
     pub log_y: bool,
     /// If not empty, y is divided by that of the point which differs in these parameters alone.
@@ -124,12 +173,13 @@ const PANEL_KEYS: &[&str] = &[
     "where",
     "y",
     "y_label",
+    "y_unit",
     "log_y",
     "improvement_over",
     "half",
     "overlay",
 ];
-const OVERLAY_KEYS: &[&str] = &["y", "y_label", "series", "where"];
+const OVERLAY_KEYS: &[&str] = &["y", "y_label", "y_unit", "series", "where"];
 const KINDS: [(&str, PanelKind); 3] = [
     ("bars", PanelKind::Bars),
     ("lines", PanelKind::Lines),
@@ -202,6 +252,7 @@ impl Context<'_> {
             filter,
             y: self.metrics(fields, kind == PanelKind::Stacked)?,
             y_label: fields.text("y_label")?,
+            y_unit: AxisUnit::read(fields)?,
             log_y,
             improvement_over: self.improvement_over(fields)?,
             half: fields.flag("half", false)?,
@@ -217,6 +268,7 @@ impl Context<'_> {
         Ok(Overlay {
             y,
             y_label,
+            y_unit: AxisUnit::read(fields)?,
             series,
             filter,
         })

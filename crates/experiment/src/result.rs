@@ -156,19 +156,13 @@ pub fn write_csv(outcomes: &[Outcome]) -> String {
             add(&mut metrics, name);
         }
     }
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut record = |cells: Vec<String>| {
-        writer
-            .write_record(cells)
-            .expect("every record has the columns of the first, in memory");
-    };
     let names = parameters
         .iter()
         .chain(&metrics)
         .copied()
         .chain(["provenance", "executor"]);
-    record(names.map(str::to_owned).collect());
-    for outcome in outcomes {
+    let head: Vec<&str> = names.collect();
+    let rows = outcomes.iter().map(|outcome| {
         let mut cells = Vec::new();
         for name in &parameters {
             cells.push(
@@ -184,7 +178,19 @@ pub fn write_csv(outcomes: &[Outcome]) -> String {
         }
         cells.push(outcome.provenance.clone());
         cells.push(outcome.executor.clone());
-        record(cells);
+        cells
+    });
+    csv_table(&head, rows)
+}
+
+/// A head and rows of as many cells each, as CSV: cells with commas, quotes or line ends are quoted.
+pub fn csv_table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::WriterBuilder::new()
+        .flexible(true)
+        .from_writer(Vec::new());
+    writer.write_record(head).expect("memory takes every write");
+    for row in rows {
+        writer.write_record(row).expect("memory takes every write");
     }
     let bytes = writer.into_inner().expect("memory takes every write");
     String::from_utf8(bytes).expect("all cells were text")

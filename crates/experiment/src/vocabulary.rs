@@ -1,6 +1,7 @@
 //! The parameters that experiments may name, and what each may be.
 
-use crate::near::suggest;
+use dray_suggest::suggest;
+
 use crate::value::{Value, clip, format_bytes, parse_bytes};
 
 /// The parameter that every vocabulary has: who executes the point.

@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
-use dray_platform::{Cache, NodeId, Place, builtin};
+use dray_platform::{Cache, MemoryLocation, NodeId, builtin};
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 
@@ -59,7 +59,7 @@ fn run(profile: &str, batch: u32, size: u32) {
         batch,
         ..ChannelOptions::default()
     });
-    let place = Place {
+    let place = MemoryLocation {
         node: NodeId(0),
         cache: Cache::Memory,
     };

@@ -1,5 +1,6 @@
 //! How far the model is from what was published, as JSON, CSV and tables.
 
+use dray_experiment::csv_table;
 use dray_report::{Cell, Column, RowClass, Table};
 use serde::Serialize;
 
@@ -123,12 +124,6 @@ pub fn check_json(
 
 /// The comparison as CSV: one line for each published point.
 pub fn check_csv(tables: &[CheckedTable]) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut record = |cells: &[String]| {
-        writer
-            .write_record(cells)
-            .expect("as many cells as the head, in memory");
-    };
     let head = [
         "table",
         "point",
@@ -140,24 +135,23 @@ pub fn check_csv(tables: &[CheckedTable]) -> String {
         "target",
         "checked",
     ];
-    record(&head.map(str::to_owned));
-    for table in tables {
-        for p in &table.points {
-            record(&[
-                table.id.clone(),
-                p.label.clone(),
-                p.model.to_string(),
-                p.published.to_string(),
-                table.unit.clone(),
-                p.error.to_string(),
-                error_unit(table).to_owned(),
-                table.target.map(|t| t.to_string()).unwrap_or_default(),
-                p.checked.to_string(),
-            ]);
-        }
-    }
-    let bytes = writer.into_inner().expect("memory takes every write");
-    String::from_utf8(bytes).expect("all cells were text")
+    let row = |table: &CheckedTable, p: &CheckedPoint| {
+        vec![
+            table.id.clone(),
+            p.label.clone(),
+            p.model.to_string(),
+            p.published.to_string(),
+            table.unit.clone(),
+            p.error.to_string(),
+            error_unit(table).to_owned(),
+            table.target.map(|t| t.to_string()).unwrap_or_default(),
+            p.checked.to_string(),
+        ]
+    };
+    let rows = tables
+        .iter()
+        .flat_map(|table| table.points.iter().map(move |point| row(table, point)));
+    csv_table(&head, rows)
 }
 
 /// Median and worst error of a table that the fit had not seen.

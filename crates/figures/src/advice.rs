@@ -7,7 +7,7 @@ use dray_platform::Parameter;
 use crate::break_even::{BreakEven, Comparison, Verdict};
 use crate::guess::{self, CORE_TIME};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Model};
+use crate::{FiguresError, Metric, Model};
 
 /// Halvings of the way from a guess to the end of its range.
 const HALVINGS: u32 = 12;
@@ -60,8 +60,8 @@ impl Guesses {
             found.into_iter().cloned().collect()
         };
         Guesses {
-            device: behind(What::Offload, "period_ns"),
-            core: behind(What::Software, "period_ns"),
+            device: behind(What::Offload, Metric::Period.name()),
+            core: behind(What::Software, Metric::Period.name()),
             core_time: behind(What::Offload, CORE_TIME),
         }
     }

@@ -2,11 +2,11 @@
 
 use dray_platform::WaitMode;
 
-use crate::company::Company;
 use crate::model::{Model, Window};
 use crate::setup::Setup;
+use crate::tenants::Tenants;
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metrics};
+use crate::{FiguresError, Metric, Metrics};
 
 /// Smallest and largest size that is looked at, in bytes.
 const SIZES: (u32, u32) = (64, 4 << 20);
@@ -133,17 +133,17 @@ fn on_core(w: &Workload) -> Workload {
         what: What::Software,
         depth: Some(1),
         batch: 1,
-        company: Company::ALONE,
+        tenants: Tenants::ALONE,
         ..*w
     }
 }
 
 fn period(metrics: &Metrics) -> f64 {
-    metrics.get("period_ns").unwrap_or_default()
+    metrics.get(Metric::Period).unwrap_or_default()
 }
 
 fn busy(metrics: &Metrics) -> f64 {
-    period(metrics) * metrics.get("busy_share").unwrap_or(1.0)
+    period(metrics) * metrics.get(Metric::BusyShare).unwrap_or(1.0)
 }
 
 impl Comparison {
@@ -221,14 +221,14 @@ impl BreakEven {
     /// What was found; a size that there is not is left out.
     pub(crate) fn metrics(self) -> Metrics {
         let named = [
-            ("break_even_bytes", self.throughput),
-            ("core_break_even_bytes", self.core_time),
+            (Metric::BreakEven, self.throughput),
+            (Metric::CoreBreakEven, self.core_time),
         ];
         named
             .into_iter()
-            .filter_map(|(name, size)| Some((name, f64::from(size?))))
-            .fold(Metrics::default(), |metrics, (name, size)| {
-                metrics.with(name, size)
+            .filter_map(|(metric, size)| Some((metric, f64::from(size?))))
+            .fold(Metrics::default(), |metrics, (metric, size)| {
+                metrics.with(metric, size)
             })
     }
 }

@@ -4,9 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use dray_experiment::{Experiment, FileError, Sweep};
+use dray_suggest::nearest;
 
+use crate::FiguresError;
 use crate::vocabulary::VOCABULARY;
-use crate::{FiguresError, near};
 
 /// How the published experiments are understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -108,7 +109,7 @@ pub fn select(
     if let Some(name) = only.iter().find(|name| !known.contains(name)) {
         return Err(FiguresError::UnknownFigure {
             name: name.clone(),
-            near: near::nearest(name, &known),
+            near: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
             known: known.join(", "),
         });
     }

@@ -9,7 +9,8 @@ use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
 use crate::model::Window;
-use crate::{FiguresError, Metrics, Model, Workload};
+use crate::published_unit::PublishedUnit;
+use crate::{FiguresError, Model, Workload};
 
 macro_rules! tables {
     ($($name:literal),+ $(,)?) => {
@@ -150,7 +151,12 @@ pub(crate) fn check_table(
         let value = value
             .as_float()
             .or(value.as_integer().map(|n| n as f64))
-            .ok_or_else(|| unknown(table, "override", name, "parameter = number"))?;
+            .ok_or_else(|| FiguresError::Table {
+                table: format!("reference/{}.toml", table.id),
+                field: "override",
+                value: name.clone(),
+                known: "parameter = number".to_owned(),
+            })?;
         machine = machine.with(name, value)?;
         overrides.push((name.clone(), value));
     }
@@ -159,6 +165,7 @@ pub(crate) fn check_table(
         profile: Profile::named("1e1w-d")?,
         payload: Payload::Skipped,
     };
+    let unit = PublishedUnit::of(table)?;
     let absolute = matches!(table.target, Some(Target::Absolute(_)));
     let mut points = Vec::with_capacity(table.points.len());
     for published in &table.points {
@@ -171,7 +178,13 @@ pub(crate) fn check_table(
                 point: own.to_string(),
                 source: Box::new(source),
             })
-            .and_then(|metrics| in_unit(table, &metrics))?;
+            .and_then(|metrics| {
+                let value = metrics.get(unit.metric).ok_or(FiguresError::NoMetric {
+                    table: table.id.clone(),
+                    metric: unit.metric.name(),
+                })?;
+                Ok(value * unit.factor)
+            })?;
         let error = match absolute {
             true => value - published.value,
             false => (value / published.value - 1.0) * 100.0,
@@ -200,49 +213,4 @@ pub(crate) fn check_table(
         absolute,
         points,
     })
-}
-
-/// The metric that a table is about, in its unit.
-fn in_unit(table: &ReferenceTable, metrics: &Metrics) -> Result<f64, FiguresError> {
-    let name = match table.metric.as_str() {
-        "latency" => "latency_ns",
-        "period" => "period_ns",
-        "throughput" => "throughput_gbps",
-        "burst_total" => "burst_ns",
-        "accepted" => "accepted",
-        "fault_page" => "fault_page_ns",
-        other => {
-            let known = "latency, period, throughput, burst_total, accepted, fault_page";
-            return Err(unknown(table, "metric", other, known));
-        }
-    };
-    let value = metrics
-        .get(name)
-        .ok_or_else(|| unknown(table, "metric", &table.metric, "one that its kind gives"))?;
-    let factor = match table.unit.as_str() {
-        "ns" | "GB/s" | "descriptors" => 1.0,
-        "us" => 1e-3,
-        "MiB/s" => 1e9 / f64::from(1 << 20),
-        "GiB/s" => 1e9 / f64::from(1 << 30),
-        "ticks_2.2GHz" => 2.2,
-        other => {
-            let known = "ns, us, GB/s, MiB/s, GiB/s, ticks_2.2GHz, descriptors";
-            return Err(unknown(table, "unit", other, known));
-        }
-    };
-    Ok(value * factor)
-}
-
-fn unknown(
-    table: &ReferenceTable,
-    field: &'static str,
-    value: &str,
-    known: &'static str,
-) -> FiguresError {
-    FiguresError::Table {
-        table: format!("reference/{}.toml", table.id),
-        field,
-        value: value.to_owned(),
-        known,
-    }
 }

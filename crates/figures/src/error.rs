@@ -131,6 +131,14 @@ pub enum FiguresError {
         /// What happened.
         source: Box<FiguresError>,
     },
+    /// A table of a metric that its points do not give.
+    #[error("reference/{table}.toml: its points give no {metric}; check kind and metric")]
+    NoMetric {
+        /// Table.
+        table: String,
+        /// Metric.
+        metric: &'static str,
+    },
     /// A unit or metric of a table that this program does not know.
     #[error("{table}: {field} '{value}' is unknown; use one of {known}")]
     Table {
@@ -141,7 +149,7 @@ pub enum FiguresError {
         /// Value as given.
         value: String,
         /// What there is.
-        known: &'static str,
+        known: String,
     },
 }
 

@@ -9,9 +9,10 @@ use dray_experiment::{Figure, Point, Value, format_bytes};
 
 pub(crate) use modes::engine_anomaly;
 
+use crate::Metric;
 use crate::task::{Backend, reduced};
 
-const THROUGHPUT: &str = "throughput_gbps";
+const THROUGHPUT: &str = Metric::Throughput.name();
 
 /// One or two sentences on a figure; none where its results lack what they speak of.
 pub(crate) fn of(figure: &Figure) -> Vec<String> {

@@ -6,9 +6,9 @@ use dray_idxd::Profile;
 use dray_platform::{Cache, Distance, Parameter, PlatformFile, Unit, WaitMode};
 use dray_workload::Op;
 
-use crate::company::Sharing;
 use crate::request::Request;
 use crate::task::Backend;
+use crate::tenants::Sharing;
 use crate::workload::{What, Workload};
 
 /// The guessed parameters that a result rests on: those of the mechanisms that its workload singles
@@ -28,8 +28,7 @@ pub(crate) fn behind<'a>(
         _ => device(w, platform, shared),
     };
     match metric {
-        "prepare_ns" => names.push("prepare"),
-        "break_even_bytes" => names.push("prepare"),
+        "prepare_ns" | "break_even_bytes" => names.push("prepare"),
         "core_break_even_bytes" | CORE_TIME => names.extend(["prepare", "umwait_wake"]),
         _ => {}
     }
@@ -147,7 +146,7 @@ fn software(w: &Workload) -> Vec<&'static str> {
 /// Parameters of the device, its memory and the core that drives it.
 fn device(w: &Workload, platform: &PlatformFile, shared: bool) -> Vec<&'static str> {
     let mut names = vec!["port_read", "port_write", "engine_issue"];
-    let company = &w.company;
+    let tenants = &w.tenants;
     if w.nodes.contains(&Distance::Remote) {
         names.extend(["remote_extra", "socket_link"]);
     }
@@ -175,19 +174,21 @@ fn device(w: &Workload, platform: &PlatformFile, shared: bool) -> Vec<&'static s
     if w.what == What::Fault && !w.block_on_fault {
         names.push("fault_detect");
     }
-    if company.core_node == Distance::Remote {
+    if tenants.core_node == Distance::Remote {
         names.push("submit_remote");
     }
-    let one_queue = company.beside.is_some_and(|b| b.sharing == Sharing::Queue);
-    let tenants = company.cores().div_ceil(company.devices.max(1)) + u16::from(one_queue);
-    if tenants > 1 && (one_queue || w.shared.unwrap_or(shared)) {
+    let one_queue = tenants
+        .neighbour
+        .is_some_and(|b| b.sharing == Sharing::Queue);
+    let submitters = tenants.cores().div_ceil(tenants.devices.max(1)) + u16::from(one_queue);
+    if submitters > 1 && (one_queue || w.shared.unwrap_or(shared)) {
         names.push("enqcmd_accept");
     }
-    if company.devices > 1 {
+    if tenants.devices > 1 {
         names.extend(["node_read", "node_write"]);
     }
     // Devices of the second socket reach the memory of the first.
-    if company.devices > platform.topology.devices_per_socket {
+    if tenants.devices > platform.topology.devices_per_socket {
         names.extend(["remote_extra", "socket_link"]);
     }
     names

@@ -2,8 +2,9 @@
 
 use dray_experiment::StoreError;
 use dray_platform::{PlatformError, builtin_names};
+use dray_suggest::nearest;
 
-use crate::{FiguresError, near};
+use crate::FiguresError;
 
 impl FiguresError {
     /// Whether what was asked for is at fault: a file, a name, a value. All else failed while running.
@@ -29,7 +30,7 @@ impl FiguresError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Platform(PlatformError::Unknown { name, .. }) => {
-                let near = near::nearest(name, &builtin_names());
+                let near = nearest(name, builtin_names());
                 Some(match near {
                     Some(near) => format!("--platform {near}"),
                     None => "--platform spr-2s, or the path of a platform file".to_owned(),

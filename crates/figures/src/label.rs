@@ -2,6 +2,7 @@
 
 use dray_experiment::{Point, Value};
 
+use crate::Metric;
 use crate::task::Backend;
 use crate::vocabulary::VOCABULARY;
 
@@ -18,7 +19,7 @@ pub(crate) fn axis(parameter: &str) -> String {
         "devices" => "Devices".to_owned(),
         "pages" => "Pages of 4 KiB".to_owned(),
         "read_buffers" => "Read buffers of the group".to_owned(),
-        "beside_size" => "Copies of the neighbour (bytes; 0: nobody beside)".to_owned(),
+        "neighbour_size" => "Copies of the neighbour (bytes; 0: no neighbour)".to_owned(),
         other => VOCABULARY
             .parameters()
             .iter()
@@ -180,13 +181,13 @@ pub(crate) fn operation(name: &str) -> &str {
 
 /// A part of a stacked bar.
 pub(crate) fn metric(name: &str) -> &str {
-    match name {
-        "prepare_ns" => "prepare",
-        "submit_ns" => "submit",
-        "wait_ns" => "wait",
-        "throughput_gbps" => "first tenant",
-        "beside_gbps" => "neighbour",
-        other => other,
+    match Metric::named(name) {
+        Some(Metric::Prepare) => "prepare",
+        Some(Metric::Submit) => "submit",
+        Some(Metric::Wait) => "wait",
+        Some(Metric::Throughput) => "first tenant",
+        Some(Metric::NeighbourThroughput) => "neighbour",
+        _ => name,
     }
 }
 

@@ -25,26 +25,14 @@ pub struct List {
 }
 
 impl List {
-    /// A list by the name of its layout.
-    pub(crate) fn new(pages: u32, layout: &str) -> List {
-        List {
-            pages,
-            layout: match layout {
-                "scattered" => Layout::Scattered,
-                "mixed" => Layout::Mixed,
-                _ => Layout::Contiguous,
-            },
-        }
-    }
-
     /// The workload that copies the list once with each batch, spread over its devices. Software
     /// copies page after page, or the range as a whole.
     pub(crate) fn fill(self, w: Workload) -> Workload {
         let page = PAGE_BYTES as u32;
         // A device without a page has nothing to do.
-        let mut company = w.company;
-        company.devices = company.devices.min(self.pages.max(1) as u16);
-        let w = Workload { company, ..w };
+        let mut tenants = w.tenants;
+        tenants.devices = tenants.devices.min(self.pages.max(1) as u16);
+        let w = Workload { tenants, ..w };
         let batch = self.members(&w);
         let size = match self.layout {
             Layout::Contiguous => self.share(&w) * page,
@@ -87,7 +75,7 @@ impl List {
     fn share(self, w: &Workload) -> u32 {
         match w.what {
             What::Software => self.pages,
-            _ => self.pages.div_ceil(u32::from(w.company.devices)),
+            _ => self.pages.div_ceil(u32::from(w.tenants.devices)),
         }
     }
 }

@@ -11,7 +11,7 @@ use dray_workload::{
 };
 
 use crate::workload::Workload;
-use crate::{FiguresError, Metrics};
+use crate::{FiguresError, Metric, Metrics};
 
 /// Memory for all buffers of a point together.
 const ARENA_BYTES: usize = 384 << 20;
@@ -134,14 +134,14 @@ impl Bench {
         periods.sort_by(f64::total_cmp);
         let (low, period, high) = (periods[1], periods[RUNS / 2], periods[RUNS - 2]);
         let throughput = w.bytes() as f64 / period.max(f64::MIN_POSITIVE);
-        Ok(Metrics::single("throughput_gbps", throughput)
-            .with("latency_ns", period)
-            .with("period_ns", period)
-            .with("prepare_ns", 0.0)
-            .with("submit_ns", period)
-            .with("wait_ns", 0.0)
-            .with("period_low_ns", low)
-            .with("period_high_ns", high))
+        Ok(Metrics::single(Metric::Throughput, throughput)
+            .with(Metric::Latency, period)
+            .with(Metric::Period, period)
+            .with(Metric::Prepare, 0.0)
+            .with(Metric::Submit, period)
+            .with(Metric::Wait, 0.0)
+            .with(Metric::PeriodLow, low)
+            .with(Metric::PeriodHigh, high))
     }
 
     /// Rings that take equal parts of the arena; data that is to be in a cache is used again.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelId, ChannelOptions, World, WorldOptions};
-use dray_platform::{Cache, Distance, PAGE_BYTES, Place, PlatformFile};
+use dray_platform::{Cache, Distance, MemoryLocation, PAGE_BYTES, PlatformFile};
 use dray_workload::{Buffers, Burst, Op, Ring};
 
 use crate::break_even::BreakEven;
 use crate::fault::Faulting;
 use crate::setup::{Setup, node};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metrics, crowd};
+use crate::{FiguresError, Metric, Metrics, concurrent};
 
 /// What a model run stands on.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Model {
     /// Runs one point for as long as `window` says.
     pub(crate) fn run_for(&self, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
         match w.what {
-            What::Offload | What::Software => crowd::run(self, w, window),
+            What::Offload | What::Software => concurrent::run(self, w, window),
             What::BreakEven => BreakEven::find(self, w).map(BreakEven::metrics),
             What::Burst => self.burst(w),
             What::Overflow => self.overflow(w),
@@ -93,7 +93,7 @@ impl Model {
         let mut alone = self.alone(w)?;
         let mut burst = [Burst::new(w.operations(alone.buffers), w.count.into())];
         alone.world.run(&mut burst)?;
-        Ok(Metrics::single("burst_ns", burst[0].took().as_ns()))
+        Ok(Metrics::single(Metric::Burst, burst[0].took().as_ns()))
     }
 
     fn overflow(&self, w: &Workload) -> Result<Metrics, FiguresError> {
@@ -111,7 +111,7 @@ impl Model {
         alone.world.settle();
         let counters = alone.world.channel(alone.channel).counters();
         let accepted = counters.submitted - counters.lost;
-        Ok(Metrics::single("accepted", accepted as f64))
+        Ok(Metrics::single(Metric::Accepted, accepted as f64))
     }
 
     fn fault(&self, w: &Workload) -> Result<Metrics, FiguresError> {
@@ -124,7 +124,7 @@ impl Model {
             });
         }
         let per_page = run[0].took.as_ns() / run[0].pages() as f64;
-        Ok(Metrics::single("fault_page_ns", per_page))
+        Ok(Metrics::single(Metric::FaultPage, per_page))
     }
 
     /// One core with one queue.
@@ -175,7 +175,7 @@ impl Model {
             count = count.min((BACKED_BYTES / stride).max(1));
         }
         let mut ring = |distance: Distance, offset: u64| -> Result<(Ring, _), FiguresError> {
-            let place = Place {
+            let place = MemoryLocation {
                 node: node(&self.platform, distance)?,
                 cache: w.cache,
             };
@@ -209,7 +209,7 @@ impl Model {
 /// How the workload uses a queue.
 pub(crate) fn channel(w: &Workload, queue: Option<(u16, u16)>, depth: u32) -> ChannelOptions {
     ChannelOptions {
-        socket: u16::from(w.company.core_node == Distance::Remote),
+        socket: u16::from(w.tenants.core_node == Distance::Remote),
         queue,
         batch: match queue {
             Some(_) => w.batch,

@@ -5,15 +5,16 @@ use dray_experiment::{Point, ReferencePoint, ReferenceTable};
 use dray_idxd::Profile;
 use dray_workload::Op;
 
-use crate::FiguresError;
+use crate::published_unit::PublishedUnit;
 use crate::workload::{What, Workload};
+use crate::{FiguresError, Metric};
 
 /// Published throughputs and latencies by workload.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
     queue: Option<Queue>,
     /// Workload, metric, value in the unit of the metric.
-    known: Vec<(Workload, &'static str, f64)>,
+    known: Vec<(Workload, Metric, f64)>,
 }
 
 /// What the profile gives a workload that does not say it.
@@ -58,9 +59,9 @@ impl Published {
     }
 
     /// The published value of a metric of a point, if one was published for just this.
-    pub(crate) fn value(&self, point: &Point, metric: &str) -> Option<f64> {
+    pub(crate) fn value(&self, point: &Point, metric: Metric) -> Option<f64> {
         let workload = self.settled(Workload::from_point(point).ok()?);
-        let known = |(w, m, _): &&(Workload, &str, f64)| *w == workload && *m == metric;
+        let known = |(w, m, _): &&(Workload, Metric, f64)| *w == workload && *m == metric;
         self.known.iter().find(known).map(|(.., value)| *value)
     }
 
@@ -70,15 +71,20 @@ impl Published {
             return Ok(());
         }
         let bytes = workload.bytes() as f64;
-        let Some((metric, value)) = in_metric(table, point.value) else {
+        let unit = PublishedUnit::of(table)?;
+        let (metric, value) = (unit.metric, point.value / unit.factor);
+        if !matches!(
+            metric,
+            Metric::Latency | Metric::Period | Metric::Throughput
+        ) {
             return Ok(());
-        };
+        }
         let workload = self.settled(workload);
         self.known.push((workload, metric, value));
         let alone = workload.depth == Some(1) && workload.batch == 1;
-        if metric == "period_ns" || (metric == "latency_ns" && alone) {
+        if metric == Metric::Period || (metric == Metric::Latency && alone) {
             self.known
-                .push((workload, "throughput_gbps", bytes / value));
+                .push((workload, Metric::Throughput, bytes / value));
         }
         Ok(())
     }
@@ -103,23 +109,6 @@ impl Published {
     }
 }
 
-fn in_metric(table: &ReferenceTable, value: f64) -> Option<(&'static str, f64)> {
-    let scale = match table.unit.as_str() {
-        "ns" | "GB/s" => 1.0,
-        "us" => 1e3,
-        "MiB/s" => f64::from(1 << 20) / 1e9,
-        "GiB/s" => f64::from(1 << 30) / 1e9,
-        _ => return None,
-    };
-    let metric = match table.metric.as_str() {
-        "latency" => "latency_ns",
-        "period" => "period_ns",
-        "throughput" => "throughput_gbps",
-        _ => return None,
-    };
-    Some((metric, value * scale))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +122,7 @@ mod tests {
             .with("size", 4096);
         let value = |profile: &str| {
             let published = Published::new(&tables, &Profile::named(profile).unwrap()).unwrap();
-            published.value(&point, "throughput_gbps")
+            published.value(&point, Metric::Throughput)
         };
         // 1.14 us with ENQCMD; with MOVDIR64B the source does not say where the buffers were.
         assert!((value("1e1w-s").unwrap() - 4096.0 / 1140.0).abs() < 1e-9);
@@ -141,11 +130,11 @@ mod tests {
         assert_eq!(value("1e1w-d"), None);
         let published = Published::new(&tables, &Profile::named("1e1w-d").unwrap()).unwrap();
         assert_eq!(
-            published.value(&point.with("mode", "async"), "throughput_gbps"),
+            published.value(&point.with("mode", "async"), Metric::Throughput),
             None
         );
         assert_eq!(
-            published.value(&point.with("dst_node", "remote"), "throughput_gbps"),
+            published.value(&point.with("dst_node", "remote"), Metric::Throughput),
             None
         );
     }

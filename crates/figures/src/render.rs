@@ -1,6 +1,6 @@
 //! The charts of a figure.
 
-use dray_experiment::{BACKEND, Figure, Filter, Overlay, Panel, PanelKind, Point, Value};
+use dray_experiment::{AxisUnit, BACKEND, Figure, Filter, Overlay, Panel, PanelKind, Point, Value};
 use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
@@ -8,8 +8,7 @@ use crate::hues::Hues;
 use crate::overlap;
 use crate::published::Published;
 use crate::task::{Backend, backends, reduced};
-use crate::unit::Unit;
-use crate::{guess, label};
+use crate::{Metric, guess, label};
 
 /// What all charts of a report share.
 #[derive(Debug)]
@@ -84,13 +83,8 @@ impl Drawing<'_> {
                     PanelKind::Lines => SeriesKind::Line,
                     _ => SeriesKind::Bars,
                 };
-                let mut rows = self.rows(
-                    &panel.series,
-                    &panel.filter,
-                    &xs,
-                    &panel.y[0],
-                    &panel.y_label,
-                );
+                let mut rows =
+                    self.rows(&panel.series, &panel.filter, &xs, &panel.y[0], panel.y_unit);
                 if panel.kind == PanelKind::Lines {
                     chart.x_values = to_scale(&panel.x, &xs);
                     overlap::merge(&mut rows);
@@ -102,8 +96,8 @@ impl Drawing<'_> {
                 rows.into_iter().for_each(|row| add(&mut chart, row, kind));
                 if !panel.improvement_over.is_empty() && !chart.series.is_empty() {
                     let even = (1.0, "1: as fast as one core".to_owned());
-                    chart.reference_line = match Unit::of(&panel.y_label) {
-                        Unit::Excess => Some((0.0, "0: as fast as one core".to_owned())),
+                    chart.reference_line = match panel.y_unit {
+                        AxisUnit::Excess => Some((0.0, "0: as fast as one core".to_owned())),
                         _ => Some(even),
                     };
                 }
@@ -165,7 +159,7 @@ impl Drawing<'_> {
         filter: &Filter,
         xs: &[Value],
         metric: &str,
-        y_label: &str,
+        unit: AxisUnit,
     ) -> Vec<Row> {
         let points = self.figure.experiment.points();
         let mut rows: Vec<Row> = Vec::new();
@@ -209,14 +203,15 @@ impl Drawing<'_> {
                     });
                     rows.len() - 1
                 });
-                rows[row].values[column] = self.value(point, backend, metric, y_label);
+                rows[row].values[column] = self.value(point, backend, metric, unit);
                 if self.is_never(&run, metric) {
                     rows[row].never.push(column);
                 }
                 rows[row].guess |= self.guessed(point, backend, metric);
                 if backend == Backend::Model && self.panel.improvement_over.is_empty() {
-                    let found = self.context.published.value(&run, metric);
-                    rows[row].published[column] = found.map(|v| Unit::of(y_label).apply(v));
+                    let found = Metric::named(metric)
+                        .and_then(|metric| self.context.published.value(&run, metric));
+                    rows[row].published[column] = found.map(|v| unit.apply(v));
                 }
             }
         }
@@ -227,16 +222,16 @@ impl Drawing<'_> {
     /// Whether a point was run and found no size.
     fn is_never(&self, run: &Point, metric: &str) -> bool {
         let outcome = self.figure.outcome(run);
-        metric.ends_with("break_even_bytes") && outcome.is_some_and(|o| o.metric(metric).is_none())
+        Metric::named(metric).is_some_and(Metric::is_break_even)
+            && outcome.is_some_and(|o| o.metric(metric).is_none())
     }
 
     /// What a point gave, in the unit of the axis; divided, if the panel divides.
-    fn value(&self, point: &Point, backend: Backend, metric: &str, y_label: &str) -> Option<f64> {
+    fn value(&self, point: &Point, backend: Backend, metric: &str, unit: AxisUnit) -> Option<f64> {
         let value = self
             .figure
             .outcome(&reduced(point, backend))?
             .metric(metric)?;
-        let unit = Unit::of(y_label);
         let Some(base) = self.base(point, backend) else {
             return Some(unit.apply(value));
         };
@@ -284,7 +279,7 @@ impl Drawing<'_> {
             &overlay.filter,
             xs,
             &overlay.y,
-            &overlay.y_label,
+            overlay.y_unit,
         );
         let what = overlay
             .y_label
@@ -311,7 +306,7 @@ impl Drawing<'_> {
     fn stack(&self, xs: &[Value], chart: &mut Chart) {
         let panel = self.panel;
         let rows =
-            |metric: &String| self.rows(&panel.series, &panel.filter, xs, metric, &panel.y_label);
+            |metric: &String| self.rows(&panel.series, &panel.filter, xs, metric, panel.y_unit);
         let parts: Vec<Vec<Row>> = panel.y.iter().map(rows).collect();
         let Some(first) = parts.first().filter(|rows| !rows.is_empty()) else {
             return;
@@ -320,7 +315,7 @@ impl Drawing<'_> {
             .flat_map(|x| (0..first.len()).map(move |row| (x, row)))
             .collect();
         chart.categories = bars.iter().map(|(_, row)| short(&first[*row])).collect();
-        let share = Unit::of(&panel.y_label) == Unit::Share;
+        let share = panel.y_unit == AxisUnit::Share;
         let groups = bars
             .iter()
             .map(|(x, _)| label::category(&panel.x, &xs[*x]))

@@ -5,7 +5,7 @@ use dray_idxd::Profile;
 use dray_platform::{Distance, NodeId, PlatformFile};
 
 use crate::FiguresError;
-use crate::company::Sharing;
+use crate::tenants::Sharing;
 use crate::workload::{What, Workload};
 
 /// Devices, queues and depth of a workload.
@@ -16,7 +16,7 @@ pub(crate) struct Setup {
     /// Work queue of the workload, the same on each device.
     pub(crate) wq: u16,
     /// Work queue of the neighbour.
-    pub(crate) beside: u16,
+    pub(crate) neighbour: u16,
     /// Descriptors outstanding on each channel.
     pub(crate) depth: u32,
 }
@@ -31,7 +31,7 @@ impl Setup {
         profile: &Profile,
         w: &Workload,
     ) -> Result<Setup, FiguresError> {
-        for distance in w.nodes.into_iter().chain([w.company.core_node]) {
+        for distance in w.nodes.into_iter().chain([w.tenants.core_node]) {
             node(platform, distance)?;
         }
         let software = w.what == What::Software;
@@ -45,15 +45,15 @@ impl Setup {
         }
         let topology = &platform.topology;
         let there = topology.sockets * topology.devices_per_socket;
-        if w.company.devices > there {
+        if w.tenants.devices > there {
             return Err(FiguresError::Limit {
                 what: "devices",
-                value: w.company.devices.into(),
+                value: w.tenants.devices.into(),
                 limit: there.into(),
                 field: "topology.devices_per_socket",
             });
         }
-        let cores = w.company.cores() + u16::from(w.company.beside.is_some());
+        let cores = w.tenants.cores() + u16::from(w.tenants.neighbour.is_some());
         if !software && cores > topology.cores_per_socket {
             return Err(FiguresError::Limit {
                 what: "cores",
@@ -62,11 +62,11 @@ impl Setup {
                 field: "topology.cores_per_socket",
             });
         }
-        let count = usize::from(w.company.devices.max(1));
+        let count = usize::from(w.tenants.devices.max(1));
         // Where the profile says nothing of a device, it is as the ones before.
         let mut devices: Vec<DeviceConfig> =
             configured.iter().cycle().take(count).cloned().collect();
-        let mut beside = 0;
+        let mut neighbour = 0;
         for device in &mut devices {
             for queue in &mut device.work_queues {
                 queue.block_on_fault |= w.block_on_fault;
@@ -89,7 +89,7 @@ impl Setup {
                 }
             }
             if !software {
-                beside = w.company.arrange(device)?;
+                neighbour = w.tenants.arrange(device)?;
             }
         }
         let Some(queue) = devices.first().and_then(|d| d.work_queues.first()) else {
@@ -115,7 +115,7 @@ impl Setup {
         Ok(Setup {
             wq: queue.id,
             devices,
-            beside,
+            neighbour,
             depth,
         })
     }
@@ -123,7 +123,7 @@ impl Setup {
 
 /// Channels of the workload on one dedicated queue.
 fn tenants(w: &Workload) -> u64 {
-    u64::from(w.company.cores().div_ceil(w.company.devices.max(1)))
+    u64::from(w.tenants.cores().div_ceil(w.tenants.devices.max(1)))
 }
 
 fn limit(
@@ -149,7 +149,7 @@ fn changed(profile: &Profile, w: &Workload) -> Result<Profile, FiguresError> {
     if let Some(engines) = w.engines {
         profile = profile.with_engines(engines)?;
     }
-    let shares = w.company.beside.map(|b| b.sharing == Sharing::Queue);
+    let shares = w.tenants.neighbour.map(|b| b.sharing == Sharing::Queue);
     if let Some(shared) = shares.filter(|s| *s).or(w.shared) {
         profile = profile.with_mode(match shared {
             true => WorkQueueMode::Shared,

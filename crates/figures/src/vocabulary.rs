@@ -1,6 +1,88 @@
 //! The names that experiments and reference tables may use.
 
 use dray_experiment::{Kind, Parameter, Vocabulary};
+use dray_platform::{Distance, WaitMode};
+use dray_workload::Op;
+
+use crate::Metric;
+use crate::list::Layout;
+use crate::tenants::Sharing;
+use crate::workload::{FaultMode, Mode, Placement, What};
+
+/// The words of a parameter, each with what it means.
+type Words<T, const N: usize> = [(&'static str, T); N];
+
+/// The words alone.
+const fn names<T: Copy, const N: usize>(words: &Words<T, N>) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = words[index].0;
+        index += 1;
+    }
+    names
+}
+
+pub(crate) const KINDS: Words<What, 6> = [
+    ("offload", What::Offload),
+    ("software", What::Software),
+    ("burst", What::Burst),
+    ("overflow", What::Overflow),
+    ("fault", What::Fault),
+    ("break-even", What::BreakEven),
+];
+pub(crate) const OPERATIONS: Words<Op, 9> = [
+    ("noop", Op::Nop),
+    ("memmove", Op::Move),
+    ("fill", Op::Fill),
+    ("nt_fill", Op::NtFill),
+    ("compare", Op::Compare),
+    ("compval", Op::ComparePattern),
+    ("dualcast", Op::Dualcast),
+    ("crc", Op::Crc),
+    ("copy_crc", Op::CopyCrc),
+];
+pub(crate) const MODES: Words<Mode, 2> = [("sync", Mode::Sync), ("async", Mode::Async)];
+/// Whether the work queue is a shared one.
+pub(crate) const SUBMITS: Words<bool, 2> = [("movdir64b", false), ("enqcmd", true)];
+pub(crate) const WAITS: Words<WaitMode, 3> = [
+    ("poll", WaitMode::Poll),
+    ("pause", WaitMode::Pause),
+    ("umwait", WaitMode::Umwait),
+];
+/// Whether each MOVDIR64B goes to another line.
+pub(crate) const PORTALS: Words<bool, 2> = [("fixed", false), ("rotating", true)];
+pub(crate) const PLACEMENTS: Words<Placement, 3> = [
+    ("dram", Placement::Dram),
+    ("llc", Placement::Llc),
+    ("l1", Placement::L1),
+];
+pub(crate) const NODES: Words<Distance, 3> = [
+    ("local", Distance::Local),
+    ("remote", Distance::Remote),
+    ("cxl", Distance::Cxl),
+];
+pub(crate) const CORE_NODES: Words<Distance, 2> =
+    [("local", Distance::Local), ("remote", Distance::Remote)];
+pub(crate) const ALIGNMENTS: Words<u64, 3> = [("8", 8), ("32", 32), ("64", 64)];
+pub(crate) const FLAGS: Words<bool, 2> = [("true", true), ("false", false)];
+/// Whether software walks its buffers at random.
+pub(crate) const ACCESSES: Words<bool, 2> = [("sequential", false), ("random", true)];
+pub(crate) const FAULTS: Words<FaultMode, 3> = [
+    ("touch-write", FaultMode::Touch),
+    ("touch-read", FaultMode::Touch),
+    ("block", FaultMode::Block),
+];
+pub(crate) const SHARINGS: Words<Sharing, 3> = [
+    ("queue", Sharing::Queue),
+    ("engine", Sharing::Engine),
+    ("device", Sharing::Device),
+];
+pub(crate) const LAYOUTS: Words<Layout, 3> = [
+    ("contiguous", Layout::Contiguous),
+    ("scattered", Layout::Scattered),
+    ("mixed", Layout::Mixed),
+];
 
 const GIB: u64 = 1 << 30;
 
@@ -8,19 +90,12 @@ const GIB: u64 = 1 << 30;
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "kind",
-        kind: Kind::Choice(&[
-            "offload",
-            "software",
-            "burst",
-            "overflow",
-            "fault",
-            "break-even",
-        ]),
+        kind: Kind::Choice(&names(&KINDS)),
         help: "what is done: a stream of operations, or a special experiment",
     },
     Parameter {
         name: "op",
-        kind: Kind::Choice(OPERATIONS),
+        kind: Kind::Choice(&names(&OPERATIONS)),
         help: "operation",
     },
     Parameter {
@@ -33,7 +108,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "mode",
-        kind: Kind::Choice(&["sync", "async"]),
+        kind: Kind::Choice(&names(&MODES)),
         help: "sync: one operation (or batch) outstanding; async: the queue kept full",
     },
     Parameter {
@@ -53,7 +128,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "submit",
-        kind: Kind::Choice(&["movdir64b", "enqcmd"]),
+        kind: Kind::Choice(&names(&SUBMITS)),
         help: "dedicated or shared work queue",
     },
     Parameter {
@@ -68,42 +143,42 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "wait",
-        kind: Kind::Choice(&["poll", "pause", "umwait"]),
+        kind: Kind::Choice(&names(&WAITS)),
         help: "how the core waits for completions",
     },
     Parameter {
         name: "portal",
-        kind: Kind::Choice(&["fixed", "rotating"]),
+        kind: Kind::Choice(&names(&PORTALS)),
         help: "MOVDIR64B to one line of the portal page, or to another line each time",
     },
     Parameter {
         name: "placement",
-        kind: Kind::Choice(&["dram", "llc", "l1"]),
+        kind: Kind::Choice(&names(&PLACEMENTS)),
         help: "where the buffers are when they are read",
     },
     Parameter {
         name: "src_node",
-        kind: Kind::Choice(NODES),
+        kind: Kind::Choice(&names(&NODES)),
         help: "memory of the source, as seen from the device",
     },
     Parameter {
         name: "dst_node",
-        kind: Kind::Choice(NODES),
+        kind: Kind::Choice(&names(&NODES)),
         help: "memory of the destination, as seen from the device",
     },
     Parameter {
         name: "dst_align",
-        kind: Kind::Choice(&["8", "32", "64"]),
+        kind: Kind::Choice(&names(&ALIGNMENTS)),
         help: "alignment of the destination in bytes",
     },
     Parameter {
         name: "cache_control",
-        kind: Kind::Choice(&["true", "false"]),
+        kind: Kind::Choice(&names(&FLAGS)),
         help: "write to the cache instead of memory",
     },
     Parameter {
         name: "access",
-        kind: Kind::Choice(&["sequential", "random"]),
+        kind: Kind::Choice(&names(&ACCESSES)),
         help: "order in which software walks its buffers",
     },
     Parameter {
@@ -121,7 +196,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "fault",
-        kind: Kind::Choice(&["touch-write", "touch-read", "block"]),
+        kind: Kind::Choice(&names(&FAULTS)),
         help: "who resolves page faults: software by a touch, or the device by a page request",
     },
     Parameter {
@@ -131,7 +206,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "core_node",
-        kind: Kind::Choice(&["local", "remote"]),
+        kind: Kind::Choice(&names(&CORE_NODES)),
         help: "socket of the cores, as seen from the device",
     },
     Parameter {
@@ -150,18 +225,18 @@ const PARAMETERS: &[Parameter] = &[
         help: "priority of the work queue",
     },
     Parameter {
-        name: "beside_size",
+        name: "neighbour_size",
         kind: Kind::Bytes { min: 0, max: GIB },
-        help: "bytes of each copy of a neighbour that keeps its queue full; 0: nobody beside",
+        help: "bytes of each copy of a neighbour that keeps its queue full; 0: no neighbour",
     },
     Parameter {
-        name: "beside_priority",
+        name: "neighbour_priority",
         kind: Kind::Count { min: 1, max: 15 },
         help: "priority of the neighbour's work queue",
     },
     Parameter {
         name: "sharing",
-        kind: Kind::Choice(&["queue", "engine", "device"]),
+        kind: Kind::Choice(&names(&SHARINGS)),
         help: "what a neighbour shares: the work queue, the engines of the group, or the device alone",
     },
     Parameter {
@@ -174,40 +249,35 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "layout",
-        kind: Kind::Choice(&["contiguous", "scattered", "mixed"]),
+        kind: Kind::Choice(&names(&LAYOUTS)),
         help: "one range, each page for itself, or half of them in one range",
     },
-];
-
-const OPERATIONS: &[&str] = &[
-    "noop", "memmove", "fill", "nt_fill", "compare", "compval", "dualcast", "crc", "copy_crc",
-];
-
-const NODES: &[&str] = &["local", "remote", "cxl"];
-
-/// What is measured of a point.
-const METRICS: &[&str] = &[
-    "throughput_gbps",
-    "latency_ns",
-    "period_ns",
-    "prepare_ns",
-    "submit_ns",
-    "wait_ns",
-    "busy_share",
-    "free_share",
-    "rate_mops",
-    "retry_share",
-    "burst_ns",
-    "accepted",
-    "fault_page_ns",
-    "beside_gbps",
-    "beside_latency_us",
-    "list_ns",
-    "break_even_bytes",
-    "core_break_even_bytes",
 ];
 
 /// Names that experiment files may use.
 pub const VOCABULARY: Vocabulary = Vocabulary::new(PARAMETERS)
     .with_backends(&["model", "cpu"])
-    .with_metrics(METRICS);
+    .with_metrics(Metric::NAMES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of files and columns that have changed, before and after.
+    const RENAMED: [(&str, &str); 4] = [
+        ("beside_size", "neighbour_size"),
+        ("beside_priority", "neighbour_priority"),
+        ("beside_gbps", "neighbour_gbps"),
+        ("beside_latency_us", "neighbour_latency_us"),
+    ];
+
+    #[test]
+    fn renamed_columns_are_known_by_their_new_names_alone() {
+        let known = |name: &str| {
+            VOCABULARY.check_name(name).is_ok() || VOCABULARY.metrics().contains(&name)
+        };
+        for (before, after) in RENAMED {
+            assert!(!known(before) && known(after), "{before} {after}");
+        }
+    }
+}

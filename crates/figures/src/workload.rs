@@ -1,11 +1,11 @@
 //! What one point of an experiment does: from names and values to numbers.
 
-use dray_experiment::Point;
+use dray_experiment::{Point, VocabularyError};
 use dray_platform::{Cache, Distance, WaitMode};
 use dray_workload::{Buffers, LargerEach, Op, Operations, Shape};
 
-use crate::company::{Company, Neighbour, Sharing};
-use crate::vocabulary::VOCABULARY;
+use crate::tenants::{Neighbour, Sharing, Tenants};
+use crate::vocabulary::{self, VOCABULARY};
 use crate::{FiguresError, Layout, List};
 
 const KIB: u64 = 1024;
@@ -25,6 +25,67 @@ pub enum What {
     Fault,
     /// The size from which the device is worth it.
     BreakEven,
+}
+
+/// How many operations are outstanding, where no number says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// One.
+    Sync,
+    /// As many as the queue holds.
+    Async,
+}
+
+/// Where buffers are when they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// Memory.
+    Dram,
+    /// The last-level cache.
+    Llc,
+    /// The core's own cache.
+    L1,
+}
+
+/// Who resolves page faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultMode {
+    /// Software, by touching the page.
+    Touch,
+    /// The device, by a page request.
+    Block,
+}
+
+/// The meaning of a point's word, or `default` if it has none.
+///
+/// # Errors
+/// A word that is not among `words`.
+fn word<T: Copy>(
+    point: &Point,
+    name: &str,
+    words: &[(&str, T)],
+    default: T,
+) -> Result<T, FiguresError> {
+    Ok(optional_word(point, name, words)?.unwrap_or(default))
+}
+
+fn optional_word<T: Copy>(
+    point: &Point,
+    name: &str,
+    words: &[(&str, T)],
+) -> Result<Option<T>, FiguresError> {
+    let Some(value) = point.get(name) else {
+        return Ok(None);
+    };
+    let text = value.to_string();
+    match words.iter().find(|(known, _)| *known == text) {
+        Some((_, meaning)) => Ok(Some(*meaning)),
+        None => Err(FiguresError::Vocabulary(VocabularyError::NotAChoice {
+            name: name.to_owned(),
+            hint: dray_suggest::suggest(&text, words.iter().map(|(known, _)| *known)),
+            value: text,
+        })),
+    }
 }
 
 /// One point, ready to run.
@@ -69,7 +130,7 @@ pub struct Workload {
     /// The device resolves page faults.
     pub block_on_fault: bool,
     /// Who works at the same time, and on what.
-    pub company: Company,
+    pub tenants: Tenants,
     /// Read buffers that the group may hold; `None`: as the profile has it.
     pub read_buffers: Option<u16>,
     /// Pages that are copied together; they stand for size and batch.
@@ -88,99 +149,73 @@ impl Workload {
                 VOCABULARY.check(name, value)?;
             }
         }
-        let text = |name, default| point.text(name).unwrap_or(default);
         let number = |name, default| point.integer(name).unwrap_or(default);
         let optional = |name| point.integer(name).map(|n| n as u16);
-        let node = |name| match text(name, "local") {
-            "remote" => Distance::Remote,
-            "cxl" => Distance::Cxl,
-            _ => Distance::Local,
-        };
-        let sync = text("mode", "sync") == "sync";
-        let op = match text("op", "memmove") {
-            "noop" => Op::Nop,
-            "fill" => Op::Fill,
-            "nt_fill" => Op::NtFill,
-            "compare" => Op::Compare,
-            "compval" => Op::ComparePattern,
-            "dualcast" => Op::Dualcast,
-            "crc" => Op::Crc,
-            "copy_crc" => Op::CopyCrc,
-            _ => Op::Move,
-        };
-        let aligned = match point.get("dst_align").map(ToString::to_string).as_deref() {
-            Some("8") => 8,
-            Some("32") => 32,
-            _ => 64,
-        };
-        let cache_control = match point.text("cache_control") {
-            Some(stated) => stated == "true",
+        let mode = word(point, "mode", &vocabulary::MODES, Mode::Sync)?;
+        let op = word(point, "op", &vocabulary::OPERATIONS, Op::Move)?;
+        let node = |name| word(point, name, &vocabulary::NODES, Distance::Local);
+        let placement = word(point, "placement", &vocabulary::PLACEMENTS, Placement::Dram)?;
+        let what = optional_word(point, "kind", &vocabulary::KINDS)?;
+        let cache_control = match optional_word(point, "cache_control", &vocabulary::FLAGS)? {
+            Some(stated) => stated,
             // The two fills differ in just this: allocating against non-allocating writes.
-            None => op == Op::Fill && matches!(point.text("kind"), None | Some("software")),
+            None => op == Op::Fill && matches!(what, None | Some(What::Software)),
         };
-        let company = Company {
+        let tenants = Tenants {
             cores: optional("cores"),
-            core_node: node("core_node"),
+            core_node: word(point, "core_node", &vocabulary::CORE_NODES, Distance::Local)?,
             devices: number("devices", 1) as u16,
             priority: optional("priority").map(|p| p as u8),
-            beside: match number("beside_size", 0) {
+            neighbour: match number("neighbour_size", 0) {
                 0 => None,
                 size => Some(Neighbour {
                     size: size as u32,
-                    priority: optional("beside_priority").map(|p| p as u8),
-                    sharing: match text("sharing", "queue") {
-                        "engine" => Sharing::Engine,
-                        "device" => Sharing::Device,
-                        _ => Sharing::Queue,
-                    },
+                    priority: optional("neighbour_priority").map(|p| p as u8),
+                    sharing: word(point, "sharing", &vocabulary::SHARINGS, Sharing::Queue)?,
                 }),
             },
         };
         let workload = Workload {
-            what: match text("kind", "offload") {
-                "software" => What::Software,
-                "burst" => What::Burst,
-                "overflow" => What::Overflow,
-                "fault" => What::Fault,
-                "break-even" => What::BreakEven,
-                _ => What::Offload,
-            },
+            what: what.unwrap_or(What::Offload),
             op,
             size: number("size", 4 * KIB) as u32,
             depth: match (point.integer("depth"), point.integer("buffers")) {
                 (Some(depth), _) => Some(depth as u32),
                 (None, Some(buffers)) => Some((buffers / number("batch", 1)).max(1) as u32),
-                (None, None) if sync => Some(1),
-                (None, None) => None,
+                (None, None) => match mode {
+                    Mode::Sync => Some(1),
+                    Mode::Async => None,
+                },
             },
             batch: number("batch", 1) as u32,
-            shared: point.text("submit").map(|s| s == "enqcmd"),
+            shared: optional_word(point, "submit", &vocabulary::SUBMITS)?,
             engines: optional("engines"),
             wq_size: optional("wq_size"),
-            wait: match text("wait", "poll") {
-                "pause" => WaitMode::Pause,
-                "umwait" => WaitMode::Umwait,
-                _ => WaitMode::Poll,
+            wait: word(point, "wait", &vocabulary::WAITS, WaitMode::Poll)?,
+            portal_rotates: word(point, "portal", &vocabulary::PORTALS, false)?,
+            cache: match placement {
+                Placement::Dram => Cache::Memory,
+                Placement::Llc | Placement::L1 => Cache::Llc,
             },
-            portal_rotates: text("portal", "fixed") == "rotating",
-            cache: match text("placement", "dram") {
-                "dram" => Cache::Memory,
-                _ => Cache::Llc,
-            },
-            hot: text("placement", "dram") == "l1",
-            nodes: [node("src_node"), node("dst_node")],
-            dst_align: aligned,
+            hot: placement == Placement::L1,
+            nodes: [node("src_node")?, node("dst_node")?],
+            dst_align: word(point, "dst_align", &vocabulary::ALIGNMENTS, 64)?,
             cache_control,
-            random: text("access", "sequential") == "random",
+            random: word(point, "access", &vocabulary::ACCESSES, false)?,
             count: number("count", 1) as u32,
             payload: number("payload", 0) as u32,
-            block_on_fault: text("fault", "") == "block",
-            company,
+            block_on_fault: optional_word(point, "fault", &vocabulary::FAULTS)?
+                == Some(FaultMode::Block),
+            tenants,
             read_buffers: optional("read_buffers"),
             list: None,
         };
         Ok(match point.integer("pages") {
-            Some(pages) => List::new(pages as u32, text("layout", "contiguous")).fill(workload),
+            Some(pages) => List {
+                pages: pages as u32,
+                layout: word(point, "layout", &vocabulary::LAYOUTS, Layout::Contiguous)?,
+            }
+            .fill(workload),
             None => workload,
         })
     }

@@ -6,8 +6,8 @@ use dray_clock::Duration;
 use dray_device::Payload;
 use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DIF_BYTES};
 use dray_platform::{
-    Cache, EnginePipe, LINE_BYTES, MemoryMap, NodeId, Place, PlatformFile, Requester, Service,
-    Stream, Transfer,
+    Cache, EnginePipe, LINE_BYTES, MemoryLocation, MemoryMap, NodeId, PlatformFile, Requester,
+    Service, Stream, Transfer,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode};
 
@@ -312,8 +312,8 @@ fn follow(
 }
 
 /// Where an address lies. What is not mapped costs as if it were near: it faults anyway.
-fn place(map: &MemoryMap, address: u64) -> Place {
-    let nowhere = Place {
+fn place(map: &MemoryMap, address: u64) -> MemoryLocation {
+    let nowhere = MemoryLocation {
         node: NodeId(0),
         cache: Cache::Memory,
     };

@@ -21,7 +21,7 @@ pub(crate) struct DeviceRun {
 }
 
 impl DeviceRun {
-    /// Device `index`, `alone` in its machine; its engines get the next slots of the fabric.
+    /// Device `index`, `alone` in its machine; its engines get the next flow slots.
     pub(crate) fn new(
         index: usize,
         config: DeviceConfig,

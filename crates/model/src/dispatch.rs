@@ -208,7 +208,7 @@ impl World {
         } else {
             let (lines, demand) = (cost.service.lines, cost.service.demand);
             engine.current = Some(current);
-            self.fabric.start(self.now, engine.flow, lines, demand);
+            self.bandwidth.start(self.now, engine.flow, lines, demand);
         }
     }
 

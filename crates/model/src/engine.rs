@@ -73,7 +73,7 @@ pub(crate) struct Ending {
 pub(crate) struct EngineRun {
     /// Index on the device.
     pub(crate) id: u16,
-    /// Slot in the fabric.
+    /// Flow slot of the shared bandwidth.
     pub(crate) flow: usize,
     /// Records leave an engine mostly in order.
     pub(crate) lane: Lane,

@@ -6,7 +6,7 @@
 use std::ops::{Deref, Range};
 
 use dray_device::Access;
-use dray_platform::{MemoryMap, Place, RegionId};
+use dray_platform::{MemoryLocation, MemoryMap, RegionId};
 
 use crate::channel::ChannelId;
 
@@ -64,7 +64,7 @@ impl Memory {
 
     /// Adds a region of `len` bytes. With `backed` it holds real bytes, zero at first; without,
     /// reads give zeros and writes vanish, which is enough to measure time.
-    pub fn allocate(&mut self, len: u64, place: Place, backed: bool) -> RegionId {
+    pub fn allocate(&mut self, len: u64, place: MemoryLocation, backed: bool) -> RegionId {
         let id = self.map.allocate(len, place, backed);
         let base = self.map.region(id).base;
         self.regions.push((base..base + len, true));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dray::{Application, Capabilities, Next};
 use dray_clock::{EventQueue, Time};
 use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
-use dray_platform::{Fabric, PlatformFile};
+use dray_platform::{PlatformFile, SharedBandwidth};
 use dray_spec::Descriptor;
 use thiserror::Error;
 
@@ -64,8 +64,8 @@ pub struct World {
     pub(crate) channels: Vec<Channel>,
     pub(crate) devices: Vec<DeviceRun>,
     pub(crate) events: EventQueue<Event>,
-    pub(crate) fabric: Fabric,
-    /// Engine by slot in the fabric.
+    pub(crate) bandwidth: SharedBandwidth,
+    /// Engine by flow slot of the shared bandwidth.
     pub(crate) flows: Vec<EngineAt>,
     pub(crate) solo: bool,
     pub(crate) now: Time,
@@ -95,7 +95,7 @@ impl World {
             runs.push(run);
         }
         Ok(World {
-            fabric: platform.fabric(flows.len()),
+            bandwidth: platform.shared_bandwidth(flows.len()),
             solo: flows.len() <= 1 && !options.always_share,
             flows,
             platform,
@@ -205,7 +205,7 @@ impl World {
     /// Moves time to the next event. Data that has moved until then ends first.
     #[inline]
     fn advance(&mut self) -> Option<Event> {
-        if self.fabric.next_finish().is_some() {
+        if self.bandwidth.next_finish().is_some() {
             self.end_flows();
         }
         let (at, event) = self.events.pop()?;
@@ -215,11 +215,11 @@ impl World {
 
     #[inline(never)]
     fn end_flows(&mut self) {
-        while let Some((at, slot)) = self.fabric.next_finish()
+        while let Some((at, slot)) = self.bandwidth.next_finish()
             && self.events.next_time().is_none_or(|next| at <= next)
         {
             self.now = at;
-            self.fabric.finish(at, slot);
+            self.bandwidth.finish(at, slot);
             self.flow_ended(slot);
         }
     }

@@ -32,14 +32,14 @@ pub enum PlatformError {
         known: String,
     },
     /// A parameter that the model does not have.
-    #[error("{file}: parameter '{name}' is unknown; did you mean '{near}'?")]
+    #[error("{file}: parameter '{name}' is unknown; {hint}")]
     UnknownParameter {
         /// Path as given.
         file: String,
         /// Name as given.
         name: String,
-        /// Nearest name that exists.
-        near: String,
+        /// The name that was meant, or all of them.
+        hint: String,
     },
     /// A parameter that the file lacks.
     #[error("{file}: parameter '{name}' ({unit}) is missing; add it to [parameters]: {help}")]

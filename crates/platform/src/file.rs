@@ -5,9 +5,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::engine::{self, EngineTiming};
+use crate::dsa::{EngineTiming, resource_count};
 use crate::parameter::SCHEMA;
-use crate::{Fabric, Parameter, Parameters, PlatformError, Requester, Service, Topology, Transfer};
+use crate::{
+    Parameter, Parameters, PlatformError, Requester, Service, SharedBandwidth, Topology, Transfer,
+};
 
 const BUILT_IN: &[(&str, &str)] = &[
     ("spr-2s", include_str!("../../../platforms/spr-2s.toml")),
@@ -193,8 +195,8 @@ impl PlatformFile {
     }
 
     /// Bandwidth shares for this machine, with a flow slot for each of `engines`.
-    pub fn fabric(&self, engines: usize) -> Fabric {
-        Fabric::new(engine::resource_count(&self.topology), engines)
+    pub fn shared_bandwidth(&self, engines: usize) -> SharedBandwidth {
+        SharedBandwidth::new(resource_count(&self.topology), engines)
     }
 
     /// What `transfer` costs an engine; see [`Service`].
@@ -210,14 +212,10 @@ fn integers(list: &[Parameter]) -> Parameters {
 }
 
 fn unknown(origin: &str, name: &str) -> PlatformError {
-    let near = SCHEMA
-        .iter()
-        .max_by(|a, b| strsim::jaro(a.0, name).total_cmp(&strsim::jaro(b.0, name)))
-        .map_or("", |(known, ..)| known);
     PlatformError::UnknownParameter {
         file: origin.to_owned(),
         name: name.to_owned(),
-        near: near.to_owned(),
+        hint: dray_suggest::suggest(name, SCHEMA.iter().map(|(known, ..)| *known)),
     }
 }
 

@@ -1,26 +1,26 @@
-//! Cores, memory and links in modelled time.
+//! The machine in modelled time: cores, memory and links with the bandwidth that all of them share;
+//! and, in a folder of its own (`dsa`), what a descriptor costs an engine of a data mover.
 //!
 //! Every number comes from a platform file ([`PlatformFile`]): named, with unit, range and source.
 //! Curves come out of the mechanisms here; nothing is fitted per curve. All times are integers, so
 //! that a result is the same to the last bit on every machine.
 
+mod bandwidth;
 mod core;
-mod engine;
+mod dsa;
 mod error;
-mod fabric;
 mod file;
 mod memory;
 mod parameter;
 mod software;
-mod spread;
 mod topology;
 
 pub use crate::core::{Core, PostedWrite, WaitMode};
-pub use engine::{EnginePipe, Issue, Requester, Service, Stream, Transfer};
+pub use bandwidth::{Demand, FlowId, Resource, SharedBandwidth};
+pub use dsa::{EnginePipe, Issue, Requester, Service, Stream, Transfer};
 pub use error::PlatformError;
-pub use fabric::{Demand, Fabric, FlowId, Resource};
 pub use file::{PlatformFile, builtin, builtin_names};
-pub use memory::{Cache, MemoryMap, Place, Region, RegionId};
+pub use memory::{Cache, MemoryLocation, MemoryMap, Region, RegionId};
 pub use parameter::{Parameter, Parameters, Unit};
 pub use software::SoftwareOp;
 pub use topology::{Distance, NodeId, Topology};

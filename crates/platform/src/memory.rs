@@ -14,7 +14,7 @@ pub enum Cache {
 
 /// Node and cache of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct MemoryLocation {
     /// Memory node.
     pub node: NodeId,
     /// Cached or not.
@@ -33,7 +33,7 @@ pub struct Region {
     /// Bytes.
     pub len: u64,
     /// Node and cache.
-    pub place: Place,
+    pub place: MemoryLocation,
     bytes: Option<Vec<u8>>,
     absent: Option<Vec<bool>>,
 }
@@ -56,7 +56,7 @@ impl MemoryMap {
 
     /// Adds a region of `len` bytes. With `backed` it holds real bytes, zero at first; without,
     /// reads give zeros and writes vanish, which is enough to measure time.
-    pub fn allocate(&mut self, len: u64, place: Place, backed: bool) -> RegionId {
+    pub fn allocate(&mut self, len: u64, place: MemoryLocation, backed: bool) -> RegionId {
         let base = self.next;
         self.next = (base + len).next_multiple_of(PAGE_BYTES) + 16 * PAGE_BYTES;
         self.regions.push(Region {
@@ -92,7 +92,7 @@ impl MemoryMap {
 
     /// Node and cache of `addr`, if it is mapped.
     #[inline]
-    pub fn place(&self, addr: u64) -> Option<Place> {
+    pub fn place(&self, addr: u64) -> Option<MemoryLocation> {
         self.find(addr).map(|region| region.place)
     }
 
@@ -163,7 +163,7 @@ impl MemoryMap {
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place {
+    const PLACE: MemoryLocation = MemoryLocation {
         node: NodeId(0),
         cache: Cache::Memory,
     };

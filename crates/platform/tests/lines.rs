@@ -2,8 +2,8 @@
 
 use dray_clock::{Duration, Time};
 use dray_platform::{
-    Cache, EnginePipe, LINE_BYTES, NodeId, Place, PlatformFile, Requester, Stream, Transfer,
-    builtin,
+    Cache, EnginePipe, LINE_BYTES, MemoryLocation, NodeId, PlatformFile, Requester, Stream,
+    Transfer, builtin,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -25,7 +25,7 @@ fn stream(address: u64, bytes: u64, node: u16) -> Option<Stream> {
     Some(Stream {
         address,
         bytes,
-        place: Place {
+        place: MemoryLocation {
             node: NodeId(node),
             cache: Cache::Memory,
         },

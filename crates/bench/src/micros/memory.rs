@@ -1,7 +1,7 @@
 //! Buffers of a modelled measurement: where they are, what they hold, and whether they are right.
 
 use dray_model::World;
-use dray_platform::{Cache, NodeId, PAGE_BYTES, Place, PlatformFile};
+use dray_platform::{Cache, MemoryLocation, NodeId, PAGE_BYTES, PlatformFile};
 use dray_workload::{Buffers, Ring};
 
 use super::machine::User;
@@ -31,7 +31,7 @@ pub(super) fn operands(
             Some(Access::Touched | Access::Demoted) => Cache::Llc,
             _ => Cache::Memory,
         };
-        let place = Place {
+        let place = MemoryLocation {
             node: NodeId(node),
             cache,
         };

@@ -1,5 +1,6 @@
 //! What a measurement found, and the line that says so.
 
+use dray_experiment::csv_table;
 use serde_json::{Value, json};
 
 use super::options::Submission;
@@ -78,19 +79,21 @@ impl Outcome {
     /// The same as a table of one row.
     pub fn csv(&self, case: &str, time: &str, made_on: &str) -> String {
         let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
-        format!(
-            "case,time,made_on,iterations,verified,gb_per_sec,latency_ns,latency_cycles,cycles_per_sec,cpu_percent,kopsrate\n\"{}\",{time},\"{}\",{},{},{},{},{},{},{},{}\n",
-            case.replace('"', "\"\""),
-            made_on.replace('"', "\"\""),
-            self.iterations,
-            self.verified,
-            self.gb_per_sec,
-            number(self.latency_ns),
-            number(self.latency_cycles()),
-            self.cycles_per_sec,
-            self.cpu_percent,
-            self.kops,
-        )
+        let columns = [
+            ("case", case.to_owned()),
+            ("time", time.to_owned()),
+            ("made_on", made_on.to_owned()),
+            ("iterations", self.iterations.to_string()),
+            ("verified", self.verified.to_string()),
+            ("gb_per_sec", self.gb_per_sec.to_string()),
+            ("latency_ns", number(self.latency_ns)),
+            ("latency_cycles", number(self.latency_cycles())),
+            ("cycles_per_sec", self.cycles_per_sec.to_string()),
+            ("cpu_percent", self.cpu_percent.to_string()),
+            ("kopsrate", self.kops.to_string()),
+        ];
+        let (head, row): (Vec<&str>, Vec<String>) = columns.into_iter().unzip();
+        csv_table(&head, [row])
     }
 }
 

@@ -1,7 +1,7 @@
 //! The buffers of a thread.
 
 use dray_model::World;
-use dray_platform::{Cache, NodeId, Place};
+use dray_platform::{Cache, MemoryLocation, NodeId};
 use dray_workload::{Buffers, Location, Ring};
 
 use crate::case::Case;
@@ -17,7 +17,7 @@ pub(super) fn buffers(world: &mut World, case: &Case, node: NodeId, count: u64) 
             // The device finds what a core's own cache holds where it finds the shared cache.
             Location::L1 | Location::L2 | Location::Llc => Cache::Llc,
         };
-        let place = Place { node, cache };
+        let place = MemoryLocation { node, cache };
         let region = world.memory.allocate(count * stride, place, false);
         Ring {
             base: world.memory.region(region).base,

@@ -3,6 +3,7 @@
 use dray_experiment::{Figure, Point};
 
 use super::{integers, percent, size_text, value};
+use crate::Metric;
 use crate::task::{Backend, reduced};
 
 /// How much slower threads on the other socket submit, as published in words.
@@ -14,8 +15,9 @@ const HUGE_PAGES: (f64, f64) = (3.0, 14.0);
 /// How much faster lists of 4 KiB pages are copied in batches, as published in words.
 const BATCHES: (f64, f64) = (1.5, 4.0);
 
-fn metric(figure: &Figure, point: &Point, backend: Backend, name: &str) -> Option<f64> {
-    figure.outcome(&reduced(point, backend))?.metric(name)
+fn metric(figure: &Figure, point: &Point, backend: Backend, metric: Metric) -> Option<f64> {
+    let outcome = figure.outcome(&reduced(point, backend))?;
+    outcome.metric(metric.name())
 }
 
 fn points_with(figure: &Figure, name: &str, text: &str) -> Vec<Point> {
@@ -27,7 +29,7 @@ fn points_with(figure: &Figure, name: &str, text: &str) -> Vec<Point> {
 pub(super) fn cores(figure: &Figure) -> Vec<Option<String>> {
     let sentence = |(node, words): (&str, &str)| {
         let points = points_with(figure, "core_node", node);
-        let rate = |p: &Point| metric(figure, p, Backend::Model, "rate_mops");
+        let rate = |p: &Point| metric(figure, p, Backend::Model, Metric::Rate);
         let most = points.iter().filter_map(rate).fold(0.0, f64::max);
         let enough = points
             .iter()
@@ -50,7 +52,7 @@ fn published_of_cores(figure: &Figure) -> Option<String> {
     let rates = |node| -> Vec<(u64, f64)> {
         let points = points_with(figure, "core_node", node).into_iter();
         let found = points.filter_map(|p| {
-            let rate = metric(figure, &p, Backend::Model, "rate_mops")?;
+            let rate = metric(figure, &p, Backend::Model, Metric::Rate)?;
             Some((p.integer("cores")?, rate))
         });
         found.collect()
@@ -115,7 +117,7 @@ pub(super) fn devices(figure: &Figure) -> Vec<Option<String>> {
 pub(super) fn orders(figure: &Figure) -> Vec<Option<String>> {
     let points = points_with(figure, "submit", "movdir64b");
     let faster = |p: &&Point| {
-        let of = |backend| metric(figure, p, backend, "list_ns");
+        let of = |backend| metric(figure, p, backend, Metric::List);
         of(Backend::Model)
             .zip(of(Backend::Cpu))
             .is_some_and(|(device, core)| device < core)
@@ -142,7 +144,7 @@ pub(super) fn lists(figure: &Figure) -> Vec<Option<String>> {
         let points = points_with(figure, "layout", layout).into_iter();
         let longest = points.filter(|p| p.integer("pages") == longest);
         let found = longest.filter_map(|p| {
-            let of = |backend| metric(figure, &p, backend, "list_ns");
+            let of = |backend| metric(figure, &p, backend, Metric::List);
             Some((
                 p.integer("devices")?,
                 of(Backend::Cpu)? / of(Backend::Model)?,
@@ -198,12 +200,14 @@ fn beside(published: (f64, f64), gains: &[(u64, f64)]) -> String {
 
 /// What a small copy waits beside the largest ones.
 pub(super) fn overtaking(figure: &Figure) -> Vec<Option<String>> {
-    let largest = integers(figure, "beside_size").into_iter().max();
+    let largest = integers(figure, "neighbour_size").into_iter().max();
     let waits = |sharing: &str| {
         let points = points_with(figure, "sharing", sharing);
         let at = |size| {
-            let point = points.iter().find(|p| p.integer("beside_size") == size)?;
-            metric(figure, point, Backend::Model, "latency_ns")
+            let point = points
+                .iter()
+                .find(|p| p.integer("neighbour_size") == size)?;
+            metric(figure, point, Backend::Model, Metric::Latency)
         };
         Some(at(largest)? / at(Some(0))?)
     };
@@ -225,11 +229,11 @@ pub(super) fn waits(figure: &Figure) -> Vec<Option<String>> {
         let points = points_with(figure, "wait", "umwait");
         let point = points.iter().find(|p| p.integer("size") == Some(size))?;
         let polling = point.with("wait", "poll");
-        let latency = |p: &Point| metric(figure, p, Backend::Model, "latency_ns");
+        let latency = |p: &Point| metric(figure, p, Backend::Model, Metric::Latency);
         Some(format!(
             "At {} UMWAIT gives {:.0} % of the core's time back and takes {:.0} ns longer than polling.",
             size_text(size),
-            metric(figure, point, Backend::Model, "free_share")?,
+            metric(figure, point, Backend::Model, Metric::FreeShare)?,
             latency(point)? - latency(&polling)?
         ))
     };

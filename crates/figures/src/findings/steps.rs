@@ -3,8 +3,8 @@
 use dray_experiment::{Figure, Value};
 
 use super::{THROUGHPUT, integers, percent, size_text};
-use crate::label;
 use crate::task::{Backend, reduced};
+use crate::{Metric, label};
 
 pub(super) fn breakdown(figure: &Figure) -> Vec<Option<String>> {
     let points = figure.experiment.points();
@@ -17,7 +17,7 @@ pub(super) fn breakdown(figure: &Figure) -> Vec<Option<String>> {
     let sizes = integers(figure, "size");
     let share = |size: u64| {
         let outcome = outcome("movdir64b", size)?;
-        Some(outcome.metric("wait_ns")? / outcome.metric("period_ns")?)
+        Some(outcome.metric(Metric::Wait.name())? / outcome.metric(Metric::Period.name())?)
     };
     let waits = sizes.first().zip(sizes.last()).and_then(|(first, last)| {
         Some(format!(
@@ -29,14 +29,14 @@ pub(super) fn breakdown(figure: &Figure) -> Vec<Option<String>> {
         ))
     });
     let submits = sizes.first().and_then(|size| {
-        let submit = |how| outcome(how, *size)?.metric("submit_ns");
+        let submit = |how| outcome(how, *size)?.metric(Metric::Submit.name());
         Some(format!(
             "To submit takes the core {:.0} ns with MOVDIR64B and {:.0} ns with ENQCMD, which waits for the answer of the device; the whole copy of {} takes {:.0} and {:.0} ns.",
             submit("movdir64b")?,
             submit("enqcmd")?,
             size_text(*size),
-            outcome("movdir64b", *size)?.metric("period_ns")?,
-            outcome("enqcmd", *size)?.metric("period_ns")?,
+            outcome("movdir64b", *size)?.metric(Metric::Period.name())?,
+            outcome("enqcmd", *size)?.metric(Metric::Period.name())?,
         ))
     });
     vec![waits, submits]

@@ -8,7 +8,7 @@ use dray::Operation;
 use dray_clock::Time;
 use dray_device::{Payload, WorkQueueMode};
 use dray_model::{ChannelOptions, World};
-use dray_platform::{Cache, NodeId, Place};
+use dray_platform::{Cache, MemoryLocation, NodeId};
 
 /// Runs `count` operations on each open channel; when the last core is done.
 fn all(world: &mut World, channels: usize, count: u64, operation: Operation) -> Vec<Time> {
@@ -64,7 +64,7 @@ fn devices_of_one_node_share_its_bandwidth() {
         let config = one_queue(4, WorkQueueMode::Dedicated);
         let configs = vec![config; devices.into()];
         let mut world = world(platform.clone(), configs, Payload::Skipped);
-        let place = Place {
+        let place = MemoryLocation {
             node: NodeId(0),
             cache: Cache::Memory,
         };
@@ -100,7 +100,7 @@ fn devices_of_one_node_share_its_bandwidth() {
 fn cores_with_and_without_a_queue_run_side_by_side() {
     let config = one_queue(2, WorkQueueMode::Dedicated);
     let mut world = world(frozen(), vec![config], Payload::Moved);
-    let place = Place {
+    let place = MemoryLocation {
         node: NodeId(0),
         cache: Cache::Memory,
     };
@@ -123,7 +123,7 @@ fn cores_with_and_without_a_queue_run_side_by_side() {
 #[test]
 fn a_burst_that_does_not_fit_loses_exactly_the_rest_and_is_reported() {
     let platform = frozen();
-    let place = Place {
+    let place = MemoryLocation {
         node: NodeId(0),
         cache: Cache::Memory,
     };

@@ -9,7 +9,7 @@ use crate::common::operation;
 use dray::Operation;
 use dray_device::{Payload, WorkQueueMode};
 use dray_model::{ChannelOptions, World};
-use dray_platform::{Cache, NodeId, Place, WaitMode};
+use dray_platform::{Cache, MemoryLocation, NodeId, WaitMode};
 use dray_spec::{Descriptor, Flags};
 
 use WorkQueueMode::{Dedicated, Shared};
@@ -114,7 +114,7 @@ impl Case {
     fn buffers(&self, world: &mut World) -> [u64; 3] {
         let [src, dst] = self.nodes;
         [src, dst, dst].map(|node| {
-            let place = Place {
+            let place = MemoryLocation {
                 node: NodeId(node),
                 cache: self.cache,
             };

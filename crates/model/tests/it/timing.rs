@@ -13,8 +13,8 @@ use dray_clock::{Duration, Time};
 use dray_device::{DeviceConfig, Payload, WorkQueueMode};
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::{
-    Cache, EnginePipe, NodeId, Parameters, Place, PlatformFile, Requester, Stream, Transfer,
-    WaitMode,
+    Cache, EnginePipe, MemoryLocation, NodeId, Parameters, PlatformFile, Requester, Stream,
+    Transfer, WaitMode,
 };
 use dray_spec::{Descriptor, Flags, Status};
 
@@ -25,7 +25,7 @@ fn sharp() -> Arc<PlatformFile> {
     frozen_with(&[("poll", 0.001)])
 }
 
-const PLACE: Place = Place {
+const PLACE: MemoryLocation = MemoryLocation {
     node: NodeId(0),
     cache: Cache::Memory,
 };

@@ -1,7 +1,7 @@
 //! Memory that a mover works on: this process's own, or the modelled machine's.
 
 use dray_model::World;
-use dray_platform::{Cache, NodeId, Place};
+use dray_platform::{Cache, MemoryLocation, NodeId};
 
 /// Alignment of an area; dualcast compares address bits 11:0.
 pub(crate) const PAGE: u64 = 4096;
@@ -52,7 +52,7 @@ pub(crate) struct Modelled {
 
 impl Modelled {
     pub(crate) fn new(mut world: World, len: usize) -> Modelled {
-        let place = Place {
+        let place = MemoryLocation {
             node: NodeId(0),
             cache: Cache::Memory,
         };

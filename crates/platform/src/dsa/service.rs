@@ -1,49 +1,13 @@
-//! What one descriptor costs an engine: a closed form, once its data has moved.
-//!
-//! An engine requests the data of one descriptor at a time, but many wait for their last lines to
-//! come and go. So a descriptor costs the engine the time of its lines at the shared ports, and
-//! takes longer than that by the latency of its slowest read and its slowest write.
+//! What one descriptor asks of the ports, memory and links, and how long its last line takes.
 
-use dray_clock::{Duration, Time};
+use dray_clock::Duration;
 
-use crate::spread::Spread;
-use crate::{
-    Cache, Demand, Distance, LINE_BYTES, PAGE_BYTES, Parameters, Place, Resource, Topology,
-};
+use super::spread::Spread;
+use super::transfer::{Stream, Transfer};
+use crate::{Cache, Demand, Distance, LINE_BYTES, MemoryLocation, Parameters, Resource, Topology};
 
 /// Resources of one device: read port, write port, read buffers.
 const DEVICE_RESOURCES: u16 = 3;
-
-/// One operand of a descriptor: a run of bytes that is read or written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stream {
-    /// First address.
-    pub address: u64,
-    /// Bytes.
-    pub bytes: u64,
-    /// Where they lie.
-    pub place: Place,
-}
-
-impl Stream {
-    fn lines(&self) -> u64 {
-        match self.bytes {
-            0 => 0,
-            n => (self.address + n - 1) / LINE_BYTES - self.address / LINE_BYTES + 1,
-        }
-    }
-}
-
-/// What a descriptor reads and writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Transfer {
-    /// Up to two sources.
-    pub reads: [Option<Stream>; 2],
-    /// Up to two destinations.
-    pub writes: [Option<Stream>; 2],
-    /// Writes go to the cache: partial lines are merged there and hold nobody up.
-    pub cache_control: bool,
-}
 
 /// Who asks for a service, and in which company.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,34 +33,15 @@ pub struct Service {
     /// Lines of the longer direction, at least one.
     pub lines: u64,
     /// From the last line's turn to the acknowledged write of the slowest line.
-    latency: Duration,
+    pub(super) latency: Duration,
     /// How much later than a lone line the slowest read arrives; part of `latency`.
-    late: Duration,
+    pub(super) late: Duration,
     /// Hold-up of the read stream by the first partial write.
-    stall: Duration,
+    pub(super) stall: Duration,
     /// The whole payload at the rate of buffered data.
-    body: Duration,
+    pub(super) body: Duration,
     /// Hold-up of the write stream by the first and by the last line.
-    edges: [Duration; 2],
-}
-
-/// The moments of one descriptor in an engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Issue {
-    /// When the engine can start the next descriptor, if a slot is free.
-    pub next_start: Time,
-    /// When the last write is acknowledged and the descriptor's slot is free again.
-    pub data_done: Time,
-    /// When the completion record is in the cache.
-    pub record_written: Time,
-}
-
-/// Timing state of one engine.
-#[derive(Debug, Clone, Default)]
-pub struct EnginePipe {
-    write_free: Time,
-    slots: Vec<Time>,
-    pages: [u64; 5],
+    pub(super) edges: [Duration; 2],
 }
 
 /// Parameters with what follows from them, ready for use per descriptor.
@@ -239,7 +184,7 @@ pub(crate) fn resource_count(topology: &Topology) -> usize {
         + sockets * sockets
 }
 
-fn node_resource(topology: &Topology, place: Place, direction: u16) -> Resource {
+fn node_resource(topology: &Topology, place: MemoryLocation, direction: u16) -> Resource {
     Resource(DEVICE_RESOURCES * topology.devices() + 2 * place.node.0 + direction)
 }
 
@@ -266,14 +211,14 @@ impl Parameters {
         here + self.distance_extra(distance)
     }
 
-    fn node_read(&self, topology: &Topology, place: Place) -> u64 {
+    fn node_read(&self, topology: &Topology, place: MemoryLocation) -> u64 {
         match place.node.0 >= topology.sockets {
             true => self.cxl_read,
             false => self.node_read,
         }
     }
 
-    fn node_write(&self, topology: &Topology, place: Place) -> u64 {
+    fn node_write(&self, topology: &Topology, place: MemoryLocation) -> u64 {
         match place.node.0 >= topology.sockets {
             true => self.cxl_write,
             false => self.node_write,
@@ -292,64 +237,6 @@ impl Parameters {
             // One line, written once: the worse of its two ends decides.
             true => [Duration::ZERO, cost(start).max(cost(end))],
             false => [cost(start), cost(end)],
-        }
-    }
-}
-
-impl EnginePipe {
-    /// Whether all pages of `transfer` and the completion record's are those that the engine
-    /// translated last: one live translation for each operand and one for the completion address.
-    /// The new ones take their place.
-    #[inline]
-    pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
-        let streams = transfer.reads.iter().chain(&transfer.writes);
-        let mut hit = true;
-        for (cached, stream) in self.pages.iter_mut().zip(streams) {
-            if let Some(s) = stream {
-                hit &= *cached == s.address / PAGE_BYTES + 1;
-                *cached = (s.address + s.bytes.max(1) - 1) / PAGE_BYTES + 1;
-            }
-        }
-        hit &= self.pages[4] == record / PAGE_BYTES + 1;
-        self.pages[4] = record / PAGE_BYTES + 1;
-        hit
-    }
-
-    /// When a slot for another descriptor is free, not before `now`.
-    #[inline]
-    pub fn slot_free(&mut self, now: Time, p: &Parameters) -> Time {
-        self.slots.retain(|end| *end > now);
-        match (self.slots.len() as u64) < p.engine_in_flight {
-            true => now,
-            false => self.slots.iter().copied().min().unwrap_or(now),
-        }
-    }
-
-    /// The descriptor that started at `start` has had its last line's turn at `moved`.
-    #[inline]
-    pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
-        let moved = moved + s.stall;
-        let [head, tail] = s.edges;
-        // Partial lines go through a unit that takes its time for each and holds up the whole
-        // lines of its descriptor behind them.
-        let mut unit = moved;
-        if head > Duration::ZERO {
-            unit = unit.max(start.max(self.write_free) + head + s.body);
-        }
-        if tail > Duration::ZERO {
-            unit = unit.max(self.write_free);
-        }
-        // The last line is there only after the slowest read: by then the unit may be through.
-        let written = moved + unit.since(moved + s.late);
-        if head > Duration::ZERO || tail > Duration::ZERO {
-            self.write_free = unit + tail;
-        }
-        let data_done = written + s.latency;
-        self.slots.push(data_done);
-        Issue {
-            next_start: (start + p.engine_issue).max(moved + p.engine_gap),
-            data_done,
-            record_written: data_done + p.completion_write,
         }
     }
 }

@@ -80,7 +80,7 @@ struct Flow {
 
 /// All flows of a machine and the rates that they get.
 #[derive(Debug, Clone)]
-pub struct Fabric {
+pub struct SharedBandwidth {
     flows: Vec<Option<Flow>>,
     active: Vec<FlowId>,
     free: Vec<u64>,
@@ -88,10 +88,10 @@ pub struct Fabric {
     next: Option<(Time, FlowId)>,
 }
 
-impl Fabric {
+impl SharedBandwidth {
     /// For that many resources and flow slots.
-    pub fn new(resources: usize, slots: usize) -> Fabric {
-        Fabric {
+    pub fn new(resources: usize, slots: usize) -> SharedBandwidth {
+        SharedBandwidth {
             flows: vec![None; slots],
             active: Vec::with_capacity(slots),
             free: vec![0; resources],
@@ -261,29 +261,29 @@ mod tests {
 
     #[test]
     fn a_flow_alone_ends_after_lines_times_the_tightest_use() {
-        let mut fabric = Fabric::new(2, 1);
-        fabric.start(Time(5), 0, 100, demand(&[(0, 2_000_000), (1, 3_000_000)]));
-        assert_eq!(fabric.next_finish(), Some((Time(5 + 300_000), 0)));
+        let mut shared = SharedBandwidth::new(2, 1);
+        shared.start(Time(5), 0, 100, demand(&[(0, 2_000_000), (1, 3_000_000)]));
+        assert_eq!(shared.next_finish(), Some((Time(5 + 300_000), 0)));
     }
 
     #[test]
     fn four_alike_take_four_times_as_long() {
-        let mut fabric = Fabric::new(1, 4);
+        let mut shared = SharedBandwidth::new(1, 4);
         for id in 0..4 {
-            fabric.start(Time::ZERO, id, 1000, demand(&[(0, 2_000_000)]));
+            shared.start(Time::ZERO, id, 1000, demand(&[(0, 2_000_000)]));
         }
-        let (end, id) = fabric.next_finish().unwrap();
+        let (end, id) = shared.next_finish().unwrap();
         assert_eq!((end, id), (Time(8_000_000), 0));
     }
 
     #[test]
     fn who_is_left_gets_what_the_other_gives_back() {
-        let mut fabric = Fabric::new(1, 2);
-        fabric.start(Time::ZERO, 0, 100, demand(&[(0, 1_000_000)]));
-        fabric.start(Time::ZERO, 1, 300, demand(&[(0, 1_000_000)]));
-        assert_eq!(fabric.next_finish(), Some((Time(200_000), 0)));
-        fabric.finish(Time(200_000), 0);
-        let (end, id) = fabric.next_finish().unwrap();
+        let mut shared = SharedBandwidth::new(1, 2);
+        shared.start(Time::ZERO, 0, 100, demand(&[(0, 1_000_000)]));
+        shared.start(Time::ZERO, 1, 300, demand(&[(0, 1_000_000)]));
+        assert_eq!(shared.next_finish(), Some((Time(200_000), 0)));
+        shared.finish(Time(200_000), 0);
+        let (end, id) = shared.next_finish().unwrap();
         assert_eq!(id, 1);
         assert!(end.0.abs_diff(400_000) <= 1, "{end}");
     }
@@ -291,15 +291,15 @@ mod tests {
     #[test]
     fn a_flow_held_up_elsewhere_leaves_its_share_to_the_other() {
         // Flow 0 is held to a tenth by resource 1, so flow 1 gets nine tenths of resource 0.
-        let mut fabric = Fabric::new(2, 2);
-        fabric.start(
+        let mut shared = SharedBandwidth::new(2, 2);
+        shared.start(
             Time::ZERO,
             0,
             100,
             demand(&[(0, 1_000_000), (1, 10_000_000)]),
         );
-        fabric.start(Time::ZERO, 1, 900, demand(&[(0, 1_000_000)]));
-        let (end, _) = fabric.next_finish().unwrap();
+        shared.start(Time::ZERO, 1, 900, demand(&[(0, 1_000_000)]));
+        let (end, _) = shared.next_finish().unwrap();
         assert!(end.0.abs_diff(1_000_000) <= 10, "{end}");
     }
 
@@ -309,20 +309,20 @@ mod tests {
             flows in prop::collection::vec(
                 prop::collection::btree_map(0u16..5, 500_000u64..5_000_000, 1..4), 1..8)
         ) {
-            let mut fabric = Fabric::new(5, flows.len());
+            let mut shared = SharedBandwidth::new(5, flows.len());
             for (id, uses) in flows.iter().enumerate() {
                 let uses: Vec<(u16, u64)> = uses.iter().map(|(r, fs)| (*r, *fs)).collect();
-                fabric.start(Time::ZERO, id, 1000, demand(&uses));
+                shared.start(Time::ZERO, id, 1000, demand(&uses));
             }
             let one = (1u64 << RATE_BITS) as f64;
             let mut used = [0.0; 5];
-            for flow in fabric.flows.iter().flatten() {
+            for flow in shared.flows.iter().flatten() {
                 for (resource, fs) in flow.demand.uses() {
                     used[usize::from(resource.0)] += flow.rate as f64 * *fs as f64 / one;
                 }
             }
             prop_assert!(used.iter().all(|u| *u < 1.000_01), "{:?}", used);
-            for flow in fabric.flows.iter().flatten() {
+            for flow in shared.flows.iter().flatten() {
                 let stopped = flow.demand.uses().iter().any(|(r, _)| used[usize::from(r.0)] > 0.999)
                     || flow.rate as f64 * flow.demand.slowest_fs as f64 / one > 0.999;
                 prop_assert!(stopped, "a flow could go faster: {:?}", used);

@@ -4,16 +4,16 @@ use dray_clock::Time;
 use dray_model::{ChannelId, World};
 use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Refill, Together};
 
-use crate::company::{Neighbour, Sharing};
 use crate::model::{Model, Window, channel};
 use crate::setup::Setup;
+use crate::tenants::{Neighbour, Sharing};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metrics};
+use crate::{FiguresError, Metric, Metrics};
 
-/// Runs an offload or a software workload with all that works beside it.
+/// Runs an offload or a software workload with all tenants of its devices.
 pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
     let setup = Setup::new(&model.platform, &model.profile, w)?;
-    let mut crowd = Crowd {
+    let mut run = ConcurrentRun {
         model,
         world: model.world(&setup)?,
         streams: Vec::new(),
@@ -22,45 +22,45 @@ pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics
     let software = w.what == What::Software;
     let cores = match software {
         true => 1,
-        false => w.company.cores(),
+        false => w.tenants.cores(),
     };
     for core in 0..cores {
-        let device = core % w.company.devices.max(1);
+        let device = core % w.tenants.devices.max(1);
         let queue = (!software).then_some((device, setup.wq));
-        crowd.add(w, queue, setup.depth, window)?;
+        run.add(w, queue, setup.depth, window)?;
     }
-    if let Some(beside) = w.company.beside.filter(|_| !software) {
-        let neighbour = copies(w, beside);
+    if let Some(neighbour) = w.tenants.neighbour.filter(|_| !software) {
+        let copies = copies(w, neighbour);
         let entries = setup.devices[0].work_queues.last();
-        let tenants = match beside.sharing {
+        let tenants = match neighbour.sharing {
             Sharing::Queue => 2,
             _ => 1,
         };
         let depth = entries.map_or(1, |queue| u32::from(queue.size) / tenants);
-        crowd.add(&neighbour, Some((0, setup.beside)), depth, window)?;
+        run.add(&copies, Some((0, setup.neighbour)), depth, window)?;
     }
-    crowd.measure(w, cores.into())
+    run.measure(w, cores.into())
 }
 
 /// What a neighbour does.
-fn copies(w: &Workload, beside: Neighbour) -> Workload {
+fn copies(w: &Workload, neighbour: Neighbour) -> Workload {
     Workload {
         op: Op::Move,
-        size: beside.size,
+        size: neighbour.size,
         batch: 1,
         list: None,
         ..*w
     }
 }
 
-struct Crowd<'a> {
+struct ConcurrentRun<'a> {
     model: &'a Model,
     world: World,
     streams: Vec<ClosedLoop>,
     channels: Vec<ChannelId>,
 }
 
-impl Crowd<'_> {
+impl ConcurrentRun<'_> {
     fn add(
         &mut self,
         w: &Workload,
@@ -107,27 +107,30 @@ impl Crowd<'_> {
         if failed > 0 {
             return Err(FiguresError::Failed { operations: failed });
         }
-        let (mine, beside) = measured.split_at(own);
+        let (mine, others) = measured.split_at(own);
         let first = self.world.channel(self.channels[0]);
         let since = first.now().since(Time::ZERO).as_ns().max(1.0);
         let busy = first.busy().as_ns() / since;
         let mut metrics = Metrics::of(mine, w.bytes())
-            .with("busy_share", busy)
-            .with("free_share", 100.0 * (1.0 - busy));
-        if let (Some(period), Some(list)) = (metrics.get("period_ns"), w.list) {
+            .with(Metric::BusyShare, busy)
+            .with(Metric::FreeShare, 100.0 * (1.0 - busy));
+        if let (Some(period), Some(list)) = (metrics.get(Metric::Period), w.list) {
             // All parts of a list are copied at the same time.
             let members = f64::from(list.members(w)) * mine.len() as f64;
-            metrics = metrics.with("list_ns", period * members);
+            metrics = metrics.with(Metric::List, period * members);
         }
         if let Some(retries) = self.retries() {
-            metrics = metrics.with("retry_share", retries);
+            metrics = metrics.with(Metric::RetryShare, retries);
         }
-        if let (false, Some(neighbour)) = (beside.is_empty(), w.company.beside) {
-            let of = Metrics::of(beside, u64::from(neighbour.size));
-            let latency = of.get("latency_ns").unwrap_or_default() / 1000.0;
+        if let (false, Some(neighbour)) = (others.is_empty(), w.tenants.neighbour) {
+            let of = Metrics::of(others, u64::from(neighbour.size));
+            let latency = of.get(Metric::Latency).unwrap_or_default() / 1000.0;
             metrics = metrics
-                .with("beside_gbps", of.get("throughput_gbps").unwrap_or_default())
-                .with("beside_latency_us", latency);
+                .with(
+                    Metric::NeighbourThroughput,
+                    of.get(Metric::Throughput).unwrap_or_default(),
+                )
+                .with(Metric::NeighbourLatency, latency);
         }
         Ok(metrics)
     }

@@ -29,7 +29,7 @@ pub struct Neighbour {
 
 /// Who works at the same time, and on what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Company {
+pub struct Tenants {
     /// Cores; `None`: one for each device.
     pub cores: Option<u16>,
     /// Socket of the cores, as the device sees it.
@@ -39,17 +39,17 @@ pub struct Company {
     /// Priority of the work queue; `None`: as the profile has it.
     pub priority: Option<u8>,
     /// Another tenant.
-    pub beside: Option<Neighbour>,
+    pub neighbour: Option<Neighbour>,
 }
 
-impl Company {
-    /// One core, one device, nobody beside.
-    pub const ALONE: Company = Company {
+impl Tenants {
+    /// One core, one device, no neighbour.
+    pub const ALONE: Tenants = Tenants {
         cores: None,
         core_node: Distance::Local,
         devices: 1,
         priority: None,
-        beside: None,
+        neighbour: None,
     };
 
     /// Cores that do the workload, the neighbour's not counted.
@@ -69,10 +69,10 @@ impl Company {
         };
         own.priority = self.priority.unwrap_or(own.priority);
         let wq = own.id;
-        let Some(beside) = self.beside else {
+        let Some(neighbour) = self.neighbour else {
             return Ok(wq);
         };
-        if beside.sharing == Sharing::Queue {
+        if neighbour.sharing == Sharing::Queue {
             return match own.mode {
                 WorkQueueMode::Shared => Ok(wq),
                 WorkQueueMode::Dedicated => Err(FiguresError::NoSecondTenant {
@@ -85,14 +85,14 @@ impl Company {
         own.size = (own.size / 2).max(1);
         own.threshold = own.threshold.min(own.size);
         let mut other = own.clone();
-        other.priority = beside.priority.unwrap_or(other.priority);
+        other.priority = neighbour.priority.unwrap_or(other.priority);
         let used: Vec<u16> = config.work_queues.iter().map(|q| q.id).collect();
         let ids = 0..config.capabilities.max_work_queues;
         other.id = ids
             .clone()
             .find(|id| !used.contains(id))
             .ok_or_else(|| none_left("work queue"))?;
-        if beside.sharing == Sharing::Device {
+        if neighbour.sharing == Sharing::Device {
             let used: Vec<u16> = config
                 .groups
                 .iter()
@@ -123,18 +123,18 @@ mod tests {
     fn arranged(profile: &str, sharing: Sharing) -> Result<(DeviceConfig, u16), FiguresError> {
         let profile = dray_idxd::Profile::named(profile)?;
         let mut config = profile.devices()?.remove(0);
-        let company = Company {
+        let tenants = Tenants {
             cores: None,
             core_node: Distance::Local,
             devices: 1,
             priority: Some(3),
-            beside: Some(Neighbour {
+            neighbour: Some(Neighbour {
                 size: 4096,
                 priority: Some(7),
                 sharing,
             }),
         };
-        let wq = company.arrange(&mut config)?;
+        let wq = tenants.arrange(&mut config)?;
         Ok((config, wq))
     }
 

@@ -1,0 +1,84 @@
+//! An engine's state in time: when it can start, when its writes are acknowledged.
+
+use dray_clock::{Duration, Time};
+
+use super::service::Service;
+use super::transfer::Transfer;
+use crate::{PAGE_BYTES, Parameters};
+
+/// The moments of one descriptor in an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issue {
+    /// When the engine can start the next descriptor, if a slot is free.
+    pub next_start: Time,
+    /// When the last write is acknowledged and the descriptor's slot is free again.
+    pub data_done: Time,
+    /// When the completion record is in the cache.
+    pub record_written: Time,
+}
+
+/// Timing state of one engine.
+#[derive(Debug, Clone, Default)]
+pub struct EnginePipe {
+    write_free: Time,
+    slots: Vec<Time>,
+    pages: [u64; 5],
+}
+
+impl EnginePipe {
+    /// Whether all pages of `transfer` and the completion record's are those that the engine
+    /// translated last: one live translation for each operand and one for the completion address.
+    /// The new ones take their place.
+    #[inline]
+    pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
+        let streams = transfer.reads.iter().chain(&transfer.writes);
+        let mut hit = true;
+        for (cached, stream) in self.pages.iter_mut().zip(streams) {
+            if let Some(s) = stream {
+                hit &= *cached == s.address / PAGE_BYTES + 1;
+                *cached = (s.address + s.bytes.max(1) - 1) / PAGE_BYTES + 1;
+            }
+        }
+        hit &= self.pages[4] == record / PAGE_BYTES + 1;
+        self.pages[4] = record / PAGE_BYTES + 1;
+        hit
+    }
+
+    /// When a slot for another descriptor is free, not before `now`.
+    #[inline]
+    pub fn slot_free(&mut self, now: Time, p: &Parameters) -> Time {
+        self.slots.retain(|end| *end > now);
+        match (self.slots.len() as u64) < p.engine_in_flight {
+            true => now,
+            false => self.slots.iter().copied().min().unwrap_or(now),
+        }
+    }
+
+    /// The descriptor that started at `start` has had its last line's turn at `moved`.
+    #[inline]
+    pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
+        let moved = moved + s.stall;
+        let [head, tail] = s.edges;
+        // Partial lines go through a unit that takes its time for each and holds up the whole
+        // lines of its descriptor behind them.
+        let mut unit = moved;
+        if head > Duration::ZERO {
+            unit = unit.max(start.max(self.write_free) + head + s.body);
+        }
+        if tail > Duration::ZERO {
+            unit = unit.max(self.write_free);
+        }
+        // The last line is there only after the slowest read: by then the unit may be through.
+        let written = moved + unit.since(moved + s.late);
+        if head > Duration::ZERO || tail > Duration::ZERO {
+            self.write_free = unit + tail;
+        }
+        let data_done = written + s.latency;
+        self.slots.push(data_done);
+        Issue {
+            next_start: (start + p.engine_issue).max(moved + p.engine_gap),
+            data_done,
+            record_written: data_done + p.completion_write,
+        }
+    }
+}

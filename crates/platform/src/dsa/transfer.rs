@@ -1,0 +1,34 @@
+//! What a descriptor reads and writes.
+
+use crate::{LINE_BYTES, MemoryLocation};
+
+/// One operand of a descriptor: a run of bytes that is read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Where they lie.
+    pub place: MemoryLocation,
+}
+
+impl Stream {
+    pub(super) fn lines(&self) -> u64 {
+        match self.bytes {
+            0 => 0,
+            n => (self.address + n - 1) / LINE_BYTES - self.address / LINE_BYTES + 1,
+        }
+    }
+}
+
+/// What a descriptor reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// Up to two sources.
+    pub reads: [Option<Stream>; 2],
+    /// Up to two destinations.
+    pub writes: [Option<Stream>; 2],
+    /// Writes go to the cache: partial lines are merged there and hold nobody up.
+    pub cache_control: bool,
+}
