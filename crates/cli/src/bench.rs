@@ -11,6 +11,7 @@ use dray_bench::{
     rows, select, write_csv, write_json,
 };
 use dray_idxd::Profile;
+use dray_output::Output;
 use dray_platform::{PlatformFile, WaitMode};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -29,11 +30,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Unit::S => TimeUnit::S,
     };
     let mut axes = axes(args)?;
+    let out = match args.list {
+        true => None,
+        false => args.out.as_deref().map(Output::prepare).transpose()?,
+    };
     if args.real {
         let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
         return match args.list {
             true => list(&cases),
-            false => real::run(args, unit, &cases),
+            false => real::run(args, unit, &cases, out.as_ref()),
         };
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
@@ -71,7 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let (rows, failures) = measure(args, unit, &cases, |case| machine.run(case))?;
-    finish(args, unit, &context, &rows)?;
+    finish(args, unit, &context, &rows, out.as_ref())?;
     Ok(match failures {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -137,7 +142,13 @@ fn shown(row: &Row, aggregates_only: bool) -> bool {
 }
 
 /// Prints what is no console table, and writes the file.
-fn finish(args: &Args, unit: TimeUnit, context: &Context, rows: &[Row]) -> anyhow::Result<()> {
+fn finish(
+    args: &Args,
+    unit: TimeUnit,
+    context: &Context,
+    rows: &[Row],
+    out: Option<&Output>,
+) -> anyhow::Result<()> {
     let keep = |only: bool| -> Vec<Row> {
         let kept = rows.iter().filter(|row| shown(row, only));
         kept.cloned().collect()
@@ -153,9 +164,9 @@ fn finish(args: &Args, unit: TimeUnit, context: &Context, rows: &[Row]) -> anyho
         let only = args.report_aggregates_only || args.display_aggregates_only;
         print::all(&mut io::stdout().lock(), &text(args.format, &keep(only))?)?;
     }
-    if let Some(path) = &args.out {
+    if let Some(output) = out {
         let text = text(args.out_format, &keep(args.report_aggregates_only))?;
-        dray_experiment::write_atomic(path, text.as_bytes())?;
+        output.write(text.as_bytes())?;
     }
     Ok(())
 }

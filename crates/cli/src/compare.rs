@@ -9,6 +9,7 @@ use anyhow::Context;
 use dray_bench::compare::{Change, CompareError, Comparison, ResultFile, compare, parse, picture};
 
 use dray_experiment::csv_table;
+use dray_output::Output;
 
 use crate::complain::Usage;
 use crate::print::{self, Format};
@@ -44,6 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (old, new) = (read(&args.old)?, read(&args.new)?);
+    let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
     let compared = compare(&old, &new).map_err(refused)?;
     if let Some(caution) = compared.caution() {
         eprintln!("warning: {caution}");
@@ -71,13 +73,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => json(&compared)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
-    if let Some(path) = &args.svg {
+    if let Some(output) = svg {
         let name = |path: &Path| {
             let name = path.file_name().unwrap_or(path.as_os_str());
             name.to_string_lossy().into_owned()
         };
         let svg = picture(&compared, &new, (&name(&args.old), &name(&args.new)))?;
-        dray_experiment::write_atomic(path, svg.as_bytes())?;
+        output.write(svg.as_bytes())?;
     }
     let Some(share) = args.fail_over else {
         return Ok(ExitCode::SUCCESS);

@@ -66,9 +66,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Threads; 0 is one per core. The results do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    /// Threads, up to 256; 0 is one per core. The results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
+    jobs: u16,
 
     /// List the figures and stop.
     #[arg(long, conflicts_with = "check")]
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         measure_cpu: args.measure_cpu,
         move_bytes: args.move_bytes,
         out: args.out.clone(),
-        jobs: args.jobs,
+        jobs: args.jobs.into(),
     };
     progress::listen();
     let bar = Bar::new();

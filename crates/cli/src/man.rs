@@ -1,11 +1,12 @@
 //! `dray man`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 
 use crate::cli::Cli;
 
@@ -18,8 +19,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let place = || format!("cannot write man pages to {}", args.dir.display());
-    fs::create_dir_all(&args.dir).with_context(place)?;
-    clap_mangen::generate_to(Cli::command(), &args.dir).with_context(place)?;
+    fs::create_dir_all(&args.dir)
+        .with_context(|| format!("cannot write man pages to {}", args.dir.display()))?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    write(&command, &args.dir)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
+    for command in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write(command, directory)?;
+    }
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    dray_output::write(&directory.join(page.get_filename()), &text)?;
+    Ok(())
 }

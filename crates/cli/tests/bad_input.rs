@@ -313,3 +313,23 @@ fn an_output_directory_that_is_a_file() {
         &["taken is not a directory", "name another output directory"],
     );
 }
+
+#[test]
+fn more_threads_than_can_be_of_use() {
+    let dir = directory();
+    let message = refused(dir.path(), "--only fig3 --jobs 100000");
+    says(&message, &["--jobs", "0..=256"]);
+}
+
+#[test]
+fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
+    let dir = directory();
+    for figure in ["tenants", "priorities"] {
+        let arguments = format!("figures --only {figure} --set beside_size=0 --out {figure}");
+        dray(dir.path(), &arguments).assert().success();
+        let chart = fs::read_dir(dir.path().join(figure)).unwrap();
+        let names = chart.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let charts = names.filter(|name| name.ends_with(".svg")).count();
+        assert!(charts > 0, "{figure}");
+    }
+}

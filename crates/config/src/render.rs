@@ -10,17 +10,40 @@ use dray_idxd::driver::{Driver, EntryKind};
 use crate::directory::Directory;
 use crate::tree::{Tree, TreeError};
 
-/// Writes all files of a driver below a directory that does not exist yet, or is empty.
+/// Writes all files of a driver below a directory that does not exist yet, or is empty. All of them or
+/// none: what was made is removed again when one cannot be written.
 ///
 /// # Errors
 /// The directory has something in it, or cannot be written.
 pub fn render(driver: &Driver, root: &Path) -> Result<(), TreeError> {
     let failed = |source| TreeError::new(root.display().to_string(), source);
+    let was_there = root.exists();
     fs::create_dir_all(root).map_err(failed)?;
     if fs::read_dir(root).map_err(failed)?.next().is_some() {
         return Err(failed(io::ErrorKind::DirectoryNotEmpty.into()));
     }
-    write_directory(driver, "", root)
+    let written = write_directory(driver, "", root);
+    if written.is_err() {
+        // The first error is what the user must know.
+        let _ = clear(root, was_there);
+    }
+    written
+}
+
+/// Removes what was written below a directory that was empty, and the directory itself if it was not
+/// there.
+fn clear(root: &Path, was_there: bool) -> io::Result<()> {
+    if !was_there {
+        return fs::remove_dir_all(root);
+    }
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
 }
 
 fn write_directory(driver: &Driver, path: &str, to: &Path) -> Result<(), TreeError> {

@@ -44,9 +44,8 @@ impl Journal {
             fs::create_dir_all(directory).map_err(failed)?;
         }
         // Whole or not at all: the file before is of use until this one is.
-        let fresh = self.file.with_extension("new");
-        fs::write(&fresh, Profile::of(devices.to_vec()).to_json()).map_err(failed)?;
-        fs::rename(&fresh, &self.file).map_err(failed)?;
+        let profile = Profile::of(devices.to_vec()).to_json();
+        dray_output::write(&self.file, profile.as_bytes()).map_err(|error| failed(error.source))?;
         Ok(())
     }
 

@@ -44,7 +44,6 @@ mod store;
 mod sweep;
 mod value;
 mod vocabulary;
-mod write;
 
 pub use error::FileError;
 pub use file::{Experiment, MAX_POINTS};
@@ -59,4 +58,3 @@ pub use store::{Store, StoreError};
 pub use sweep::{MAX_VALUES, Sweep, SweepError};
 pub use value::{SizeError, Value, format_bytes, parse_bytes};
 pub use vocabulary::{BACKEND, Kind, Parameter, Vocabulary, VocabularyError};
-pub use write::{WriteError, write_atomic};

@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use dray_experiment::write_atomic;
 use dray_figures::{Evidence, FiguresError, check, fit, influences, reference_tables};
 
 const EVIDENCE: &str = concat!(
@@ -51,7 +50,7 @@ fn main() -> Result<(), FiguresError> {
     if std::env::args().any(|a| a == "--keep") {
         let evidence = Evidence::work_out(&platform, &|table| eprintln!("left out {table}"))?;
         let text = serde_json::to_string_pretty(&evidence).expect("names and finite numbers");
-        write_atomic(Path::new(EVIDENCE), format!("{text}\n").as_bytes())?;
+        dray_output::write(Path::new(EVIDENCE), format!("{text}\n").as_bytes())?;
     }
     Ok(())
 }

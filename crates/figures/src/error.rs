@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use dray_device::ConfigError;
-use dray_experiment::{
-    FileError, ResultError, StoreError, SweepError, VocabularyError, WriteError,
-};
+use dray_experiment::{FileError, ResultError, StoreError, SweepError, VocabularyError};
 use dray_idxd::ProfileError;
 use dray_model::Stalled;
+use dray_output::OutputError;
 use dray_platform::PlatformError;
 use dray_report::ReportError;
 use thiserror::Error;
@@ -38,7 +37,7 @@ pub enum FiguresError {
     Result(#[from] ResultError),
     /// A file that cannot be written.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(#[from] OutputError),
     /// A chart or page.
     #[error(transparent)]
     Report(#[from] ReportError),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dray_experiment::{write_atomic, write_csv, write_json};
+use dray_experiment::{write_csv, write_json};
 
 use crate::accuracy::{check_csv, check_json};
 use crate::export::{header, with_guesses};
@@ -37,7 +37,7 @@ pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>
     let mut paths = Vec::with_capacity(files.len());
     for (name, text) in files {
         let path = request.out.join(name);
-        write_atomic(&path, text.as_bytes())?;
+        dray_output::write(&path, text.as_bytes())?;
         paths.push(path);
     }
     Ok(paths)

@@ -308,8 +308,19 @@ impl Drawing<'_> {
         let rows =
             |metric: &String| self.rows(&panel.series, &panel.filter, xs, metric, panel.y_unit);
         let parts: Vec<Vec<Row>> = panel.y.iter().map(rows).collect();
-        let Some(first) = parts.first().filter(|rows| !rows.is_empty()) else {
+        // A metric may be missing where another is there: nobody waits for a neighbour of size 0.
+        let longest = parts.iter().rev().max_by_key(|rows| rows.len());
+        let Some(first) = longest.filter(|rows| !rows.is_empty()) else {
             return;
+        };
+        let value = |part: &[Row], row: usize, x: usize| -> Option<f64> {
+            let of = &first[row];
+            let same = |other: &&Row| (other.backend, &other.name) == (of.backend, &of.name);
+            part.iter().find(same)?.values[x]
+        };
+        let sum = |x: usize, row: usize| -> Option<f64> {
+            let there = parts.iter().filter_map(|part| value(part, row, x));
+            there.reduce(|a, b| a + b)
         };
         let bars: Vec<(usize, usize)> = (0..xs.len())
             .flat_map(|x| (0..first.len()).map(move |row| (x, row)))
@@ -325,14 +336,11 @@ impl Drawing<'_> {
             _ => chart.group_labels = Some(groups),
         }
         for (metric, rows) in panel.y.iter().zip(&parts) {
-            let whole = |x: usize, row: usize| -> Option<f64> {
-                parts.iter().map(|rows| rows[row].values[x]).sum()
-            };
             let values = bars.iter().map(|(x, row)| {
-                let value = rows[*row].values[*x];
-                match (rows[*row].backend, share) {
+                let value = value(rows, *row, *x);
+                match (first[*row].backend, share) {
                     (Backend::Model, false) => value,
-                    (Backend::Model, true) => Some(value? * 100.0 / whole(*x, *row)?),
+                    (Backend::Model, true) => Some(value? * 100.0 / sum(*x, *row)?),
                     _ => None,
                 }
             });
@@ -351,12 +359,11 @@ impl Drawing<'_> {
             (Backend::Measured, Provenance::Measured),
         ];
         for (backend, provenance) in cores.into_iter().filter(|_| !share) {
-            let sum = |(x, row): &(usize, usize)| {
+            let software = |(x, row): &(usize, usize)| {
                 let own = first[*row].backend == backend;
-                let each = parts.iter().map(|rows| rows[*row].values[*x]);
-                own.then(|| each.sum::<Option<f64>>()).flatten()
+                own.then(|| sum(*x, *row)).flatten()
             };
-            let values: Vec<Option<f64>> = bars.iter().map(sum).collect();
+            let values: Vec<Option<f64>> = bars.iter().map(software).collect();
             if values.iter().any(Option::is_some) {
                 let mut part = Series::new("software", provenance, SeriesKind::Stacked, values);
                 part.guess = first.iter().any(|r| r.backend == backend && r.guess);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use dray_config::ConfigError;
 use dray_idxd::ProfileError;
+use dray_output::OutputError;
 use dray_realtime::StartError;
 use thiserror::Error;
 
@@ -57,13 +58,8 @@ pub enum RunError {
     #[error("the device cannot be started")]
     Start(#[from] StartError),
     /// A trace cannot be written there.
-    #[error("the trace {} cannot be written: {source}", .path.display())]
-    Trace {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("the trace {} cannot be written: {}", .0.path.display(), .0.source)]
+    Trace(OutputError),
     /// The name of a trace says no format.
     #[error("the trace {} has no format", .path.display())]
     TraceFormat {
@@ -159,7 +155,7 @@ impl RunError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            Self::Profile(_) | Self::Config(_) | Self::Trace { .. } | Self::TraceFormat { .. }
+            Self::Profile(_) | Self::Config(_) | Self::Trace(_) | Self::TraceFormat { .. }
         )
     }
 }

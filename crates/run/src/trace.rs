@@ -5,10 +5,9 @@
 
 mod chrome;
 mod csv;
+mod sink;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,11 +15,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use dray_output::Output;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::RunError;
 use crate::error::system;
 use crate::ledger::Ended;
+use sink::Sink;
 
 /// Descriptors between a device and the file: some milliseconds of the fastest that a device can be.
 const ROOM: usize = 1 << 16;
@@ -71,7 +72,7 @@ pub(crate) struct Trace {
     path: PathBuf,
     format: TraceFormat,
     /// Until the writer has it.
-    file: Option<File>,
+    output: Option<Output>,
     feeds: Vec<(u32, Consumer<Ended>)>,
     state: Arc<State>,
     writer: Option<(Thread, Receiver<io::Result<()>>)>,
@@ -102,31 +103,22 @@ impl Feed {
 trait Form: Send {
     fn begin(&mut self, out: &mut dyn Write, devices: &[u32]) -> io::Result<()>;
     fn write(&mut self, out: &mut dyn Write, device: u32, ended: &Ended) -> io::Result<()>;
-    fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
+    /// What stands after the last event.
+    fn end(&self) -> &'static [u8];
 }
 
 impl Trace {
-    /// Creates the file.
+    /// Finds out whether the file can be written.
     ///
     /// # Errors
-    /// No such format, or it cannot be created.
+    /// No such format, or no such file.
     pub(crate) fn create(path: &Path) -> Result<Trace, RunError> {
         let format = trace_format(path)?;
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            // A pipe that nobody reads is an error, and nothing to wait for.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .map_err(|source| RunError::Trace {
-                path: path.to_owned(),
-                source,
-            })?;
+        let output = Output::prepare(path).map_err(RunError::Trace)?;
         Ok(Trace {
             path: path.to_owned(),
             format,
-            file: Some(file),
+            output: Some(output),
             feeds: Vec::new(),
             state: Arc::default(),
             writer: None,
@@ -143,14 +135,16 @@ impl Trace {
         }
     }
 
-    /// Starts the writer.
+    /// Empties the file and starts the writer.
     ///
     /// # Errors
-    /// No more threads.
+    /// No more threads, or the file cannot be written any more.
     pub(crate) fn begin(&mut self) -> Result<(), RunError> {
-        let Some(file) = self.file.take() else {
+        let Some(output) = self.output.take() else {
             return Ok(());
         };
+        let is_stream = output.is_stream();
+        let file = output.into_file().map_err(RunError::Trace)?;
         let writer = Writer {
             feeds: std::mem::take(&mut self.feeds),
             form: match self.format {
@@ -162,7 +156,8 @@ impl Trace {
         let (done, ended) = channel();
         let path = self.path.clone();
         let run = move || {
-            let result = writer.run(file);
+            let end = writer.form.end();
+            let result = writer.run(Sink::new(file, is_stream, end));
             if let Err(error) = &result {
                 eprintln!(
                     "error: the trace {} ends here: {error}; the command goes on",
@@ -227,12 +222,9 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, file: File) -> io::Result<()> {
-        // Waits for what cannot be written at once, in a thread of its own.
-        rustix::io::ioctl_fionbio(&file, false)?;
-        let mut out = BufWriter::with_capacity(1 << 16, file);
+    fn run(mut self, mut sink: Sink) -> io::Result<()> {
         let devices: Vec<u32> = self.feeds.iter().map(|(device, _)| *device).collect();
-        self.form.begin(&mut out, &devices)?;
+        self.form.begin(sink.chunk(), &devices)?;
         loop {
             // Before the look: what was said before the end is seen after it.
             let ending = self.state.ending.load(Ordering::Acquire);
@@ -240,7 +232,8 @@ impl Writer {
             for (device, feed) in &mut self.feeds {
                 while let Ok(ended) = feed.pop() {
                     found = true;
-                    self.form.write(&mut out, *device, &ended)?;
+                    self.form.write(sink.chunk(), *device, &ended)?;
+                    sink.pass()?;
                     self.state.written.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -249,12 +242,11 @@ impl Writer {
             }
             if !found {
                 // Whoever looks at the file meanwhile finds what has happened.
-                out.flush()?;
+                sink.flush()?;
                 thread::park_timeout(REST);
             }
         }
-        self.form.end(&mut out)?;
-        out.flush()
+        sink.finish()
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use dray_bench::real::{Measured, Real, context};
 use dray_bench::{Case, Counter, Layout, Row, TimeUnit, Timing, failed, positions, rows};
+use dray_output::Output;
 
 use super::args::{Args, Form};
 use super::{add_context, bar, complaint, finish, shown};
@@ -14,7 +15,12 @@ use crate::print;
 /// Counters of a measured case; percentiles are of an iteration.
 const COUNTERS: [&str; 6] = ["Latency", "Latency/Op", "Throughput", "p50", "p90", "p99"];
 
-pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result<ExitCode> {
+pub(super) fn run(
+    args: &Args,
+    unit: TimeUnit,
+    cases: &[Case],
+    out: Option<&Output>,
+) -> anyhow::Result<ExitCode> {
     let node = u16::try_from(args.node).ok();
     let machine = Real::new(args.lasting(), node).map_err(complaint)?;
     let mut context = context("dray bench --real");
@@ -44,7 +50,7 @@ pub(super) fn run(args: &Args, unit: TimeUnit, cases: &[Case]) -> anyhow::Result
             &format!("{}{lines}", layout.head(&COUNTERS)),
         )?;
     }
-    finish(args, unit, &context, &all)?;
+    finish(args, unit, &context, &all, out)?;
     Ok(match failures {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

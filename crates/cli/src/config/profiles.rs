@@ -1,11 +1,9 @@
 //! Verbs that read or write whole profiles.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use dray_config::{ConfigError, Listing, check, findings, fit, listed, saved};
 use dray_idxd::{DeviceProfile, Profile};
 
@@ -116,10 +114,8 @@ pub(super) fn list(args: &List) -> anyhow::Result<()> {
 pub(super) fn save(args: &Save) -> anyhow::Result<()> {
     let machine = Machine::look()?;
     let profile = saved(&machine.profile);
-    let file = &args.saved_file;
-    let fresh = file.with_extension("new");
-    let write = fs::write(&fresh, profile.to_json()).and_then(|()| fs::rename(&fresh, file));
-    write.with_context(|| format!("cannot write {}", file.display()))
+    dray_output::write(&args.saved_file, profile.to_json().as_bytes())?;
+    Ok(())
 }
 
 pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {

@@ -1,5 +1,4 @@
-//! Trace events in Chrome's format, which Perfetto loads: the array form, which needs no end, so that
-//! a trace that was cut off can be looked at, too.
+//! Trace events in Chrome's format, which Perfetto loads: the array form.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -106,7 +105,7 @@ impl Form for Chrome {
         )
     }
 
-    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(b"\n]\n")
+    fn end(&self) -> &'static [u8] {
+        b"\n]\n"
     }
 }

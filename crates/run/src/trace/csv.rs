@@ -39,7 +39,7 @@ impl Form for Csv {
         )
     }
 
-    fn end(&mut self, _out: &mut dyn Write) -> io::Result<()> {
-        Ok(())
+    fn end(&self) -> &'static [u8] {
+        b""
     }
 }

@@ -94,6 +94,33 @@ fn json_is_what_the_format_asks_for() {
     assert_eq!(all[0]["args"]["name"], "dsa2");
 }
 
+/// A session that is killed writes nothing more: what stands there then is a trace.
+#[test]
+fn a_trace_is_whole_at_all_times() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace.json");
+    let mut trace = Trace::create(&path).unwrap();
+    let mut feed = trace.feed(2);
+    trace.begin().unwrap();
+    let mut seen = 0;
+    for event in events() {
+        feed.push(event);
+        seen += 1;
+        let since = std::time::Instant::now();
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap();
+            // A look may fall into a write; nobody writes for ever.
+            let all: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
+            if all.iter().filter(|e| e["ph"] == "X").count() == seen {
+                break;
+            }
+            assert!(since.elapsed() < Duration::from_secs(20), "{text}");
+            thread::yield_now();
+        }
+    }
+    assert_eq!(trace.end().failure, None);
+}
+
 #[test]
 fn csv_has_a_line_for_each() {
     let (text, _) = written("trace.csv", &events());
@@ -141,7 +168,7 @@ fn files_that_cannot_be_are_refused_at_once() {
     }
     let directory = tempfile::tempdir().unwrap();
     let error = Trace::create(&directory.path().join("none/trace.json")).unwrap_err();
-    assert!(matches!(error, RunError::Trace { .. }), "{error}");
+    assert!(matches!(error, RunError::Trace(_)), "{error}");
 }
 
 #[test]

@@ -1,0 +1,191 @@
+//! A place for a result, found writable before there is one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+use crate::target::{Target, follow};
+use crate::{OutputError, replace};
+
+/// How long a pipe may be without a reader: one that is started in the same line of a shell.
+const READER_COMES: Duration = Duration::from_secs(2);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A place for a result.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A device, a pipe, a socket or an open file of this process: opened now, written as it is.
+    Stream(File),
+    /// A regular file, or none yet; the path has no links any more.
+    Regular { path: PathBuf, exists: bool },
+}
+
+impl Output {
+    /// Finds out what a path leads to and whether it can be written; opens it unless it is a regular
+    /// file. What is there stays as it is, and no file is left.
+    ///
+    /// # Errors
+    /// The directory does not exist or cannot be written, `path` is a directory, a pipe that nobody
+    /// opens for reading within two seconds, a socket that nobody listens at.
+    pub fn prepare(path: &Path) -> Result<Output, OutputError> {
+        let place = place(path).map_err(|source| OutputError {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Output {
+            path: path.to_owned(),
+            place,
+        })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a device, a pipe, a socket or an open file is written, and no file replaced.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.place, Place::Stream(_))
+    }
+
+    /// Whether there was a regular file when it was prepared.
+    pub fn replaces(&self) -> bool {
+        matches!(self.place, Place::Regular { exists: true, .. })
+    }
+
+    /// Writes all of a result: a regular file becomes it as a whole, a stream takes it after what it
+    /// took before.
+    ///
+    /// # Errors
+    /// What the system says, such as a full disk: a regular file is as it was then.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
+        match &self.place {
+            Place::Stream(file) => {
+                let mut file = file;
+                file.write_all(bytes)
+            }
+            Place::Regular { path, .. } => replace::replace(path, bytes),
+        }
+        .map_err(|source| self.failed(source))
+    }
+
+    /// The open file, for a result that grows while others read it: a regular file is made or emptied.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn into_file(self) -> Result<File, OutputError> {
+        match self.place {
+            Place::Stream(file) => Ok(file),
+            Place::Regular { ref path, .. } => OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(path)
+                .map_err(|source| self.failed(source)),
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> OutputError {
+        OutputError {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn place(path: &Path) -> io::Result<Place> {
+    let path = match follow(path)? {
+        Target::Descriptor(number) => return descriptor(number).map(Place::Stream),
+        Target::Foreign(path) => {
+            let file = OpenOptions::new().append(true).open(path)?;
+            return Ok(Place::Stream(file));
+        }
+        Target::Path(path) => path,
+    };
+    let there = match fs::metadata(&path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            replace::check(&path, None)?;
+            return Ok(Place::Regular {
+                path,
+                exists: false,
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    let kind = there.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if kind.is_socket() {
+        let socket = UnixStream::connect(&path)?;
+        return Ok(Place::Stream(OwnedFd::from(socket).into()));
+    }
+    if !kind.is_file() {
+        return open(&path).map(Place::Stream);
+    }
+    replace::check(&path, Some(&there))?;
+    Ok(Place::Regular { path, exists: true })
+}
+
+/// An open file of this process, with its place in the file.
+fn descriptor(number: i32) -> io::Result<File> {
+    if number < 0 {
+        return Err(Errno::BADF.into());
+    }
+    // SAFETY: it is borrowed for one call, which reports a number that no file has.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
+    let file = borrowed.try_clone_to_owned()?;
+    if fcntl_getfl(&file)? & OFlags::ACCMODE == OFlags::RDONLY {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is open for reading only",
+        ));
+    }
+    Ok(file.into())
+}
+
+/// Opens a device or a pipe. A pipe without a reader is waited for, and not for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let since = Instant::now();
+    let file = loop {
+        let opened = OpenOptions::new()
+            .write(true)
+            .custom_flags(flags)
+            .open(path);
+        match opened {
+            Err(error)
+                if error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+                    && fs::metadata(path)?.file_type().is_fifo() =>
+            {
+                if since.elapsed() > READER_COMES {
+                    return Err(io::Error::new(
+                        io::ErrorKind::NotConnected,
+                        "nobody reads the pipe",
+                    ));
+                }
+                thread::sleep(LOOK);
+            }
+            opened => break opened?,
+        }
+    };
+    // What cannot be taken at once is waited for.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
