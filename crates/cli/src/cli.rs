@@ -44,6 +44,8 @@ enum Command {
     Run(Box<crate::run::Args>),
     /// Run a shell on virtual devices.
     Shell(Box<crate::run::ShellArgs>),
+    /// Serve a virtual device as a PCI function over vfio-user, for QEMU.
+    Vfio(Box<crate::vfio::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -62,6 +64,7 @@ impl Cli {
             Command::Config(args) => crate::config::run(&args),
             Command::Run(args) => crate::run::run(&args),
             Command::Shell(args) => crate::run::shell(&args),
+            Command::Vfio(args) => crate::vfio::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

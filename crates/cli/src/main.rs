@@ -15,6 +15,7 @@ mod micros;
 mod print;
 mod progress;
 mod run;
+mod vfio;
 
 use std::process::ExitCode;
 

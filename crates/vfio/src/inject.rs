@@ -1,0 +1,219 @@
+//! Faults that a door is told to have, so as to see what a driver makes of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dray_spec::registers::{
+    CMD, CMDSTATUS, Command, CommandError, CommandRegister, CommandStatus, INTCAUSE, IntCause,
+    ResetType,
+};
+use thiserror::Error;
+
+/// A fault to have once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Injection {
+    /// The device halts when so many descriptors have been written to portals.
+    Halt {
+        /// The reset that brings it back.
+        reset: ResetType,
+        /// Descriptors before it.
+        after: u64,
+    },
+    /// The next command of this kind ends with an error, and is not carried out.
+    Command {
+        /// Which command.
+        command: Command,
+        /// How it ends.
+        error: CommandError,
+    },
+}
+
+/// What is no injection.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is neither halt[-flr]@DESCRIPTORS nor command CODE=ERROR, as in 6=0x21")]
+pub struct BadInjection(String);
+
+impl FromStr for Injection {
+    type Err = BadInjection;
+
+    /// `halt@100`, `halt-flr@100`, `6=0x21`: command 6, Enable WQ, ends with error 0x21.
+    fn from_str(text: &str) -> Result<Injection, BadInjection> {
+        let bad = || BadInjection(text.to_owned());
+        if let Some((what, after)) = text.split_once('@') {
+            let reset = match what {
+                "halt" => ResetType::Command,
+                "halt-flr" => ResetType::FunctionLevel,
+                _ => return Err(bad()),
+            };
+            let after = after.parse().map_err(|_| bad())?;
+            return Ok(Injection::Halt { reset, after });
+        }
+        let (command, error) = text.split_once('=').ok_or_else(bad)?;
+        let code = command.parse().map_err(|_| bad())?;
+        let command = Command::from_code(code).ok_or_else(bad)?;
+        let error = match error.strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16),
+            None => error.parse(),
+        };
+        let error = error.ok().filter(|error| *error != 0).ok_or_else(bad)?;
+        Ok(Injection::Command {
+            command,
+            error: CommandError(error),
+        })
+    }
+}
+
+impl fmt::Display for Injection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Injection::Halt { reset, after } => {
+                write!(f, "halt after {after} descriptors, needs {reset:?} reset")
+            }
+            Injection::Command { command, error } => {
+                write!(f, "command {command:?} ends with error {:#x}", error.0)
+            }
+        }
+    }
+}
+
+/// Injections that have not happened, and registers as the one that has left them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Injector {
+    waiting: Vec<Injection>,
+    submitted: u64,
+    /// CMDSTATUS, until the next command.
+    status: Option<u32>,
+    /// INTCAUSE says that a command has ended, until that is cleared.
+    cause: bool,
+}
+
+/// What becomes of a write to BAR0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// The device gets it.
+    Through,
+    /// A command has ended with an error, and the device knows nothing of it.
+    Failed {
+        /// It asked for an interrupt at its end.
+        interrupt: bool,
+    },
+}
+
+impl Injector {
+    pub(crate) fn new(waiting: Vec<Injection>) -> Injector {
+        Injector {
+            waiting,
+            ..Injector::default()
+        }
+    }
+
+    /// A write to BAR0.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Passage {
+        let Ok(value) = <[u8; 4]>::try_from(bytes).map(u32::from_le_bytes) else {
+            return Passage::Through;
+        };
+        match offset {
+            CMD => {
+                self.status = None;
+                let register = CommandRegister::from(value);
+                let injected = self.waiting.iter().position(|injection| match injection {
+                    Injection::Command { command, .. } => {
+                        Command::from_code(register.code()) == Some(*command)
+                    }
+                    Injection::Halt { .. } => false,
+                });
+                let Some(Injection::Command { error, .. }) =
+                    injected.map(|at| self.waiting.remove(at))
+                else {
+                    return Passage::Through;
+                };
+                let status = CommandStatus::new().with_error(error.0);
+                self.status = Some(status.into_bits());
+                self.cause = register.request_interrupt();
+                Passage::Failed {
+                    interrupt: self.cause,
+                }
+            }
+            INTCAUSE => {
+                self.cause &= !IntCause::from(value).command();
+                Passage::Through
+            }
+            _ => Passage::Through,
+        }
+    }
+
+    /// What a read of BAR0 gives, where an injection changes it.
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
+        match (offset, self.status) {
+            (CMDSTATUS, Some(status)) if bytes.len() == 4 => {
+                bytes.copy_from_slice(&status.to_le_bytes());
+            }
+            (INTCAUSE, _) if self.cause && bytes.len() >= 4 => {
+                bytes[0] |= IntCause::new().with_command(true).into_bits() as u8;
+            }
+            _ => {}
+        }
+    }
+
+    /// A descriptor has been written to a portal: the reset that the device needs if it is to halt.
+    pub(crate) fn submitted(&mut self) -> Option<ResetType> {
+        self.submitted += 1;
+        let count = self.submitted;
+        let due = self.waiting.iter().position(
+            |injection| matches!(injection, Injection::Halt { after, .. } if *after <= count),
+        )?;
+        match self.waiting.remove(due) {
+            Injection::Halt { reset, .. } => Some(reset),
+            Injection::Command { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn injections_are_written_as_the_help_says() {
+        assert_eq!(
+            "halt-flr@7".parse(),
+            Ok(Injection::Halt {
+                reset: ResetType::FunctionLevel,
+                after: 7
+            })
+        );
+        assert_eq!(
+            "6=0x21".parse(),
+            Ok(Injection::Command {
+                command: Command::EnableWq,
+                error: CommandError(0x21)
+            })
+        );
+        for bad in ["", "halt", "stop@3", "6=0", "6=0x100", "99=1", "halt@x"] {
+            assert!(bad.parse::<Injection>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_command_fails_once() {
+        let mut injector = Injector::new(vec!["6=0x21".parse().expect("an injection")]);
+        let enable = CommandRegister::of(Command::EnableWq, 0).with_request_interrupt(true);
+        let bytes = enable.into_bits().to_le_bytes();
+        let failed = Passage::Failed { interrupt: true };
+        assert_eq!(injector.write(CMD, &bytes), failed);
+        let mut status = [0; 4];
+        injector.read(CMDSTATUS, &mut status);
+        assert_eq!(status, [0x21, 0, 0, 0]);
+        let mut cause = [0; 4];
+        injector.read(INTCAUSE, &mut cause);
+        assert_eq!(cause, [2, 0, 0, 0]);
+        injector.write(INTCAUSE, &cause);
+        cause = [0; 4];
+        injector.read(INTCAUSE, &mut cause);
+        assert_eq!(cause, [0; 4]);
+        assert_eq!(injector.write(CMD, &bytes), Passage::Through);
+        status = [0; 4];
+        injector.read(CMDSTATUS, &mut status);
+        assert_eq!(status, [0; 4]);
+    }
+}
