@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Offsets in structs that have no public header, from the kernel's own type information (BTF). */
 #include <linux/btf.h>
-#include <linux/kernel_read_file.h>
+#include <linux/fs.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
@@ -134,16 +134,38 @@ static int search(const struct types *types, const char *structure,
 	return -ENOENT;
 }
 
+/* Reads a file whose size is known: its bytes, to be freed by the caller. */
+static ssize_t read_all(const char *path, void **bytes)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	loff_t size, at = 0;
+	ssize_t got = -ENOMEM;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	size = i_size_read(file_inode(file));
+	*bytes = size > 0 && size <= SZ_64M ? vmalloc(size) : NULL;
+	while (*bytes && at < size) {
+		got = kernel_read(file, *bytes + at, size - at, &at);
+		if (got <= 0)
+			break;
+	}
+	filp_close(file, NULL);
+	if (*bytes && at == size)
+		return size;
+	vfree(*bytes);
+	return got < 0 ? got : -EIO;
+}
+
 int btf_find_members(const char *structure, struct btf_member_place *members, unsigned int count)
 {
 	const struct btf_header *header;
 	struct types types;
-	void *file = NULL;
+	void *file;
 	ssize_t size;
 	int result = -EINVAL;
 
-	size = kernel_read_file_from_path("/sys/kernel/btf/vmlinux", 0, &file, SZ_64M, NULL,
-					  READING_UNKNOWN);
+	size = read_all("/sys/kernel/btf/vmlinux", &file);
 	if (size < 0)
 		return size;
 	header = file;

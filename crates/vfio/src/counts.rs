@@ -70,12 +70,15 @@ struct UnderWay {
     descriptor: Descriptor,
 }
 
+/// Who is told.
+type Log = Box<dyn FnMut(&str) + Send>;
+
 #[derive(Default)]
 struct State {
     counts: Counts,
     under_way: HashMap<WorkId, UnderWay>,
     /// Told of the first of each that is not modelled.
-    log: Option<Box<dyn FnMut(&str) + Send>>,
+    log: Option<Log>,
 }
 
 /// Counts that the door and the device's thread share.

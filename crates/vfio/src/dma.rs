@@ -71,7 +71,7 @@ impl DmaTable {
             if status != Ok(FileType::RegularFile) {
                 return refuse(Errno::Invalid, "DMA_MAP of what is no file");
             }
-            if fstatfs(file).is_ok_and(|fs| fs.f_type as i64 == HUGETLBFS) {
+            if fstatfs(file).is_ok_and(|fs| fs.f_type == HUGETLBFS) {
                 return refuse(Errno::NotSupported, "DMA_MAP of huge page files");
             }
         }

@@ -29,11 +29,14 @@ pub(crate) fn hardware(version: u32) -> Hardware {
     Hardware::new(dray_idxd::known_capabilities(version).expect("a known version"))
 }
 
+/// What went through, and how clients were dropped.
+type Served = (Counts, Vec<String>);
+
 /// A server that serves until it is dropped.
 pub(crate) struct Running {
     pub(crate) socket: PathBuf,
     stopper: Stopper,
-    server: Option<JoinHandle<Result<(Counts, Vec<String>), VfioError>>>,
+    server: Option<JoinHandle<Result<Served, VfioError>>>,
     _folder: TempDir,
 }
 
@@ -82,7 +85,7 @@ impl Running {
     }
 
     /// Stops it: what went through, and how clients were dropped.
-    pub(crate) fn stop(mut self) -> (Counts, Vec<String>) {
+    pub(crate) fn stop(mut self) -> Served {
         self.stopper.stop();
         let server = self.server.take().expect("not stopped before");
         server.join().expect("no panic").expect("served")
