@@ -1,0 +1,277 @@
+//! The regions of a front end, and the way from its addresses to ours.
+
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::Mapping;
+use crate::VhostError;
+
+/// A region as messages describe it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RegionInfo {
+    /// Guest physical address.
+    pub guest: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Address in the front end's process; rings are named by these.
+    pub user: u64,
+    /// Offset in the file.
+    pub offset: u64,
+}
+
+impl RegionInfo {
+    /// The same place and size, as REM_MEM_REG matches regions.
+    pub fn matches(&self, other: &RegionInfo) -> bool {
+        self.guest == other.guest && self.user == other.user && self.size == other.size
+    }
+
+    fn check(&self) -> Result<(), VhostError> {
+        let reason = if self.size == 0 {
+            "it is empty"
+        } else if self.guest.checked_add(self.size).is_none() {
+            "it goes beyond the last guest address"
+        } else if self.user.checked_add(self.size).is_none() {
+            "it goes beyond the last user address"
+        } else {
+            return Ok(());
+        };
+        Err(self.error(reason))
+    }
+
+    fn error(&self, reason: &'static str) -> VhostError {
+        VhostError::Region {
+            guest: self.guest,
+            size: self.size,
+            reason,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Region {
+    info: RegionInfo,
+    host: NonNull<u8>,
+    mapping: Arc<Mapping>,
+}
+
+// SAFETY: `host` points into `mapping`, which is shared memory that may be used from any thread.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+/// Index of the region that was found last; looked at first.
+pub(crate) type Hint = usize;
+
+/// The regions of a front end, sorted by guest address. It never changes: a changed memory is a new
+/// map, and the old one is unmapped when the last copy in flight lets go of it.
+#[derive(Debug, Default, Clone)]
+pub struct MemoryMap {
+    regions: Vec<Region>,
+}
+
+impl MemoryMap {
+    /// No region.
+    pub fn new() -> MemoryMap {
+        MemoryMap::default()
+    }
+
+    /// Maps a table of regions, each with its file.
+    ///
+    /// # Errors
+    /// A region that is empty, overflows, overlaps another or is longer than its file.
+    pub fn from_table(table: Vec<(RegionInfo, OwnedFd)>) -> Result<MemoryMap, VhostError> {
+        let mut map = MemoryMap::new();
+        for (info, file) in table {
+            map = map.with(info, file)?;
+        }
+        Ok(map)
+    }
+
+    /// This map and one more region.
+    ///
+    /// # Errors
+    /// As [`MemoryMap::from_table`].
+    pub fn with(&self, info: RegionInfo, file: OwnedFd) -> Result<MemoryMap, VhostError> {
+        info.check()?;
+        let overlaps = |r: &Region| {
+            info.guest < r.info.guest + r.info.size && r.info.guest < info.guest + info.size
+        };
+        if self.regions.iter().any(overlaps) {
+            return Err(info.error("it overlaps another region"));
+        }
+        let mapping = Arc::new(Mapping::new(file, info.guest, info.size, info.offset)?);
+        let region = Region {
+            info,
+            host: mapping.at(info.offset),
+            mapping,
+        };
+        let mut regions = self.regions.clone();
+        let at = regions.partition_point(|r| r.info.guest < info.guest);
+        regions.insert(at, region);
+        Ok(MemoryMap { regions })
+    }
+
+    /// This map without a region.
+    ///
+    /// # Errors
+    /// There is no such region.
+    pub fn without(&self, info: &RegionInfo) -> Result<MemoryMap, VhostError> {
+        let found = self.regions.iter().position(|r| r.info.matches(info));
+        let at = found.ok_or_else(|| info.error("no region has this place and size"))?;
+        let mut regions = self.regions.clone();
+        regions.remove(at);
+        Ok(MemoryMap { regions })
+    }
+
+    /// The regions, by guest address.
+    pub fn regions(&self) -> impl Iterator<Item = &RegionInfo> {
+        self.regions.iter().map(|r| &r.info)
+    }
+
+    /// How many regions there are.
+    pub fn len(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
+    /// Whether an access has found a memory file truncated.
+    pub fn is_broken(&self) -> bool {
+        self.regions.iter().any(|r| r.mapping.is_broken())
+    }
+
+    /// Where `len` bytes at a guest address lie, if they lie in one region.
+    pub fn translate(&self, guest: u64, len: u32) -> Option<NonNull<u8>> {
+        self.translate_with(guest, len, &mut 0)
+    }
+
+    #[inline]
+    pub(crate) fn translate_with(
+        &self,
+        guest: u64,
+        len: u32,
+        hint: &mut Hint,
+    ) -> Option<NonNull<u8>> {
+        let (ptr, left) = self.prefix(guest, hint)?;
+        (left >= u64::from(len)).then_some(ptr)
+    }
+
+    /// Where a guest address lies, and how many bytes its region has from there.
+    #[inline]
+    pub(crate) fn prefix(&self, guest: u64, hint: &mut Hint) -> Option<(NonNull<u8>, u64)> {
+        let region = match self.regions.get(*hint) {
+            Some(r) if guest.wrapping_sub(r.info.guest) < r.info.size => r,
+            _ => self.look_up(guest, hint)?,
+        };
+        let offset = guest - region.info.guest;
+        // SAFETY: the offset is less than the region's size, all of which is mapped.
+        let ptr = unsafe { region.host.add(offset as usize) };
+        Some((ptr, region.info.size - offset))
+    }
+
+    #[cold]
+    fn look_up(&self, guest: u64, hint: &mut Hint) -> Option<&Region> {
+        let after = self.regions.partition_point(|r| r.info.guest <= guest);
+        let at = after.checked_sub(1)?;
+        let region = &self.regions[at];
+        *hint = at;
+        (guest - region.info.guest < region.info.size).then_some(region)
+    }
+
+    /// Where `len` bytes at an address of the front end's process lie, if they lie in one region.
+    pub fn translate_user(&self, user: u64, len: u64) -> Option<NonNull<u8>> {
+        let inside = |r: &&Region| {
+            let offset = user.wrapping_sub(r.info.user);
+            offset < r.info.size && len <= r.info.size - offset
+        };
+        let region = self.regions.iter().find(inside)?;
+        // SAFETY: the offset is less than the region's size, all of which is mapped.
+        Some(unsafe { region.host.add((user - region.info.user) as usize) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    use super::*;
+
+    const NAME: &CStr = c"map";
+
+    fn file(len: u64) -> OwnedFd {
+        let file = memfd_create(NAME, MemfdFlags::CLOEXEC).expect("a memfd");
+        ftruncate(&file, len).expect("a length");
+        file
+    }
+
+    fn region(guest: u64, size: u64, offset: u64) -> RegionInfo {
+        RegionInfo {
+            guest,
+            size,
+            user: guest + 0x7000_0000_0000,
+            offset,
+        }
+    }
+
+    #[test]
+    fn addresses_are_found_in_their_region_and_not_beside_it() {
+        let map = MemoryMap::new()
+            .with(region(0x10000, 0x2000, 0x1000), file(0x3000))
+            .and_then(|m| m.with(region(0x12000, 0x1000, 0), file(0x1000)))
+            .expect("two regions");
+        assert!(map.translate(0x10000, 0x2000).is_some());
+        assert!(map.translate(0x10000, 0x2001).is_none());
+        assert!(map.translate(0xffff, 1).is_none());
+        assert!(map.translate(0x12fff, 1).is_some());
+        assert!(map.translate(0x13000, 1).is_none());
+        assert!(map.translate(0x12fff, u32::MAX).is_none());
+        assert!(map.translate(u64::MAX, u32::MAX).is_none());
+        assert!(map.translate_user(0x7000_0001_0000, 0x2000).is_some());
+        assert!(map.translate_user(0x7000_0001_0001, 0x2000).is_none());
+        assert!(map.translate_user(u64::MAX, u64::MAX).is_none());
+    }
+
+    #[test]
+    fn regions_that_cannot_be_are_refused() {
+        let map = MemoryMap::new()
+            .with(region(0x10000, 0x2000, 0), file(0x2000))
+            .expect("a region");
+        let refused = |info: RegionInfo| map.with(info, file(0x2000)).is_err();
+        assert!(refused(region(0x11fff, 0x1000, 0)), "overlap");
+        assert!(refused(region(0x20000, 0, 0)), "empty");
+        assert!(refused(region(0x20000, 0x2001, 0)), "longer than the file");
+        assert!(refused(region(0x20000, 0x1000, 0x1001)), "beyond its end");
+        assert!(refused(region(0x20000, 0x1000, u64::MAX)), "overflow");
+        let mut wide = region(0x20000, 0x1000, 0);
+        wide.guest = u64::MAX - 1;
+        assert!(refused(wide), "beyond the last address");
+        assert!(map.without(&region(0x10000, 0x1000, 0)).is_err());
+        assert!(map.without(&region(0x10000, 0x2000, 0)).expect("it").is_empty());
+    }
+
+    #[test]
+    fn a_truncated_file_is_zeros_and_a_broken_map() {
+        let memory = file(0x4000);
+        let writer = memory.try_clone().expect("another descriptor");
+        let map = MemoryMap::new()
+            .with(region(0, 0x4000, 0), memory)
+            .expect("a region");
+        let last = map.translate(0x3000, 1).expect("mapped");
+        // SAFETY: the byte is mapped.
+        unsafe { last.write_volatile(7) };
+        assert!(!map.is_broken());
+        ftruncate(&writer, 0x1000).expect("shorter");
+        // SAFETY: the address is mapped; the handler gives it a page.
+        assert_eq!(unsafe { last.read_volatile() }, 0);
+        assert!(map.is_broken());
+        let first = map.translate(0, 1).expect("mapped");
+        // SAFETY: the first page is still the file's.
+        unsafe { first.write_volatile(1) };
+    }
+}

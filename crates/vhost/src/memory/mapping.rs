@@ -1,0 +1,114 @@
+//! One file of the front end, mapped.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use super::guard::Guard;
+use crate::VhostError;
+
+/// A mapped memory file, from its beginning to the end of one region. Unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    guard: Guard,
+}
+
+// SAFETY: the mapping is memory that another process writes at any time; all access is through raw
+// pointers, and threads may share it as processes do.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `size` bytes of a file from `offset`; the mapping begins at the file's beginning and is
+    /// rounded up to the file's block size, as huge pages want it.
+    ///
+    /// # Errors
+    /// The file is shorter than the region, or the kernel refuses.
+    pub fn new(file: OwnedFd, guest: u64, size: u64, offset: u64) -> Result<Mapping, VhostError> {
+        let region = |reason| VhostError::Region {
+            guest,
+            size,
+            reason,
+        };
+        let map = |source| VhostError::Map {
+            guest,
+            size,
+            source,
+        };
+        let end = offset
+            .checked_add(size)
+            .filter(|end| *end <= isize::MAX as u64)
+            .ok_or_else(|| region("its offset and size overflow"))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| map(e.into()))?;
+        if (stat.st_size as u64) < end {
+            return Err(region("the file is shorter than the region"));
+        }
+        let page = rustix::param::page_size();
+        let block = usize::try_from(stat.st_blksize).unwrap_or(page).max(page);
+        let block = if block.is_power_of_two() { block } else { page };
+        let len = (end as usize)
+            .checked_next_multiple_of(block)
+            .ok_or_else(|| region("its offset and size overflow"))?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing of ours.
+        let base = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::NORESERVE,
+                &file,
+                0,
+            )
+        }
+        .map_err(|e| map(e.into()))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| map(io::Error::other("the mapping is at address 0")))?;
+        let start = base.as_ptr() as usize;
+        // Huge pages can only be replaced whole; on other files the block size is no page size.
+        let huge = is_huge(&file);
+        let guard = Guard::new(start, start + len, if huge { block } else { page });
+        let guard = match guard {
+            Ok(guard) => guard,
+            Err(error) => {
+                // SAFETY: the mapping was made above, and nothing points into it.
+                let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), len) };
+                return Err(error);
+            }
+        };
+        // SAFETY: advice about a mapping of ours; a core dump need not hold a guest.
+        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxDontDump) };
+        drop(File::from(file));
+        Ok(Mapping { base, len, guard })
+    }
+
+    /// The byte at `offset` of the file.
+    pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
+        debug_assert!(offset <= self.len as u64);
+        // SAFETY: callers pass the offset of a region, which `new` checked to lie inside.
+        unsafe { self.base.add(offset as usize) }
+    }
+
+    /// Whether the file was truncated under it, and an access found out.
+    pub fn is_broken(&self) -> bool {
+        self.guard.is_hit()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length, and whoever points into it holds it.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+fn is_huge(file: &OwnedFd) -> bool {
+    /// HUGETLBFS_MAGIC of linux/magic.h.
+    const HUGETLBFS: u64 = 0x958458f6;
+    rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as u64 == HUGETLBFS)
+}

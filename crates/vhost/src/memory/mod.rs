@@ -1,0 +1,12 @@
+//! The front end's memory: mapped, translated, and guarded against files that shrink.
+
+mod guard;
+mod map;
+mod mapping;
+mod shared;
+
+pub use map::{MemoryMap, RegionInfo};
+pub use mapping::Mapping;
+pub use shared::faults;
+pub(crate) use map::Hint;
+pub(crate) use shared::Shared;

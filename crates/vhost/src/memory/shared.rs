@@ -1,0 +1,93 @@
+//! Arrays in memory that a hostile writer shares: every element is read once, into a copy.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, AtomicU64};
+
+/// Faults by truncated memory files that this process has survived.
+pub fn faults() -> u64 {
+    super::guard::fault_count()
+}
+
+/// `count` elements in a front end's memory. Whoever has one holds the map that it was made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<T> {
+    ptr: NonNull<T>,
+    count: u32,
+    kind: PhantomData<T>,
+}
+
+// SAFETY: it is an address in shared memory; see `Mapping`.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    /// # Safety
+    /// `count` elements from `ptr`, aligned, stay mapped as long as the value is used, and any bytes
+    /// are a valid `T`.
+    pub(crate) unsafe fn new(ptr: NonNull<u8>, count: u32) -> Shared<T> {
+        Shared {
+            ptr: ptr.cast(),
+            count,
+            kind: PhantomData,
+        }
+    }
+
+    /// The elements from `at` on.
+    fn at(&self, at: u32) -> NonNull<T> {
+        debug_assert!(at < self.count);
+        // SAFETY: callers keep indices below the count: they are masked or compared before.
+        unsafe { self.ptr.add(at as usize) }
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, at: u32) -> T {
+        assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: mapped and aligned, as `new` had its caller promise.
+        unsafe { self.at(at).read_volatile() }
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, at: u32, value: T) {
+        assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: mapped and aligned, as `new` had its caller promise.
+        unsafe { self.at(at).write_volatile(value) };
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, at: u32) {
+        if at < self.count {
+            prefetch(self.at(at).cast());
+        }
+    }
+}
+
+impl Shared<u16> {
+    #[inline]
+    pub(crate) fn atomic(&self, at: u32) -> &AtomicU16 {
+        assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: mapped and aligned; both sides access these words atomically.
+        unsafe { AtomicU16::from_ptr(self.at(at).as_ptr()) }
+    }
+}
+
+impl Shared<u64> {
+    #[inline]
+    pub(crate) fn atomic(&self, at: u32) -> &AtomicU64 {
+        assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: mapped and aligned; both sides access these words atomically.
+        unsafe { AtomicU64::from_ptr(self.at(at).as_ptr()) }
+    }
+}
+
+/// Brings a line into the first cache.
+#[inline]
+pub(crate) fn prefetch(at: NonNull<u8>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of any address has no effect but on time.
+        unsafe { _mm_prefetch(at.as_ptr().cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

@@ -1,0 +1,69 @@
+//! Packets for reuse.
+
+use super::{Header, Packet};
+
+/// Room of a packet of usual size, in bytes. Not a power of two: buffers would share cache sets.
+const SMALL_BYTES: usize = 2048 + 64;
+/// Long packets that are kept.
+const MAX_LARGE: usize = 64;
+
+/// Packets for reuse, the one used last first: its buffer is in the cache.
+#[derive(Debug, Default)]
+pub struct Pool {
+    small: Vec<Packet>,
+    large: Vec<Packet>,
+}
+
+impl Pool {
+    /// With `count` packets of usual size to begin with.
+    pub fn new(count: usize) -> Pool {
+        Pool {
+            small: (0..count)
+                .map(|_| Packet::with_capacity(SMALL_BYTES))
+                .collect(),
+            large: Vec::new(),
+        }
+    }
+
+    /// A packet of `len` bytes, at most [`MAX_PACKET_BYTES`](super::MAX_PACKET_BYTES). Its bytes are
+    /// what an earlier packet left: the caller overwrites all of them.
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Packet {
+        let mut packet = match len <= SMALL_BYTES {
+            true => match self.small.pop() {
+                Some(packet) => packet,
+                None => Packet::with_capacity(SMALL_BYTES),
+            },
+            false => self.take_large(len),
+        };
+        packet.set_len(len);
+        packet
+    }
+
+    #[cold]
+    fn take_large(&mut self, len: usize) -> Packet {
+        match self.large.iter().rposition(|p| p.capacity() >= len) {
+            Some(at) => self.large.swap_remove(at),
+            None => Packet::with_capacity(len.next_multiple_of(16 << 10)),
+        }
+    }
+
+    /// Takes a packet back.
+    #[inline]
+    pub fn put(&mut self, mut packet: Packet) {
+        packet.header = Header::default();
+        if packet.capacity() == SMALL_BYTES {
+            self.small.push(packet);
+        } else if packet.capacity() > SMALL_BYTES && self.large.len() < MAX_LARGE {
+            self.large.push(packet);
+        }
+    }
+
+    /// A packet with the same bytes and header.
+    pub fn clone_packet(&mut self, packet: &Packet) -> Packet {
+        let mut copy = self.take(packet.len());
+        copy.bytes_mut().copy_from_slice(packet.bytes());
+        copy.header = packet.header;
+        copy
+    }
+}

@@ -1,0 +1,128 @@
+//! Buffers on their way from a ring and back.
+
+use std::ptr::NonNull;
+
+/// Which way packets go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The device writes the buffers (receive queues).
+    ToGuest,
+    /// The device reads the buffers (transmit queues).
+    FromGuest,
+}
+
+/// What is wrong with one buffer: it is consumed, and the packet dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The head's index is not in the table.
+    Head,
+    /// The next descriptor's index is not in the table.
+    Next,
+    /// More descriptors than the ring has, or a loop.
+    Length,
+    /// An indirect table whose length is 0, no multiple of 16 or longer than the ring; one inside
+    /// another; one that is continued; one outside the regions.
+    Indirect,
+    /// A part lies outside the regions.
+    Unmapped,
+    /// A writable part where the device reads, or the reverse.
+    Direction,
+    /// Shorter than a packet's header.
+    TooShort,
+    /// Longer than any packet.
+    TooLong,
+}
+
+/// What is wrong with a ring as a whole: it is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RingFault {
+    /// More buffers than the ring has places.
+    #[error("the driver made {found} buffers available on a ring of {size}")]
+    Overrun {
+        /// Buffers available or in flight.
+        found: u32,
+        /// Descriptors of the ring.
+        size: u32,
+    },
+    /// The memory file was truncated.
+    #[error("the front end's memory file was truncated")]
+    Truncated,
+}
+
+/// A run of bytes of a buffer, mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    /// Where it lies.
+    pub ptr: NonNull<u8>,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// A buffer that was fetched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffer {
+    pub(crate) id: u16,
+    /// Descriptors of the ring that it takes (packed).
+    pub(crate) slots: u16,
+    /// Its segments in the burst.
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+    /// Of all segments.
+    pub(crate) bytes: u32,
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Buffer {
+    pub(crate) fn used(&self, len: u32) -> Used {
+        Used {
+            id: self.id,
+            slots: self.slots,
+            len,
+        }
+    }
+}
+
+/// A buffer to give back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) id: u16,
+    pub(crate) slots: u16,
+    /// Bytes written.
+    pub(crate) len: u32,
+}
+
+/// Buffers that were fetched together. Reused from burst to burst, so that nothing is allocated.
+#[derive(Debug, Default)]
+pub struct Burst {
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+// SAFETY: its segments are addresses in shared memory; see `Mapping`.
+unsafe impl Send for Burst {}
+
+impl Burst {
+    /// Segments after which a burst takes no further buffer.
+    pub(crate) const MAX_SEGMENTS: usize = 2048;
+
+    pub(crate) fn clear(&mut self) {
+        self.buffers.clear();
+        self.segments.clear();
+    }
+
+    #[inline]
+    pub(crate) fn segments_of(&self, buffer: &Buffer) -> &[Segment] {
+        &self.segments[buffer.first as usize..buffer.end as usize]
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Buffer> {
+        let buffer = self.buffers.pop()?;
+        self.segments.truncate(buffer.first as usize);
+        Some(buffer)
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.segments.len() >= Burst::MAX_SEGMENTS
+    }
+}

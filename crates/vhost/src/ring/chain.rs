@@ -1,0 +1,213 @@
+//! From descriptors to segments.
+
+use std::ptr::NonNull;
+
+use virtio_bindings::virtio_ring as v;
+
+use super::burst::{Buffer, Burst, Direction, Fault, Segment};
+use crate::memory::{Hint, MemoryMap};
+
+pub(super) const NEXT: u16 = v::VRING_DESC_F_NEXT as u16;
+pub(super) const WRITE: u16 = v::VRING_DESC_F_WRITE as u16;
+pub(super) const INDIRECT: u16 = v::VRING_DESC_F_INDIRECT as u16;
+
+/// Bytes of a descriptor, in a ring and in an indirect table.
+const DESCRIPTOR_BYTES: u32 = 16;
+
+/// A descriptor of either form; `tail` is `next` (split) or the buffer's id (packed).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Descriptor {
+    pub(super) addr: u64,
+    pub(super) len: u32,
+    pub(super) flags: u16,
+    pub(super) tail: u16,
+}
+
+impl Descriptor {
+    /// From the words of a split descriptor.
+    #[inline]
+    pub(super) fn split(addr: u64, word: u64) -> Descriptor {
+        Descriptor {
+            addr,
+            len: word as u32,
+            flags: (word >> 32) as u16,
+            tail: (word >> 48) as u16,
+        }
+    }
+
+    /// From the words of a packed descriptor.
+    #[inline]
+    pub(super) fn packed(addr: u64, word: u64) -> Descriptor {
+        Descriptor {
+            addr,
+            len: word as u32,
+            tail: (word >> 32) as u16,
+            flags: (word >> 48) as u16,
+        }
+    }
+}
+
+/// Collects the segments of one buffer.
+pub(super) struct Collector<'a> {
+    memory: &'a MemoryMap,
+    hint: &'a mut Hint,
+    direction: Direction,
+    burst: &'a mut Burst,
+    first: u32,
+    bytes: u64,
+    /// Most descriptors that a chain has.
+    size: u32,
+    /// Descriptors that may still come.
+    left: u32,
+}
+
+impl<'a> Collector<'a> {
+    #[inline]
+    pub(super) fn new(
+        memory: &'a MemoryMap,
+        hint: &'a mut Hint,
+        direction: Direction,
+        size: u32,
+        burst: &'a mut Burst,
+    ) -> Collector<'a> {
+        Collector {
+            first: burst.segments.len() as u32,
+            memory,
+            hint,
+            direction,
+            burst,
+            bytes: 0,
+            size,
+            left: size,
+        }
+    }
+
+    /// Appends what one descriptor describes.
+    #[inline]
+    pub(super) fn push(&mut self, d: Descriptor) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(1).ok_or(Fault::Length)?;
+        let written = d.flags & WRITE != 0;
+        if written != (self.direction == Direction::ToGuest) {
+            return Err(Fault::Direction);
+        }
+        let Some((ptr, left)) = self.memory.prefix(d.addr, self.hint) else {
+            // An empty descriptor may name any address.
+            return match d.len {
+                0 => Ok(()),
+                _ => Err(Fault::Unmapped),
+            };
+        };
+        self.bytes += u64::from(d.len);
+        if left >= u64::from(d.len) {
+            self.burst.segments.push(Segment { ptr, len: d.len });
+            return Ok(());
+        }
+        self.push_in_parts(d)
+    }
+
+    /// A descriptor that spans adjacent regions.
+    #[cold]
+    fn push_in_parts(&mut self, d: Descriptor) -> Result<(), Fault> {
+        let (mut addr, mut rest) = (d.addr, d.len);
+        while rest > 0 {
+            let (ptr, left) = self.memory.prefix(addr, self.hint).ok_or(Fault::Unmapped)?;
+            let len = left.min(u64::from(rest)) as u32;
+            self.burst.segments.push(Segment { ptr, len });
+            rest -= len;
+            addr = addr.wrapping_add(u64::from(len));
+        }
+        Ok(())
+    }
+
+    /// Appends what a table describes that `d` refers to. In the table of a split ring entries are
+    /// chained by `next`; in that of a packed ring all are used, in order.
+    #[inline(never)]
+    pub(super) fn push_table(&mut self, d: Descriptor, packed: bool) -> Result<(), Fault> {
+        let count = d.len / DESCRIPTOR_BYTES;
+        let whole = d.len.is_multiple_of(DESCRIPTOR_BYTES);
+        if count == 0 || !whole || count > self.size || d.flags & NEXT != 0 {
+            return Err(Fault::Indirect);
+        }
+        let start = self.memory.translate_with(d.addr, d.len, self.hint);
+        let mut at = 0;
+        loop {
+            let words = match start {
+                // SAFETY: `at` is less than `count`, and so many entries are mapped.
+                Some(start) => {
+                    read_entry(unsafe { start.add((at * DESCRIPTOR_BYTES) as usize) })
+                }
+                None => self.read_scattered(d.addr, at)?,
+            };
+            if packed {
+                self.push_entry(Descriptor::packed(words[0], words[1]))?;
+                at += 1;
+                if at == count {
+                    return Ok(());
+                }
+                continue;
+            }
+            let entry = Descriptor::split(words[0], words[1]);
+            self.push_entry(entry)?;
+            if entry.flags & NEXT == 0 {
+                return Ok(());
+            }
+            at = u32::from(entry.tail);
+            if at >= count {
+                return Err(Fault::Next);
+            }
+        }
+    }
+
+    fn push_entry(&mut self, entry: Descriptor) -> Result<(), Fault> {
+        match entry.flags & INDIRECT {
+            0 => self.push(entry),
+            _ => Err(Fault::Indirect),
+        }
+    }
+
+    /// An entry of a table that straddles two regions.
+    #[cold]
+    fn read_scattered(&mut self, table: u64, at: u32) -> Result<[u64; 2], Fault> {
+        let mut bytes = [0u8; DESCRIPTOR_BYTES as usize];
+        let entry = u64::from(at * DESCRIPTOR_BYTES);
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            let addr = table.checked_add(entry + i as u64);
+            let addr = addr.ok_or(Fault::Indirect)?;
+            let (ptr, _) = self.memory.prefix(addr, self.hint).ok_or(Fault::Indirect)?;
+            // SAFETY: the byte is mapped.
+            *byte = unsafe { ptr.read_volatile() };
+        }
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Ok([word(0), word(8)])
+    }
+
+    /// The buffer that has been collected; if it has a fault, without segments.
+    #[inline]
+    pub(super) fn finish(self, id: u16, slots: u16, result: Result<(), Fault>) {
+        let fault = result.err();
+        if fault.is_some() {
+            self.burst.segments.truncate(self.first as usize);
+        }
+        self.burst.buffers.push(Buffer {
+            id,
+            slots,
+            first: self.first,
+            end: self.burst.segments.len() as u32,
+            bytes: u32::try_from(self.bytes).unwrap_or(u32::MAX),
+            fault,
+        });
+    }
+}
+
+/// Reads a table's entry; tables need no alignment.
+#[inline]
+fn read_entry(at: NonNull<u8>) -> [u64; 2] {
+    let at = at.cast::<[u64; 2]>();
+    // SAFETY: callers pass the address of a mapped entry. A guest may write it meanwhile: any bytes
+    // are valid, and each is read once.
+    unsafe { std::ptr::read_unaligned(at.as_ptr()) }
+}
