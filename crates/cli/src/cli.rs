@@ -46,6 +46,8 @@ enum Command {
     Shell(Box<crate::run::ShellArgs>),
     /// Serve a virtual device as a PCI function over vfio-user, for QEMU.
     Vfio(Box<crate::vfio::Args>),
+    /// Forward packets between virtual machines, with a data mover for the copies.
+    Vhost(Box<crate::vhost::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -65,6 +67,7 @@ impl Cli {
             Command::Run(args) => crate::run::run(&args),
             Command::Shell(args) => crate::run::shell(&args),
             Command::Vfio(args) => crate::vfio::run(&args),
+            Command::Vhost(args) => crate::vhost::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

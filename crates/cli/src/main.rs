@@ -16,6 +16,7 @@ mod print;
 mod progress;
 mod run;
 mod vfio;
+mod vhost;
 
 use std::process::ExitCode;
 

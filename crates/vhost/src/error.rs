@@ -50,6 +50,12 @@ pub enum VhostError {
         /// Why.
         reason: &'static str,
     },
+    /// A request with an id that is not known.
+    #[error("request {id} is not known")]
+    UnknownRequest {
+        /// The id.
+        id: u32,
+    },
     /// A memory region that cannot be used.
     #[error("the memory region at guest address {guest:#x}, {size} bytes: {reason}")]
     Region {
@@ -112,6 +118,15 @@ pub enum VhostError {
         /// What the kernel said.
         #[source]
         source: io::Error,
+    },
+    /// A mover that cannot be opened.
+    #[error("cannot open the {executor} mover")]
+    Mover {
+        /// Which one.
+        executor: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The guard against truncated memory files cannot be set up.
     #[error("cannot install the handler of SIGBUS")]

@@ -3,8 +3,10 @@
 mod channel;
 mod engine;
 mod mover;
+mod open;
 
 pub use channel::{Channel, Channels};
 pub(crate) use channel::{Finished, Keep};
 pub use engine::{Copy, CopyEngine, Done};
-pub use mover::{CpuCopier, VirtualCopier};
+pub use mover::MoverCopier;
+pub use open::{open_cpu, open_hw, open_virtual};

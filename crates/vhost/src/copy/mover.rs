@@ -1,109 +1,88 @@
 //! The movers of the library `dray` as copy engines.
 
-use std::collections::HashMap;
-
-use dray::{Completion, CpuMover, Mover, Operation, Ticket};
-use dray::virt::VirtualMover;
+use dray::{Completion, Mover, Operation};
 
 use super::engine::{Copy, CopyEngine, Done};
 
-/// Copies over any mover.
+/// Ends polled at once.
+const POLL: usize = 64;
+
+/// Copies over any mover of the library `dray`.
 #[derive(Debug)]
-struct Copier<M> {
+pub struct MoverCopier<M> {
     mover: M,
+    executor: &'static str,
     slots: usize,
     in_flight: usize,
-    /// By ticket.
-    tokens: HashMap<Ticket, u32>,
-    ended: Vec<Completion>,
+    max_batch: usize,
+    operations: Vec<Operation>,
+    ended: [Completion; POLL],
 }
 
-impl<M: Mover> Copier<M> {
-    fn new(mover: M) -> Copier<M> {
-        let slots = mover.slots();
-        Copier {
+impl<M: Mover> MoverCopier<M> {
+    /// Over a mover that nobody else uses; `executor` is its name in statistics.
+    pub fn new(mover: M, executor: &'static str) -> MoverCopier<M> {
+        MoverCopier {
+            slots: mover.slots(),
+            max_batch: mover.capabilities().max_batch.max(1) as usize,
+            operations: Vec::with_capacity(POLL),
             mover,
-            slots,
+            executor,
             in_flight: 0,
-            tokens: HashMap::with_capacity(slots),
-            ended: vec![Completion::default(); 64],
+            ended: [Completion::default(); POLL],
         }
+    }
+}
+
+fn operation(copy: &Copy) -> Operation {
+    Operation::memmove(copy.source, copy.destination, copy.len)
+        .with_user_data(u64::from(copy.token))
+}
+
+impl<M: Mover + Send> CopyEngine for MoverCopier<M> {
+    fn executor(&self) -> &'static str {
+        self.executor
     }
 
     fn room(&self) -> usize {
         self.slots - self.in_flight
     }
 
-    /// # Safety
-    /// As [`CopyEngine::submit`].
     unsafe fn submit(&mut self, copies: &[Copy]) {
-        for copy in copies {
-            let operation = Operation::memmove(copy.source, copy.destination, copy.len);
+        for burst in copies.chunks(self.max_batch) {
+            self.operations.clear();
+            self.operations.extend(burst.iter().map(operation));
             // SAFETY: the caller's promise is the same.
-            if let Ok(ticket) = unsafe { self.mover.enqueue(&operation) } {
-                self.tokens.insert(ticket, copy.token);
-                self.in_flight += 1;
+            if burst.len() > 1 && unsafe { self.mover.enqueue_batch(&self.operations) }.is_ok() {
+                self.in_flight += burst.len();
+                continue;
+            }
+            // A batch needs neighbouring slots, which there are not always.
+            for operation in &self.operations {
+                // SAFETY: the caller's promise is the same.
+                let taken = unsafe { self.mover.enqueue(operation) };
+                debug_assert!(taken.is_ok(), "callers ask for room first");
+                self.in_flight += usize::from(taken.is_ok());
             }
         }
+        // What a full queue leaves behind is handed over by the next poll.
         let _ = self.mover.submit();
     }
 
     fn poll(&mut self, into: &mut [Done]) -> usize {
-        // What the queue had no room for is handed over now.
+        if self.in_flight == 0 {
+            return 0;
+        }
         let _ = self.mover.submit();
-        let most = into.len().min(self.ended.len());
+        let most = into.len().min(POLL);
         let count = self.mover.poll(&mut self.ended[..most]);
         for (done, completion) in into.iter_mut().zip(&self.ended[..count]) {
-            let token = self.tokens.remove(&completion.ticket).unwrap_or(u32::MAX);
             *done = Done {
-                token,
+                token: completion.user_data as u32,
                 ok: completion.status().is_success(),
             };
         }
         self.in_flight -= count;
         count
     }
-}
-
-macro_rules! engine {
-    ($(#[$doc:meta])* $name:ident, $mover:ty, $executor:literal) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name(Copier<$mover>);
-
-        impl $name {
-            /// Over a mover that nobody else uses.
-            pub fn new(mover: $mover) -> $name {
-                $name(Copier::new(mover))
-            }
-        }
-
-        impl CopyEngine for $name {
-            fn executor(&self) -> &'static str {
-                $executor
-            }
-
-            fn room(&self) -> usize {
-                self.0.room()
-            }
-
-            unsafe fn submit(&mut self, copies: &[Copy]) {
-                // SAFETY: the caller's promise is the same.
-                unsafe { self.0.submit(copies) };
-            }
-
-            fn poll(&mut self, into: &mut [Done]) -> usize {
-                self.0.poll(into)
-            }
-        }
-    };
-}
-
-engine! {
-    /// The core itself, through the mover's interface.
-    CpuCopier, CpuMover, "cpu"
-}
-engine! {
-    /// The virtual device in real time.
-    VirtualCopier, VirtualMover, "virtual"
 }

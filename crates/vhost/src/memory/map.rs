@@ -252,7 +252,11 @@ mod tests {
         wide.guest = u64::MAX - 1;
         assert!(refused(wide), "beyond the last address");
         assert!(map.without(&region(0x10000, 0x1000, 0)).is_err());
-        assert!(map.without(&region(0x10000, 0x2000, 0)).expect("it").is_empty());
+        assert!(
+            map.without(&region(0x10000, 0x2000, 0))
+                .expect("it")
+                .is_empty()
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ mod map;
 mod mapping;
 mod shared;
 
+pub(crate) use map::Hint;
 pub use map::{MemoryMap, RegionInfo};
 pub use mapping::Mapping;
 pub use shared::faults;
-pub(crate) use map::Hint;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Shared, prefetch};

@@ -8,13 +8,13 @@ pub const HEADER_BYTES: usize = 12;
 pub(crate) const LEGACY_HEADER_BYTES: usize = 10;
 
 /// Flag: the checksum from `csum_start` on is to be completed.
-pub const NEEDS_CSUM: u8 = v::VIRTIO_NET_HDR_F_NEEDS_CSUM as u8;
+pub(crate) const NEEDS_CSUM: u8 = v::VIRTIO_NET_HDR_F_NEEDS_CSUM as u8;
 /// Flag: the checksum has been verified.
-pub const DATA_VALID: u8 = v::VIRTIO_NET_HDR_F_DATA_VALID as u8;
-pub const GSO_NONE: u8 = v::VIRTIO_NET_HDR_GSO_NONE as u8;
-pub const GSO_TCPV4: u8 = v::VIRTIO_NET_HDR_GSO_TCPV4 as u8;
-pub const GSO_TCPV6: u8 = v::VIRTIO_NET_HDR_GSO_TCPV6 as u8;
-pub const GSO_ECN: u8 = v::VIRTIO_NET_HDR_GSO_ECN as u8;
+pub(crate) const DATA_VALID: u8 = v::VIRTIO_NET_HDR_F_DATA_VALID as u8;
+pub(crate) const GSO_NONE: u8 = v::VIRTIO_NET_HDR_GSO_NONE as u8;
+pub(crate) const GSO_TCPV4: u8 = v::VIRTIO_NET_HDR_GSO_TCPV4 as u8;
+pub(crate) const GSO_TCPV6: u8 = v::VIRTIO_NET_HDR_GSO_TCPV6 as u8;
+pub(crate) const GSO_ECN: u8 = v::VIRTIO_NET_HDR_GSO_ECN as u8;
 
 /// The header before a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,8 +8,15 @@ mod parse;
 mod pool;
 mod rarp;
 
+pub(crate) use header::LEGACY_HEADER_BYTES;
 pub use header::{HEADER_BYTES, Header};
 pub use offload::{Adapted, adapt};
+pub(crate) use offload::{is_taken, is_valid};
 pub use packet::{MAX_PACKET_BYTES, Packet};
 pub use pool::Pool;
 pub use rarp::rarp;
+
+/// The internet checksum of bytes (RFC 1071).
+pub fn internet_checksum(bytes: &[u8]) -> u16 {
+    checksum::finish(checksum::sum(bytes))
+}

@@ -190,7 +190,11 @@ mod tests {
         bytes.extend([0, 80, 0, 81, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0x50, 0x99]);
         bytes.extend([1, 0, 0, 0, 0, 0]);
         bytes.extend((0..data).map(|i| (i * 7) as u8));
-        let range = if v6 { ip + 8..ip + 40 } else { ip + 12..ip + 20 };
+        let range = if v6 {
+            ip + 8..ip + 40
+        } else {
+            ip + 12..ip + 20
+        };
         let pseudo = checksum::sum(&bytes[range]) + 6 + (20 + data) as u64;
         let sum = checksum::fold(pseudo).to_be_bytes();
         bytes[tcp + 16..tcp + 18].copy_from_slice(&sum);
@@ -228,7 +232,10 @@ mod tests {
             let cut = adapt(&mut packet, f::GUEST_CSUM, &mut pool, &mut out);
             assert_eq!(cut, Adapted::Segments);
             let tcp = parse::tcp(packet.bytes()).expect("TCP");
-            let data: Vec<u8> = out.iter().flat_map(|p| p.bytes()[tcp.data..].to_vec()).collect();
+            let data: Vec<u8> = out
+                .iter()
+                .flat_map(|p| p.bytes()[tcp.data..].to_vec())
+                .collect();
             assert_eq!(data, packet.bytes()[tcp.data..]);
             assert_eq!(out.len(), 3);
             assert!(out.iter().all(is_right), "v6 {v6}");
@@ -246,7 +253,10 @@ mod tests {
         packet.header.gso_type = GSO_NONE;
         let before = packet.bytes().to_vec();
         let (mut pool, mut out) = (Pool::new(0), Vec::new());
-        assert_eq!(adapt(&mut packet, f::GUEST_CSUM, &mut pool, &mut out), Adapted::As);
+        assert_eq!(
+            adapt(&mut packet, f::GUEST_CSUM, &mut pool, &mut out),
+            Adapted::As
+        );
         assert_eq!(packet.bytes(), before);
         assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), Adapted::As);
         assert_eq!(packet.header.flags, 0);

@@ -110,7 +110,12 @@ mod tests {
             assert!(decoder.is_partial());
         }
         assert_eq!(decoder.wanted(), 8);
-        assert!(decoder.feed(&[1, 2, 3], Vec::new()).expect("good").is_none());
+        assert!(
+            decoder
+                .feed(&[1, 2, 3], Vec::new())
+                .expect("good")
+                .is_none()
+        );
         let frame = decoder.feed(&[4, 5, 6, 7, 8], Vec::new()).expect("good");
         assert_eq!(frame.expect("whole").payload, [1, 2, 3, 4, 5, 6, 7, 8]);
         assert!(!decoder.is_partial());

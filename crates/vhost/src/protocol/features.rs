@@ -67,14 +67,8 @@ bits! {
 }
 
 /// What passes on checksums and long segments; may be left out of an offer.
-pub const OFFLOADS: u64 = CSUM
-    | GUEST_CSUM
-    | GUEST_TSO4
-    | GUEST_TSO6
-    | GUEST_ECN
-    | HOST_TSO4
-    | HOST_TSO6
-    | HOST_ECN;
+pub const OFFLOADS: u64 =
+    CSUM | GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | HOST_TSO4 | HOST_TSO6 | HOST_ECN;
 
 /// Every feature that this back end can handle.
 pub const ALL: u64 = OFFLOADS

@@ -1,11 +1,11 @@
 //! Ids and headers of messages (vhost-user, "Message Specification").
 
 /// Bytes of a header.
-pub const HEADER_BYTES: usize = 12;
+pub(crate) const HEADER_BYTES: usize = 12;
 /// Longest payload that a request of this back end has, in bytes.
-pub const MAX_PAYLOAD_BYTES: u32 = 4096;
+pub(crate) const MAX_PAYLOAD_BYTES: u32 = 4096;
 /// Most file descriptors that a message carries.
-pub const MAX_DESCRIPTORS: usize = 8;
+pub(crate) const MAX_DESCRIPTORS: usize = 8;
 
 const VERSION: u32 = 1;
 const VERSION_MASK: u32 = 0x3;

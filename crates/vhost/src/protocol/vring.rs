@@ -49,10 +49,6 @@ pub struct VringConfig {
     pub base: u32,
     /// The guest's notifications; the ring is started by this.
     pub kick: Notify,
-    /// Notifications to the guest.
-    pub call: Notify,
-    /// Where a broken ring is told.
-    pub error: Notify,
     /// Packets flow.
     pub enabled: bool,
 }

@@ -133,9 +133,7 @@ impl<'a> Collector<'a> {
         loop {
             let words = match start {
                 // SAFETY: `at` is less than `count`, and so many entries are mapped.
-                Some(start) => {
-                    read_entry(unsafe { start.add((at * DESCRIPTOR_BYTES) as usize) })
-                }
+                Some(start) => read_entry(unsafe { start.add((at * DESCRIPTOR_BYTES) as usize) }),
                 None => self.read_scattered(d.addr, at)?,
             };
             if packed {

@@ -8,11 +8,9 @@ mod burst;
 mod chain;
 mod packed;
 mod split;
-#[cfg(test)]
-mod tests;
 
-pub use burst::{Burst, Direction, Fault, RingFault, Segment};
 pub(crate) use burst::{Buffer, Used};
+pub use burst::{Burst, Direction, Fault, RingFault, Segment};
 use packed::Packed;
 use split::Split;
 

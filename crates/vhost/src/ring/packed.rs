@@ -31,11 +31,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(
-        address: &VringAddress,
-        size: u32,
-        memory: &MemoryMap,
-    ) -> Result<Parts, &'static str> {
+    fn new(address: &VringAddress, size: u32, memory: &MemoryMap) -> Result<Parts, &'static str> {
         let find = |user: u64, bytes: u32, align: u64| {
             let ptr = memory.translate_user(user, u64::from(bytes));
             ptr.filter(|ptr| (ptr.as_ptr() as u64).is_multiple_of(align))
@@ -193,11 +189,7 @@ impl Packed {
 
     /// Collects a list of descriptors: the result, the buffer's id and how many they were.
     #[inline]
-    fn walk(
-        &self,
-        first: u64,
-        collector: &mut Collector<'_>,
-    ) -> (Result<(), Fault>, u16, u32) {
+    fn walk(&self, first: u64, collector: &mut Collector<'_>) -> (Result<(), Fault>, u16, u32) {
         let addr = self.parts.ring.read(2 * self.next_available.at);
         let mut d = Descriptor::packed(addr, first);
         let mut cursor = self.next_available;

@@ -225,7 +225,10 @@ impl Split {
     fn set_index(&mut self, index: u16) {
         self.next_used = index;
         // All elements are visible before the index (2.7.8.2).
-        self.parts.used.atomic(INDEX).store(index, Ordering::Release);
+        self.parts
+            .used
+            .atomic(INDEX)
+            .store(index, Ordering::Release);
     }
 
     #[inline]

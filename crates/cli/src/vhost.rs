@@ -1,0 +1,262 @@
+//! `dray vhost`.
+
+mod assign;
+mod port;
+mod show;
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use dray_vhost::backend::Event;
+use dray_vhost::forward::{Mode, Report, Switch};
+
+use crate::complain::Usage;
+use crate::print;
+use assign::{Dmas, Wiring};
+use port::PortSpec;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray vhost --port /tmp/a.sock --port /tmp/b.sock --forward switch
+  dray vhost --port /tmp/a.sock --forward icmp --duration 10 --stats-file stats.json
+  dray vhost --port /tmp/a.sock,queues=2 --forward mac --mover virtual
+  dray vhost --port /tmp/a.sock,client --mover hw --dmas '[txd0@wq0.0,rxd0@wq0.1]'
+  dray vhost --port /tmp/a.sock --port tap:dray0 --forward switch --interrupt
+
+A guest of QEMU reaches the first port with
+  -object memory-backend-memfd,id=mem,size=512M,share=on -numa node,memdev=mem
+  -chardev socket,id=c0,path=/tmp/a.sock -netdev vhost-user,id=n0,chardev=c0
+  -device virtio-net-pci,netdev=n0
+and DPDK with --vdev net_virtio_user0,path=/tmp/a.sock.
+
+Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is no DSA.";
+
+/// Copies of packets in flight when it ends are waited for, at most so long.
+const END: Duration = Duration::from_secs(2);
+/// Steps without work before interrupt mode sleeps.
+const IDLE_STEPS: u32 = 64;
+/// Steps between two looks at the clock.
+const CLOCK_EVERY: u32 = 1024;
+
+/// Arguments of `dray vhost`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A port: SOCKET[,server|client][,queues=N][,no-offloads], or tap:NAME; may be given again.
+    #[arg(long = "port", value_name = "PORT", required = true)]
+    ports: Vec<PortSpec>,
+    /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); one alone, to itself.
+    #[arg(long, value_enum, default_value_t = Forward::Switch)]
+    forward: Forward,
+    /// Who copies packets. `sync`: the core, within the call; the others asynchronously.
+    #[arg(long, value_enum, default_value_t = MoverKind::Sync)]
+    mover: MoverKind,
+    /// Which work queues copy for which port, as DPDK's vhost example takes it: txdN to the guest of
+    /// port N, rxdN from it.
+    #[arg(long, value_name = "[txd0@wq0.0,rxd0@wq0.1]")]
+    dmas: Option<Dmas>,
+    /// Copies below this are made by the core, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
+    copy_threshold: u32,
+    /// Sleep when there is nothing to do, and ask guests to notify; without it the core polls.
+    #[arg(long)]
+    interrupt: bool,
+    /// End after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Write the counters to this file, every second and at the end.
+    #[arg(long, value_name = "FILE")]
+    stats_file: Option<PathBuf>,
+    /// How the counters are printed at the end.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Say nothing of connections on stderr.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What is done with packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Forward {
+    /// To the other port of the pair, unchanged.
+    Io,
+    /// To the other port, with the addresses swapped.
+    Mac,
+    /// Nowhere.
+    Rxonly,
+    /// Generated packets, as many as go.
+    Txonly,
+    /// Answers to ARP and ICMP echo requests.
+    Icmp,
+    /// A learning switch between all ports.
+    Switch,
+}
+
+/// Who copies packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MoverKind {
+    /// The core, within the call.
+    Sync,
+    /// The core, through the mover's interface.
+    Cpu,
+    /// A virtual DSA on a thread of this process.
+    Virtual,
+    /// A DSA of this machine; inside `dray run` a virtual one.
+    Hw,
+}
+
+/// How the counters are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Columns for people.
+    Table,
+    /// One JSON document.
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let error = || format!("{text:?} is no number of seconds above 0");
+    let number: f64 = text.parse().map_err(|_| error())?;
+    match Duration::try_from_secs_f64(number) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(error()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut channels = assign::open(args.mover, args.dmas.as_ref(), args.ports.len())?;
+    let Wiring {
+        channels: list,
+        ports: wires,
+    } = &mut channels;
+    let mut ports = Vec::new();
+    for (spec, wire) in args.ports.iter().zip(wires.iter()) {
+        ports.push(spec.open(wire, args.copy_threshold, list)?);
+    }
+    let names: Vec<String> = args.ports.iter().map(PortSpec::to_string).collect();
+    let mode = match args.forward {
+        Forward::Io => Mode::Io,
+        Forward::Mac => Mode::Mac,
+        Forward::Rxonly => Mode::RxOnly,
+        Forward::Txonly => Mode::TxOnly,
+        Forward::Icmp => Mode::Icmp,
+        Forward::Switch => Mode::Switch,
+    };
+    let mut switch = Switch::new(ports, channels.channels, mode);
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
+        .context("cannot install the handler of ctrl-C")?;
+    let started = Instant::now();
+    let result = forward(args, &mut switch, &stop, started, &names);
+    let mut events = Vec::new();
+    if !switch.close(END, &mut events) {
+        eprintln!(
+            "warning: copies in flight did not end within {} s",
+            END.as_secs()
+        );
+    }
+    result?;
+    let report = switch.report(started.elapsed().as_secs_f64(), &names);
+    if let Some(file) = &args.stats_file {
+        write_stats(file, &report)?;
+    }
+    let text = match args.format {
+        Format::Table => show::table(&report),
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&report)?),
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Forwards packets until the time is over or somebody ends it.
+fn forward(
+    args: &Args,
+    switch: &mut Switch,
+    stop: &AtomicBool,
+    started: Instant,
+    names: &[String],
+) -> anyhow::Result<()> {
+    let live = io::stderr().is_terminal() && !args.quiet;
+    let (mut idle, mut steps) = (0, 0u32);
+    let mut next_report = started + Duration::from_secs(1);
+    let mut last: Option<Report> = None;
+    let mut events = Vec::new();
+    loop {
+        idle = match switch.step(&mut events) {
+            true => 0,
+            false => idle + 1,
+        };
+        for event in events.drain(..) {
+            tell(&event, args.quiet);
+        }
+        if args.interrupt && idle >= IDLE_STEPS {
+            switch.wait(Duration::from_millis(100));
+            steps = 0;
+        }
+        steps = steps.wrapping_add(1);
+        if !steps.is_multiple_of(CLOCK_EVERY) && !(args.interrupt && idle >= IDLE_STEPS) {
+            continue;
+        }
+        let now = Instant::now();
+        let over = args.duration.is_some_and(|d| now - started >= d);
+        if over || stop.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        if now >= next_report {
+            next_report = now + Duration::from_secs(1);
+            let report = switch.report((now - started).as_secs_f64(), names);
+            if let Some(file) = &args.stats_file {
+                write_stats(file, &report)?;
+            }
+            if live {
+                eprintln!("{}", show::line(last.as_ref(), &report));
+            }
+            last = Some(report);
+        }
+    }
+}
+
+fn tell(event: &Event, quiet: bool) {
+    match event {
+        _ if quiet => {}
+        Event::Connected => eprintln!("a front end has connected"),
+        Event::Disconnected => eprintln!("a front end has left"),
+        Event::Broken(error) => eprintln!("warning: connection ended: {}", with_causes(error)),
+        Event::Refused(error) => eprintln!("warning: refused: {}", with_causes(error)),
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// Replaces the file at once, so that who reads it never sees half of it.
+fn write_stats(file: &Path, report: &Report) -> anyhow::Result<()> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".tmp");
+    let temporary = PathBuf::from(name);
+    let text = serde_json::to_string_pretty(report)?;
+    fs::write(&temporary, text + "\n")
+        .and_then(|()| fs::rename(&temporary, file))
+        .map_err(|error| {
+            Usage::error(
+                format!("cannot write {}: {error}", file.display()),
+                "give --stats-file a path in a directory that can be written to",
+            )
+        })
+}

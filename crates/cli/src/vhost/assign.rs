@@ -1,0 +1,211 @@
+//! `--mover` and `--dmas`: which channel copies for which queue.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use dray_vhost::copy::{Channel, Channels, CopyEngine, open_cpu, open_hw, open_virtual};
+
+use super::MoverKind;
+use crate::complain::Usage;
+
+/// Work queues that a virtual device can have.
+const QUEUES: u16 = 8;
+
+/// A work queue copies for one direction of a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dma {
+    to_guest: bool,
+    port: usize,
+    queue: String,
+}
+
+/// What `--dmas` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dmas(Vec<Dma>);
+
+impl FromStr for Dmas {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Dmas, String> {
+        let inner = text.trim();
+        let inner = inner.strip_prefix('[').unwrap_or(inner);
+        let inner = inner.strip_suffix(']').unwrap_or(inner);
+        let parts = inner.split([',', ';']).map(str::trim);
+        let dmas: Vec<Dma> = parts
+            .filter(|part| !part.is_empty())
+            .map(dma)
+            .collect::<Result<_, _>>()?;
+        match dmas.is_empty() {
+            true => Err("it names no work queue; an example: [txd0@wq0.0,rxd0@wq0.1]".into()),
+            false => Ok(Dmas(dmas)),
+        }
+    }
+}
+
+fn dma(part: &str) -> Result<Dma, String> {
+    let error = || format!("{part:?} is not of the form txd0@wq0.0 or rxd0@wq0.0");
+    let (left, queue) = part.split_once('@').ok_or_else(error)?;
+    let (to_guest, number) = match (left.strip_prefix("txd"), left.strip_prefix("rxd")) {
+        (Some(number), _) => (true, number),
+        (_, Some(number)) => (false, number),
+        _ => return Err(error()),
+    };
+    let port = number.parse().map_err(|_| error())?;
+    parse_queue(queue).ok_or_else(error)?;
+    Ok(Dma {
+        to_guest,
+        port,
+        queue: queue.to_owned(),
+    })
+}
+
+/// Device and queue of a name such as `wq0.1`.
+fn parse_queue(name: &str) -> Option<(u16, u16)> {
+    let (device, queue) = name.strip_prefix("wq")?.split_once('.')?;
+    Some((device.parse().ok()?, queue.parse().ok()?))
+}
+
+/// Channels of one port.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wire {
+    pub(super) to_guest: Vec<usize>,
+    pub(super) from_guest: Vec<usize>,
+}
+
+/// All channels, and those of each port.
+pub(super) struct Wiring {
+    pub(super) channels: Channels,
+    pub(super) ports: Vec<Wire>,
+}
+
+/// Opens the movers. Without `--dmas` each port has a work queue for each direction, as far as a
+/// device has them.
+pub(super) fn open(mover: MoverKind, dmas: Option<&Dmas>, ports: usize) -> anyhow::Result<Wiring> {
+    if mover == MoverKind::Sync {
+        if dmas.is_some() {
+            return Err(Usage::error(
+                "--dmas needs a mover that copies asynchronously",
+                "add --mover virtual, --mover hw or --mover cpu",
+            ));
+        }
+        return Ok(Wiring {
+            channels: Channels::new(),
+            ports: vec![Wire::default(); ports],
+        });
+    }
+    let dmas = match dmas {
+        Some(dmas) => dmas.0.clone(),
+        None => default_dmas(ports),
+    };
+    if let Some(dma) = dmas.iter().find(|dma| dma.port >= ports) {
+        return Err(Usage::error(
+            format!("--dmas names port {}; there are {ports}", dma.port),
+            "ports are counted from 0, in the order of --port",
+        ));
+    }
+    let mut names: Vec<String> = dmas.iter().map(|dma| dma.queue.clone()).collect();
+    names.sort();
+    names.dedup();
+    let channels = open_movers(mover, &names)?;
+    let mut wires = vec![Wire::default(); ports];
+    for dma in &dmas {
+        let wire = &mut wires[dma.port];
+        let list = match dma.to_guest {
+            true => &mut wire.to_guest,
+            false => &mut wire.from_guest,
+        };
+        let channel = names.iter().position(|name| *name == dma.queue);
+        if let Some(channel) = channel.filter(|channel| !list.contains(channel)) {
+            list.push(channel);
+        }
+    }
+    Ok(Wiring {
+        channels,
+        ports: wires,
+    })
+}
+
+fn default_dmas(ports: usize) -> Vec<Dma> {
+    let both = (0..ports).flat_map(|port| [(port, true), (port, false)]);
+    both.enumerate()
+        .map(|(at, (port, to_guest))| Dma {
+            to_guest,
+            port,
+            queue: format!("wq0.{}", at % usize::from(QUEUES)),
+        })
+        .collect()
+}
+
+fn open_movers(mover: MoverKind, names: &[String]) -> anyhow::Result<Channels> {
+    let channel = |name: &String, engine| Channel::new(name.clone(), engine);
+    match mover {
+        MoverKind::Sync => Ok(Channels::new()),
+        MoverKind::Cpu => Ok(names.iter().map(|n| channel(n, open_cpu())).collect()),
+        MoverKind::Hw => names
+            .iter()
+            .map(|name| Ok(channel(name, open_hw(Some(name))?)))
+            .collect(),
+        MoverKind::Virtual => {
+            // A device for each number, with as many work queues as the highest named one needs.
+            let mut devices: BTreeMap<u16, u16> = BTreeMap::new();
+            for (device, queue) in names.iter().filter_map(|name| parse_queue(name)) {
+                if queue >= QUEUES {
+                    return Err(Usage::error(
+                        format!("wq{device}.{queue}: a virtual device has {QUEUES} work queues"),
+                        "their numbers are 0 to 7; other devices are wq1.0, wq2.0",
+                    ));
+                }
+                let count = devices.entry(device).or_default();
+                *count = (*count).max(queue + 1);
+            }
+            let mut engines: BTreeMap<String, Box<dyn CopyEngine>> = BTreeMap::new();
+            for (device, count) in devices {
+                for (queue, engine) in open_virtual(count)?.into_iter().enumerate() {
+                    engines.insert(format!("wq{device}.{queue}"), engine);
+                }
+            }
+            let named = names.iter();
+            Ok(named
+                .filter_map(|name| Some(channel(name, engines.remove(name)?)))
+                .collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_dpdks_example_is_read() {
+        let dmas: Dmas = "[txd0@wq0.0,rxd0@wq0.1]".parse().expect("two");
+        assert_eq!(dmas.0.len(), 2);
+        assert!(dmas.0[0].to_guest && !dmas.0[1].to_guest);
+        let many: Dmas = "txd0@wq0.0;txd0@wq0.1; rxd1@wq1.0".parse().expect("three");
+        assert_eq!(many.0[2].port, 1);
+        for text in [
+            "",
+            "[]",
+            "txd0",
+            "txd0@",
+            "txdx@wq0.0",
+            "abc0@wq0.0",
+            "txd0@wq0",
+        ] {
+            assert!(text.parse::<Dmas>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn queues_share_work_queues_and_have_several() {
+        let dmas: Dmas = "[txd0@wq0.0,txd0@wq0.1,rxd0@wq0.1,rxd0@wq0.1]"
+            .parse()
+            .expect("it");
+        let wiring = open(MoverKind::Cpu, Some(&dmas), 1).expect("channels");
+        assert_eq!(wiring.channels.len(), 2);
+        assert_eq!(wiring.ports[0].to_guest, [0, 1]);
+        assert_eq!(wiring.ports[0].from_guest, [1], "named twice, used once");
+        assert!(open(MoverKind::Cpu, Some(&"txd1@wq0.0".parse().expect("one")), 1).is_err());
+        assert!(open(MoverKind::Sync, Some(&dmas), 1).is_err());
+    }
+}

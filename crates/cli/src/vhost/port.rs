@@ -1,0 +1,147 @@
+//! `--port`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use dray_vhost::backend::Role;
+use dray_vhost::copy::Channels;
+use dray_vhost::port::{Port, Tap, VhostPort, VhostSetup};
+use dray_vhost::protocol::{Options, features};
+
+use super::assign::Wire;
+
+/// A port as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PortSpec {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Socket {
+        path: PathBuf,
+        role: Role,
+        queues: u16,
+        offloads: bool,
+    },
+    Tap(String),
+}
+
+impl FromStr for PortSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PortSpec, String> {
+        let kind = match text.split_once(':') {
+            Some(("tap", name)) if !name.is_empty() => Kind::Tap(name.to_owned()),
+            Some(("tap", _)) => return Err("tap: needs the name of an interface".into()),
+            _ => socket(text)?,
+        };
+        Ok(PortSpec {
+            text: text.to_owned(),
+            kind,
+        })
+    }
+}
+
+fn socket(text: &str) -> Result<Kind, String> {
+    let mut parts = text.split(',');
+    let path = parts.next().filter(|path| !path.is_empty());
+    let path = path.ok_or("a port needs the path of a socket")?;
+    let (mut role, mut queues, mut offloads) = (Role::Server, 1, true);
+    for part in parts {
+        match part.split_once('=') {
+            None if part == "server" => role = Role::Server,
+            None if part == "client" => role = Role::Client,
+            None if part == "no-offloads" => offloads = false,
+            Some(("queues", count)) => {
+                let number = count.parse().ok().filter(|n| (1..=128).contains(n));
+                queues = number.ok_or(format!("queues={count}: 1 to 128 queue pairs"))?;
+            }
+            _ => {
+                return Err(format!(
+                    "{part:?} is none of server, client, queues=N, no-offloads"
+                ));
+            }
+        }
+    }
+    Ok(Kind::Socket {
+        path: path.into(),
+        role,
+        queues,
+        offloads,
+    })
+}
+
+impl fmt::Display for PortSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PortSpec {
+    pub(super) fn open(
+        &self,
+        wire: &Wire,
+        copy_threshold: u32,
+        channels: &mut Channels,
+    ) -> anyhow::Result<Port> {
+        match &self.kind {
+            Kind::Tap(name) => Ok(Port::Tap(Box::new(Tap::open(name)?))),
+            Kind::Socket {
+                path,
+                role,
+                queues,
+                offloads,
+            } => {
+                let mut options = Options {
+                    queue_pairs: *queues,
+                    ..Options::default()
+                };
+                if !offloads {
+                    options.features &= !features::OFFLOADS;
+                }
+                let setup = VhostSetup {
+                    role: *role,
+                    options,
+                    to_guest: wire.to_guest.clone(),
+                    from_guest: wire.from_guest.clone(),
+                    copy_threshold,
+                    ..VhostSetup::default()
+                };
+                let port = VhostPort::open(path, &setup, channels)?;
+                Ok(Port::Vhost(Box::new(port)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_and_nonsense_is_refused() {
+        let port: PortSpec = "/tmp/a,client,queues=4".parse().expect("a port");
+        let expected = Kind::Socket {
+            path: "/tmp/a".into(),
+            role: Role::Client,
+            queues: 4,
+            offloads: true,
+        };
+        assert_eq!(port.kind, expected);
+        let tap: PortSpec = "tap:t0".parse().expect("a port");
+        assert_eq!(tap.kind, Kind::Tap("t0".into()));
+        for text in [
+            "",
+            ",server",
+            "/a,queues=0",
+            "/a,queues=129",
+            "/a,what",
+            "tap:",
+        ] {
+            assert!(text.parse::<PortSpec>().is_err(), "{text}");
+        }
+    }
+}

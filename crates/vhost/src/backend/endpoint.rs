@@ -1,0 +1,261 @@
+//! A device and its socket: listening or connecting, again and again.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+
+use super::connection::{Connection, Received};
+use super::device::{Backend, Handled};
+use crate::VhostError;
+use crate::copy::Channel;
+use crate::protocol::Options;
+
+/// Time between attempts to connect.
+const RETRY: Duration = Duration::from_millis(200);
+/// Messages handled at one time; the queues have their turn then.
+const MESSAGES: usize = 64;
+/// Surplus connections closed at one time.
+const SURPLUS: usize = 64;
+
+/// Who waits for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// This side listens (the socket is created and removed here).
+    Server,
+    /// This side connects, as often as it takes.
+    Client,
+}
+
+/// Something worth telling.
+#[derive(Debug)]
+pub enum Event {
+    /// A front end has connected.
+    Connected,
+    /// Its connection has ended.
+    Disconnected,
+    /// Its connection was ended because of this.
+    Broken(VhostError),
+    /// A message was refused, or a ring could not be started.
+    Refused(VhostError),
+}
+
+/// A device behind a socket.
+#[derive(Debug)]
+pub struct Endpoint {
+    path: PathBuf,
+    role: Role,
+    listener: Option<UnixListener>,
+    connection: Option<Connection>,
+    /// The connection is gone, its copies are not.
+    leaving: bool,
+    retry: Instant,
+    /// The device.
+    pub backend: Backend,
+}
+
+impl Endpoint {
+    /// Listens at a path, or begins to try to connect to it.
+    ///
+    /// # Errors
+    /// The socket cannot be created.
+    pub fn new(path: &Path, role: Role, options: Options) -> Result<Endpoint, VhostError> {
+        let listener = match role {
+            Role::Server => Some(listen(path)?),
+            Role::Client => None,
+        };
+        Ok(Endpoint {
+            path: path.to_owned(),
+            role,
+            listener,
+            connection: None,
+            leaving: false,
+            retry: Instant::now(),
+            backend: Backend::new(options),
+        })
+    }
+
+    /// Where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a front end is connected.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// What to wait for if nothing is to be done: a connection, or messages.
+    pub fn wait_on(&self) -> Option<BorrowedFd<'_>> {
+        match (&self.connection, &self.listener) {
+            (Some(connection), _) => Some(connection.as_fd()),
+            (None, listener) => listener.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Accepts, connects, handles messages. Never blocks; call it often.
+    pub fn poll(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+        if self.leaving || self.backend.is_waiting() {
+            match self.backend.resume(channels, now) {
+                Ok(Handled::Waiting) => return,
+                Ok(Handled::Done(_)) if self.leaving => self.leaving = false,
+                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
+                Err(error) => self.end(Event::Broken(error), channels, now, events),
+            }
+        }
+        if self.connection.is_none() {
+            self.connect(now, events);
+        }
+        self.refuse_surplus();
+        self.read(channels, now, events);
+        let refused = self.backend.take_errors();
+        events.extend(refused.into_iter().map(Event::Refused));
+    }
+
+    fn read(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+        for _ in 0..MESSAGES {
+            let Some(connection) = &mut self.connection else {
+                return;
+            };
+            let received = connection.flush().and_then(|()| connection.receive());
+            let handled = match received {
+                Ok(Received::Nothing) => return,
+                Ok(Received::Closed) => {
+                    return self.end(Event::Disconnected, channels, now, events);
+                }
+                Ok(Received::Frame(frame)) => self.backend.handle(frame, channels, now),
+                Err(error) => Err(error),
+            };
+            match handled {
+                Ok(Handled::Waiting) => return,
+                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
+                Err(error) => return self.end(Event::Broken(error), channels, now, events),
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        answer: Option<Vec<u8>>,
+        channels: &mut [Channel],
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) {
+        if let (Some(answer), Some(connection)) = (answer, &mut self.connection)
+            && let Err(error) = connection.send(&answer)
+        {
+            self.end(Event::Broken(error), channels, now, events);
+        }
+    }
+
+    fn end(
+        &mut self,
+        event: Event,
+        channels: &mut [Channel],
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) {
+        if matches!(event, Event::Broken(_)) {
+            self.backend.stats_mut().broken_connections += 1;
+        }
+        events.push(event);
+        self.connection = None;
+        self.retry = now + RETRY;
+        self.leaving = !matches!(self.backend.disconnect(channels, now), Ok(Handled::Done(_)));
+    }
+
+    /// Ends the connection, if there is one; copies in flight may still have to end.
+    pub fn close(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+        if self.connection.is_some() {
+            self.end(Event::Disconnected, channels, now, events);
+        }
+    }
+
+    /// Goes on with a connection that is gone.
+    pub fn finish_leaving(&mut self, channels: &mut [Channel], now: Instant) {
+        if self.leaving {
+            let waiting = matches!(self.backend.resume(channels, now), Ok(Handled::Waiting));
+            self.leaving = waiting;
+        }
+    }
+
+    /// Whether copies of a connection that is gone have not ended.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    fn connect(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let stream = match &self.listener {
+            Some(listener) => listener.accept().map(|(stream, _)| stream),
+            None if now < self.retry => return,
+            None => {
+                self.retry = now + RETRY;
+                connect(&self.path)
+            }
+        };
+        // No front end yet: the usual case.
+        if let Ok(connection) = stream.and_then(Connection::new) {
+            self.connection = Some(connection);
+            self.backend.stats_mut().connections += 1;
+            events.push(Event::Connected);
+        }
+    }
+
+    /// A device has one front end at a time.
+    fn refuse_surplus(&mut self) {
+        if let (Some(_), Some(listener)) = (&self.connection, &self.listener) {
+            for _ in 0..SURPLUS {
+                match listener.accept() {
+                    Ok(_) => self.backend.stats_mut().surplus_connections += 1,
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if self.role == Role::Server {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Listens at a path. A socket that nobody listens at any more is replaced; no other file is.
+fn listen(path: &Path) -> Result<UnixListener, VhostError> {
+    let error = |source| VhostError::Path {
+        action: "listen at",
+        path: path.to_owned(),
+        source,
+    };
+    let listener = match UnixListener::bind(path) {
+        Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
+            std::fs::remove_file(path).map_err(error)?;
+            UnixListener::bind(path)
+        }
+        result => result,
+    }
+    .map_err(error)?;
+    listener.set_nonblocking(true).map_err(error)?;
+    Ok(listener)
+}
+
+/// Connects without waiting for room in the listener's backlog.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+fn is_stale(path: &Path) -> bool {
+    let socket = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
+    let refused =
+        UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+    socket && refused
+}

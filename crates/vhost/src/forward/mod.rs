@@ -1,0 +1,234 @@
+//! A switch on one thread: ports, channels, and what is done with packets.
+
+mod answer;
+mod generate;
+mod learn;
+mod mode;
+mod report;
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+pub use mode::Mode;
+pub use report::{ChannelReport, PortReport, QueueReport, Report};
+
+use crate::backend::Event;
+use crate::copy::Channels;
+use crate::net::{Packet, Pool};
+use crate::port::Port;
+use generate::Generator;
+use learn::Table;
+
+/// Packets moved at a time.
+pub const BURST: usize = 32;
+/// Steps between two looks at the control path, while packets flow.
+const CONTROL_EVERY: u32 = 128;
+
+/// A switch on one thread.
+#[derive(Debug)]
+pub struct Switch {
+    ports: Vec<Port>,
+    channels: Channels,
+    pool: Pool,
+    mode: Mode,
+    table: Table,
+    generator: Generator,
+    packets: Vec<Packet>,
+    /// By port: what a mode has decided to send there.
+    outgoing: Vec<Vec<Packet>>,
+    steps: u32,
+    packets_switched: u64,
+}
+
+impl Switch {
+    /// A switch of these ports, whose copies these channels make.
+    pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
+        Switch {
+            outgoing: ports.iter().map(|_| Vec::new()).collect(),
+            ports,
+            channels,
+            pool: Pool::new(256),
+            mode,
+            table: Table::default(),
+            generator: Generator::new(),
+            packets: Vec::with_capacity(BURST),
+            steps: 0,
+            packets_switched: 0,
+        }
+    }
+
+    /// Moves a burst from each queue. Returns whether there was anything to do.
+    pub fn step(&mut self, events: &mut Vec<Event>) -> bool {
+        let mut busy = false;
+        for at in 0..self.ports.len() {
+            for pair in 0..self.ports[at].pairs() {
+                busy |= self.step_queue(at, pair);
+            }
+        }
+        for port in &mut self.ports {
+            busy |= port.poll_copies(&mut self.channels, &mut self.pool);
+        }
+        self.steps += 1;
+        if !busy || self.steps >= CONTROL_EVERY {
+            self.steps = 0;
+            self.poll_control(events);
+        }
+        busy
+    }
+
+    fn step_queue(&mut self, at: usize, pair: usize) -> bool {
+        let Switch {
+            ports,
+            channels,
+            pool,
+            packets,
+            ..
+        } = self;
+        let count = ports[at].receive(pair, channels, pool, packets, BURST);
+        if count == 0 && self.mode != Mode::TxOnly {
+            return false;
+        }
+        self.packets_switched += count as u64;
+        self.dispatch(at);
+        for to in 0..self.ports.len() {
+            if self.outgoing[to].is_empty() {
+                continue;
+            }
+            let port = &mut self.ports[to];
+            let pair = pair % port.pairs();
+            port.send(
+                pair,
+                &mut self.channels,
+                &mut self.pool,
+                &mut self.outgoing[to],
+            );
+        }
+        true
+    }
+
+    /// Decides where the packets go that came in at a port.
+    fn dispatch(&mut self, at: usize) {
+        // Ports are wired in pairs; one that is alone, to itself.
+        let peer = match at ^ 1 {
+            peer if peer < self.ports.len() => peer,
+            _ => at,
+        };
+        match self.mode {
+            Mode::Io => self.outgoing[peer].append(&mut self.packets),
+            Mode::Mac => {
+                self.packets.iter_mut().for_each(mode::swap_addresses);
+                self.outgoing[peer].append(&mut self.packets);
+            }
+            Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
+            Mode::TxOnly => {
+                self.packets.drain(..).for_each(|p| self.pool.put(p));
+                self.generator
+                    .fill(&mut self.pool, &mut self.outgoing[at], BURST);
+            }
+            Mode::Icmp => {
+                for mut packet in self.packets.drain(..) {
+                    match answer::answer(&mut packet) {
+                        true => self.outgoing[at].push(packet),
+                        false => self.pool.put(packet),
+                    }
+                }
+            }
+            Mode::Switch => self.table.dispatch(
+                at,
+                &mut self.packets,
+                &mut self.outgoing,
+                &mut self.pool,
+                Instant::now(),
+            ),
+        }
+    }
+
+    /// Looks after connections and messages.
+    pub fn poll_control(&mut self, events: &mut Vec<Event>) {
+        let now = Instant::now();
+        for port in &mut self.ports {
+            port.poll_control(&mut self.channels, now, events);
+        }
+        for channel in &mut self.channels {
+            channel.reap();
+        }
+    }
+
+    /// Sleeps until there may be something to do, or for at most this long. Copies in flight are not
+    /// waited for.
+    pub fn wait(&mut self, at_most: Duration) {
+        let mut ready = false;
+        for port in &mut self.ports {
+            ready |= port.set_notification(true);
+        }
+        if !ready {
+            let mut descriptors: Vec<BorrowedFd<'_>> = Vec::new();
+            for port in &self.ports {
+                port.wait_on(&mut descriptors);
+            }
+            let mut polled: Vec<PollFd<'_>> = descriptors
+                .iter()
+                .map(|d| PollFd::from_borrowed_fd(*d, PollFlags::IN))
+                .collect();
+            let timeout = Timespec {
+                tv_sec: at_most.as_secs() as i64,
+                tv_nsec: at_most.subsec_nanos().into(),
+            };
+            let _ = rustix::event::poll(&mut polled, Some(&timeout));
+        }
+        for port in &mut self.ports {
+            port.clear_notifications();
+            port.set_notification(false);
+        }
+    }
+
+    /// Ends: connections are closed once their copies have ended, for at most this long. Returns
+    /// whether all have.
+    pub fn close(&mut self, deadline: Duration, events: &mut Vec<Event>) -> bool {
+        let until = Instant::now() + deadline;
+        let now = Instant::now();
+        for port in &mut self.ports {
+            if let Port::Vhost(port) = port {
+                port.endpoint.close(&mut self.channels, now, events);
+            }
+        }
+        loop {
+            let mut leaving = false;
+            let now = Instant::now();
+            for port in &mut self.ports {
+                for pair in 0..port.pairs() {
+                    let (channels, pool) = (&mut self.channels, &mut self.pool);
+                    port.receive(pair, channels, pool, &mut self.packets, BURST);
+                }
+                port.poll_copies(&mut self.channels, &mut self.pool);
+                if let Port::Vhost(port) = port
+                    && port.endpoint.is_leaving()
+                {
+                    port.endpoint.finish_leaving(&mut self.channels, now);
+                    leaving |= port.endpoint.is_leaving();
+                }
+            }
+            self.packets.clear();
+            if !leaving || now >= until {
+                return !leaving;
+            }
+        }
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// The channels.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Packets taken from ports.
+    pub fn packets_switched(&self) -> u64 {
+        self.packets_switched
+    }
+}

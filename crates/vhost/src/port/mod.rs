@@ -1,0 +1,120 @@
+//! What packets come from and go to.
+
+mod tap;
+mod vhost;
+
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+pub use tap::Tap;
+pub use vhost::{VhostPort, VhostSetup};
+
+use crate::backend::Event;
+use crate::copy::Channel;
+use crate::net::{Packet, Pool};
+use crate::queue::Queue;
+
+/// One port of a switch.
+#[derive(Debug)]
+pub enum Port {
+    /// A guest, or a container.
+    Vhost(Box<VhostPort>),
+    /// A network interface of the kernel.
+    Tap(Box<Tap>),
+}
+
+impl Port {
+    /// Queue pairs.
+    pub fn pairs(&self) -> usize {
+        match self {
+            Port::Vhost(port) => port.endpoint.backend.pairs(),
+            Port::Tap(_) => 1,
+        }
+    }
+
+    /// Takes up to `max` packets that have come in on a pair.
+    pub fn receive(
+        &mut self,
+        pair: usize,
+        channels: &mut [Channel],
+        pool: &mut Pool,
+        out: &mut Vec<Packet>,
+        max: usize,
+    ) -> usize {
+        match self {
+            Port::Vhost(port) => port.receive(pair, channels, pool, out, max),
+            Port::Tap(tap) => tap.receive(pool, out, max),
+        }
+    }
+
+    /// Sends packets out on a pair. All of them are taken: what cannot be sent is dropped and
+    /// counted.
+    pub fn send(
+        &mut self,
+        pair: usize,
+        channels: &mut [Channel],
+        pool: &mut Pool,
+        packets: &mut Vec<Packet>,
+    ) {
+        match self {
+            Port::Vhost(port) => port.send(pair, channels, pool, packets),
+            Port::Tap(tap) => tap.send(pool, packets),
+        }
+    }
+
+    /// Looks after copies in flight. Returns whether there were any.
+    pub fn poll_copies(&mut self, channels: &mut [Channel], pool: &mut Pool) -> bool {
+        match self {
+            Port::Vhost(port) => port.poll_copies(channels, pool),
+            Port::Tap(_) => false,
+        }
+    }
+
+    /// Looks after the control path.
+    pub fn poll_control(
+        &mut self,
+        channels: &mut [Channel],
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) {
+        if let Port::Vhost(port) = self {
+            port.endpoint.poll(channels, now, events);
+        }
+    }
+
+    /// Asks to be notified of packets, or not. Returns whether there are some already.
+    pub fn set_notification(&mut self, wanted: bool) -> bool {
+        match self {
+            Port::Vhost(port) => port.set_notification(wanted),
+            Port::Tap(_) => false,
+        }
+    }
+
+    /// What to wait for.
+    pub fn wait_on<'a>(&'a self, into: &mut Vec<BorrowedFd<'a>>) {
+        match self {
+            Port::Vhost(port) => {
+                into.extend(port.endpoint.wait_on());
+                into.extend(port.endpoint.backend.kicks());
+            }
+            Port::Tap(tap) => into.push(tap.wait_on()),
+        }
+    }
+
+    /// Empties what notified.
+    pub fn clear_notifications(&self) {
+        if let Port::Vhost(port) = self {
+            for kick in port.endpoint.backend.kicks() {
+                let _ = rustix::io::read(kick, &mut [0; 8]);
+            }
+        }
+    }
+
+    /// Its queues, if it has any with statistics.
+    pub fn queues(&self) -> &[Queue] {
+        match self {
+            Port::Vhost(port) => port.endpoint.backend.queues(),
+            Port::Tap(tap) => tap.queues(),
+        }
+    }
+}

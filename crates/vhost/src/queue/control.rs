@@ -1,0 +1,110 @@
+//! What the control path does to a queue.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::{Queue, Running};
+use crate::copy::Channel;
+use crate::memory::MemoryMap;
+use crate::net::{HEADER_BYTES, LEGACY_HEADER_BYTES};
+use crate::protocol::features as f;
+use crate::protocol::{VringAddress, VringConfig};
+use crate::ring::{Direction, Ring};
+
+impl Queue {
+    /// Starts the ring. Nothing may be in flight.
+    pub(crate) fn start(
+        &mut self,
+        config: &VringConfig,
+        features: u64,
+        memory: Arc<MemoryMap>,
+    ) -> Result<(), &'static str> {
+        let ring = Ring::new(config, features, &memory)?;
+        self.slots.resize(ring.size());
+        let long = f::VERSION_1 | f::MRG_RXBUF | f::RING_PACKED;
+        self.header_bytes = match features & long {
+            0 => LEGACY_HEADER_BYTES,
+            _ => HEADER_BYTES,
+        };
+        self.features = features;
+        self.broken = None;
+        self.draining = false;
+        self.running = Some(Running { ring, memory });
+        self.set_notification(false);
+        Ok(())
+    }
+
+    /// Stops the ring; where it stands. Nothing may be in flight.
+    pub(crate) fn stop(&mut self) -> Option<u32> {
+        debug_assert!(self.slots.is_empty());
+        self.draining = false;
+        Some(self.running.take()?.ring.base())
+    }
+
+    /// Whether the ring is started, sound or not.
+    pub(crate) fn is_started(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Moves the ring to another map. Nothing that the new map lacks may be in flight.
+    pub(crate) fn relocate(
+        &mut self,
+        address: &VringAddress,
+        memory: &Arc<MemoryMap>,
+    ) -> Result<(), &'static str> {
+        if let Some(running) = &mut self.running {
+            running.ring.relocate(address, memory)?;
+            running.memory = memory.clone();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_enabled(&mut self, enabled: bool) {
+        self.enabled = enabled;
+        self.draining = false;
+    }
+
+    /// Takes nothing new until the next control call.
+    pub(crate) fn begin_drain(&mut self) {
+        self.draining = true;
+    }
+
+    pub(crate) fn end_drain(&mut self) {
+        self.draining = false;
+    }
+
+    /// Copies did not end in time: lets go of them, and of the ring.
+    pub(crate) fn give_up(&mut self, channels: &mut [Channel]) {
+        self.stats.drain_timeouts += 1;
+        let places: Vec<usize> = self.channels().collect();
+        self.detach(channels);
+        if let Some(error) = &self.error {
+            let _ = rustix::io::write(error, &1u64.to_ne_bytes());
+        }
+        self.running = None;
+        self.draining = false;
+        for channel in places {
+            self.attach(channels, channel);
+        }
+    }
+
+    /// Where the driver is notified. What was published meanwhile is told at once.
+    pub(crate) fn set_call(&mut self, call: Option<OwnedFd>) {
+        self.call = call;
+        if let (true, Some(call)) = (self.running.is_some(), &self.call) {
+            let _ = rustix::io::write(call, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn set_error(&mut self, error: Option<OwnedFd>) {
+        self.error = error;
+    }
+
+    /// Whether a fetch is allowed: started, sound, not draining. A disabled transmit queue is
+    /// fetched from too, and its packets are discarded.
+    #[inline]
+    pub(super) fn may_fetch(&self) -> bool {
+        let enabled = self.enabled || self.direction == Direction::FromGuest;
+        enabled && !self.draining && self.is_running()
+    }
+}

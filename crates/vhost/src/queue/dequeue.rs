@@ -1,0 +1,197 @@
+//! From the guest.
+
+use super::place::{core_copy, gather, offset, prefetch, read_header};
+use super::{DropCause, MAX_BURST, Queue, Running};
+use crate::copy::{Channel, Copy};
+use crate::net::{self, Header, MAX_PACKET_BYTES, Packet, Pool};
+use crate::ring::{Buffer, Direction, Segment};
+
+impl Queue {
+    /// Copies up to `max` packets of the guest, appends them to `out`, and gives their buffers back.
+    /// Returns how many they are. 0 while packets of the asynchronous calls are in flight.
+    pub fn dequeue(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {
+        if !self.slots.is_empty() || !self.may_fetch() {
+            return 0;
+        }
+        if !self.fetch(max) {
+            return 0;
+        }
+        let before = out.len();
+        let discard = !self.enabled;
+        let Queue {
+            burst,
+            used,
+            stats,
+            header_bytes,
+            features,
+            ..
+        } = self;
+        used.clear();
+        for buffer in &burst.buffers {
+            used.push(buffer.used(0));
+            let segments = burst.segments_of(buffer);
+            match inspect(buffer, segments, *header_bytes, *features, discard) {
+                Err(cause) => stats.count_drops(cause, 1),
+                Ok((len, header)) => {
+                    let mut packet = pool.take(len);
+                    packet.header = header;
+                    let target = packet.data();
+                    gather(segments, *header_bytes, |from, at, part| {
+                        core_copy(from, offset(target, at), part);
+                    });
+                    stats.count_packet(len);
+                    stats.copies_core += 1;
+                    out.push(packet);
+                }
+            }
+        }
+        if !self.memory_is_sound() {
+            out.truncate(before);
+        }
+        if let Some(running) = &mut self.running {
+            running.ring.publish_read(&self.used);
+        }
+        self.notify();
+        out.len() - before
+    }
+
+    /// Starts the copies of up to `max` new packets of the guest, and appends earlier ones to `out`
+    /// that are done, in ring order; their buffers are given back. Returns how many they are.
+    pub fn try_dequeue(
+        &mut self,
+        channels: &mut [Channel],
+        pool: &mut Pool,
+        out: &mut Vec<Packet>,
+        max: usize,
+    ) -> usize {
+        self.poll_channels(channels);
+        if self.may_fetch() && self.fetch(max) {
+            self.submit_fetched(channels, pool);
+        }
+        self.leave(out)
+    }
+
+    fn submit_fetched(&mut self, channels: &mut [Channel], pool: &mut Pool) {
+        let discard = !self.enabled;
+        let place = self.choose();
+        let mut channel = place.and_then(|p| Some((channels.get_mut(p.channel)?, p.member)));
+        let threshold = self.copy_threshold as usize;
+        let Queue {
+            burst,
+            stats,
+            slots,
+            header_bytes,
+            features,
+            ..
+        } = self;
+        for buffer in &burst.buffers {
+            let segments = burst.segments_of(buffer);
+            let used = [buffer.used(0)];
+            let (len, header) = match inspect(buffer, segments, *header_bytes, *features, discard) {
+                Ok(found) => found,
+                Err(cause) => {
+                    stats.count_drops(cause, 1);
+                    slots.open(None, 0, &used);
+                    continue;
+                }
+            };
+            let mut packet = pool.take(len);
+            packet.header = header;
+            let target = packet.data();
+            let taker = match &mut channel {
+                _ if len < threshold => {
+                    stats.copies_small += 1;
+                    None
+                }
+                None => {
+                    stats.copies_core += 1;
+                    None
+                }
+                Some((channel, _)) if channel.room() < segments.len() => {
+                    stats.copies_no_room += 1;
+                    None
+                }
+                Some(taker) => Some(taker),
+            };
+            let mut outstanding = 0;
+            match taker {
+                None => gather(segments, *header_bytes, |from, at, part| {
+                    core_copy(from, offset(target, at), part);
+                }),
+                Some((channel, member)) => {
+                    let sequence = slots.next();
+                    gather(segments, *header_bytes, |from, at, part| {
+                        let copy = Copy {
+                            source: from.as_ptr() as u64,
+                            destination: offset(target, at).as_ptr() as u64,
+                            len: part as u32,
+                            token: 0,
+                        };
+                        // SAFETY: the slot holds the packet and the queue the map until the copy's
+                        // end has been polled; see `detach` for what else may be.
+                        unsafe { channel.stage(*member, sequence, copy) };
+                        outstanding += 1;
+                    });
+                    stats.submitted += 1;
+                    stats.copies_channel += u64::from(outstanding);
+                }
+            }
+            slots.open(Some(packet), outstanding, &used);
+        }
+        if let Some((channel, _)) = channel {
+            channel.submit();
+        }
+    }
+
+    /// Fetches a burst, and brings the beginnings of its buffers into the cache. False if there is
+    /// nothing.
+    #[inline]
+    fn fetch(&mut self, max: usize) -> bool {
+        let Queue {
+            running: Some(Running { ring, memory }),
+            burst,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        burst.clear();
+        let result = ring.fetch(memory, Direction::FromGuest, max.min(MAX_BURST), burst);
+        prefetch(burst);
+        if let Err(fault) = result {
+            self.break_ring(fault);
+        }
+        !self.burst.buffers.is_empty()
+    }
+}
+
+/// Length and header of the packet in a buffer, or why it is dropped.
+#[inline]
+fn inspect(
+    buffer: &Buffer,
+    segments: &[Segment],
+    header_bytes: usize,
+    features: u64,
+    discard: bool,
+) -> Result<(usize, Header), DropCause> {
+    if buffer.fault.is_some() {
+        return Err(DropCause::Descriptor);
+    }
+    if discard {
+        return Err(DropCause::Disabled);
+    }
+    let bytes = buffer.bytes as usize;
+    if bytes <= header_bytes || bytes - header_bytes > MAX_PACKET_BYTES {
+        return Err(DropCause::Length);
+    }
+    let len = bytes - header_bytes;
+    let mut header = Header::from_bytes(read_header(segments, header_bytes));
+    header.num_buffers = 0;
+    if !header.has_offload() {
+        return Ok((len, Header::default()));
+    }
+    match net::is_valid(&header, len, features) {
+        true => Ok((len, header)),
+        false => Err(DropCause::Header),
+    }
+}

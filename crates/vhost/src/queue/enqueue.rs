@@ -1,0 +1,249 @@
+//! To the guest.
+
+use super::place::{Placed, Placer, core_copy, offset, prefetch, scatter};
+use super::slots::Slots;
+use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
+use crate::copy::{Channel, Copy};
+use crate::net::{self, HEADER_BYTES, Header, Packet};
+use crate::protocol::features as f;
+use crate::ring::{Burst, Direction, RingFault, Used};
+
+impl Queue {
+    /// Copies packets into the guest's buffers and gives them to the driver. Returns how many of
+    /// them, from the first on, are dealt with: delivered, or dropped because no buffer of the
+    /// driver is large enough. 0 while packets of the asynchronous calls are in flight.
+    ///
+    /// What a sender left to the device must be something that this queue's driver takes: see
+    /// [`adapt`](crate::net::adapt).
+    pub fn enqueue(&mut self, packets: &[Packet]) -> usize {
+        if packets.is_empty() || !self.slots.is_empty() || !self.may_fetch() {
+            return 0;
+        }
+        let features = self.features;
+        let Some(mut work) = Work::begin(self, packets.len()) else {
+            return 0;
+        };
+        let mut dealt = 0;
+        for packet in packets.iter().take(MAX_BURST) {
+            let (used, len) = (&mut *work.used, packet.len());
+            match work.placer.place(len, |skipped| used.push(skipped)) {
+                Ok(Placed::In { from, to }) => {
+                    let header = header_bytes(packet, features, to - from);
+                    let header = &header[..work.placer.header_bytes as usize];
+                    let source = packet.data();
+                    scatter(
+                        work.placer.burst,
+                        (from, to),
+                        header,
+                        len,
+                        |to, at, part| {
+                            core_copy(offset(source, at), to, part);
+                        },
+                    );
+                    push_used(work.placer.burst, (from, to), header.len() + len, work.used);
+                    work.stats.count_packet(len);
+                    work.stats.copies_core += 1;
+                }
+                Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
+                Ok(Placed::None) => break,
+                Err(fault) => {
+                    work.fault = Some(fault);
+                    break;
+                }
+            }
+            dealt += 1;
+        }
+        let fault = work.end();
+        if let Some(fault) = fault {
+            self.break_ring(fault);
+        }
+        if !self.used.is_empty() {
+            self.memory_is_sound();
+            if let Some(running) = &mut self.running {
+                running.ring.publish(&self.used);
+            }
+            self.notify();
+        }
+        dealt
+    }
+
+    /// Finds buffers for packets and starts their copies. Returns how many packets were taken from
+    /// the front of the list: they belong to the queue until [`Queue::enqueue_poll`] returns them.
+    /// A packet that no buffer of the driver is large enough for is dropped.
+    pub fn enqueue_submit(&mut self, channels: &mut [Channel], packets: &mut Vec<Packet>) -> usize {
+        if packets.is_empty() || !self.may_fetch() {
+            return 0;
+        }
+        let place = self.choose();
+        let mut channel = place.and_then(|p| Some((channels.get_mut(p.channel)?, p.member)));
+        let (features, threshold) = (self.features, self.copy_threshold as usize);
+        let Some((mut work, slots)) = Work::begin_async(self, packets.len()) else {
+            return 0;
+        };
+        // The slot of each packet that has one; packets move there at the end.
+        let mut sequences = [None; MAX_BURST];
+        let mut dealt = 0;
+        for packet in packets.iter().take(MAX_BURST) {
+            let len = packet.len();
+            let skipped = |used: Used| slots.open(None, 0, &[used]);
+            match work.placer.place(len, skipped) {
+                Ok(Placed::In { from, to }) => {
+                    let header = header_bytes(packet, features, to - from);
+                    let header = &header[..work.placer.header_bytes as usize];
+                    let sequence = slots.next();
+                    let source = packet.data();
+                    let parts = work.placer.burst.buffers[from..to].iter();
+                    let parts: u32 = parts.map(|b| b.end - b.first).sum();
+                    let taker = match &mut channel {
+                        _ if len < threshold => {
+                            work.stats.copies_small += 1;
+                            None
+                        }
+                        None => {
+                            work.stats.copies_core += 1;
+                            None
+                        }
+                        Some((channel, _)) if channel.room() < parts as usize => {
+                            work.stats.copies_no_room += 1;
+                            None
+                        }
+                        Some(taker) => Some(taker),
+                    };
+                    let mut outstanding = 0;
+                    let burst = &*work.placer.burst;
+                    match taker {
+                        None => scatter(burst, (from, to), header, len, |to, at, part| {
+                            core_copy(offset(source, at), to, part);
+                        }),
+                        Some((channel, member)) => {
+                            scatter(burst, (from, to), header, len, |to, at, part| {
+                                let copy = Copy {
+                                    source: offset(source, at).as_ptr() as u64,
+                                    destination: to.as_ptr() as u64,
+                                    len: part as u32,
+                                    token: 0,
+                                };
+                                // SAFETY: the slot holds the packet and the queue the map until the
+                                // copy's end has been polled; see `detach` for what else may be.
+                                unsafe { channel.stage(*member, sequence, copy) };
+                                outstanding += 1;
+                            });
+                            work.stats.submitted += 1;
+                            work.stats.copies_channel += u64::from(outstanding);
+                        }
+                    }
+                    work.used.clear();
+                    push_used(burst, (from, to), header.len() + len, work.used);
+                    slots.open(None, outstanding, work.used);
+                    sequences[dealt] = Some(sequence);
+                }
+                Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
+                Ok(Placed::None) => break,
+                Err(fault) => {
+                    work.fault = Some(fault);
+                    break;
+                }
+            }
+            dealt += 1;
+        }
+        let fault = work.end();
+        for (packet, sequence) in packets.drain(..dealt).zip(sequences) {
+            if let Some(sequence) = sequence {
+                self.slots.set_packet(sequence, packet);
+            }
+        }
+        if let Some((channel, _)) = channel {
+            channel.submit();
+        }
+        if let Some(fault) = fault {
+            self.break_ring(fault);
+        }
+        dealt
+    }
+
+    /// Gives the buffers to the driver whose packets have been copied, in ring order. The packets go
+    /// back to the caller. Returns how many they are.
+    pub fn enqueue_poll(&mut self, channels: &mut [Channel], out: &mut Vec<Packet>) -> usize {
+        if self.slots.is_empty() {
+            return 0;
+        }
+        self.reap(channels, out)
+    }
+}
+
+/// What a burst to the guest works on, borrowed from the queue.
+struct Work<'a> {
+    placer: Placer<'a>,
+    used: &'a mut Vec<Used>,
+    stats: &'a mut QueueStats,
+    fault: Option<RingFault>,
+}
+
+impl<'a> Work<'a> {
+    fn begin(queue: &'a mut Queue, packets: usize) -> Option<Work<'a>> {
+        Work::begin_async(queue, packets).map(|(work, _)| work)
+    }
+
+    /// Fetches a buffer for each packet, and brings their beginnings into the cache.
+    #[inline]
+    fn begin_async(queue: &'a mut Queue, packets: usize) -> Option<(Work<'a>, &'a mut Slots)> {
+        let mergeable = queue.features & f::MRG_RXBUF != 0;
+        let Queue {
+            running: Some(Running { ring, memory }),
+            burst,
+            used,
+            stats,
+            slots,
+            header_bytes,
+            ..
+        } = queue
+        else {
+            return None;
+        };
+        burst.clear();
+        used.clear();
+        let count = packets.min(MAX_BURST);
+        let fetched = ring.fetch(memory, Direction::ToGuest, count, burst);
+        prefetch(burst);
+        let work = Work {
+            placer: Placer {
+                ring,
+                memory,
+                burst,
+                next: 0,
+                mergeable,
+                header_bytes: *header_bytes as u32,
+            },
+            used,
+            stats,
+            fault: fetched.err(),
+        };
+        Some((work, slots))
+    }
+
+    fn end(self) -> Option<RingFault> {
+        self.placer.finish();
+        self.fault
+    }
+}
+
+/// The header of a packet in so many buffers. What the driver does not take is left out.
+#[inline]
+fn header_bytes(packet: &Packet, features: u64, buffers: usize) -> [u8; HEADER_BYTES] {
+    let mut header = match net::is_taken(&packet.header, features) {
+        true => packet.header,
+        false => Header::default(),
+    };
+    header.num_buffers = buffers as u16;
+    header.to_bytes()
+}
+
+/// The buffers of a packet, with the bytes written to each.
+#[inline]
+fn push_used(burst: &Burst, (from, to): (usize, usize), mut bytes: usize, used: &mut Vec<Used>) {
+    for buffer in &burst.buffers[from..to] {
+        let part = bytes.min(buffer.bytes as usize);
+        used.push(buffer.used(part as u32));
+        bytes -= part;
+    }
+}

@@ -1,0 +1,230 @@
+//! One direction of one queue pair: packets between a ring and this process's buffers.
+//!
+//! The synchronous calls ([`Queue::enqueue`], [`Queue::dequeue`]) copy on the calling core. The
+//! asynchronous ones ([`Queue::enqueue_submit`], [`Queue::enqueue_poll`], [`Queue::try_dequeue`])
+//! hand copies to channels; each packet has a slot from its fetch to its write-back, and only the
+//! longest prefix of slots whose copies have all ended is given back to the driver.
+
+mod attach;
+mod control;
+mod dequeue;
+mod enqueue;
+mod place;
+mod slots;
+mod stats;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use stats::{DropCause, Drops, QueueStats, SIZE_BINS};
+
+use crate::copy::Channel;
+use crate::memory::{self, MemoryMap};
+use crate::net::Packet;
+use crate::ring::{Burst, Direction, Ring, RingFault, Used};
+use slots::Slots;
+
+/// Most packets of one call.
+pub const MAX_BURST: usize = 64;
+
+/// Copies below this are made by the core, in bytes (published: offload pays above 256).
+pub const DEFAULT_COPY_THRESHOLD: u32 = 256;
+
+/// A ring at work.
+#[derive(Debug)]
+struct Running {
+    ring: Ring,
+    memory: Arc<MemoryMap>,
+}
+
+/// A queue's place at a channel.
+#[derive(Debug, Clone, Copy)]
+struct Attached {
+    channel: usize,
+    member: u32,
+}
+
+/// One direction of one queue pair.
+#[derive(Debug)]
+pub struct Queue {
+    index: usize,
+    direction: Direction,
+    features: u64,
+    header_bytes: usize,
+    running: Option<Running>,
+    enabled: bool,
+    draining: bool,
+    broken: Option<RingFault>,
+    call: Option<OwnedFd>,
+    error: Option<OwnedFd>,
+    slots: Slots,
+    attached: Vec<Attached>,
+    turn: usize,
+    copy_threshold: u32,
+    burst: Burst,
+    used: Vec<Used>,
+    seen_faults: u64,
+    stats: QueueStats,
+}
+
+impl Queue {
+    /// The queue with this index: even ones carry packets to the guest, odd ones from it.
+    pub fn new(index: usize) -> Queue {
+        Queue {
+            index,
+            direction: match index % 2 {
+                0 => Direction::ToGuest,
+                _ => Direction::FromGuest,
+            },
+            features: 0,
+            header_bytes: crate::net::HEADER_BYTES,
+            running: None,
+            enabled: false,
+            draining: false,
+            broken: None,
+            call: None,
+            error: None,
+            slots: Slots::new(),
+            attached: Vec::new(),
+            turn: 0,
+            copy_threshold: DEFAULT_COPY_THRESHOLD,
+            burst: Burst::default(),
+            used: Vec::with_capacity(MAX_BURST),
+            seen_faults: memory::faults(),
+            stats: QueueStats::default(),
+        }
+    }
+
+    /// Its index.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Which way its packets go.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// What it has counted.
+    pub fn stats(&self) -> &QueueStats {
+        &self.stats
+    }
+
+    /// What it has counted, to add to.
+    pub fn stats_mut(&mut self) -> &mut QueueStats {
+        &mut self.stats
+    }
+
+    /// Virtio features in force.
+    pub fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// Copies below this are made by the core, in bytes.
+    pub fn set_copy_threshold(&mut self, bytes: u32) {
+        self.copy_threshold = bytes;
+    }
+
+    /// Packets whose copies are in flight, or that wait for one before them.
+    pub fn in_flight(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether packets flow.
+    pub fn is_live(&self) -> bool {
+        self.enabled && self.is_running()
+    }
+
+    /// Whether its ring is started and sound.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some() && self.broken.is_none()
+    }
+
+    /// Why its ring was stopped.
+    pub fn broken(&self) -> Option<RingFault> {
+        self.broken
+    }
+
+    /// Asks for notifications (interrupt mode) or does without (poll mode). Returns whether there is
+    /// something to fetch already.
+    pub fn set_notification(&mut self, wanted: bool) -> bool {
+        match &mut self.running {
+            Some(running) if self.broken.is_none() => running.ring.set_notification(wanted),
+            _ => false,
+        }
+    }
+
+    /// Waits until no copy is in flight, for at most `deadline`; packets that are done go to `out`.
+    /// Nothing new is taken meanwhile. Returns whether the queue is empty.
+    pub fn clear(
+        &mut self,
+        channels: &mut [Channel],
+        out: &mut Vec<Packet>,
+        deadline: Duration,
+    ) -> bool {
+        let until = Instant::now() + deadline;
+        loop {
+            self.reap(channels, out);
+            if self.slots.is_empty() {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Stops a ring for good: until it is started anew nothing is fetched.
+    #[cold]
+    fn break_ring(&mut self, fault: RingFault) {
+        if self.broken.is_none() {
+            self.broken = Some(fault);
+            self.stats.ring_faults += 1;
+            if let Some(error) = &self.error {
+                let _ = rustix::io::write(error, &1u64.to_ne_bytes());
+            }
+        }
+    }
+
+    /// Whether the front end's memory is still what it said; asked after copies and before their
+    /// results are used.
+    #[inline]
+    fn memory_is_sound(&mut self) -> bool {
+        let faults = memory::faults();
+        if faults == self.seen_faults {
+            return true;
+        }
+        self.check_memory(faults)
+    }
+
+    #[cold]
+    fn check_memory(&mut self, faults: u64) -> bool {
+        self.seen_faults = faults;
+        let broken = self.running.as_ref().is_some_and(|r| r.memory.is_broken());
+        if broken {
+            self.break_ring(RingFault::Truncated);
+        }
+        !broken
+    }
+
+    /// Notifies the driver of what was published, if it wants to know.
+    #[inline]
+    fn notify(&mut self) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if !running.ring.wants_notification() {
+            self.stats.notifications_suppressed += 1;
+            return;
+        }
+        match &self.call {
+            None => self.stats.notifications_suppressed += 1,
+            Some(call) => match rustix::io::write(call, &1u64.to_ne_bytes()) {
+                Ok(_) => self.stats.notifications_sent += 1,
+                Err(_) => self.stats.notifications_failed += 1,
+            },
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which buffers of the driver a packet goes into (virtio 1.3, 5.1.6.4).
+
+use std::ptr::NonNull;
+
+use crate::memory::MemoryMap;
+use crate::net::HEADER_BYTES;
+use crate::ring::{Burst, Direction, Ring, RingFault, Segment, Used};
+
+/// What became of the search for a packet's buffers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// It goes into the buffers `[from, to)` of the burst.
+    In { from: usize, to: usize },
+    /// There is no buffer now.
+    None,
+    /// No buffer of this size will take it.
+    Small,
+}
+
+/// Finds buffers for one packet after the other. Buffers that cannot be used are passed over; they
+/// are given back with length 0.
+pub(super) struct Placer<'a> {
+    pub(super) ring: &'a mut Ring,
+    pub(super) memory: &'a MemoryMap,
+    pub(super) burst: &'a mut Burst,
+    /// The first buffer that is not yet taken.
+    pub(super) next: usize,
+    pub(super) mergeable: bool,
+    pub(super) header_bytes: u32,
+}
+
+impl Placer<'_> {
+    /// The buffers for a packet of `len` bytes. `skipped` is told of each buffer passed over.
+    #[inline]
+    pub(super) fn place(
+        &mut self,
+        len: usize,
+        mut skipped: impl FnMut(Used),
+    ) -> Result<Placed, RingFault> {
+        let needed = len as u64 + u64::from(self.header_bytes);
+        loop {
+            if !self.has(self.next)? {
+                return Ok(Placed::None);
+            }
+            let buffer = self.burst.buffers[self.next];
+            if buffer.fault.is_some() || buffer.bytes <= self.header_bytes {
+                skipped(buffer.used(0));
+                self.next += 1;
+                continue;
+            }
+            if u64::from(buffer.bytes) >= needed {
+                let from = self.next;
+                self.next += 1;
+                return Ok(Placed::In {
+                    from,
+                    to: self.next,
+                });
+            }
+            if !self.mergeable {
+                return Ok(Placed::Small);
+            }
+            match self.merge(needed)? {
+                Merged::To(to) => {
+                    let from = self.next;
+                    self.next = to;
+                    return Ok(Placed::In { from, to });
+                }
+                Merged::Short => return Ok(Placed::None),
+                Merged::Full => return Ok(Placed::Small),
+                Merged::Fault(at) => {
+                    for buffer in &self.burst.buffers[self.next..=at] {
+                        skipped(buffer.used(0));
+                    }
+                    self.next = at + 1;
+                }
+            }
+        }
+    }
+
+    /// Whether there is a buffer at this place of the burst, perhaps fetched now.
+    #[inline]
+    fn has(&mut self, at: usize) -> Result<bool, RingFault> {
+        if at < self.burst.buffers.len() {
+            return Ok(true);
+        }
+        let found = self
+            .ring
+            .fetch(self.memory, Direction::ToGuest, 1, self.burst)?;
+        Ok(found > 0)
+    }
+
+    fn merge(&mut self, needed: u64) -> Result<Merged, RingFault> {
+        let (mut at, mut bytes) = (self.next, 0);
+        while bytes < needed {
+            if at - self.next >= self.ring.size() as usize || self.burst.is_full() {
+                return Ok(Merged::Full);
+            }
+            if !self.has(at)? {
+                return Ok(Merged::Short);
+            }
+            let buffer = &self.burst.buffers[at];
+            if buffer.fault.is_some() || buffer.bytes == 0 {
+                return Ok(Merged::Fault(at));
+            }
+            bytes += u64::from(buffer.bytes);
+            at += 1;
+        }
+        Ok(Merged::To(at))
+    }
+
+    /// Gives the buffers back that were fetched and not taken.
+    pub(super) fn finish(self) {
+        let rest = self.burst.buffers.len() - self.next;
+        self.ring.unfetch(self.burst, rest);
+    }
+}
+
+enum Merged {
+    To(usize),
+    Short,
+    Full,
+    Fault(usize),
+}
+
+/// Writes a header over the beginning of the segments, and calls `copy` with (destination, offset in
+/// the packet, length) for each part of the packet's data. Room has been checked.
+#[inline]
+pub(super) fn scatter(
+    burst: &Burst,
+    (from, to): (usize, usize),
+    header: &[u8],
+    len: usize,
+    mut copy: impl FnMut(NonNull<u8>, usize, usize),
+) {
+    let first = &burst.buffers[from];
+    let segment = burst.segments[first.first as usize];
+    if to - from == 1 && segment.len as usize >= header.len() + len {
+        write(segment.ptr, header);
+        // SAFETY: the segment is longer than header and data.
+        copy(unsafe { segment.ptr.add(header.len()) }, 0, len);
+        return;
+    }
+    let (mut header, mut done) = (header, 0);
+    for buffer in &burst.buffers[from..to] {
+        for segment in burst.segments_of(buffer) {
+            let (mut ptr, mut room) = (segment.ptr, segment.len as usize);
+            let part = header.len().min(room);
+            write(ptr, &header[..part]);
+            header = &header[part..];
+            // SAFETY: `part` is at most the segment's length.
+            ptr = unsafe { ptr.add(part) };
+            room = (room - part).min(len - done);
+            if room > 0 {
+                copy(ptr, done, room);
+                done += room;
+            }
+        }
+    }
+    debug_assert_eq!(done, len);
+}
+
+#[inline]
+fn write(to: NonNull<u8>, bytes: &[u8]) {
+    // SAFETY: callers have checked that so many bytes are mapped there; they are no memory of ours.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
+}
+
+/// Reads a header from the beginning of the segments, which have at least `len` bytes.
+#[inline]
+pub(super) fn read_header(segments: &[Segment], len: usize) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    let mut done = 0;
+    for segment in segments {
+        let part = (len - done).min(segment.len as usize);
+        // SAFETY: `part` bytes are mapped; the header has room for all of them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(segment.ptr.as_ptr(), header[done..].as_mut_ptr(), part);
+        }
+        done += part;
+        if done == len {
+            break;
+        }
+    }
+    header
+}
+
+/// Calls `copy` with (source, offset in the packet, length) for each part of the packet's data: what
+/// follows the first `skip` bytes of the segments.
+#[inline]
+pub(super) fn gather(
+    segments: &[Segment],
+    mut skip: usize,
+    mut copy: impl FnMut(NonNull<u8>, usize, usize),
+) {
+    let mut done = 0;
+    for segment in segments {
+        let len = segment.len as usize;
+        if skip >= len {
+            skip -= len;
+            continue;
+        }
+        // SAFETY: `skip` is less than the segment's length.
+        let ptr = unsafe { segment.ptr.add(skip) };
+        copy(ptr, done, len - skip);
+        done += len - skip;
+        skip = 0;
+    }
+}
+
+/// The byte at `by` of a packet's buffer.
+#[inline]
+pub(super) fn offset(ptr: NonNull<u8>, by: usize) -> NonNull<u8> {
+    // SAFETY: callers stay inside the packet's buffer.
+    unsafe { ptr.add(by) }
+}
+
+/// The core copies between a packet's buffer and a segment.
+#[inline]
+pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
+    // SAFETY: one side is a packet's buffer, the other a mapped segment of the guest; both have
+    // `len` bytes, and they are different memory.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), len) };
+}
+
+/// Brings the beginning of each buffer into the cache.
+#[inline]
+pub(super) fn prefetch(burst: &Burst) {
+    for buffer in &burst.buffers {
+        if let Some(segment) = burst.segments_of(buffer).first() {
+            crate::memory::prefetch(segment.ptr);
+        }
+    }
+}
