@@ -119,6 +119,26 @@ pub enum FlowError {
         /// Largest relative change of the last round.
         change: f64,
     },
+    /// A job that waits for itself.
+    #[error("job {job}: it waits for jobs that wait for it; the order of jobs has no cycle")]
+    Cycle {
+        /// Index of a job of the cycle, or behind it.
+        job: usize,
+    },
+    /// A share that is none.
+    #[error("share {value} must be a number above 0 and at most 1")]
+    Share {
+        /// The share given.
+        value: f64,
+    },
+    /// An estimator that gives a job less when it is alone than it said before.
+    #[error(
+        "job {job}: it is not admitted although nothing runs; the estimator contradicts itself"
+    )]
+    NeverAdmitted {
+        /// Index of the job.
+        job: usize,
+    },
     /// What an estimator from outside this crate says.
     #[error("{estimator}: {reason}")]
     Estimator {

@@ -8,3 +8,4 @@ mod ingress;
 mod oracle;
 mod paper;
 mod properties;
+mod schedule;

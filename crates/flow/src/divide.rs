@@ -1,0 +1,37 @@
+//! The naive estimate.
+
+use crate::error::FlowError;
+use crate::estimate::{Estimate, Estimator, Limit};
+use crate::flows::Flows;
+use crate::network::EdgeId;
+
+/// "Divide by N": an edge gives each of its N flows one Nth of its capacity, whatever the others use. What simulators of
+/// clusters do that have no model of the fabric. For comparison.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DivideByN;
+
+impl Estimator for DivideByN {
+    fn name(&self) -> &'static str {
+        "divide-by-n"
+    }
+
+    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        let mut counts = vec![0.0; flows.network().edges().len()];
+        for &edge in flows.hops() {
+            counts[edge as usize] += 1.0;
+        }
+        let (mut rates, mut limits) = (Vec::new(), Vec::new());
+        for flow in 0..flows.len() {
+            let mut least = (flows.demand(flow), Limit::Demand);
+            for &edge in flows.path(flow) {
+                let part = flows.capacity(edge as usize) / counts[edge as usize];
+                if part < least.0 {
+                    least = (part, Limit::Edge(EdgeId(edge)));
+                }
+            }
+            rates.push(least.0);
+            limits.push(least.1);
+        }
+        Ok(Estimate::new(rates, limits))
+    }
+}

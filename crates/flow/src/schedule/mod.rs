@@ -1,0 +1,11 @@
+//! Jobs over a fabric, decided online: which starts when, and at which pace.
+
+mod job;
+mod metrics;
+mod policy;
+mod run;
+
+pub use job::Job;
+pub use metrics::Metrics;
+pub use policy::Policy;
+pub use run::{Planned, Schedule, Segment, schedule};

@@ -1,0 +1,268 @@
+//! The course of a schedule, as the estimator foresees it.
+
+use std::collections::BTreeSet;
+
+use crate::error::FlowError;
+use crate::estimate::Estimator;
+use crate::flows::Flows;
+use crate::network::Network;
+
+use super::job::{self, Job};
+use super::metrics::Metrics;
+use super::policy::{Policy, Running, View};
+
+/// A part of a job that is sent at one pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// When it starts, seconds.
+    pub start: f64,
+    /// How much it moves.
+    pub size: f64,
+    /// The pace the sender keeps to; `None`: as fast as it goes.
+    pub pace: Option<f64>,
+}
+
+/// What was decided for a job, and what the estimator foresees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// When it was known: its arrival, or the end of the last job that it waits for. Seconds.
+    pub known: f64,
+    /// When it starts.
+    pub start: f64,
+    /// When it was promised to end: at the least rate that later admissions leave it. `None` if nothing was promised.
+    pub promise: Option<f64>,
+    /// When it ends, as the estimator foresees it.
+    pub end: f64,
+    /// What is sent when, and how fast.
+    pub segments: Vec<Segment>,
+}
+
+/// A schedule of all jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    /// By job.
+    pub jobs: Vec<Planned>,
+    /// By job: its time alone on the fabric, seconds.
+    pub alone: Vec<f64>,
+    /// How long each decision took, as the caller's stopwatch says.
+    pub decisions: Vec<f64>,
+}
+
+impl Schedule {
+    /// Metrics of what is foreseen.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics_of(&self.jobs.iter().map(|job| job.end).collect::<Vec<f64>>())
+    }
+
+    /// Metrics if the jobs end when `ends` says.
+    pub fn metrics_of(&self, ends: &[f64]) -> Metrics {
+        let known: Vec<f64> = self.jobs.iter().map(|job| job.known).collect();
+        Metrics::new(&known, ends, &self.alone)
+    }
+}
+
+/// Part of its size at which a job is done: what rounding leaves.
+const DONE: f64 = 1e-12;
+
+/// Runs `jobs` under `policy`, with `estimator` as what decisions rest on and what is foreseen. The policy
+/// knows a job only from its arrival on. `stopwatch` gives seconds from any origin and times the decisions.
+pub fn schedule(
+    network: &Network,
+    jobs: &[Job],
+    policy: Policy,
+    estimator: &dyn Estimator,
+    mut stopwatch: impl FnMut() -> f64,
+) -> Result<Schedule, FlowError> {
+    if let Policy::Guided { share } = policy
+        && !(share > 0.0 && share <= 1.0)
+    {
+        return Err(FlowError::Share { value: share });
+    }
+    job::check(network, jobs)?;
+    let alone = alone(network, jobs, estimator)?;
+    let mut course = Course::new(jobs, &alone);
+    let mut decisions = Vec::new();
+    while let Some(now) = course.next_event() {
+        course.advance(now);
+        let view = View {
+            network,
+            jobs,
+            alone: &alone,
+            now,
+            known: &course.known,
+        };
+        let started = stopwatch();
+        policy.decide(&view, estimator, &mut course.waiting, &mut course.running)?;
+        decisions.push(stopwatch() - started);
+        course.record(policy.paces());
+        if course.running.is_empty() && !course.waiting.is_empty() {
+            let job = course.waiting[0];
+            return Err(FlowError::NeverAdmitted { job });
+        }
+    }
+    let times = jobs
+        .iter()
+        .zip(&alone)
+        .map(|(job, rate)| job.size / rate)
+        .collect();
+    Ok(Schedule {
+        jobs: course.planned,
+        alone: times,
+        decisions,
+    })
+}
+
+fn alone(
+    network: &Network,
+    jobs: &[Job],
+    estimator: &dyn Estimator,
+) -> Result<Vec<f64>, FlowError> {
+    jobs.iter()
+        .map(|job| {
+            let mut one = Flows::new(network);
+            let id = one.push(&job.flow)?;
+            Ok(estimator.estimate(&one)?.rate(id))
+        })
+        .collect()
+}
+
+/// Times as a set in order: floats that are not negative compare as their bits.
+type Agenda = BTreeSet<(u64, usize)>;
+
+struct Course<'a> {
+    jobs: &'a [Job],
+    alone: &'a [f64],
+    now: f64,
+    arrivals: Agenda,
+    known: Vec<f64>,
+    open: Vec<usize>,
+    followers: Vec<Vec<usize>>,
+    waiting: Vec<usize>,
+    running: Vec<Running>,
+    started: Vec<bool>,
+    planned: Vec<Planned>,
+}
+
+impl<'a> Course<'a> {
+    fn new(jobs: &'a [Job], alone: &'a [f64]) -> Self {
+        let mut followers = vec![Vec::new(); jobs.len()];
+        for (index, job) in jobs.iter().enumerate() {
+            for &after in &job.after {
+                followers[after].push(index);
+            }
+        }
+        let blank = Planned {
+            known: 0.0,
+            start: 0.0,
+            promise: None,
+            end: 0.0,
+            segments: Vec::new(),
+        };
+        let first = jobs
+            .iter()
+            .enumerate()
+            .filter(|(_, job)| job.after.is_empty());
+        Self {
+            arrivals: first
+                .map(|(index, job)| (bits(job.arrival), index))
+                .collect(),
+            known: vec![0.0; jobs.len()],
+            open: jobs.iter().map(|job| job.after.len()).collect(),
+            followers,
+            waiting: Vec::new(),
+            running: Vec::new(),
+            started: vec![false; jobs.len()],
+            planned: vec![blank; jobs.len()],
+            now: 0.0,
+            jobs,
+            alone,
+        }
+    }
+
+    fn next_event(&self) -> Option<f64> {
+        let arrival = self.arrivals.first().map(|&(at, _)| f64::from_bits(at));
+        let end = self
+            .running
+            .iter()
+            .map(|job| self.now + job.remaining / job.rate)
+            .reduce(f64::min);
+        match (arrival, end) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Moves what is moved until `now`, ends jobs, and makes known what arrives.
+    fn advance(&mut self, now: f64) {
+        let span = now - self.now;
+        self.now = now;
+        let mut ended = Vec::new();
+        self.running.retain_mut(|job| {
+            // The job whose end this is counts as done whatever rounding says.
+            let last = job.remaining / job.rate <= span * (1.0 + DONE);
+            job.remaining -= job.rate * span;
+            let done = last || job.remaining <= self.jobs[job.job].size * DONE;
+            if done {
+                ended.push(job.job);
+            }
+            !done
+        });
+        for job in ended {
+            self.planned[job].end = now;
+            for index in 0..self.followers[job].len() {
+                let follower = self.followers[job][index];
+                self.open[follower] -= 1;
+                if self.open[follower] == 0 {
+                    let at = self.jobs[follower].arrival.max(now);
+                    self.arrivals.insert((bits(at), follower));
+                }
+            }
+        }
+        while let Some((at, job)) = self
+            .arrivals
+            .first()
+            .copied()
+            .filter(|&(at, _)| f64::from_bits(at) <= now)
+        {
+            self.arrivals.pop_first();
+            self.known[job] = f64::from_bits(at);
+            self.planned[job].known = self.known[job];
+            self.waiting.push(job);
+        }
+    }
+
+    /// Writes down what was decided.
+    fn record(&mut self, paced: bool) {
+        for running in &self.running {
+            let planned = &mut self.planned[running.job];
+            if !self.started[running.job] {
+                self.started[running.job] = true;
+                planned.start = self.now;
+                if running.promised > 0.0 {
+                    planned.promise = Some(self.now + running.remaining / running.promised);
+                }
+            }
+            let pace = paced.then_some(running.rate);
+            match planned.segments.last_mut() {
+                Some(last) if last.pace == pace => {}
+                Some(last) if last.start == self.now => last.pace = pace,
+                last => {
+                    if let Some(last) = last {
+                        last.size -= running.remaining;
+                    }
+                    planned.segments.push(Segment {
+                        start: self.now,
+                        size: running.remaining,
+                        pace,
+                    });
+                }
+            }
+        }
+        debug_assert_eq!(self.alone.len(), self.jobs.len());
+    }
+}
+
+fn bits(time: f64) -> u64 {
+    // Adding zero makes a negative zero positive.
+    (time + 0.0).to_bits()
+}
