@@ -48,6 +48,8 @@ enum Command {
     Vfio(Box<crate::vfio::Args>),
     /// Forward packets between virtual machines, with a data mover for the copies.
     Vhost(Box<crate::vhost::Args>),
+    /// Predict and schedule flows on a PCIe fabric.
+    Fabric(Box<crate::fabric::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -68,6 +70,7 @@ impl Cli {
             Command::Shell(args) => crate::run::shell(&args),
             Command::Vfio(args) => crate::vfio::run(&args),
             Command::Vhost(args) => crate::vhost::run(&args),
+            Command::Fabric(args) => crate::fabric::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use dray_config::ConfigError;
 use dray_figures::FiguresError;
 use dray_idxd::ProfileError;
+use dray_pcie::PcieError;
 use dray_run::RunError;
 
 /// Something typed that cannot be, found by the command itself.
@@ -39,10 +40,12 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     let usage = error.downcast_ref::<Usage>();
     let config = error.downcast_ref::<ConfigError>();
     let session = error.downcast_ref::<RunError>();
+    let fabric = error.downcast_ref::<PcieError>();
     let hint = figures
         .and_then(FiguresError::hint)
         .or(config.and_then(ConfigError::hint))
         .or(session.and_then(RunError::hint))
+        .or(fabric.and_then(PcieError::hint))
         .or(usage.map(|u| u.hint.clone()));
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
@@ -52,6 +55,7 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
         Some(error) if error.is_bad_input() => ExitCode::from(2),
         _ if usage.is_some() => ExitCode::from(2),
         _ if session.is_some_and(RunError::is_bad_input) => ExitCode::from(2),
+        _ if fabric.is_some_and(PcieError::is_bad_input) => ExitCode::from(2),
         _ => match config {
             Some(ConfigError::NoDriver { .. }) => ExitCode::from(3),
             Some(ConfigError::Profile(ProfileError::Invalid { .. })) => ExitCode::FAILURE,

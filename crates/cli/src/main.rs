@@ -9,6 +9,7 @@ mod complain;
 mod completions;
 mod config;
 mod doctor;
+mod fabric;
 mod figures;
 mod man;
 mod micros;

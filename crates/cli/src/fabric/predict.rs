@@ -1,0 +1,217 @@
+//! `dray fabric predict`: what each flow gets.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use dray_flow::{Estimate, Flows, Limit, Network};
+use dray_output::Output;
+use dray_pcie::Topology;
+use serde_json::json;
+
+use super::estimators::Which;
+use super::flows::{self, NamedFlow};
+use super::network::network;
+use super::picture;
+use crate::print::{self, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray fabric predict --topology validation --flows flows.toml
+  dray fabric predict --topology fabric.toml --flows flows.csv --estimator ecr,maxmin,ingress,des --format csv
+  dray fabric predict --topology validation --flows flows.toml --svg loaded.svg
+
+A file of flows, TOML or CSV:
+  [[flow]]
+  from = \"host\"             the node where it starts
+  to = \"C\"                  the node where it ends
+  demand_gib_s = 8.51       what it reaches alone; leave it away for no limit
+  outstanding_bytes = 16384 bytes in flight (this is the default), for `ingress` and `des`
+Further keys: name, weight, source (flows of one source share a queue), path (edges instead of the route).
+All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+
+/// Arguments of `dray fabric predict`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The fabric: a topology file, or a built-in one.
+    #[arg(long, value_name = "FILE|NAME")]
+    topology: String,
+    /// The flows: a TOML or CSV file.
+    #[arg(long, value_name = "FILE")]
+    flows: PathBuf,
+    /// Estimators, the first for the picture.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "ingress,maxmin,ecr"
+    )]
+    estimator: Vec<Which>,
+    /// Draw the loaded topology.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// How the rates are printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// All that is printed.
+struct Prediction<'a> {
+    topology: &'a Topology,
+    network: &'a Network,
+    flows: &'a [NamedFlow],
+    estimates: Vec<(&'static str, Estimate)>,
+    /// By estimator and edge, GiB/s.
+    loads: Vec<Vec<f64>>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
+    let topology = Topology::resolve(&args.topology)?;
+    let network = network(&topology)?;
+    let named = flows::read(&args.flows, &topology, &network)?;
+    let mut flows = Flows::new(&network);
+    for flow in &named {
+        flows.push(&flow.flow)?;
+    }
+    let mut prediction = Prediction {
+        topology: &topology,
+        network: &network,
+        flows: &named,
+        estimates: Vec::new(),
+        loads: Vec::new(),
+    };
+    for which in &args.estimator {
+        let estimator = which.build();
+        let estimate = estimator.estimate(&flows)?;
+        prediction.loads.push(estimate.loads(&flows));
+        prediction.estimates.push((estimator.name(), estimate));
+    }
+    let text = match args.format {
+        Format::Table => prediction.table(),
+        Format::Csv => prediction.csv()?,
+        Format::Json => prediction.json()?,
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    if let (Some(file), Some(loads)) = (svg, prediction.loads.first()) {
+        let name = prediction.estimates[0].0;
+        let picture = picture::loaded(&topology, loads, name)?;
+        file.write(picture.as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Prediction<'_> {
+    fn bottleneck(&self, limit: Limit) -> Option<&str> {
+        match limit {
+            Limit::Demand => None,
+            Limit::Edge(edge) => Some(self.network.edge(edge).name()),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut head = vec!["flow".to_owned(), "demand".to_owned()];
+        for (name, _) in &self.estimates {
+            head.extend([format!("{name} GiB/s"), "limited by".to_owned()]);
+        }
+        let mut table = print::plain(head.iter().map(String::as_str));
+        for (index, flow) in self.flows.iter().enumerate() {
+            let demand = flow.flow.demand;
+            let mut row = vec![
+                flow.name.clone(),
+                if demand.is_finite() {
+                    format!("{demand:.3}")
+                } else {
+                    "none".into()
+                },
+            ];
+            for (_, estimate) in &self.estimates {
+                row.push(format!("{:.3}", estimate.rates()[index]));
+                row.push(
+                    self.bottleneck(estimate.limits()[index])
+                        .unwrap_or("its demand")
+                        .to_owned(),
+                );
+            }
+            table.add_row(row);
+        }
+        for column in std::iter::once(1).chain((0..self.estimates.len()).map(|index| 2 + 2 * index))
+        {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Right);
+            }
+        }
+        format!("{}\n{}\n{table}\n", self.topology.name, self.topology.title)
+    }
+
+    fn csv(&self) -> anyhow::Result<String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record([
+            "flow",
+            "from",
+            "to",
+            "demand_gib_s",
+            "estimator",
+            "gib_s",
+            "bottleneck",
+        ])?;
+        for (name, estimate) in &self.estimates {
+            for (index, flow) in self.flows.iter().enumerate() {
+                let demand = flow.flow.demand;
+                let demand = if demand.is_finite() {
+                    demand.to_string()
+                } else {
+                    String::new()
+                };
+                let rate = estimate.rates()[index].to_string();
+                let bottleneck = self.bottleneck(estimate.limits()[index]).unwrap_or("");
+                writer.write_record([
+                    &flow.name, &flow.from, &flow.to, &demand, *name, &rate, bottleneck,
+                ])?;
+            }
+        }
+        Ok(String::from_utf8(writer.into_inner()?)?)
+    }
+
+    fn json(&self) -> anyhow::Result<String> {
+        let flows: Vec<_> = self
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| {
+                let estimates: serde_json::Map<_, _> = self
+                    .estimates
+                    .iter()
+                    .map(|(name, estimate)| {
+                        let bottleneck = self.bottleneck(estimate.limits()[index]);
+                        ((*name).to_owned(), json!({"gib_s": estimate.rates()[index], "bottleneck": bottleneck}))
+                    })
+                    .collect();
+                let path: Vec<&str> = flow.flow.path.iter().map(|&edge| self.network.edge(edge).name()).collect();
+                let demand = Some(flow.flow.demand).filter(|demand| demand.is_finite());
+                json!({
+                    "name": flow.name, "from": flow.from, "to": flow.to, "path": path,
+                    "demand_gib_s": demand, "outstanding_bytes": flow.flow.outstanding_bytes, "estimates": estimates,
+                })
+            })
+            .collect();
+        let edges: Vec<_> = self
+            .network
+            .edges()
+            .iter()
+            .enumerate()
+            .map(|(index, edge)| {
+                let loads: serde_json::Map<_, _> = self
+                    .estimates
+                    .iter()
+                    .zip(&self.loads)
+                    .map(|((name, _), loads)| ((*name).to_owned(), loads[index].into()))
+                    .collect();
+                json!({"name": edge.name(), "capacity_gib_s": edge.capacity(), "load_gib_s": loads})
+            })
+            .collect();
+        let document = json!({"topology": self.topology.name, "unit": "GiB/s", "flows": flows, "edges": edges});
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+}
