@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod interleaved;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use std::sync::LazyLock;
 

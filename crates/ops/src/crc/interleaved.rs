@@ -12,6 +12,8 @@ use std::arch::x86_64::{
     _mm_xor_si128,
 };
 
+use super::wide;
+
 /// Bytes of a step that are folded, as four sums.
 const FOLDED: usize = 64;
 
@@ -44,7 +46,10 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<u32> {
 }
 
 #[target_feature(enable = "sse4.2,pclmulqdq")]
-fn in_blocks(mut register: u32, data: &[u8]) -> u32 {
+fn in_blocks(mut register: u32, mut data: &[u8]) -> u32 {
+    if let Some((wide, done)) = wide::update(register, data) {
+        (register, data) = (wide, &data[done..]);
+    }
     let mut large = data.chunks_exact(LARGE * STEP);
     for data in &mut large {
         register = block::<LARGE>(register, data);
@@ -105,7 +110,7 @@ fn block<const STEPS: usize>(register: u32, data: &[u8]) -> u32 {
 
 /// The register after 8 bytes.
 #[target_feature(enable = "sse4.2")]
-fn take(register: u32, word: &[u8; 8]) -> u32 {
+pub(super) fn take(register: u32, word: &[u8; 8]) -> u32 {
     _mm_crc32_u64(register.into(), u64::from_le_bytes(*word)) as u32
 }
 
@@ -126,14 +131,14 @@ fn moved(sum: __m128i, (low, high): (i64, i64)) -> __m128i {
 
 /// What 8 bytes of 0 must become so that a register moves up by the bits that the factor is for.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
-fn behind(register: u32, factor: i64) -> u64 {
+pub(super) fn behind(register: u32, factor: i64) -> u64 {
     let register = _mm_cvtsi32_si128(register as i32);
     let product = _mm_clmulepi64_si128::<0x00>(register, _mm_cvtsi64_si128(factor));
     _mm_cvtsi128_si64(product) as u64
 }
 
 /// Factors that move the two halves of a sum up; the lower one holds the higher powers.
-const fn factors(bits: usize) -> (i64, i64) {
+pub(super) const fn factors(bits: usize) -> (i64, i64) {
     (factor(bits + 64), factor(bits))
 }
 
@@ -141,7 +146,7 @@ const fn factors(bits: usize) -> (i64, i64) {
 ///
 /// A product without carries of two reflected numbers lies one bit lower than their reflected
 /// product, and a factor of 32 bits lies 32 bits lower than one of 64.
-const fn factor(bits: usize) -> i64 {
+pub(super) const fn factor(bits: usize) -> i64 {
     /// 0x1EDC6F41 reflected.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut residue = 1_u32 << 31;

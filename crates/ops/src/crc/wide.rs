@@ -1,0 +1,177 @@
+//! CRC-32C with carry-less multiplications of 64 bytes.
+//!
+//! As in [`interleaved`](super::interleaved), a part of each block is folded and the rest goes
+//! through the CRC instruction as three lanes. The fold takes 256 bytes at a time here, so a lane
+//! is shorter.
+
+use std::arch::x86_64::{
+    __m128i, __m512i, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm_xor_si128,
+    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
+    _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_extracti64x4_epi64,
+    _mm512_loadu_si512, _mm512_set_epi64, _mm512_set1_epi64, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512,
+};
+
+use super::interleaved::{behind, factor, factors, take};
+
+/// Bytes that are folded at a time, as four sums.
+const GROUP: usize = 256;
+
+/// Words of each lane that go beside a group.
+const BESIDE: usize = 2;
+
+/// Groups and words of a lane of a large block, which has 4 KiB.
+const LARGE: (usize, usize) = (13, 32);
+
+/// Groups and words of a lane of a small block; less gains nothing over narrow blocks.
+const SMALL: (usize, usize) = (3, 10);
+
+/// Bytes of a block.
+const fn bytes((groups, words): (usize, usize)) -> usize {
+    groups * GROUP + 3 * 8 * words
+}
+
+const _: () = assert!(bytes(LARGE) == 4096 && bytes(SMALL) == 1008);
+
+/// Whether blocks of so many bytes gain from it, and the processor has the instructions.
+#[inline]
+fn is_for(length: usize) -> bool {
+    length >= bytes(SMALL)
+        && is_x86_feature_detected!("vpclmulqdq")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("sse4.2")
+}
+
+/// The register after the whole blocks at the beginning of `data`, and how many bytes they have;
+/// `None` if nothing is gained or the processor lacks the instructions.
+#[inline]
+pub(super) fn update(register: u32, data: &[u8]) -> Option<(u32, usize)> {
+    if !is_for(data.len()) {
+        return None;
+    }
+    // SAFETY: the processor has the instructions, as was just checked.
+    Some(unsafe { in_blocks(register, data) })
+}
+
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
+fn in_blocks(mut register: u32, data: &[u8]) -> (u32, usize) {
+    let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
+    for data in large {
+        register = block::<{ LARGE.0 }, { LARGE.1 }>(register, data);
+    }
+    let (small, rest) = rest.as_chunks::<{ bytes(SMALL) }>();
+    for data in small {
+        register = block::<{ SMALL.0 }, { SMALL.1 }>(register, data);
+    }
+    (register, data.len() - rest.len())
+}
+
+/// The register after a block of three lanes of `WORDS` words and `GROUPS` groups.
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
+fn block<const GROUPS: usize, const WORDS: usize>(register: u32, data: &[u8]) -> u32 {
+    let (lanes, folded) = data.split_at(3 * 8 * WORDS);
+    let (first, lanes) = lanes.split_at(WORDS * 8);
+    let (second, third) = lanes.split_at(WORDS * 8);
+    let (groups, first) = (folded.as_chunks::<GROUP>().0, first.as_chunks::<8>().0);
+    let (second, third) = (second.as_chunks::<8>().0, third.as_chunks::<8>().0);
+
+    let mut crcs = [register, 0, 0];
+    // What does not go beside a group goes first.
+    let early = const { WORDS - BESIDE * GROUPS };
+    for word in 0..early {
+        crcs[0] = take(crcs[0], &first[word]);
+        crcs[1] = take(crcs[1], &second[word]);
+        crcs[2] = take(crcs[2], &third[word]);
+    }
+    let mut sums = [_mm512_set1_epi64(0); 4];
+    for (step, group) in groups.iter().enumerate() {
+        let parts = group.as_chunks::<64>().0;
+        for (sum, part) in sums.iter_mut().zip(parts) {
+            *sum = moved_onto(*sum, const { factors(2048) }, load(part));
+        }
+        for word in early + step * BESIDE..early + (step + 1) * BESIDE {
+            crcs[0] = take(crcs[0], &first[word]);
+            crcs[1] = take(crcs[1], &second[word]);
+            crcs[2] = take(crcs[2], &third[word]);
+        }
+    }
+    let [a, b, c, d] = sums;
+    let left = moved_onto(a, const { factors(512) }, b);
+    let right = moved_onto(c, const { factors(512) }, d);
+    let sum = quarters_together(moved_onto(left, const { factors(1024) }, right));
+    let low = _mm_cvtsi128_si64(sum) as u64;
+    let high = _mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum)) as u64;
+    let folded = _mm_crc32_u64(_mm_crc32_u64(0, low), high) as u32;
+
+    let before = behind(
+        crcs[0],
+        const { factor(8 * (GROUPS * GROUP + 2 * 8 * WORDS)) },
+    ) ^ behind(crcs[1], const { factor(8 * (GROUPS * GROUP + 8 * WORDS)) })
+        ^ behind(crcs[2], const { factor(8 * GROUPS * GROUP) });
+    folded ^ _mm_crc32_u64(0, before) as u32
+}
+
+#[target_feature(enable = "avx512f")]
+fn load(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: the array has 64 readable bytes, and the load asks for no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// A sum moved up by the bits that its factors are for, and added to what is there.
+#[target_feature(enable = "vpclmulqdq,avx512f")]
+fn moved_onto(sum: __m512i, (low, high): (i64, i64), there: __m512i) -> __m512i {
+    let factors = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+    let low = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
+    let high = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
+    _mm512_ternarylogic_epi64::<0x96>(low, high, there)
+}
+
+/// The four quarters of a sum as one.
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl")]
+fn quarters_together(sum: __m512i) -> __m128i {
+    let (first, second, third) = const { (factors(384), factors(256), factors(128)) };
+    let factors = _mm512_set_epi64(0, 0, third.1, third.0, second.1, second.0, first.1, first.0);
+    let low = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
+    let high = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
+    let moved = _mm512_xor_si512(low, high);
+    let halves = _mm256_xor_si256(
+        _mm512_castsi512_si256(moved),
+        _mm512_extracti64x4_epi64::<1>(moved),
+    );
+    let three = _mm_xor_si128(
+        _mm256_castsi256_si128(halves),
+        _mm256_extracti128_si256::<1>(halves),
+    );
+    _mm_xor_si128(three, _mm512_extracti32x4_epi32::<3>(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_and_library_agree_at_every_length() {
+        let data: Vec<u8> = (0..14_500_u32).map(|n| ((n * n) >> 5) as u8).collect();
+        for bytes in (1000..2100)
+            .chain(4080..4110)
+            .chain(5100..5110)
+            .chain([9200, 14_000])
+        {
+            let data = &data[bytes % 67..][..bytes];
+            let Some((register, done)) = update(!0, data) else {
+                let lacks = !is_x86_feature_detected!("vpclmulqdq");
+                assert!(bytes < 1008 || lacks, "{bytes}: no other reason");
+                continue;
+            };
+            assert!(bytes - done < 1008, "{bytes}");
+            let data = &data[..done];
+            assert_eq!(!register, crc_fast::crc32_iscsi(data), "{bytes}");
+            let seed = 0x1234_5678;
+            let seeded = update(seed, data).map(|(register, _)| !register);
+            let expected = crate::oracle::crc32c(!seed, data, crate::CrcOptions::default());
+            assert_eq!(seeded, Some(expected), "{bytes}");
+        }
+    }
+}
