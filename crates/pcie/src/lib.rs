@@ -27,10 +27,14 @@
 //! # Ok::<(), dray_pcie::PcieError>(())
 //! ```
 
+pub mod bench;
 mod error;
+mod import;
+pub mod sim;
 mod topology;
 
 pub use error::PcieError;
+pub use import::{Imported, import};
 pub use topology::{
     Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Link, LinkId,
     LinkRate, Node, NodeId, NodeKind, QueueOrganisation, Switching, Topology, built_in,

@@ -305,7 +305,7 @@ impl Builder<'_> {
             let rules = &self.rules;
             for (key, value, min, max) in [
                 ("queues", engine.queues, 1, 4096),
-                ("queue_depth", engine.queue_depth, 1, 1 << 20),
+                ("queue_depth", engine.queue_depth, 1, 1 << 16),
                 ("datapath_bytes", engine.datapath_bytes, 1, 4096),
                 ("write_issue_cycles", engine.write_issue_cycles, 0, 100_000),
                 ("read_issue_cycles", engine.read_issue_cycles, 0, 100_000),
@@ -317,7 +317,7 @@ impl Builder<'_> {
                 ),
                 ("memory_hold_cycles", engine.memory_hold_cycles, 0, 100_000),
                 ("tags", engine.tags, 1, 1 << 14),
-                ("read_commands", engine.read_commands, 1, 1 << 20),
+                ("read_commands", engine.read_commands, 1, 1 << 14),
                 ("data_fifo_bytes", engine.data_fifo_bytes, 4096, 1 << 30),
                 ("write_split_bytes", engine.write_split_bytes, 64, 1 << 30),
                 ("read_split_bytes", engine.read_split_bytes, 64, 1 << 30),

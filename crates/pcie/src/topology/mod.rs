@@ -2,6 +2,7 @@
 
 mod build;
 mod catalog;
+mod draw;
 mod fat_tree;
 mod file;
 mod node;
@@ -17,7 +18,9 @@ pub use node::{
 };
 pub use rate::LinkRate;
 
-pub(crate) use file::TopologyFile;
+pub(crate) use catalog::read as read_text;
+pub(crate) use file::{EndpointEntry, ForwarderEntry, HostEntry, LinkEntry, TopologyFile};
+pub(crate) use rate::{COMPLETION_HEADER, WRITE_HEADER};
 
 use crate::PcieError;
 

@@ -75,9 +75,12 @@ impl NodeKind {
 pub enum QueueOrganisation {
     /// One FIFO per input: a TLP that cannot leave holds up all behind it.
     Fifo,
-    /// One queue per input and output (virtual output queues).
+    /// One queue per input and output (virtual output queues), each with the credits of the link
+    /// for itself, so that a TLP never waits for one that goes elsewhere.
     #[default]
     PerOutput,
+    /// One queue per input and output, which share the credits of the link.
+    SharedBuffer,
 }
 
 /// When a TLP that arrives may leave.
@@ -144,6 +147,8 @@ pub struct EndpointParameters {
     pub inbound_write_gib_s: f64,
     /// Reads of the memory from outside, GiB/s; 0 for no limit.
     pub inbound_read_gib_s: f64,
+    /// Size of the memory, bytes.
+    pub memory_bytes: u64,
     /// The DMA engine; without it the endpoint starts no transfer. In a file it is the table
     /// `[device.engine]`.
     #[serde(skip)]
@@ -159,6 +164,7 @@ impl Default for EndpointParameters {
             memory_read_ns: 12.0,
             inbound_write_gib_s: 0.0,
             inbound_read_gib_s: 0.0,
+            memory_bytes: 16 << 30,
             engine: None,
         }
     }

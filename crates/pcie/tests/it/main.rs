@@ -1,3 +1,5 @@
 //! Tests of the crate through its public interface.
 
+mod bench;
+mod simulation;
 mod topology;

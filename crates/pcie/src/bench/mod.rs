@@ -1,0 +1,15 @@
+//! The benchmark: experiments as files, its checks, and its report.
+
+mod check;
+mod experiment;
+mod fields;
+mod page;
+mod pcie_model;
+mod run;
+mod session;
+
+pub use check::{Check, CheckRow, Verdict, check_all, parameters};
+pub use experiment::{FabricExperiment, built_in_experiments};
+pub use page::{FabricReport, report};
+pub use run::{FabricOutcome, run_experiment, trace_experiment};
+pub use session::{Completion, Device, DeviceMemory, Handle, Session};

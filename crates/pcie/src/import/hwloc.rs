@@ -1,0 +1,134 @@
+//! The PCI tree from hwloc's XML, as `lstopo` writes it.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::tree::PciNode;
+use crate::PcieError;
+
+/// Objects inside each other at most.
+const MAX_DEPTH: usize = 256;
+
+/// What an open element is to the tree.
+enum Open {
+    /// A PCI object; its children are collected in it.
+    Pci(PciNode),
+    /// An object that carries a NUMA node or package index for what is below it.
+    Place(Option<u32>),
+}
+
+/// Reads the document; gives what hangs on the host bridges.
+pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
+    let fail = |message: String| PcieError::Syntax {
+        file: file.to_owned(),
+        message,
+    };
+    let mut reader = Reader::from_str(text);
+    let mut open: Vec<Open> = Vec::new();
+    let mut roots = Vec::new();
+    let mut is_hwloc = false;
+    loop {
+        let at = reader.buffer_position();
+        let event = reader.read_event().map_err(|error| fail(format!("at byte {at}: {error}")))?;
+        match event {
+            Event::Eof => break,
+            Event::Start(element) => {
+                is_hwloc |= element.name().as_ref() == b"topology";
+                if open.len() == MAX_DEPTH {
+                    return Err(fail(format!("more than {MAX_DEPTH} elements inside each other")));
+                }
+                open.push(object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?);
+            }
+            Event::Empty(element) => {
+                let object = object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?;
+                close(object, &mut open, &mut roots);
+            }
+            Event::End(_) => {
+                if let Some(object) = open.pop() {
+                    close(object, &mut open, &mut roots);
+                }
+            }
+            _ => {}
+        }
+    }
+    if !is_hwloc || !open.is_empty() {
+        return Err(fail("is not a whole <topology> document of hwloc; write one with `lstopo --of xml`".to_owned()));
+    }
+    if roots.is_empty() {
+        return Err(fail("has no PCI objects; write it with `lstopo --whole-io --of xml`".to_owned()));
+    }
+    Ok(roots)
+}
+
+fn object(element: &BytesStart<'_>) -> Result<Open, String> {
+    let (mut kind, mut bridge, mut node) = (String::new(), String::new(), PciNode::default());
+    let mut index = None;
+    for attribute in element.attributes() {
+        let attribute = attribute.map_err(|error| error.to_string())?;
+        let value = attribute.unescape_value().map_err(|error| error.to_string())?;
+        match attribute.key.as_ref() {
+            b"type" => kind = value.into_owned(),
+            b"bridge_type" => bridge = value.into_owned(),
+            b"pci_busid" => node.address = value.chars().take(32).collect(),
+            b"pci_type" => {
+                let class = value.split_whitespace().next().unwrap_or_default();
+                node.class = u32::from_str_radix(class, 16).unwrap_or(0) << 8;
+            }
+            b"pci_link_speed" => {
+                let speed: Option<f64> = value.parse().ok();
+                node.link.gb_s = speed.filter(|speed| speed.is_finite() && *speed > 0.01 && *speed < 1e5);
+            }
+            b"os_index" => index = value.parse().ok(),
+            _ => {}
+        }
+    }
+    Ok(match (kind.as_str(), bridge.as_str()) {
+        // From the host to PCI: nothing but a place.
+        ("Bridge", kind) if kind.starts_with("0-") => Open::Place(None),
+        ("Bridge", _) => {
+            node.class = 0x06_0400;
+            Open::Pci(node)
+        }
+        ("PCIDev", _) => Open::Pci(node),
+        ("Package", _) => Open::Place(index),
+        _ => Open::Place(None),
+    })
+}
+
+/// Puts a complete PCI object into the one around it, or among the roots.
+fn close(object: Open, open: &mut [Open], roots: &mut Vec<PciNode>) {
+    let Open::Pci(mut node) = object else { return };
+    node.numa = open.iter().rev().find_map(|around| match around {
+        Open::Place(index) => *index,
+        Open::Pci(_) => None,
+    });
+    match open.iter_mut().rev().find_map(|around| match around {
+        Open::Pci(around) => Some(around),
+        Open::Place(_) => None,
+    }) {
+        Some(around) => around.below.push(node),
+        None => roots.push(node),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bridges_hold_their_devices_and_packages_are_places() {
+        let text = r#"<?xml version="1.0"?><topology><object type="Machine"><object type="Package" os_index="1">
+            <object type="Bridge" bridge_type="0-1"><object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_link_speed="15.753846">
+            <object type="PCIDev" pci_busid="0000:01:00.0" pci_type="0302 [10de:1eb8]" pci_link_speed="15.753846"/>
+            </object></object></object></object></topology>"#;
+        let roots = read(text, "x.xml").unwrap();
+        assert_eq!(roots.len(), 1);
+        assert_eq!(roots[0].below[0].address, "0000:01:00.0");
+        assert_eq!((roots[0].numa, roots[0].below[0].class), (Some(1), 0x03_0200));
+        for bad in ["", "<a/>", "<topology>", "<topology><object", "<topology></topology>", "<topology a=\"&x;\"/>"] {
+            assert!(read(bad, "x.xml").is_err(), "{bad}");
+        }
+        let deep = "<object>".repeat(1000);
+        assert!(read(&format!("<topology>{deep}"), "x.xml").is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! The simulator: TLPs, credits, arbitration, DMA engines and cores in virtual time.
+//!
+//! Time is whole picoseconds and nothing is random but what a seed gives, so the same input gives
+//! the same trace on every machine. The parameters are those of the topology; no measured
+//! bandwidth of a path is an input.
+
+mod device;
+mod edge;
+mod engine;
+mod host;
+mod network;
+mod profile;
+mod random;
+mod scheduler;
+mod simulation;
+mod source;
+mod stream;
+mod tlp;
+mod trace;
+
+pub use profile::{Phase, Profile, Summary};
+pub use scheduler::{Scheduling, SubmissionScheduler};
+pub use simulation::{EdgeUse, Simulation, SourceResult, StreamResult};
+pub use stream::{Arrival, Memory, Operation, Source, Stream};
+pub use trace::{Hop, TransferSpan};
+
+use crate::topology::QueueOrganisation;
+
+/// How an output chooses among the inputs that wait for it. TLPs are never cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arbiter {
+    /// The input that has been given least, counted in 64 bytes; of equal ones the one served
+    /// longest ago.
+    #[default]
+    LeastServed,
+    /// One TLP from each input in turn, whatever its length.
+    RoundRobin,
+    /// The TLP that has waited longest, whatever its input.
+    OldestFirst,
+}
+
+/// What holds for a whole simulation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulationOptions {
+    /// How outputs choose.
+    pub arbiter: Arbiter,
+    /// Queue organisation of every node instead of what the topology says.
+    pub queues: Option<QueueOrganisation>,
+    /// Seed of random arrivals.
+    pub seed: u64,
+    /// Time before which nothing is counted, ns.
+    pub warmup_ns: u64,
+    /// Length of an interval of bandwidth over time, ns; 0 for none.
+    pub interval_ns: u64,
+    /// Whether to record TLPs and transfers.
+    pub trace: bool,
+    /// TLP hops that are recorded at most.
+    pub trace_limit: usize,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self {
+            arbiter: Arbiter::default(),
+            queues: None,
+            seed: 1,
+            warmup_ns: 0,
+            interval_ns: 0,
+            trace: false,
+            trace_limit: 200_000,
+        }
+    }
+}
