@@ -29,18 +29,25 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
     let mut is_hwloc = false;
     loop {
         let at = reader.buffer_position();
-        let event = reader.read_event().map_err(|error| fail(format!("at byte {at}: {error}")))?;
+        let event = reader
+            .read_event()
+            .map_err(|error| fail(format!("at byte {at}: {error}")))?;
         match event {
             Event::Eof => break,
             Event::Start(element) => {
                 is_hwloc |= element.name().as_ref() == b"topology";
                 if open.len() == MAX_DEPTH {
-                    return Err(fail(format!("more than {MAX_DEPTH} elements inside each other")));
+                    return Err(fail(format!(
+                        "more than {MAX_DEPTH} elements inside each other"
+                    )));
                 }
-                open.push(object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?);
+                open.push(
+                    object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?,
+                );
             }
             Event::Empty(element) => {
-                let object = object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?;
+                let object =
+                    object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?;
                 close(object, &mut open, &mut roots);
             }
             Event::End(_) => {
@@ -52,10 +59,15 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
         }
     }
     if !is_hwloc || !open.is_empty() {
-        return Err(fail("is not a whole <topology> document of hwloc; write one with `lstopo --of xml`".to_owned()));
+        return Err(fail(
+            "is not a whole <topology> document of hwloc; write one with `lstopo --of xml`"
+                .to_owned(),
+        ));
     }
     if roots.is_empty() {
-        return Err(fail("has no PCI objects; write it with `lstopo --whole-io --of xml`".to_owned()));
+        return Err(fail(
+            "has no PCI objects; write it with `lstopo --whole-io --of xml`".to_owned(),
+        ));
     }
     Ok(roots)
 }
@@ -65,7 +77,9 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
     let mut index = None;
     for attribute in element.attributes() {
         let attribute = attribute.map_err(|error| error.to_string())?;
-        let value = attribute.unescape_value().map_err(|error| error.to_string())?;
+        let value = attribute
+            .unescape_value()
+            .map_err(|error| error.to_string())?;
         match attribute.key.as_ref() {
             b"type" => kind = value.into_owned(),
             b"bridge_type" => bridge = value.into_owned(),
@@ -76,7 +90,8 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
             }
             b"pci_link_speed" => {
                 let speed: Option<f64> = value.parse().ok();
-                node.link.gb_s = speed.filter(|speed| speed.is_finite() && *speed > 0.01 && *speed < 1e5);
+                node.link.gb_s =
+                    speed.filter(|speed| speed.is_finite() && *speed > 0.01 && *speed < 1e5);
             }
             b"os_index" => index = value.parse().ok(),
             _ => {}
@@ -124,8 +139,18 @@ mod tests {
         let roots = read(text, "x.xml").unwrap();
         assert_eq!(roots.len(), 1);
         assert_eq!(roots[0].below[0].address, "0000:01:00.0");
-        assert_eq!((roots[0].numa, roots[0].below[0].class), (Some(1), 0x03_0200));
-        for bad in ["", "<a/>", "<topology>", "<topology><object", "<topology></topology>", "<topology a=\"&x;\"/>"] {
+        assert_eq!(
+            (roots[0].numa, roots[0].below[0].class),
+            (Some(1), 0x03_0200)
+        );
+        for bad in [
+            "",
+            "<a/>",
+            "<topology>",
+            "<topology><object",
+            "<topology></topology>",
+            "<topology a=\"&x;\"/>",
+        ] {
             assert!(read(bad, "x.xml").is_err(), "{bad}");
         }
         let deep = "<object>".repeat(1000);

@@ -27,7 +27,10 @@ pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
     let tree = if path.is_dir() {
         sysfs::read(path)?
     } else {
-        hwloc::read(&crate::topology::read_text(path)?, &path.display().to_string())?
+        hwloc::read(
+            &crate::topology::read_text(path)?,
+            &path.display().to_string(),
+        )?
     };
     let imported = tree::to_file(tree, name, &path.display().to_string())?;
     // What was written must read back.

@@ -25,7 +25,8 @@ pub(super) fn read(root: &Path) -> Result<Vec<PciNode>, PcieError> {
     if nodes.is_empty() {
         return Err(PcieError::Io {
             path: devices,
-            message: "no PCI devices below pci*; give /sys or a directory that holds its devices/".to_owned(),
+            message: "no PCI devices below pci*; give /sys or a directory that holds its devices/"
+                .to_owned(),
         });
     }
     Ok(nodes)
@@ -80,7 +81,9 @@ fn functions(directory: &Path, depth: usize, count: &mut usize) -> Result<Vec<Pc
 /// `0000:01:00.0`; domains may be longer.
 fn is_address(name: &str) -> bool {
     let parts: Vec<&str> = name.split([':', '.']).collect();
-    let hex = |part: &&str| !part.is_empty() && part.len() <= 8 && part.chars().all(|c| c.is_ascii_hexdigit());
+    let hex = |part: &&str| {
+        !part.is_empty() && part.len() <= 8 && part.chars().all(|c| c.is_ascii_hexdigit())
+    };
     parts.len() == 4 && parts.iter().all(hex) && name.len() <= 32
 }
 

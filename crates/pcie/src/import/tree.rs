@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Imported;
 use crate::PcieError;
-use crate::topology::{EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile};
+use crate::topology::{
+    EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile,
+};
 
 /// A PCI function with what is below it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,7 +72,11 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
     numa.dedup();
     let sockets: BTreeMap<u32, u32> = match numa.is_empty() {
         true => BTreeMap::from([(0, 0)]),
-        false => numa.iter().enumerate().map(|(index, node)| (*node, index as u32)).collect(),
+        false => numa
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (*node, index as u32))
+            .collect(),
     };
     let mut writer = Writer {
         file: TopologyFile {
@@ -90,7 +96,11 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
         timing: HostParameters::default(),
     });
     for root in &roots {
-        let socket = root.numa.and_then(|node| writer.sockets.get(&node)).copied().unwrap_or(0);
+        let socket = root
+            .numa
+            .and_then(|node| writer.sockets.get(&node))
+            .copied()
+            .unwrap_or(0);
         let upper = format!("{}.{socket}", writer.host);
         if root.is_bridge() {
             // A root port: what is below it hangs on the socket.
@@ -105,7 +115,8 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
         return Err(PcieError::Rule {
             file: from.to_owned(),
             entry: "PCI tree".to_owned(),
-            rule: "has no device of storage, network, display or accelerator class below a link".to_owned(),
+            rule: "has no device of storage, network, display or accelerator class below a link"
+                .to_owned(),
         });
     }
     let mut notes = Vec::new();
@@ -113,15 +124,26 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
         notes.push(format!("{what} of {count} links could not be read; the file marks them `unread` and has the default"));
     }
     if writer.left_out > 0 {
-        notes.push(format!("{} functions of the platform itself are left out", writer.left_out));
+        notes.push(format!(
+            "{} functions of the platform itself are left out",
+            writer.left_out
+        ));
     }
     if writer.functions > 0 {
-        notes.push(format!("{} further functions of devices are left out: they share the link of function 0", writer.functions));
+        notes.push(format!(
+            "{} further functions of devices are left out: they share the link of function 0",
+            writer.functions
+        ));
     }
-    notes.push("latencies and device timing are defaults: sysfs and hwloc do not know them".to_owned());
+    notes.push(
+        "latencies and device timing are defaults: sysfs and hwloc do not know them".to_owned(),
+    );
     let toml = writer.file.to_toml()?;
     let head: String = notes.iter().map(|note| format!("# {note}.\n")).collect();
-    Ok(Imported { toml: head + &toml, notes })
+    Ok(Imported {
+        toml: head + &toml,
+        notes,
+    })
 }
 
 fn collect_numa(node: &PciNode, numa: &mut Vec<u32>) {
