@@ -1,10 +1,12 @@
 //! Who copies pages from frame to frame.
 
 mod cores;
-mod virtual_device;
+mod device;
+mod switch;
 
 pub use cores::Cores;
-pub use virtual_device::VirtualCopier;
+pub use device::{DeviceCopier, HwCopier, VirtualCopier};
+pub use switch::Switch;
 
 use thiserror::Error;
 
@@ -44,6 +46,15 @@ pub struct CopyError {
 pub trait PageCopier: Send {
     /// As in messages and results.
     fn name(&self) -> &'static str;
+
+    /// Starts what the next copy needs. Here it may allocate and start threads, which may wait for
+    /// memory of the program; in [`PageCopier::copy`] pages of it are out.
+    ///
+    /// # Errors
+    /// It cannot be started; the next copy would fail.
+    fn prepare(&mut self) -> Result<(), CopyError> {
+        Ok(())
+    }
 
     /// Copies a list and waits for its end; who copied how many bytes.
     ///

@@ -6,11 +6,19 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+pub mod adopt;
 pub mod copier;
 mod error;
+pub mod knobs;
+pub mod manager;
 pub mod mechanism;
+pub mod policy;
+pub mod session;
 pub mod sys;
+pub mod tracking;
 
 pub use copier::PageCopier;
 pub use error::TierError;
+pub use manager::{Manager, Memory};
 pub use mechanism::{Config, Engine, Order, Outcome, Piece, Release, Report, Tier};
+pub use session::Session;

@@ -74,6 +74,13 @@ impl Engine {
             *total += now - at;
             at = now;
         };
+        if let Err(error) = migrator.copier.prepare() {
+            let pages = pieces.iter().map(|piece| piece.len / PAGE).sum();
+            report.outcomes.add(Outcome::CopyFailed, pages);
+            report.pages += pages;
+            self.failed(error);
+            return;
+        }
         let (mut flights, used) = self.frames(&mut migrator, pieces, to);
         lap(&mut report.frames);
         self.take_off(&mut flights, pieces.len());

@@ -95,6 +95,23 @@ impl Blocks {
         }
     }
 
+    /// As [`Blocks::change_range`], but for blocks of which nothing is known: most of what a program
+    /// reserves it never uses.
+    pub(crate) fn change_known(
+        &mut self,
+        start: u64,
+        end: u64,
+        mut change: impl FnMut(&mut Block, u64),
+    ) {
+        let (mut less, mut more) = (0, 0);
+        for (number, block) in self.map.range_mut(block_of(start)..=block_of(end - 1)) {
+            less += u64::from(block.slow.count_ones());
+            change(block, mask(*number, start, end));
+            more += u64::from(block.slow.count_ones());
+        }
+        self.slow_pages = self.slow_pages + more - less;
+    }
+
     /// Forgets the pages of a range.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         let numbers: Vec<u64> = self

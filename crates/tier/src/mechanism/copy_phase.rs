@@ -25,7 +25,10 @@ pub(crate) fn from_landing(
             copied.device += by.device;
             true
         }
-        Err(_) => false,
+        Err(error) => {
+            engine.failed(error);
+            false
+        }
     }
 }
 

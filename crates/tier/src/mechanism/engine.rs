@@ -12,7 +12,7 @@ use super::outcome::Outcomes;
 use super::state::State;
 use super::windows::TierWindows;
 use crate::TierError;
-use crate::copier::{Copied, PageCopier};
+use crate::copier::{Copied, CopyError, PageCopier};
 use crate::error::system;
 use crate::sys::pagemap::PageMap;
 use crate::sys::uffd::{self, REGISTER_MISSING, REGISTER_WP, Uffd};
@@ -123,6 +123,7 @@ pub struct Engine {
     /// Held while pages are out: a fork waits for it.
     pub(crate) migrator: Mutex<Migrator>,
     state: Mutex<State>,
+    failure: Mutex<Option<CopyError>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -201,6 +202,7 @@ impl Engine {
                 pagemap,
             }),
             state: Mutex::new(state),
+            failure: Mutex::new(None),
         })
     }
 
@@ -325,4 +327,81 @@ fn open(order: Order) -> Result<Uffd, TierError> {
         },
         errno => TierError::Forbidden { errno },
     })
+}
+
+impl Engine {
+    /// How it works.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn failed(&self, error: CopyError) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Why the copier last failed, once.
+    pub fn take_failure(&self) -> Option<CopyError> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take()
+    }
+
+    /// Has the books of managed blocks changed, if the range is still managed.
+    pub(crate) fn with_blocks<T: Default>(
+        &self,
+        start: u64,
+        end: u64,
+        change: impl FnOnce(&mut super::blocks::Blocks) -> T,
+    ) -> T {
+        let mut state = self.lock();
+        match state.covers(start, end) {
+            true => change(&mut state.blocks),
+            false => T::default(),
+        }
+    }
+
+    /// Calls `each` for blocks from a number on, until it says `false`.
+    pub(crate) fn each_block(
+        &self,
+        from: u64,
+        mut each: impl FnMut(u64, &super::blocks::Block) -> bool,
+    ) {
+        let state = self.lock();
+        for (number, block) in state.blocks.map.range(from..) {
+            if !each(*number, block) {
+                return;
+            }
+        }
+    }
+
+    /// The books of all blocks, in the order of their numbers.
+    pub fn blocks(&self) -> Vec<(u64, super::blocks::Block)> {
+        let state = self.lock();
+        let blocks = state.blocks.map.iter();
+        blocks.map(|(number, block)| (*number, *block)).collect()
+    }
+
+    /// Halves all access counts.
+    pub fn cool(&self) {
+        for block in self.lock().blocks.map.values_mut() {
+            block.heat /= 2;
+        }
+    }
+
+    /// Enters that blocks have moved in an interval; how many came back soon after a demotion.
+    pub(crate) fn moved(&self, numbers: &[u64], demoted: bool, interval: u32, soon: u32) -> u64 {
+        let mut back = 0;
+        let mut state = self.lock();
+        for number in numbers {
+            if let Some(block) = state.blocks.map.get_mut(number) {
+                let lately = interval.saturating_sub(block.moved_at) < soon.saturating_mul(4);
+                if !demoted && block.demoted && block.moved_at != 0 && lately {
+                    block.ping_pongs = block.ping_pongs.saturating_add(1);
+                    back += 1;
+                }
+                block.moved_at = interval.max(1);
+                block.demoted = demoted;
+            }
+        }
+        back
+    }
 }

@@ -69,7 +69,7 @@ impl PageCopier for Failing {
 
     unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
         self.calls += 1;
-        let fails = self.calls % 3 == 0;
+        let fails = self.calls.is_multiple_of(3);
         let part = match fails {
             true => &list[..list.len() / 2],
             false => list,

@@ -1,0 +1,221 @@
+//! Devices as copiers: the virtual one in real time, and those of this machine.
+
+use std::time::Duration;
+
+use dray::hw::{self, HwMover, HwOptions};
+use dray::pages::{PageCopy, PageList};
+use dray::virt::{Engines, Idle, Options, VirtualDevice, VirtualMover};
+use dray::{Application, Mover, Next};
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+use super::{Copied, Copy, CopyError, PageCopier};
+use crate::TierError;
+
+/// Largest copy in one descriptor: a huge page.
+const LONGEST: u64 = 2 << 20;
+/// Entries of the work queue of each channel.
+const ENTRIES: u16 = 16;
+/// Queues of the virtual device, and so channels.
+const MOST_CHANNELS: usize = 8;
+
+/// Copies by a mover on each of its channels. It touches windows of the engine alone.
+#[derive(Debug)]
+pub struct DeviceCopier<M> {
+    name: &'static str,
+    channels: Vec<M>,
+}
+
+/// The virtual device in real time.
+pub type VirtualCopier = DeviceCopier<VirtualMover>;
+/// Work queues of this machine.
+pub type HwCopier = DeviceCopier<HwMover>;
+
+impl DeviceCopier<VirtualMover> {
+    /// A device of its own with 1 to 8 channels, each a work queue.
+    ///
+    /// # Errors
+    /// No threads.
+    pub fn start(channels: usize) -> Result<VirtualCopier, TierError> {
+        let channels = channels.clamp(1, MOST_CHANNELS);
+        let failed = |cause: String| TierError::Mover {
+            mover: "virtual",
+            cause,
+        };
+        let options = Options {
+            idle: Idle::Park {
+                after: Duration::from_micros(20),
+            },
+            engines: Engines::Dispatcher,
+            ..Options::default()
+        };
+        let device = VirtualDevice::start(config(channels as u16), options)
+            .map_err(|error| failed(error.to_string()))?;
+        let channels = (0..channels as u16)
+            .map(|wq| device.open(wq, ENTRIES.into()))
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(DeviceCopier {
+            name: "virtual",
+            channels,
+        })
+    }
+}
+
+impl DeviceCopier<HwMover> {
+    /// Up to so many work queues of this machine, as a channel each.
+    ///
+    /// # Errors
+    /// There is none that can be opened.
+    pub fn open(channels: usize) -> Result<HwCopier, TierError> {
+        let failed = |error: hw::HwError| TierError::Mover {
+            mover: "hw",
+            cause: error.to_string(),
+        };
+        let mut opened = Vec::new();
+        let mut refused = None;
+        for queue in hw::discover().map_err(failed)? {
+            if opened.len() < channels.max(1) {
+                match HwMover::open(&queue, HwOptions::default()) {
+                    Ok(mover) => opened.push(mover),
+                    Err(error) => refused = Some(error),
+                }
+            }
+        }
+        match refused {
+            Some(error) if opened.is_empty() => Err(failed(error)),
+            _ => Ok(DeviceCopier {
+                name: "hw",
+                channels: opened,
+            }),
+        }
+    }
+}
+
+/// A device of the first generation (the capabilities of Sapphire Rapids), with as many dedicated
+/// queues as channels.
+fn config(channels: u16) -> DeviceConfig {
+    let groups = channels.min(4);
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+            ..Capabilities::default()
+        },
+        work_queues: (0..channels)
+            .map(|id| WorkQueueConfig {
+                id,
+                group: id % groups,
+                mode: WorkQueueMode::Dedicated,
+                size: ENTRIES,
+                priority: 10,
+                pasid: Some(0),
+                max_batch_size: 1024,
+                max_transfer_size: LONGEST,
+                ..WorkQueueConfig::default()
+            })
+            .collect(),
+        groups: (0..groups)
+            .map(|id| GroupConfig {
+                id,
+                engines: vec![id],
+                ..GroupConfig::default()
+            })
+            .collect(),
+        ..DeviceConfig::default()
+    }
+}
+
+impl<M: Mover + Send> PageCopier for DeviceCopier<M> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
+        let failed = |cause: String| CopyError {
+            copier: self.name,
+            cause,
+        };
+        let entries: Vec<PageCopy> = list
+            .iter()
+            .map(|copy| PageCopy {
+                source: copy.src,
+                destination: copy.dst,
+                bytes: copy.len,
+            })
+            .collect();
+        let list = PageList::new(&entries).map_err(|error| failed(error.to_string()))?;
+        let mut common = match self.channels.first() {
+            Some(channel) => channel.capabilities(),
+            None => return Err(failed("there is no channel".to_owned())),
+        };
+        for channel in &self.channels {
+            let other = channel.capabilities();
+            common.max_transfer_bytes = common.max_transfer_bytes.min(other.max_transfer_bytes);
+            common.max_batch = common.max_batch.min(other.max_batch);
+        }
+        // SAFETY: the caller's promise; the shares are done when this returns.
+        let mut shares = unsafe { list.plan(self.channels.len(), &common) };
+        let mut running: Vec<_> = shares.iter_mut().zip(&mut self.channels).collect();
+        while !running.is_empty() {
+            let mut waiting = true;
+            running.retain_mut(|(share, channel)| match share.step(*channel) {
+                Next::Done => false,
+                Next::Again => {
+                    waiting = false;
+                    true
+                }
+                Next::Wait => true,
+            });
+            if waiting {
+                // The device may be threads that want this core.
+                std::thread::yield_now();
+            }
+        }
+        let mut fallbacks = shares.iter().flat_map(|share| share.fallbacks());
+        match fallbacks.next() {
+            None => Ok(Copied {
+                device: list.bytes(),
+                ..Copied::default()
+            }),
+            Some(first) => Err(failed(format!(
+                "a copy of {} bytes ended with: {}",
+                first.bytes, first.status
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_copied_by_all_channels() {
+        let mut copier = VirtualCopier::start(8).expect("threads");
+        let src: Vec<u8> = (0..600 * 4096).map(|at| (at / 7) as u8).collect();
+        let mut dst = vec![0u8; src.len()];
+        let (from, to) = (
+            src.as_ptr().expose_provenance(),
+            dst.as_mut_ptr().expose_provenance(),
+        );
+        let list: Vec<Copy> = [(0u64, 3u64), (4, 1), (3, 1), (5, 595)]
+            .map(|(page, pages)| Copy {
+                src: from as u64 + page * 4096,
+                dst: to as u64 + page * 4096,
+                len: pages * 4096,
+            })
+            .to_vec();
+        // SAFETY: two vectors, of which one is read and one written.
+        let copied = unsafe { copier.copy(&list) }.expect("it copies");
+        assert_eq!(copied.device, src.len() as u64);
+        assert!(src == dst);
+    }
+}

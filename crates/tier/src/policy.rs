@@ -1,0 +1,277 @@
+//! Which blocks go to which tier.
+
+mod lru;
+mod memtis;
+mod none;
+mod tpp;
+
+pub use lru::Lru;
+pub use memtis::Memtis;
+pub use none::NoPolicy;
+pub use tpp::Tpp;
+
+use crate::mechanism::{BLOCK_PAGES, Block};
+
+/// Names of the policies, by their index.
+pub const POLICIES: [&str; 4] = ["tpp", "memtis", "lru", "none"];
+
+/// A policy by its index in [`POLICIES`].
+pub fn by_index(index: usize) -> Box<dyn Policy> {
+    match POLICIES.get(index) {
+        Some(&"tpp") => Box::new(Tpp),
+        Some(&"memtis") => Box::new(Memtis::default()),
+        Some(&"lru") => Box::new(Lru),
+        _ => Box::new(NoPolicy),
+    }
+}
+
+/// What a policy has to do with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Pages that the fast tier holds at most.
+    pub fast_limit: u64,
+    /// Pages that it holds.
+    pub fast_used: u64,
+    /// Pages that are to be free there.
+    pub keep_free: u64,
+    /// Pages that the slow tier has room for.
+    pub slow_room: u64,
+    /// Pages that may be promoted now.
+    pub promote: u64,
+    /// Number of this interval.
+    pub interval: u32,
+    /// Intervals in which a block that moved does not move back.
+    pub ping_pong: u32,
+    /// Intervals from one cooling to the next.
+    pub cooling: u32,
+}
+
+impl Room {
+    /// Pages to demote for `keep_free` of them to be free.
+    pub fn shortage(&self) -> u64 {
+        (self.fast_used + self.keep_free)
+            .saturating_sub(self.fast_limit)
+            .min(self.slow_room)
+    }
+
+    /// Whether a block may move the other way than it last did. One that went back and forth waits
+    /// twice as long each time.
+    pub fn settled(&self, block: &Block) -> bool {
+        let wait = u64::from(self.ping_pong) << block.ping_pongs.min(8);
+        block.moved_at == 0 || u64::from(self.interval.saturating_sub(block.moved_at)) >= wait
+    }
+}
+
+/// Blocks to move, by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// To the slow tier.
+    pub demote: Vec<u64>,
+    /// To the fast tier.
+    pub promote: Vec<u64>,
+}
+
+/// Decides which blocks move.
+pub trait Policy: Send {
+    /// As on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Decides, once an interval. `blocks` are in the order of their numbers.
+    fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan;
+}
+
+/// Pages of a block in the fast tier.
+pub(crate) fn fast(block: &Block) -> u64 {
+    u64::from((block.present & !block.slow).count_ones())
+}
+
+/// Pages of a block in the slow tier.
+pub(crate) fn slow(block: &Block) -> u64 {
+    u64::from((block.present & block.slow).count_ones())
+}
+
+/// The first blocks of a list whose pages, counted by `pages`, make up `wanted`.
+pub(crate) fn first(
+    blocks: &[&(u64, Block)],
+    wanted: u64,
+    pages: impl Fn(&Block) -> u64,
+) -> (Vec<u64>, u64) {
+    let (mut chosen, mut sum) = (Vec::new(), 0);
+    for (number, block) in blocks.iter().copied() {
+        if sum >= wanted {
+            break;
+        }
+        sum += pages(block);
+        chosen.push(*number);
+    }
+    (chosen, sum)
+}
+
+/// Blocks to demote for a shortage, from those that may be, in `order`. If the settled ones are not
+/// enough the others follow: the fast tier must not overflow.
+pub(crate) fn demote<K: Ord>(
+    blocks: &[(u64, Block)],
+    room: &Room,
+    wanted: u64,
+    order: impl Fn(&Block) -> K,
+) -> Vec<u64> {
+    if wanted == 0 {
+        return Vec::new();
+    }
+    let mut candidates: Vec<&(u64, Block)> =
+        blocks.iter().filter(|(_, block)| fast(block) > 0).collect();
+    candidates.sort_by_key(|(number, block)| (!room.settled(block), order(block), *number));
+    first(&candidates, wanted.min(room.slow_room), fast).0
+}
+
+/// Demotes beyond the shortage what is colder than what comes up, so that it has room.
+pub(crate) fn exchange<K: Ord>(
+    blocks: &[(u64, Block)],
+    room: &Room,
+    mut promote: Vec<&(u64, Block)>,
+    coldness: impl Fn(&Block) -> K,
+    cold: impl Fn(&Block) -> bool,
+) -> Plan {
+    let shortage = room.shortage();
+    promote.retain(|(_, block)| room.settled(block));
+    let (mut up, mut rising) = first(&promote, room.promote, slow);
+    let free = room
+        .fast_limit
+        .saturating_sub(room.fast_used + room.keep_free);
+    let cold_pages: u64 = blocks
+        .iter()
+        .filter(|(_, block)| fast(block) > 0 && cold(block) && room.settled(block))
+        .map(|(_, block)| fast(block))
+        .sum();
+    // No more comes up than there is room for, or that something colder leaves.
+    let most = (free + cold_pages.min(room.slow_room)).saturating_sub(shortage);
+    while rising > most {
+        let Some(number) = up.pop() else { break };
+        let index = blocks.binary_search_by_key(&number, |(number, _)| *number);
+        rising -= index.map_or(rising, |index| slow(&blocks[index].1).min(rising));
+    }
+    let wanted = shortage + rising.saturating_sub(free);
+    Plan {
+        demote: demote(blocks, room, wanted, coldness),
+        promote: up,
+    }
+}
+
+/// Pages of all blocks, for tests and figures.
+pub fn capacity(blocks: u64) -> u64 {
+    blocks * BLOCK_PAGES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) const ROOM: Room = Room {
+        fast_limit: 640,
+        fast_used: 0,
+        keep_free: 64,
+        slow_room: u64::MAX,
+        promote: u64::MAX,
+        interval: 100,
+        ping_pong: 10,
+        cooling: 20,
+    };
+
+    fn block(slow: bool, touched: u16, idle: u16, heat: u32) -> Block {
+        Block {
+            present: u64::MAX,
+            slow: if slow { u64::MAX } else { 0 },
+            touched,
+            idle,
+            heat,
+            ..Block::default()
+        }
+    }
+
+    /// Ten fast blocks, of which the first is coldest, and two slow ones, of which the first is hot.
+    fn blocks() -> Vec<(u64, Block)> {
+        let mut blocks: Vec<(u64, Block)> = (0..10u16)
+            .map(|n| (u64::from(n), block(false, 0b1, 20 - n, u32::from(n))))
+            .collect();
+        blocks.push((10, block(true, 0b111, 0, 100)));
+        blocks.push((11, block(true, 0, 30, 0)));
+        blocks
+    }
+
+    #[test]
+    fn every_policy_but_none_keeps_room_with_the_coldest() {
+        for (index, name) in POLICIES.iter().enumerate() {
+            let mut policy = by_index(index);
+            assert_eq!(policy.name(), *name);
+            let room = Room {
+                fast_used: 640,
+                promote: 0,
+                ..ROOM
+            };
+            let plan = policy.decide(&blocks(), &room);
+            let expected: &[u64] = match policy.name() {
+                "none" => &[],
+                _ => &[0],
+            };
+            assert_eq!(plan.demote, expected, "{}", policy.name());
+            assert_eq!(plan.promote, [] as [u64; 0]);
+        }
+    }
+
+    #[test]
+    fn what_is_hot_comes_up_and_something_cold_goes() {
+        for (index, name) in POLICIES.iter().enumerate().take(3) {
+            let mut policy = by_index(index);
+            let room = Room {
+                fast_used: 640 - 64,
+                ..ROOM
+            };
+            let plan = policy.decide(&blocks(), &room);
+            assert_eq!(plan.promote, [10], "{name}");
+            assert_eq!(plan.demote, [0], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_moved_a_moment_ago_stays() {
+        let mut moved = blocks();
+        moved[10].1.moved_at = 95;
+        moved[0].1.moved_at = 95;
+        for (index, name) in POLICIES.iter().enumerate().take(3) {
+            let room = Room {
+                fast_used: 640,
+                ..ROOM
+            };
+            let plan = by_index(index).decide(&moved, &room);
+            assert_eq!(plan.promote, [] as [u64; 0], "{}", name);
+            assert_eq!(plan.demote, [1], "{}", name);
+        }
+    }
+
+    #[test]
+    fn a_full_slow_tier_takes_nothing() {
+        let room = Room {
+            fast_used: 640,
+            slow_room: 0,
+            ..ROOM
+        };
+        for (index, name) in POLICIES.iter().enumerate().take(3) {
+            let plan = by_index(index).decide(&blocks(), &room);
+            assert_eq!(plan, Plan::default(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn the_rate_limit_bounds_promotion() {
+        let mut many = blocks();
+        many[11].1 = block(true, 0b111, 0, 90);
+        let room = Room {
+            promote: 64,
+            ..ROOM
+        };
+        for (index, name) in POLICIES.iter().enumerate().take(3) {
+            let plan = by_index(index).decide(&many, &room);
+            assert_eq!(plan.promote, [10], "{}", name);
+        }
+    }
+}

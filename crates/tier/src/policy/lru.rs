@@ -1,0 +1,29 @@
+//! Least recently used: the baseline.
+
+use super::{Plan, Policy, Room, exchange, slow};
+use crate::mechanism::Block;
+
+/// The longest untouched goes down, whatever is touched comes up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lru;
+
+impl Policy for Lru {
+    fn name(&self) -> &'static str {
+        "lru"
+    }
+
+    fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
+        let mut touched: Vec<_> = blocks
+            .iter()
+            .filter(|(_, block)| slow(block) > 0 && block.touched & 1 != 0)
+            .collect();
+        touched.sort_by_key(|(number, block)| (block.idle, *number));
+        exchange(
+            blocks,
+            room,
+            touched,
+            |block| u16::MAX - block.idle,
+            |block| block.idle > 0,
+        )
+    }
+}

@@ -1,0 +1,94 @@
+//! As MEMTIS does (Lee et al., SOSP 2023), without its split of huge pages: a histogram of access
+//! counts says from which count on blocks fill the fast tier; counts are halved at times.
+
+use super::{Plan, Policy, Room, exchange, slow};
+use crate::mechanism::Block;
+
+/// Bins by log2 of the access count.
+const BINS: usize = 16;
+
+/// The access histogram, sized to the fast tier.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Memtis {
+    threshold: usize,
+}
+
+fn bin(block: &Block) -> usize {
+    (block.heat.checked_ilog2().map_or(0, |log| log + 1) as usize).min(BINS - 1)
+}
+
+impl Memtis {
+    /// The first bin of what is hot: all from it on fit the fast tier.
+    fn adapt(&mut self, blocks: &[(u64, Block)], room: &Room) {
+        let mut pages = [0u64; BINS];
+        for (_, block) in blocks {
+            pages[bin(block)] += u64::from(block.present.count_ones());
+        }
+        let most = room.fast_limit.saturating_sub(room.keep_free);
+        let mut sum = 0;
+        self.threshold = BINS;
+        for index in (1..BINS).rev() {
+            sum += pages[index];
+            if sum > most {
+                break;
+            }
+            self.threshold = index;
+        }
+    }
+}
+
+impl Policy for Memtis {
+    fn name(&self) -> &'static str {
+        "memtis"
+    }
+
+    fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
+        self.adapt(blocks, room);
+        let threshold = self.threshold;
+        let mut hot: Vec<_> = blocks
+            .iter()
+            .filter(|(_, block)| slow(block) > 0 && bin(block) >= threshold)
+            .collect();
+        hot.sort_by_key(|(number, block)| (u32::MAX - block.heat, *number));
+        exchange(
+            blocks,
+            room,
+            hot,
+            |block| (block.heat, u16::MAX - block.idle),
+            |block| bin(block) < threshold,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_lets_in_what_fits() {
+        let blocks: Vec<(u64, Block)> = (0..8)
+            .map(|n| {
+                let block = Block {
+                    present: u64::MAX,
+                    heat: 1 << n,
+                    ..Block::default()
+                };
+                (n, block)
+            })
+            .collect();
+        let mut policy = Memtis::default();
+        let room = Room {
+            fast_limit: 64 * 3,
+            ..super::super::tests::ROOM
+        };
+        // Three blocks less 64 pages to keep free: two fit, those with bins 8 and 7.
+        policy.adapt(&blocks, &room);
+        assert_eq!(policy.threshold, 7);
+        let room = Room {
+            fast_limit: 1 << 20,
+            ..room
+        };
+        policy.adapt(&blocks, &room);
+        assert_eq!(policy.threshold, 1);
+    }
+}

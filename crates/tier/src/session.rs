@@ -1,0 +1,547 @@
+//! What `dray tier` and the programs it tiers share: knobs and counters, in one mapped file.
+//!
+//! Programs read knobs and write counters; `dray tier set` and `status` do the opposite. Nobody waits
+//! for anybody, and a program goes on when the command that started it is killed.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::knobs::{KNOBS, Knob, KnobError, check_order, parse};
+use crate::mechanism::{OUTCOMES, Report};
+
+/// Variable that names the file to programs.
+pub const VARIABLE: &str = "DRAY_TIER_SESSION";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
+const VERSION: u64 = 1;
+/// The virtual device.
+pub const VIRTUAL: u64 = 1;
+/// The work queues of this machine.
+pub const HW: u64 = 2;
+/// Processes that have counters of their own at once.
+pub const PROCESSES: usize = 128;
+/// Bins of a histogram: powers of two of pages.
+pub const BINS: usize = 16;
+/// Bytes of a process's message.
+const MESSAGE: usize = 256;
+
+/// Why pages migrate, as the kernel names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// To the slow tier.
+    Demotion,
+    /// To the fast tier.
+    NumaMisplaced,
+}
+
+impl Reason {
+    /// The kernel's name (`enum migrate_reason`).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Demotion => "demotion",
+            Self::NumaMisplaced => "numa_misplaced",
+        }
+    }
+}
+
+/// Both reasons. The mode of both is `MIGRATE_ASYNC`: pages that are busy are left.
+pub const REASONS: [Reason; 2] = [Reason::Demotion, Reason::NumaMisplaced];
+
+/// Phases of a migration, as they are timed.
+pub const PHASES: [&str; 6] = [
+    "frames", "protect", "move_out", "copy", "move_in", "release",
+];
+/// Who copies.
+pub const EXECUTORS: [&str; 3] = ["core", "cores", "device"];
+
+/// Calls by number of pages, times and bytes of one reason.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Histogram {
+    /// Calls by log2 of their pages; the last bin holds all longer ones.
+    pub bins: [AtomicU64; BINS],
+    /// Calls.
+    pub calls: AtomicU64,
+    /// Pages in them.
+    pub pages: AtomicU64,
+    /// Nanoseconds of each of [`PHASES`].
+    pub phases: [AtomicU64; PHASES.len()],
+    /// Bytes by each of [`EXECUTORS`].
+    pub bytes: [AtomicU64; EXECUTORS.len()],
+}
+
+/// Counters of one process.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Process {
+    /// Its number; 0 where there is none.
+    pub pid: AtomicU64,
+    /// 0 waits until the fast tier is full, 1 tiers, 2 cannot.
+    pub state: AtomicU64,
+    /// Values, in the order of [`VALUES`].
+    pub values: [AtomicU64; VALUES.len()],
+    /// Pages by outcome, in the order of [`OUTCOMES`].
+    pub outcomes: [AtomicU64; OUTCOMES.len()],
+    message: [AtomicU64; MESSAGE / 8],
+}
+
+/// Names of a process's values.
+pub const VALUES: [&str; 16] = [
+    "fast_bytes",
+    "slow_bytes",
+    "managed_bytes",
+    "regions",
+    "demoted_pages",
+    "promoted_pages",
+    "ping_pongs",
+    "missing_faults",
+    "write_protect_faults",
+    "layout_changes",
+    "hints_armed",
+    "hints_touched",
+    "scans",
+    "tracking_ns",
+    "agent_cpu_ns",
+    "knee_pages",
+];
+
+/// One of [`VALUES`].
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+#[allow(missing_docs, reason = "their names are those of VALUES")]
+pub enum Value {
+    FastBytes,
+    SlowBytes,
+    ManagedBytes,
+    Regions,
+    DemotedPages,
+    PromotedPages,
+    PingPongs,
+    MissingFaults,
+    WriteProtectFaults,
+    LayoutChanges,
+    HintsArmed,
+    HintsTouched,
+    Scans,
+    TrackingNs,
+    AgentCpuNs,
+    KneePages,
+}
+
+/// What does not change while a session runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// Bytes of each tier; `u64::MAX` where a node is the limit.
+    pub bytes: [u64; 2],
+    /// Node of each tier.
+    pub nodes: [Option<u32>; 2],
+    /// Index of the policy.
+    pub policy: usize,
+    /// Readers go on while pages are copied.
+    pub shared_read: bool,
+    /// Frames are used again.
+    pub reuse: bool,
+    /// What `dsa_state` sets up: [`VIRTUAL`] or [`HW`].
+    pub device: u64,
+}
+
+/// The file's content.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Shared {
+    magic: AtomicU64,
+    version: AtomicU64,
+    setup: [AtomicU64; 8],
+    knobs: [AtomicU64; 32],
+    /// By [`REASONS`].
+    pub histograms: [Histogram; REASONS.len()],
+    /// Those of processes that have ended, together, and then each that lives.
+    pub processes: [Process; PROCESSES],
+}
+
+/// A session's file, mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Session {
+    shared: &'static Shared,
+}
+
+impl Session {
+    /// Makes a session in a new file. Knobs have their defaults.
+    ///
+    /// # Errors
+    /// The file is there already or cannot be made.
+    pub fn create(path: &Path, setup: &Setup) -> io::Result<Session> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        file.set_len(size_of::<Shared>() as u64)?;
+        let session = Session::map(&file)?;
+        session.begin(setup);
+        Ok(session)
+    }
+
+    /// A session of this process alone.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn private(setup: &Setup) -> io::Result<Session> {
+        // SAFETY: the name is a string.
+        let fd = unsafe { libc::memfd_create(c"dray-tier".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given it to us.
+        let file: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
+        file.set_len(size_of::<Shared>() as u64)?;
+        let session = Session::map(&file)?;
+        session.begin(setup);
+        Ok(session)
+    }
+
+    fn begin(self, setup: &Setup) {
+        let node = |node: Option<u32>| node.map_or(0, |node| u64::from(node) + 1);
+        let words = [
+            setup.bytes[0],
+            setup.bytes[1],
+            node(setup.nodes[0]),
+            node(setup.nodes[1]),
+            setup.policy as u64,
+            u64::from(setup.shared_read),
+            u64::from(setup.reuse),
+            setup.device,
+        ];
+        for (place, word) in self.shared.setup.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        for knob in &KNOBS {
+            self.shared.knobs[knob.knob as usize].store(knob.default, Ordering::Relaxed);
+        }
+        self.shared.version.store(VERSION, Ordering::Relaxed);
+        self.shared.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// There is no such file, or it is none of a session of this version.
+    pub fn open(path: &Path) -> io::Result<Session> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        if file.metadata()?.len() != size_of::<Shared>() as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let session = Session::map(&file)?;
+        let magic = session.shared.magic.load(Ordering::Acquire);
+        match (magic, session.shared.version.load(Ordering::Relaxed)) {
+            (MAGIC, VERSION) => Ok(session),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn map(file: &File) -> io::Result<Session> {
+        // By the system call: the program may have mmap interposed.
+        // SAFETY: a new mapping wherever there is room.
+        let start = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                0usize,
+                size_of::<Shared>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0usize,
+            )
+        };
+        if start < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let shared = std::ptr::with_exposed_provenance::<Shared>(start as usize);
+        // SAFETY: as long, aligned, all atomics, and never unmapped.
+        let shared = unsafe { &*shared };
+        Ok(Session { shared })
+    }
+
+    /// All of it.
+    pub fn shared(&self) -> &'static Shared {
+        self.shared
+    }
+
+    /// What does not change.
+    pub fn setup(&self) -> Setup {
+        let word = |index: usize| self.shared.setup[index].load(Ordering::Relaxed);
+        let node = |word: u64| word.checked_sub(1).map(|node| node as u32);
+        Setup {
+            bytes: [word(0), word(1)],
+            nodes: [node(word(2)), node(word(3))],
+            policy: word(4) as usize,
+            shared_read: word(5) != 0,
+            reuse: word(6) != 0,
+            device: word(7),
+        }
+    }
+
+    /// A knob's value, within its range whatever the file holds.
+    pub fn knob(&self, knob: Knob) -> u64 {
+        let (least, most) = KNOBS[knob as usize].range;
+        let value = self.shared.knobs[knob as usize].load(Ordering::Relaxed);
+        value.clamp(least, most)
+    }
+
+    /// Sets `NAME=NUMBER`.
+    ///
+    /// # Errors
+    /// [`KnobError`].
+    pub fn set(&self, text: &str) -> Result<(), KnobError> {
+        let (definition, value) = parse(text)?;
+        check_order(definition, value, |knob| self.knob(knob))?;
+        if definition.knob == Knob::Timer && value == 1 {
+            self.clear_histograms();
+        }
+        self.shared.knobs[definition.knob as usize].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn clear_histograms(&self) {
+        for histogram in &self.shared.histograms {
+            let all = histogram.bins.iter();
+            let all = all.chain([&histogram.calls, &histogram.pages]);
+            let all = all.chain(&histogram.phases).chain(&histogram.bytes);
+            all.for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+    }
+
+    /// Records a call of a migration, if the timer runs.
+    pub fn record(&self, reason: Reason, report: &Report) {
+        if self.knob(Knob::Timer) == 0 || report.pages == 0 {
+            return;
+        }
+        let add = |word: &AtomicU64, by: u64| {
+            word.fetch_add(by, Ordering::Relaxed);
+        };
+        let histogram = &self.shared.histograms[reason as usize];
+        let bin = (report.pages.ilog2() as usize).min(BINS - 1);
+        add(&histogram.bins[bin], 1);
+        add(&histogram.calls, 1);
+        add(&histogram.pages, report.pages);
+        let phases = [
+            report.frames,
+            report.protect,
+            report.out,
+            report.copy,
+            report.back,
+            report.release,
+        ];
+        for (word, phase) in histogram.phases.iter().zip(phases) {
+            add(word, phase.as_nanos() as u64);
+        }
+        let copied = &report.copied;
+        for (word, bytes) in histogram
+            .bytes
+            .iter()
+            .zip([copied.core, copied.cores, copied.device])
+        {
+            add(word, bytes);
+        }
+    }
+
+    /// Counters for a process: its own, or those of one that has ended.
+    pub fn claim(&self, pid: u64) -> Option<&'static Process> {
+        let processes = &self.shared.processes[1..];
+        let own = processes
+            .iter()
+            .find(|p| p.pid.load(Ordering::Relaxed) == pid);
+        if let Some(process) = own {
+            return Some(process);
+        }
+        for process in processes {
+            let holder = process.pid.load(Ordering::Relaxed);
+            if holder != 0 && alive(holder) {
+                continue;
+            }
+            let order = Ordering::AcqRel;
+            let taken = process
+                .pid
+                .compare_exchange(holder, pid, order, Ordering::Relaxed);
+            if taken.is_ok() {
+                process.fold_into(&self.shared.processes[0]);
+                return Some(process);
+            }
+        }
+        None
+    }
+
+    /// Counters of processes, those that have ended first, without empty ones.
+    pub fn processes(&self) -> impl Iterator<Item = &'static Process> {
+        let used = |process: &&Process| {
+            process.pid.load(Ordering::Relaxed) != 0
+                || process
+                    .outcomes
+                    .iter()
+                    .any(|n| n.load(Ordering::Relaxed) != 0)
+        };
+        self.shared.processes.iter().filter(used)
+    }
+
+    /// Bytes of the fast tier that other processes hold.
+    pub fn fast_of_others(&self, pid: u64) -> u64 {
+        let others = self.shared.processes[1..].iter().filter(|process| {
+            let holder = process.pid.load(Ordering::Relaxed);
+            holder != 0 && holder != pid && alive(holder)
+        });
+        others.map(|process| process.get(Value::FastBytes)).sum()
+    }
+}
+
+impl Process {
+    /// A value.
+    pub fn get(&self, value: Value) -> u64 {
+        self.values[value as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets a value.
+    pub fn put(&self, value: Value, to: u64) {
+        self.values[value as usize].store(to, Ordering::Relaxed);
+    }
+
+    /// Adds to a value.
+    pub fn add(&self, value: Value, by: u64) {
+        self.values[value as usize].fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Says why it cannot.
+    pub fn say(&self, text: &str) {
+        let mut bytes = [0u8; MESSAGE];
+        let len = text.len().min(MESSAGE - 1);
+        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+        for (word, chunk) in self.message.iter().zip(bytes.as_chunks::<8>().0) {
+            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        }
+        self.state.store(2, Ordering::Release);
+    }
+
+    /// What it said.
+    pub fn message(&self) -> String {
+        let words = self.message.iter();
+        let bytes: Vec<u8> = words
+            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+            .take_while(|byte| *byte != 0)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What it counted is added to another's, and forgotten.
+    fn fold_into(&self, other: &Process) {
+        for (ours, theirs) in self.outcomes.iter().zip(&other.outcomes) {
+            theirs.fetch_add(ours.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (index, (ours, theirs)) in self.values.iter().zip(&other.values).enumerate() {
+            let value = ours.swap(0, Ordering::Relaxed);
+            // What a process has is gone with it; what it did stays.
+            let counts = index >= Value::DemotedPages as usize && index < Value::KneePages as usize;
+            if counts {
+                theirs.fetch_add(value, Ordering::Relaxed);
+            }
+        }
+        for word in &self.message {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.state.store(0, Ordering::Relaxed);
+    }
+}
+
+fn alive(pid: u64) -> bool {
+    // SAFETY: signal 0 asks alone.
+    let answer = unsafe { libc::kill(pid as i32, 0) };
+    answer == 0 || crate::sys::errno() == libc::EPERM
+}
+
+/// Where sessions of this user are.
+pub fn directory() -> PathBuf {
+    // SAFETY: it cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    std::env::temp_dir().join(format!("dray-tier-{uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETUP: Setup = Setup {
+        bytes: [1 << 30, u64::MAX],
+        nodes: [None, Some(1)],
+        policy: 2,
+        shared_read: true,
+        reuse: false,
+        device: 1,
+    };
+
+    #[test]
+    fn both_sides_see_the_same() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("session");
+        let ours = Session::create(&path, &SETUP).expect("a new file");
+        let theirs = Session::open(&path).expect("it is one");
+        assert_eq!(theirs.setup(), SETUP);
+        assert_eq!(theirs.set("limit_mt_num=7"), Ok(()));
+        assert_eq!(ours.knob(Knob::LimitMtNum), 7);
+        assert!(Session::create(&path, &SETUP).is_err());
+        std::fs::write(&path, b"other").expect("it can be written");
+        assert!(Session::open(&path).is_err());
+    }
+
+    #[test]
+    fn the_dead_make_room_and_leave_their_counts() {
+        let session = Session::private(&SETUP).expect("memory");
+        // No process has such a number (the limit is 2^22).
+        let dead = session.claim(1 << 30).expect("room");
+        dead.add(Value::DemotedPages, 5);
+        dead.put(Value::FastBytes, 5);
+        assert_eq!(session.fast_of_others(1), 0);
+        let own = u64::from(std::process::id());
+        let taken = session.claim(own).expect("room");
+        assert!(std::ptr::eq(dead, taken));
+        assert_eq!(taken.get(Value::FastBytes), 0);
+        assert_eq!(session.shared().processes[0].get(Value::DemotedPages), 5);
+        assert!(std::ptr::eq(taken, session.claim(own).expect("its own")));
+    }
+
+    #[test]
+    fn the_timer_clears_and_starts() {
+        let session = Session::private(&SETUP).expect("memory");
+        let report = Report {
+            pages: 100,
+            ..Report::default()
+        };
+        session.record(Reason::Demotion, &report);
+        let calls = || {
+            let histogram = &session.shared().histograms[0];
+            (
+                histogram.calls.load(Ordering::Relaxed),
+                histogram.bins[6].load(Ordering::Relaxed),
+            )
+        };
+        assert_eq!(calls(), (0, 0));
+        assert_eq!(session.set("timer=1"), Ok(()));
+        session.record(Reason::Demotion, &report);
+        assert_eq!(calls(), (1, 1));
+        assert_eq!(session.set("timer=0"), Ok(()));
+        session.record(Reason::Demotion, &report);
+        assert_eq!(calls(), (1, 1));
+        assert_eq!(session.set("timer=1"), Ok(()));
+        assert_eq!(calls(), (0, 0));
+    }
+
+    #[test]
+    fn messages_come_through_and_may_be_long() {
+        let session = Session::private(&SETUP).expect("memory");
+        let process = session.claim(7).expect("room");
+        process.say(&"x".repeat(1000));
+        assert_eq!(process.message().len(), 255);
+    }
+}
