@@ -1,4 +1,4 @@
-//! Has cargo build `dray-portal` as a shared object, in a directory of its own.
+//! Has cargo build `dray-portal` and `dray-tier-preload` as shared objects, in a directory of their own.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,32 @@ use std::process::{Command, exit};
 
 /// Name of the profile in the workspace: optimised whatever the rest is.
 const PROFILE: &str = "preload";
-const LIBRARY: &str = "libdray_portal.so";
+
+/// A package that becomes a shared object.
+struct Library {
+    package: &'static str,
+    /// Its name in the file system, without `lib` and `.so`.
+    name: &'static str,
+    /// Where it is in the workspace.
+    manifest: &'static str,
+    linked_with: &'static [&'static str],
+}
+
+const LIBRARIES: [Library; 2] = [
+    Library {
+        package: "dray-portal",
+        name: "dray_portal",
+        manifest: "crates/portal/Cargo.toml",
+        // It can be executed, too: see start.rs there.
+        linked_with: &["-Clink-arg=-Wl,-e,dray_portal_start"],
+    },
+    Library {
+        package: "dray-tier-preload",
+        name: "dray_tier_preload",
+        manifest: "crates/tier-preload/Cargo.toml",
+        linked_with: &[],
+    },
+];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(dray_preload)");
@@ -23,16 +48,20 @@ fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
     let target = variable("TARGET");
     let directory = out.join("target");
-    build(&workspace, &directory, &target);
     let built = directory.join(&target).join(PROFILE);
-    if let Err(error) = std::fs::copy(built.join(LIBRARY), out.join(LIBRARY)) {
-        fail(&format!("{LIBRARY} was not built: {error}"));
+    for library in &LIBRARIES {
+        build(library, &workspace, &directory, &target);
+        let file = format!("lib{}.so", library.name);
+        if let Err(error) = std::fs::copy(built.join(&file), out.join(&file)) {
+            fail(&format!("{file} was not built: {error}"));
+        }
+        let listed = built.join(format!("lib{}.d", library.name));
+        watch(library, &workspace, &listed);
     }
-    watch(&workspace, &built.join("libdray_portal.d"));
     println!("cargo::rustc-cfg=dray_preload");
 }
 
-fn build(workspace: &Path, directory: &Path, target: &OsString) {
+fn build(library: &Library, workspace: &Path, directory: &Path, target: &OsString) {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
         .args([
@@ -40,7 +69,7 @@ fn build(workspace: &Path, directory: &Path, target: &OsString) {
             "--quiet",
             "--locked",
             "--package",
-            "dray-portal",
+            library.package,
             "--lib",
         ])
         .args(["--crate-type", "cdylib", "--features", "preload"])
@@ -50,8 +79,8 @@ fn build(workspace: &Path, directory: &Path, target: &OsString) {
         .arg(directory)
         .arg("--manifest-path")
         .arg(workspace.join("Cargo.toml"))
-        // It can be executed, too: see start.rs there.
-        .args(["--", "-Clink-arg=-Wl,-e,dray_portal_start"])
+        .arg("--")
+        .args(library.linked_with)
         // Only the registers of SSE are saved on the way into it.
         .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-cpu=x86-64")
         // Not the linter that may stand in front of the outer build's compiler.
@@ -61,14 +90,17 @@ fn build(workspace: &Path, directory: &Path, target: &OsString) {
         .current_dir(workspace);
     match cargo.status() {
         Ok(status) if status.success() => (),
-        Ok(status) => fail(&format!("cargo rustc --package dray-portal: {status}")),
+        Ok(status) => fail(&format!(
+            "cargo rustc --package {}: {status}",
+            library.package
+        )),
         Err(error) => fail(&format!("cargo cannot be started: {error}")),
     }
 }
 
 /// Builds again when a file has changed of which the shared object is made.
-fn watch(workspace: &Path, listed: &Path) {
-    for file in ["Cargo.toml", "Cargo.lock", "crates/portal/Cargo.toml"] {
+fn watch(library: &Library, workspace: &Path, listed: &Path) {
+    for file in ["Cargo.toml", "Cargo.lock", library.manifest] {
         println!("cargo::rerun-if-changed={}", workspace.join(file).display());
     }
     // One rule of make; a space in a name is written with a backslash.

@@ -50,6 +50,8 @@ enum Command {
     Vhost(Box<crate::vhost::Args>),
     /// Predict and schedule flows on a PCIe fabric.
     Fabric(Box<crate::fabric::Args>),
+    /// Run a program on tiered memory, whose pages a data mover moves.
+    Tier(Box<crate::tier::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -71,6 +73,7 @@ impl Cli {
             Command::Vfio(args) => crate::vfio::run(&args),
             Command::Vhost(args) => crate::vhost::run(&args),
             Command::Fabric(args) => crate::fabric::run(&args),
+            Command::Tier(args) => crate::tier::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -8,6 +8,7 @@ use dray_figures::FiguresError;
 use dray_idxd::ProfileError;
 use dray_pcie::PcieError;
 use dray_run::RunError;
+use dray_tier::TierError;
 
 /// Something typed that cannot be, found by the command itself.
 #[derive(Debug)]
@@ -46,7 +47,8 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
         .or(config.and_then(ConfigError::hint))
         .or(session.and_then(RunError::hint))
         .or(fabric.and_then(PcieError::hint))
-        .or(usage.map(|u| u.hint.clone()));
+        .or(usage.map(|u| u.hint.clone()))
+        .or(error.downcast_ref::<TierError>().and_then(TierError::hint));
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
     }

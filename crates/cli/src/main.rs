@@ -16,6 +16,7 @@ mod micros;
 mod print;
 mod progress;
 mod run;
+mod tier;
 mod vfio;
 mod vhost;
 

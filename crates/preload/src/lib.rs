@@ -1,4 +1,4 @@
-//! The shared object that `dray run` has programs load, as bytes.
+//! The shared objects that `dray run` and `dray tier` have programs load, as bytes.
 //!
 //! Cargo gives a program no way on stable Rust to depend on a shared object of another package. So
 //! this package's build script has cargo build `dray-portal` once more, as one, in a directory of
@@ -22,6 +22,20 @@ const BYTES: Option<&[u8]> = Some(include_bytes!(concat!(
 )));
 #[cfg(not(dray_preload))]
 const BYTES: Option<&[u8]> = None;
+
+#[cfg(dray_preload)]
+const TIER: Option<&[u8]> = Some(include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/libdray_tier_preload.so"
+)));
+#[cfg(not(dray_preload))]
+const TIER: Option<&[u8]> = None;
+
+/// The shared object of `dray tier`; `None` where there is none: it exists for x86-64 Linux with
+/// glibc.
+pub fn tier_library() -> Option<&'static [u8]> {
+    TIER
+}
 
 /// The shared object; `None` where there is none: it exists for x86-64 Linux with glibc.
 pub fn library() -> Option<&'static [u8]> {

@@ -33,6 +33,14 @@ pub enum TierError {
         /// What the kernel said.
         errno: i32,
     },
+    /// Files or processes of a session.
+    #[error("{what} fails: {source}")]
+    Io {
+        /// What was done.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The order cannot be had with this copier.
     #[error(
         "shared-read copies from pages that the program may unmap meanwhile, and only a core can do that safely: not {copier}"

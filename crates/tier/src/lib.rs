@@ -9,11 +9,15 @@
 pub mod adopt;
 pub mod copier;
 mod error;
+pub mod kernel;
 pub mod knobs;
+pub mod launch;
 pub mod manager;
 pub mod mechanism;
 pub mod policy;
 pub mod session;
+pub mod size;
+pub mod stats;
 pub mod sys;
 pub mod tracking;
 

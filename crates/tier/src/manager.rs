@@ -8,7 +8,9 @@ use crate::TierError;
 use crate::adopt::Adopter;
 use crate::copier::Switch;
 use crate::knobs::Knob;
-use crate::mechanism::{BLOCK, Block, Config, Engine, Order, Piece, Release, Tier, measure_knee};
+use crate::mechanism::{
+    BLOCK, Block, Config, Engine, Order, Piece, Ranges, Release, Tier, measure_knee,
+};
 use crate::policy::{Policy, Room, by_index};
 use crate::session::{Process, Reason, Session, Value};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
@@ -24,7 +26,9 @@ pub enum Memory {
     /// All of the process that can be, without these ranges.
     Process {
         /// Ranges of dray's own.
-        own: fn() -> Vec<(u64, u64)>,
+        own: Ranges,
+        /// Pages that never move.
+        pinned: Ranges,
     },
     /// Ranges that the caller has registered.
     Given {
@@ -157,6 +161,9 @@ impl Manager {
             errno: error.raw_os_error().unwrap_or(0),
         };
         let engine = Engine::new(config, Box::new(Switch::new(self.session)))?;
+        if let Memory::Process { pinned, .. } = &self.memory {
+            engine.set_pinned(*pinned);
+        }
         let engine = Arc::new(engine);
         let served = engine.clone();
         thread::Builder::new()
@@ -192,7 +199,7 @@ impl Manager {
         };
         let session = self.session;
         active.interval += 1;
-        if let Memory::Process { own } = &self.memory
+        if let Memory::Process { own, .. } = &self.memory
             && active.looked.is_none_or(|at| at.elapsed() >= LOOK)
         {
             active.looked = Some(Instant::now());

@@ -13,7 +13,7 @@ mod state;
 mod windows;
 
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
-pub use engine::{Config, Engine, Order, Piece, Release, Report, Tier};
+pub use engine::{Config, Engine, Order, Piece, Quiet, Ranges, Release, Report, Tier};
 pub use knee::{Knee, measure as measure_knee};
 pub use outcome::{OUTCOMES, Outcome, Outcomes};
 pub use windows::{BASE_SLOTS, HUGE_SLOTS};

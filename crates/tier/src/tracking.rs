@@ -161,8 +161,10 @@ impl Tracker {
                     if by_program != 0 {
                         access(block, by_program.count_ones());
                     }
+                    // The first write after a scan has cost the program time.
+                    count += u64::from((by_program & block.protected).count_ones());
+                    block.protected |= pages;
                 });
-                count += (run.end - run.start) / PAGE;
             }
             count
         })

@@ -203,6 +203,7 @@ impl Engine {
 
     /// From now on the batch is known to the thread that reads events.
     fn take_off(&self, flights: &mut Vec<Flight>, pieces: usize) {
+        let pinned = self.pinned();
         let mut state = self.lock();
         let mut index = 0;
         for _ in 0..pieces.max(flights.len()) {
@@ -218,6 +219,10 @@ impl Engine {
                 }
                 if !managed && !state.covers(flight.address, flight.address + flight.len()) {
                     flight.stage = Stage::Ended(Outcome::Gone);
+                } else if pinned.iter().any(|(first, last)| {
+                    *first < flight.address + flight.len() && flight.address < *last
+                }) {
+                    flight.stage = Stage::Ended(Outcome::NotMovable);
                 } else if being_dropped(&state, flight) {
                     flight.stage = Stage::Ended(Outcome::BeingDropped);
                 }

@@ -25,6 +25,8 @@ pub struct Block {
     pub dropping: u64,
     /// Pages that migration has written, so that the next scan for writes counts them in vain.
     pub fresh: u64,
+    /// Pages that a scan has protected from unseen writes.
+    pub protected: u64,
     /// Pages that were present at the last scan.
     pub present: u64,
     /// It is mapped by a huge page.

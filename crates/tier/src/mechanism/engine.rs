@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::hints::SLOTS;
@@ -108,6 +108,9 @@ pub(crate) struct Migrator {
     pub(crate) pagemap: PageMap,
 }
 
+/// Tells of ranges: first byte, behind the last.
+pub type Ranges = fn() -> Vec<(u64, u64)>;
+
 /// Exchanges frames under managed memory.
 ///
 /// One thread [serves](Engine::serve) events, any one at a time [migrates](Engine::migrate). Neither
@@ -124,6 +127,7 @@ pub struct Engine {
     pub(crate) migrator: Mutex<Migrator>,
     state: Mutex<State>,
     failure: Mutex<Option<CopyError>>,
+    pinned: OnceLock<Ranges>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -134,10 +138,9 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// Everything in its place: no page is out, and nobody changes the books, as long as this lives.
+/// Everything in its place: no page is out as long as this lives. Faults are served all the same.
 #[derive(Debug)]
 pub struct Quiet<'a> {
-    _state: MutexGuard<'a, State>,
     _migrator: MutexGuard<'a, Migrator>,
 }
 
@@ -203,6 +206,7 @@ impl Engine {
             }),
             state: Mutex::new(state),
             failure: Mutex::new(None),
+            pinned: OnceLock::new(),
         })
     }
 
@@ -285,8 +289,8 @@ impl Engine {
                 state = self.lock();
             }
         }
+        drop(state);
         Quiet {
-            _state: state,
             _migrator: migrator,
         }
     }
@@ -333,6 +337,16 @@ impl Engine {
     /// How it works.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Says which pages never move, though their mappings are managed: those that the threads of the
+    /// engine need. It is asked before each batch.
+    pub fn set_pinned(&self, pinned: Ranges) {
+        let _ = self.pinned.set(pinned);
+    }
+
+    pub(crate) fn pinned(&self) -> Vec<(u64, u64)> {
+        self.pinned.get().map_or_else(Vec::new, |pinned| pinned())
     }
 
     pub(crate) fn failed(&self, error: CopyError) {

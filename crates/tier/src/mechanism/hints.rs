@@ -94,8 +94,17 @@ impl Engine {
     /// Takes single pages out; how many it could. Pages of huge pages must not be among them.
     pub fn arm_hints(&self, pages: &[u64]) -> u64 {
         let migrator = self.lock_migrator();
+        let pinned = self.pinned();
+        let is_pinned = |page: u64| {
+            pinned
+                .iter()
+                .any(|(first, last)| (*first..*last).contains(&page))
+        };
         let mut armed = 0;
         for page in pages {
+            if is_pinned(*page) {
+                continue;
+            }
             let mut state = self.lock();
             if !state.covers(*page, page + PAGE) || state.in_flight(*page) {
                 continue;

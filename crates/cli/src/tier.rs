@@ -1,0 +1,129 @@
+//! `dray tier`.
+
+mod run;
+mod set;
+mod status;
+mod table;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use dray_tier::size::Size;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray tier --fast 256M -- redis-server            what is beyond 256 MiB goes to the slow tier
+  dray tier --fast node:0 --slow node:1 -- ./program
+  dray tier --fast 25% --policy memtis --mover virtual --stats -- ./program
+  dray tier status                                 while it runs
+  dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
+
+A program is tiered from inside, by a preload library; so are the programs that it starts. It needs
+Linux 6.8 or later, and userfaultfd(2). While the fast tier has room nothing is registered.
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, 2 usage or
+bad input, 126 the program cannot be executed, 127 there is no such program.";
+
+/// Arguments of `dray tier`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    session: Session,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print what sessions do, live on a terminal.
+    Status(status::Args),
+    /// Set knobs of a session that runs; without any, list them.
+    Set(set::Args),
+}
+
+/// What `dray tier -- PROGRAM` takes.
+#[derive(Debug, clap::Args)]
+struct Session {
+    /// The fast tier: bytes, percent of memory, or a NUMA node.
+    #[arg(long, value_name = "SIZE|node:N", default_value = "50%", value_parser = size)]
+    fast: Size,
+    /// The slow tier; without it, all memory that there is.
+    #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
+    slow: Option<Size>,
+    /// Which pages go where.
+    #[arg(long, value_enum, default_value_t = Policy::Tpp)]
+    policy: Policy,
+    /// Who copies pages.
+    #[arg(long, value_enum, default_value_t = Mover::Cpu)]
+    mover: Mover,
+    /// What a thread finds that touches a page while it moves.
+    #[arg(long, value_enum, default_value_t = Order::Strict)]
+    order: Order,
+    /// Use the frames that pages leave again, instead of giving them back to the kernel first. Not
+    /// for programs that call vmsplice(2) or send with MSG_ZEROCOPY.
+    #[arg(long)]
+    reuse_frames: bool,
+    /// A control and its value; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    knob: Vec<String>,
+    /// Percent of a core that tracking may cost.
+    #[arg(long, value_name = "PERCENT")]
+    overhead: Option<u64>,
+    /// Print at the end what was done.
+    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "table")]
+    stats: Option<status::Format>,
+    /// Migrate pages of a process that runs, by move_pages(2), between two nodes.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["mover", "order", "reuse_frames"])]
+    pid: Option<i32>,
+    /// The program and its arguments, after `--`.
+    #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+/// As the policies of the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// Watermarks, promotion on the second touch.
+    Tpp,
+    /// Access counts sized to the fast tier.
+    Memtis,
+    /// Least recently used.
+    Lru,
+    /// Nothing moves.
+    None,
+}
+
+/// Who copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mover {
+    /// Cores.
+    Cpu,
+    /// The virtual device, on threads of the program.
+    Virtual,
+    /// The work queues of this machine.
+    Hw,
+}
+
+/// What threads find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// They wait. Safe with memory that devices write for a short time.
+    Strict,
+    /// Readers go on, writers wait.
+    SharedRead,
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    text.parse()
+        .map_err(|error: dray_tier::size::SizeError| error.to_string())
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(Command::Status(args)) => status::run(args),
+        Some(Command::Set(args)) => set::run(args),
+        None => run::run(&args.session),
+    }
+}

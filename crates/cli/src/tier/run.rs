@@ -1,0 +1,175 @@
+//! `dray tier -- PROGRAM`.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use dray_portal::program::{Kind, kind};
+use dray_run::Ending;
+use dray_tier::launch::{Launch, launch};
+use dray_tier::session::{HW, Setup, VIRTUAL};
+use dray_tier::size::{Size, SizeError, machine};
+use dray_tier::{Engine, TierError};
+
+use super::{Mover, Order, Policy, Session, table};
+use crate::complain::Usage;
+
+pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
+    let setup = setup(args)?;
+    if let Some(pid) = args.pid {
+        return by_kernel(args, &setup, pid);
+    }
+    let Some(program) = args.program.first() else {
+        return Err(Usage::error(
+            "no program is named",
+            "dray tier --fast 256M -- ./program argument",
+        ));
+    };
+    let library = dray_preload::tier_library().ok_or_else(|| {
+        Usage::error(
+            "programs can be tiered on x86-64 Linux with glibc alone",
+            "dray tier --pid N moves pages of a running process between nodes",
+        )
+    })?;
+    if let Some(path) = find(program) {
+        check(&path)?;
+    }
+    Engine::check()?;
+    if args.mover == Mover::Hw {
+        dray_tier::copier::HwCopier::open(1)?;
+    }
+    let launch_it = Launch {
+        setup,
+        knobs: knobs(args)?,
+        program: args.program.clone(),
+        library,
+    };
+    let ended = launch(&launch_it)?;
+    let snapshot = dray_tier::stats::snapshot(&ended.session);
+    for process in &snapshot.processes {
+        if process.state == "failed" {
+            eprintln!("warning: process {}: {}", process.pid, process.message);
+        }
+    }
+    if let Some(format) = args.stats {
+        eprint!("{}", table::print(&snapshot, format)?);
+    }
+    match (ended.code, ended.signal) {
+        (_, Some(signal)) => Ending::Signalled(signal).pass_on(),
+        (code, None) => Ending::Exited(code).pass_on(),
+    }
+}
+
+/// Turns what was typed into a setup that this machine can have.
+fn setup(args: &Session) -> anyhow::Result<Setup> {
+    let (memory, nodes) = machine();
+    let resolve = |flag: &str, size: Size| {
+        size.resolve(memory, &nodes).map_err(|error: SizeError| {
+            Usage::error(
+                format!("{flag}: {error}"),
+                "numactl --hardware lists nodes; on one node tiers are sizes: --fast 256M",
+            )
+        })
+    };
+    let fast = resolve("--fast", args.fast)?;
+    let slow = match args.slow {
+        Some(size) => resolve("--slow", size)?,
+        None => (u64::MAX, None),
+    };
+    if fast.1.is_some() && fast.1 == slow.1 {
+        return Err(Usage::error(
+            "both tiers are the same node",
+            "give two nodes, or sizes: --fast 256M",
+        ));
+    }
+    if args.order == Order::SharedRead && args.mover != Mover::Cpu {
+        let copier = match args.mover {
+            Mover::Hw => "hw",
+            _ => "virtual",
+        };
+        return Err(TierError::Order { copier }.into());
+    }
+    Ok(Setup {
+        bytes: [fast.0, slow.0],
+        nodes: [fast.1, slow.1],
+        policy: match args.policy {
+            Policy::Tpp => 0,
+            Policy::Memtis => 1,
+            Policy::Lru => 2,
+            Policy::None => 3,
+        },
+        shared_read: args.order == Order::SharedRead,
+        reuse: args.reuse_frames,
+        device: match args.mover {
+            Mover::Hw => HW,
+            _ => VIRTUAL,
+        },
+    })
+}
+
+/// Knobs in the order in which they are set.
+fn knobs(args: &Session) -> anyhow::Result<Vec<String>> {
+    let mut knobs: Vec<String> = Vec::new();
+    knobs.extend(args.overhead.map(|percent| format!("overhead={percent}")));
+    if args.stats.is_some() {
+        knobs.push("timer=1".to_owned());
+    }
+    knobs.extend(args.knob.iter().cloned());
+    if args.mover != Mover::Cpu {
+        knobs.push("dsa_state=1".to_owned());
+        knobs.push("use_dsa_copy_pages=1".to_owned());
+    }
+    let trial = dray_tier::Session::private(&setup(args)?)?;
+    for knob in &knobs {
+        let set = trial.set(knob);
+        set.map_err(|error| Usage::error(error.to_string(), error.hint()))?;
+    }
+    Ok(knobs)
+}
+
+fn find(program: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join(program));
+    places.find(|place| place.is_file())
+}
+
+/// Programs that load no preload library cannot be tiered.
+fn check(path: &Path) -> anyhow::Result<()> {
+    let text = CString::new(OsString::from(path).as_bytes())?;
+    // What is no program, its execution says.
+    if let Ok(Kind::Hindered(obstacle)) = kind(&text) {
+        return Err(Usage::error(
+            format!("{} {obstacle}: it loads no preload library", path.display()),
+            "start it as it is, and on a machine with two nodes dray tier --pid N",
+        ));
+    }
+    Ok(())
+}
+
+fn by_kernel(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<ExitCode> {
+    if !args.program.is_empty() {
+        return Err(Usage::error(
+            "both --pid and a program are named",
+            "take one of them",
+        ));
+    }
+    let [Some(fast), Some(slow)] = setup.nodes else {
+        return Err(Usage::error(
+            "--pid moves pages with move_pages(2), between NUMA nodes: both tiers must be nodes",
+            "dray tier --fast node:0 --slow node:1 --pid N; numactl --hardware lists nodes",
+        ));
+    };
+    let moved = dray_tier::kernel::tier(pid, fast, slow, setup.bytes[0])?;
+    println!(
+        "process {pid}: {} pages looked at, {} demoted to node {slow}, {} left{}",
+        moved.looked_at,
+        moved.demoted,
+        moved.left.values().sum::<u64>(),
+        moved.reasons()
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,42 @@
+//! `dray tier set`.
+
+use std::process::ExitCode;
+
+use dray_tier::knobs::KNOBS;
+
+use super::status::Which;
+use crate::complain::Usage;
+
+/// Arguments of `dray tier set`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Controls and their values, set in this order.
+    #[arg(value_name = "NAME=VALUE")]
+    knobs: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.knobs.is_empty() {
+        for knob in &KNOBS {
+            let (least, most) = knob.range;
+            println!(
+                "{:24} {:>6}  {least} to {most}: {}",
+                knob.name, knob.default, knob.help
+            );
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What is no knob is so without a session.
+    for knob in &args.knobs {
+        let parsed = dray_tier::knobs::parse(knob);
+        parsed.map_err(|error| Usage::error(error.to_string(), error.hint()))?;
+    }
+    let session = args.which.open()?;
+    for knob in &args.knobs {
+        let set = session.set(knob);
+        set.map_err(|error| Usage::error(error.to_string(), error.hint()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

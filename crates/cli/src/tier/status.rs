@@ -1,0 +1,90 @@
+//! `dray tier status`.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use dray_tier::Session;
+use dray_tier::launch::sessions;
+
+use super::table;
+use crate::complain::Usage;
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Arguments of `dray tier status`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Print once, also on a terminal.
+    #[arg(long)]
+    once: bool,
+}
+
+/// Which session.
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// Number of the `dray tier` process; without it, the only one.
+    #[arg(long, value_name = "PID")]
+    session: Option<u32>,
+}
+
+impl Which {
+    /// Opens it.
+    pub(super) fn open(&self) -> anyhow::Result<Session> {
+        let all = sessions();
+        let numbers: Vec<String> = all.iter().map(|(number, _)| number.to_string()).collect();
+        let found = match self.session {
+            Some(wanted) => all.iter().find(|(number, _)| *number == wanted),
+            None if all.len() > 1 => {
+                return Err(Usage::error(
+                    format!("there are several sessions: {}", numbers.join(", ")),
+                    format!("name one: --session {}", numbers[0]),
+                ));
+            }
+            None => all.first(),
+        };
+        let (number, path) = found.ok_or_else(|| {
+            Usage::error(
+                "there is no such session of this user",
+                "start one: dray tier --fast 256M -- ./program",
+            )
+        })?;
+        Session::open(path).map_err(|error| {
+            Usage::error(
+                format!("session {number} cannot be read: {error}"),
+                "it may be another version's: use the dray that started it",
+            )
+        })
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let session = args.which.open()?;
+    let live = std::io::stdout().is_terminal() && !args.once && args.format == Format::Table;
+    loop {
+        let text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
+        if live {
+            // Home, and nothing behind what is printed.
+            print!("\x1b[H\x1b[J");
+        }
+        print!("{text}");
+        std::io::stdout().flush()?;
+        if !live || args.which.open().is_err() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}

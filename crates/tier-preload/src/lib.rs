@@ -1,0 +1,25 @@
+//! The preload library of `dray tier`: page migration inside unmodified programs.
+//!
+//! `UFFDIO_MOVE` works on the memory of the calling process alone, so whoever migrates a program's
+//! pages is a thread of it. Such a thread must never wait for a page that is out: it uses no memory
+//! that is managed. So this library has an allocator ([`heap`]) and stacks ([`stacks`]) of its own,
+//! and a table of files of its own, so that the program neither sees nor closes them.
+//!
+//! The library leaves the program around it alone; with the feature `preload` it exports the functions
+//! that it stands in front of, and is to be loaded by `LD_PRELOAD`.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+#[cfg(feature = "preload")]
+mod agent;
+#[cfg(feature = "preload")]
+mod fork;
+pub mod heap;
+#[cfg(feature = "preload")]
+mod hook;
+pub mod own;
+pub mod stacks;
+
+#[cfg(feature = "preload")]
+#[global_allocator]
+static HEAP: heap::Heap = heap::Heap::new();

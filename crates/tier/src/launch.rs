@@ -1,0 +1,214 @@
+//! Starting a program with the preload library, and waiting for its end.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::TierError;
+use crate::session::{Session, Setup, VARIABLE, directory};
+
+/// File of the session, and of the library, in the session's directory.
+const SESSION: &str = "session";
+const LIBRARY: &str = "libdray_tier_preload.so";
+
+/// What to start.
+#[derive(Debug)]
+pub struct Launch {
+    /// The tiers.
+    pub setup: Setup,
+    /// Knobs to set first, `NAME=NUMBER`.
+    pub knobs: Vec<String>,
+    /// The program and its arguments.
+    pub program: Vec<OsString>,
+    /// The preload library.
+    pub library: &'static [u8],
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit code.
+    pub code: u8,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// Its counters.
+    pub session: Session,
+}
+
+/// The program, for the signal handler.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(signal: libc::c_int) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: a child that has not been waited for.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// No place for the session's files. A program that cannot be started ends with 126 or 127.
+pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
+    clean();
+    let place = Place::new().map_err(failed("making the session's directory"))?;
+    let session = Session::create(&place.0.join(SESSION), &launch.setup)
+        .map_err(failed("making the session's file"))?;
+    for knob in &launch.knobs {
+        session.set(knob).map_err(|error| {
+            failed("setting a knob")(io::Error::new(io::ErrorKind::InvalidInput, error))
+        })?;
+    }
+    let library = place.0.join(LIBRARY);
+    write(&library, launch.library).map_err(failed("writing the preload library"))?;
+    let mut preload = OsString::from(&library);
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let (name, arguments) = match launch.program.split_first() {
+        Some(found) => found,
+        None => return Err(failed("starting")(io::ErrorKind::InvalidInput.into())),
+    };
+    let mut command = Command::new(name);
+    command
+        .args(arguments)
+        .env("LD_PRELOAD", preload)
+        .env(VARIABLE, place.0.join(SESSION));
+    // The terminal's signals reach the program by themselves, and dray waits for it.
+    let before = [libc::SIGINT, libc::SIGQUIT].map(|number| {
+        // SAFETY: no handler is installed.
+        (number, unsafe { libc::signal(number, libc::SIG_IGN) })
+    });
+    for number in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+        let handler = pass_on as extern "C" fn(libc::c_int);
+        // SAFETY: the handler calls kill(2) alone.
+        unsafe { libc::signal(number, handler as libc::sighandler_t) };
+    }
+    let restore = move || {
+        for (number, action) in before {
+            // SAFETY: what it was before.
+            unsafe { libc::signal(number, action) };
+        }
+        Ok(())
+    };
+    // SAFETY: signal(2) may be called between fork and exec.
+    unsafe { command.pre_exec(restore) };
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("error: {}: {error}", name.display());
+            let code = match error.kind() {
+                io::ErrorKind::NotFound => 127,
+                _ => 126,
+            };
+            return Ok(Ended {
+                code,
+                signal: None,
+                session,
+            });
+        }
+    };
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let status = child.wait().map_err(failed("waiting for the program"))?;
+    CHILD.store(0, Ordering::Relaxed);
+    Ok(Ended {
+        code: status.code().unwrap_or(1) as u8,
+        signal: status.signal(),
+        session,
+    })
+}
+
+/// Sessions that can be looked at: their number and file.
+pub fn sessions() -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = fs::read_dir(directory()) else {
+        return Vec::new();
+    };
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let number = entry.file_name().to_str()?.parse().ok()?;
+            Some((number, entry.path().join(SESSION)))
+        })
+        .filter(|(_, path)| path.exists())
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Removes what sessions have left that were killed and of which no process lives.
+fn clean() {
+    for (number, path) in sessions() {
+        let lives = |pid: u64| Path::new("/proc").join(pid.to_string()).exists();
+        if lives(number.into()) {
+            continue;
+        }
+        let used = Session::open(&path).is_ok_and(|session| {
+            let mut processes = session.processes();
+            processes.any(|process| {
+                let pid = process.pid.load(Ordering::Relaxed);
+                pid != 0 && lives(pid)
+            })
+        });
+        if !used && let Some(directory) = path.parent() {
+            let _ = fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// The session's directory; it is removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> io::Result<Place> {
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        let parent = directory();
+        match builder.create(&parent) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        // Somebody else's directory of that name would have us load their library.
+        let metadata = fs::symlink_metadata(&parent)?;
+        let ours = {
+            use std::os::unix::fs::MetadataExt;
+            // SAFETY: it cannot fail.
+            metadata.is_dir() && metadata.uid() == unsafe { libc::geteuid() }
+        };
+        if !ours {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("{} is not this user's directory", parent.display()),
+            ));
+        }
+        let place = parent.join(std::process::id().to_string());
+        let _ = fs::remove_dir_all(&place);
+        builder.create(&place)?;
+        Ok(Place(place))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(path)?;
+    file.write_all(bytes)
+}
+
+fn failed(what: &'static str) -> impl FnOnce(io::Error) -> TierError {
+    move |source| TierError::Io { what, source }
+}

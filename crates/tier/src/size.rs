@@ -1,0 +1,193 @@
+//! How large a tier is, or which node it is: `4G`, `25%`, `node:1`.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A tier as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many percent of the machine's memory.
+    Percent(u64),
+    /// All of a NUMA node.
+    Node(u32),
+}
+
+/// Why a tier cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SizeError {
+    /// Neither a size nor a node.
+    #[error("`{text}` is neither a size, as 4G or 25%, nor node:N")]
+    Syntax {
+        /// What was written.
+        text: String,
+    },
+    /// A tier without memory.
+    #[error("a tier of 0 bytes holds nothing")]
+    Empty,
+    /// More than there is.
+    #[error("a tier of {asked} bytes is larger than this machine's memory of {memory} bytes")]
+    TooLarge {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes of the machine.
+        memory: u64,
+    },
+    /// No such node.
+    #[error("there is no NUMA node {node}: this machine has {nodes}")]
+    NoNode {
+        /// The node.
+        node: u32,
+        /// Those that there are.
+        nodes: String,
+    },
+}
+
+impl FromStr for Size {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Size, SizeError> {
+        let syntax = || SizeError::Syntax {
+            text: text.to_owned(),
+        };
+        if let Some(node) = text.strip_prefix("node:") {
+            return node.parse().map(Size::Node).map_err(|_| syntax());
+        }
+        if let Some(percent) = text.strip_suffix('%') {
+            return match percent.parse() {
+                Ok(0) => Err(SizeError::Empty),
+                Ok(percent) if percent <= 100 => Ok(Size::Percent(percent)),
+                _ => Err(syntax()),
+            };
+        }
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {
+            "" => 0,
+            "k" | "kib" => 10,
+            "m" | "mib" => 20,
+            "g" | "gib" => 30,
+            "t" | "tib" => 40,
+            _ => return Err(syntax()),
+        };
+        let number: u64 = digits.parse().map_err(|_| syntax())?;
+        match number.checked_mul(1 << shift) {
+            Some(0) => Err(SizeError::Empty),
+            Some(bytes) => Ok(Size::Bytes(bytes)),
+            None => Err(syntax()),
+        }
+    }
+}
+
+impl Size {
+    /// Bytes and node, on a machine with so much memory and these nodes (number and bytes).
+    ///
+    /// # Errors
+    /// More than there is; no such node.
+    pub fn resolve(
+        self,
+        memory: u64,
+        nodes: &[(u32, u64)],
+    ) -> Result<(u64, Option<u32>), SizeError> {
+        match self {
+            Size::Bytes(asked) if asked > memory => Err(SizeError::TooLarge { asked, memory }),
+            Size::Bytes(bytes) => Ok((bytes, None)),
+            Size::Percent(percent) => Ok((memory / 100 * percent, None)),
+            Size::Node(node) => {
+                let found = nodes.iter().find(|(number, _)| *number == node);
+                let bytes = found.ok_or_else(|| SizeError::NoNode {
+                    node,
+                    nodes: match nodes {
+                        [] => "none".to_owned(),
+                        _ => {
+                            let numbers = nodes.iter().map(|(number, _)| number.to_string());
+                            numbers.collect::<Vec<_>>().join(", ")
+                        }
+                    },
+                })?;
+                Ok((bytes.1, Some(node)))
+            }
+        }
+    }
+}
+
+/// Bytes of memory, of the cgroup if that has a limit, and nodes with theirs.
+pub fn machine() -> (u64, Vec<(u32, u64)>) {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let mut memory = kilobytes(&meminfo, "MemTotal:").unwrap_or(u64::MAX >> 10) << 10;
+    for limit in [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ] {
+        let text = std::fs::read_to_string(limit).unwrap_or_default();
+        if let Ok(limit) = text.trim().parse::<u64>() {
+            memory = memory.min(limit);
+        }
+    }
+    let mut nodes = Vec::new();
+    for number in 0..1024 {
+        let path = format!("/sys/devices/system/node/node{number}/meminfo");
+        let Ok(text) = std::fs::read_to_string(path) else {
+            continue;
+        };
+        if let Some(total) = kilobytes(&text, "MemTotal:") {
+            nodes.push((number, total << 10));
+        }
+    }
+    (memory, nodes)
+}
+
+fn kilobytes(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains(field))?;
+    let (_, value) = line.split_once(field)?;
+    value.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_nodes_are_read() {
+        let read = |text: &str| text.parse::<Size>();
+        assert_eq!(read("4G"), Ok(Size::Bytes(4 << 30)));
+        assert_eq!(read("64m"), Ok(Size::Bytes(64 << 20)));
+        assert_eq!(read("25%"), Ok(Size::Percent(25)));
+        assert_eq!(read("node:1"), Ok(Size::Node(1)));
+        assert_eq!(read("0"), Err(SizeError::Empty));
+        assert_eq!(read("0%"), Err(SizeError::Empty));
+        for wrong in [
+            "",
+            "G",
+            "4X",
+            "-1",
+            "node:",
+            "node:x",
+            "101%",
+            "99999999T",
+            "é",
+        ] {
+            assert!(
+                matches!(read(wrong), Err(SizeError::Syntax { .. })),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_refused() {
+        let nodes = [(0, 1 << 30), (2, 1 << 29)];
+        let resolve = |size: Size| size.resolve(3 << 29, &nodes);
+        assert_eq!(resolve(Size::Node(2)), Ok((1 << 29, Some(2))));
+        assert_eq!(
+            resolve(Size::Node(1)).map_err(|e| e.to_string()),
+            Err("there is no NUMA node 1: this machine has 0, 2".to_owned())
+        );
+        assert!(matches!(
+            resolve(Size::Bytes(1 << 40)),
+            Err(SizeError::TooLarge { .. })
+        ));
+        assert_eq!(resolve(Size::Percent(50)), Ok(((3 << 29) / 100 * 50, None)));
+    }
+}

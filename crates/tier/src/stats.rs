@@ -1,0 +1,167 @@
+//! What a session has done, to be printed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::knobs::KNOBS;
+use crate::mechanism::{OUTCOMES, Order};
+use crate::policy::POLICIES;
+use crate::session::{EXECUTORS, PHASES, Process, REASONS, Session, VALUES};
+use crate::tracking::Tracker;
+
+/// A session at one moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Snapshot {
+    /// Name of the policy.
+    pub policy: &'static str,
+    /// What accesses are tracked with.
+    pub tracking: &'static str,
+    /// Bytes of the fast and the slow tier; absent where a node is the limit.
+    pub tiers: [Option<u64>; 2],
+    /// Controls by name.
+    pub knobs: BTreeMap<&'static str, u64>,
+    /// Those that have ended, as one without a number, and those that live.
+    pub processes: Vec<ProcessSnapshot>,
+    /// What the timer has recorded.
+    pub timer: Vec<TimerSnapshot>,
+}
+
+/// One process.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessSnapshot {
+    /// Its number; 0 is all that have ended.
+    pub pid: u64,
+    /// `waits`, `tiers` or `failed`.
+    pub state: &'static str,
+    /// Why it failed, or what failed in it.
+    pub message: String,
+    /// Values by name.
+    pub values: BTreeMap<&'static str, u64>,
+    /// Pages that were to move, by what became of them.
+    pub outcomes: BTreeMap<&'static str, u64>,
+}
+
+/// The calls of one reason and mode.
+#[derive(Debug, Clone, Serialize)]
+pub struct TimerSnapshot {
+    /// As the kernel names it.
+    pub reason: &'static str,
+    /// As the kernel names it.
+    pub mode: &'static str,
+    /// Calls.
+    pub calls: u64,
+    /// Pages in them.
+    pub pages: u64,
+    /// Calls by pages: from 2^n on, below 2^(n+1).
+    pub pages_per_call: Vec<u64>,
+    /// Nanoseconds by phase.
+    pub phase_ns: BTreeMap<&'static str, u64>,
+    /// Bytes by who copied them.
+    pub bytes: BTreeMap<&'static str, u64>,
+}
+
+fn read(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+fn named(
+    names: impl IntoIterator<Item = &'static str>,
+    words: &[AtomicU64],
+) -> BTreeMap<&'static str, u64> {
+    names.into_iter().zip(words.iter().map(read)).collect()
+}
+
+/// Reads a session.
+pub fn snapshot(session: &Session) -> Snapshot {
+    let setup = session.setup();
+    let order = match setup.shared_read {
+        true => Order::SharedRead,
+        false => Order::Strict,
+    };
+    let shared = session.shared();
+    let timer = REASONS
+        .iter()
+        .zip(&shared.histograms)
+        .map(|(reason, histogram)| TimerSnapshot {
+            reason: reason.name(),
+            mode: "MIGRATE_ASYNC",
+            calls: read(&histogram.calls),
+            pages: read(&histogram.pages),
+            pages_per_call: histogram.bins.iter().map(read).collect(),
+            phase_ns: named(PHASES, &histogram.phases),
+            bytes: named(EXECUTORS, &histogram.bytes),
+        });
+    Snapshot {
+        policy: POLICIES.get(setup.policy).copied().unwrap_or("none"),
+        tracking: Tracker::name(order),
+        tiers: setup
+            .bytes
+            .map(|bytes| (bytes != u64::MAX).then_some(bytes)),
+        knobs: KNOBS
+            .iter()
+            .map(|knob| (knob.name, session.knob(knob.knob)))
+            .collect(),
+        processes: session.processes().map(process).collect(),
+        timer: timer.collect(),
+    }
+}
+
+fn process(process: &'static Process) -> ProcessSnapshot {
+    ProcessSnapshot {
+        pid: read(&process.pid),
+        state: match read(&process.state) {
+            0 => "waits",
+            1 => "tiers",
+            _ => "failed",
+        },
+        message: process.message(),
+        values: named(VALUES, &process.values),
+        outcomes: named(OUTCOMES.map(crate::Outcome::name), &process.outcomes),
+    }
+}
+
+impl Snapshot {
+    /// Pages with an outcome, over all processes.
+    pub fn outcome(&self, name: &str) -> u64 {
+        let all = self.processes.iter();
+        all.filter_map(|process| process.outcomes.get(name)).sum()
+    }
+
+    /// A value, summed over all processes.
+    pub fn value(&self, name: &str) -> u64 {
+        let all = self.processes.iter();
+        all.filter_map(|process| process.values.get(name)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{Setup, Value};
+
+    #[test]
+    fn a_session_reads_as_json() {
+        let session = Session::private(&Setup {
+            bytes: [1 << 20, u64::MAX],
+            nodes: [None; 2],
+            policy: 1,
+            shared_read: false,
+            reuse: false,
+            device: 1,
+        })
+        .expect("memory");
+        let process = session.claim(4).expect("room");
+        process.add(Value::DemotedPages, 9);
+        process.say("why");
+        let snapshot = snapshot(&session);
+        assert_eq!(snapshot.value("demoted_pages"), 9);
+        let json = serde_json::to_value(&snapshot).expect("plain data");
+        assert_eq!(json["policy"], "memtis");
+        assert_eq!(json["tiers"], serde_json::json!([1 << 20, null]));
+        assert_eq!(json["processes"][0]["state"], "failed");
+        assert_eq!(json["processes"][0]["message"], "why");
+        assert_eq!(json["knobs"]["limit_chans"], 8);
+    }
+}
