@@ -11,6 +11,7 @@ use super::outcome::Outcome;
 use super::state::State;
 use super::windows::{BASE_SLOTS, HUGE_SLOTS};
 use crate::sys::pagemap::{HUGE_PAGE, Wanted};
+use crate::sys::uffd::Partial;
 use crate::sys::{HUGE, PAGE, memory};
 
 /// How often a layout that changes is waited for before pages are left where they are.
@@ -235,10 +236,14 @@ impl Engine {
     /// Writers wait from now on.
     fn protect(&self) {
         self.each_run(Stage::In, |engine, state, index, count| {
-            let (start, len) = span(state, index, count);
-            match engine.uffd.write_protect(start, len, true) {
+            let (protected, count) = in_one_mapping(count, |count| {
+                let (start, len) = span(state, index, count);
+                let protected = engine.uffd.write_protect(start, len, true);
+                protected.map_err(|errno| (0, errno))
+            });
+            match protected {
                 Ok(()) => Step::Next(count),
-                Err(libc::EAGAIN) => Step::Wait,
+                Err((_, libc::EAGAIN)) => Step::Wait,
                 Err(_) => {
                     end(state, index, count, Outcome::Gone);
                     Step::Next(count)
@@ -249,10 +254,12 @@ impl Engine {
 
     fn move_out(&self) {
         self.each_run(Stage::In, |engine, state, index, count| {
-            let (start, len) = span(state, index, count);
             let flight = state.flights[index];
-            // SAFETY: the page's content goes to the window; who touches the page waits.
-            let moved = unsafe { engine.uffd.move_pages(flight.landing, start, len, false) };
+            let (moved, count) = in_one_mapping(count, |count| {
+                let (start, len) = span(state, index, count);
+                // SAFETY: the page's content goes to the window; who touches the page waits.
+                unsafe { engine.uffd.move_pages(flight.landing, start, len, false) }
+            });
             let out = |state: &mut State, count: usize| {
                 for flight in &mut state.flights[index..index + count] {
                     flight.stage = Stage::Out;
@@ -301,11 +308,14 @@ impl Engine {
         // Nothing that is out is ever given up, whatever changes meanwhile.
         while self.lock().any(Stage::Out) {
             self.each_run(Stage::Out, |engine, state, index, count| {
-                let (start, len) = span(state, index, count);
                 let flight = state.flights[index];
                 let src = source(&flight, copied);
-                // SAFETY: the window's frame is nobody else's; who touches the page waits.
-                match unsafe { engine.uffd.move_pages(start, src, len, false) } {
+                let (moved, count) = in_one_mapping(count, |count| {
+                    let (start, len) = span(state, index, count);
+                    // SAFETY: the window's frame is nobody else's; who touches the page waits.
+                    unsafe { engine.uffd.move_pages(start, src, len, false) }
+                });
+                match moved {
                     Ok(()) => {
                         end(state, index, count, target);
                         Step::Next(count)
@@ -507,6 +517,21 @@ enum Step {
     Later(usize),
     /// The layout changes: events are to be read first.
     Wait,
+}
+
+/// Calls for so many pages, and for fewer as long as they are not all in one mapping: a call is for
+/// one. What it answered, and for how many.
+fn in_one_mapping(
+    count: usize,
+    mut call: impl FnMut(usize) -> Result<(), Partial>,
+) -> (Result<(), Partial>, usize) {
+    let mut count = count;
+    loop {
+        match call(count) {
+            Err((0, libc::ENOENT | libc::EINVAL)) if count > 1 => count /= 2,
+            answer => return (answer, count),
+        }
+    }
 }
 
 fn span(state: &State, index: usize, count: usize) -> (u64, u64) {

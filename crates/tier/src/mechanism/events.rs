@@ -104,6 +104,11 @@ impl Engine {
         };
         let done = match self.uffd.zero(page, end - page) {
             Ok(()) => end - page,
+            // Managed memory in a row may be several mappings, and a call is for one.
+            Err((0, libc::ENOENT | libc::EINVAL)) if end - page > PAGE => {
+                state.filled = (0, 0);
+                return self.fill(state, page);
+            }
             Err((done, _)) if done > 0 => done,
             Err((_, libc::EAGAIN)) => {
                 state.deferred.push(page);
