@@ -67,7 +67,8 @@ struct Active {
     looked: Option<Instant>,
     cooled: u32,
     decided: Instant,
-    promoted: u64,
+    /// Batches in a row of which little could move, and the interval until which none is tried.
+    refused: (u32, u32),
 }
 
 impl Manager {
@@ -188,7 +189,7 @@ impl Manager {
             looked: None,
             cooled: 0,
             decided: Instant::now(),
-            promoted: 0,
+            refused: (0, 0),
         });
         Ok(())
     }
@@ -285,11 +286,20 @@ impl Active {
             }
         }
         for batch in batches(&pieces) {
+            if self.interval < self.refused.1 {
+                break;
+            }
             let report = self.engine.migrate(batch, to);
             session.record(reason, &report);
             let moved = report.outcomes.get(crate::Outcome::Moved);
-            if to == 0 {
-                self.promoted += moved;
+            let refused = report.pages >= 64 && moved < report.pages / 4;
+            match refused {
+                true => {
+                    // Pages that are shared with a child stay so for its life.
+                    let times = (self.refused.0 + 1).min(8);
+                    self.refused = (times, self.interval + (1 << times));
+                }
+                false => self.refused = (0, 0),
             }
             let Some(process) = process else { continue };
             let value = match reason {
