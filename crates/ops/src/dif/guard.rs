@@ -5,6 +5,8 @@ mod fold;
 mod polynomial;
 #[cfg(target_arch = "x86_64")]
 mod short;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 use super::row::{Copies, Row};
 use super::{BlockSize, DifFlags};
@@ -17,6 +19,12 @@ pub(super) const TOGETHER: usize = 4;
 #[inline]
 pub(super) fn guards(blocks: Row<'_>, flags: DifFlags) -> [u16; TOGETHER] {
     let bytes = flags.block_size().bytes();
+    #[cfg(target_arch = "x86_64")]
+    if blocks.is_full() && wide::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { wide::crcs(blocks, bytes) };
+        return crcs.map(|crc| finished(crc, flags));
+    }
     #[cfg(target_arch = "x86_64")]
     if blocks.is_full() && short::is_for(bytes) {
         // SAFETY: the processor has the instructions, as was just checked.
@@ -39,6 +47,12 @@ pub(super) fn guards_and_hints(
     flags: DifFlags,
 ) -> [u16; TOGETHER] {
     #[cfg(target_arch = "x86_64")]
+    if blocks.is_full() && wide::is_for(flags.block_size().bytes()) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { wide::crcs_and_hints(blocks, ahead, flags.block_size().bytes()) };
+        return crcs.map(|crc| finished(crc, flags));
+    }
+    #[cfg(target_arch = "x86_64")]
     if blocks.is_full() && short::is_for(flags.block_size().bytes()) {
         // SAFETY: the processor has the instructions, as was just checked.
         let crcs = unsafe { short::crcs_and_hints(blocks, ahead, flags.block_size().bytes()) };
@@ -57,6 +71,12 @@ pub(super) fn guards_and_copies(
     flags: DifFlags,
 ) -> [u16; TOGETHER] {
     let bytes = flags.block_size().bytes();
+    #[cfg(target_arch = "x86_64")]
+    if blocks.is_full() && copies.from.is_full() && wide::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        let crcs = unsafe { wide::crcs_and_copies(blocks, copies, bytes) };
+        return crcs.map(|crc| finished(crc, flags));
+    }
     #[cfg(target_arch = "x86_64")]
     if blocks.is_full() && copies.from.is_full() && short::is_for(bytes) {
         // SAFETY: the processor has the instructions, as was just checked.
@@ -167,16 +187,18 @@ mod tests {
                 if !short::is_for(bytes) {
                     return assert!(!is_x86_feature_detected!("avx"), "no other reason");
                 }
-                // SAFETY: as was just checked.
-                let crcs = unsafe {
-                    short::crcs(
-                        Row {
-                            bytes: &[&zero[..], &block, &zero, &block].concat(),
-                            step: bytes,
-                        },
-                        bytes,
-                    )
+                let four = [&zero[..], &block, &zero, &block].concat();
+                let four = Row {
+                    bytes: &four,
+                    step: bytes,
                 };
+                // SAFETY: as was just checked.
+                let crcs = unsafe { short::crcs(four, bytes) };
+                if wide::is_for(bytes) {
+                    // SAFETY: as was just checked.
+                    let wide = unsafe { wide::crcs(four, bytes) };
+                    assert_eq!(wide, crcs, "bit {bit} of {bytes} bytes");
+                }
                 let crc = by_library(&block);
                 assert_eq!(crcs, [0, crc, 0, crc], "bit {bit} of {bytes} bytes");
             }

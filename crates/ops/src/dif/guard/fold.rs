@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm_set_epi8, _mm_set_epi64x, _mm_shuffle_epi8, _mm_srli_si128, _mm_xor_si128,
 };
 
-use super::polynomial::{POLYNOMIAL, QUOTIENT, power};
+use super::polynomial::{POLYNOMIAL, power, quotient};
 
 /// Bytes folded at once: four sums hide the latency of a multiplication.
 const STRIDE: usize = 64;
@@ -111,7 +111,7 @@ fn reduce(sum: __m128i) -> u16 {
     let word = _mm_cvtsi128_si64(twice) as u64;
     let rest = multiply(word >> 32, TO_32) ^ (word & 0xffff_ffff) << 16;
     // Barrett's reduction: the quotient is exact because `rest` has at most 48 bits.
-    let quotient = multiply(rest >> 16, QUOTIENT) >> 32;
+    let quotient = multiply(rest >> 16, const { quotient(48) }) >> 32;
     (rest ^ multiply(quotient, POLYNOMIAL)) as u16
 }
 

@@ -32,11 +32,11 @@ pub(super) const fn through_zeros(mut register: u16, bytes: usize) -> u16 {
     register
 }
 
-/// x to the power of 48 divided by the polynomial, for Barrett's reduction.
-pub(super) const QUOTIENT: u64 = {
-    let mut remainder: u64 = 1 << 48;
+/// x to the power of `exponent`, 17 to 63, divided by the polynomial, for Barrett's reduction.
+pub(super) const fn quotient(exponent: u32) -> u64 {
+    let mut remainder: u64 = 1 << exponent;
     let mut quotient = 0;
-    let mut place = 48 - 16;
+    let mut place = exponent - 16;
     loop {
         if remainder >> (place + 16) & 1 == 1 {
             remainder ^= POLYNOMIAL << place;
@@ -47,4 +47,4 @@ pub(super) const QUOTIENT: u64 = {
         }
         place -= 1;
     }
-};
+}

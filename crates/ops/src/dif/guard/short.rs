@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 };
 
 use super::fold::{load, reversed};
-use super::polynomial::{POLYNOMIAL, QUOTIENT, power};
+use super::polynomial::{POLYNOMIAL, power, quotient};
 use crate::dif::row::{Copies, Row};
 use crate::prefetch;
 
@@ -19,7 +19,7 @@ use crate::prefetch;
 const BLOCKS: usize = super::TOGETHER;
 
 /// Bytes that blocks of both sizes have.
-const COMMON: usize = 512;
+pub(super) const COMMON: usize = 512;
 
 /// Bytes of a register: two words.
 const PART: usize = 16;
@@ -123,14 +123,14 @@ pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize)
 
 /// Lines at a place ahead or, where nothing is, those of a block: asking for them costs nothing.
 #[inline]
-fn lines<'a>(ahead: &'a [u8], at: usize, block: &'a [u8; COMMON]) -> &'a [[u8; 64]] {
+pub(super) fn lines<'a>(ahead: &'a [u8], at: usize, block: &'a [u8; COMMON]) -> &'a [[u8; 64]] {
     let ahead = ahead.get(at..).and_then(|ahead| ahead.first_chunk());
     ahead.unwrap_or(block).as_chunks().0
 }
 
 /// The common bytes of a block, and those behind them.
 #[inline]
-fn common(block: &[u8]) -> (&[u8; COMMON], &[u8]) {
+pub(super) fn common(block: &[u8]) -> (&[u8; COMMON], &[u8]) {
     match block.split_first_chunk() {
         Some(parts) => parts,
         None => unreachable!("blocks of 512 or 520 bytes"),
@@ -210,7 +210,7 @@ fn product(part: __m128i, factors: &[u64; 2]) -> __m128i {
 #[target_feature(enable = "pclmulqdq,avx")]
 fn reduce(sums: [__m128i; BLOCKS]) -> [u16; BLOCKS] {
     let powers = _mm_set_epi64x(power(64) as i64, power(48) as i64);
-    let barrett = _mm_set_epi64x(QUOTIENT as i64, POLYNOMIAL as i64);
+    let barrett = _mm_set_epi64x(const { quotient(48) } as i64, POLYNOMIAL as i64);
     // Loops, because a closure's function would be one without these instructions.
     let (mut rests, mut quotients, mut crcs) = (sums, sums, [0; BLOCKS]);
     for rest in &mut rests {
