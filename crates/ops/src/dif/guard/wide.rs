@@ -59,31 +59,27 @@ pub(super) fn is_for(bytes: usize) -> bool {
 /// The CRCs with seed 0 of blocks of `bytes` bytes, for which [`is_for`] has said yes.
 #[target_feature(enable = "vpclmulqdq,gfni,avx512f")]
 pub(super) fn crcs(blocks: Row<'_>, bytes: usize) -> [u16; BLOCKS] {
-    let mut sums = [_mm512_set1_epi64(0); BLOCKS];
-    for (n, sum) in sums.iter_mut().enumerate() {
-        *sum = products(common(blocks.block(n, bytes)), |_| {});
-    }
-    reduce(sums)
+    reduce(products(blocks, bytes))
 }
 
 /// As [`crcs`], and asks for lines that are needed next: as many bytes of each part ahead as the
 /// blocks have.
 #[target_feature(enable = "vpclmulqdq,gfni,avx512f")]
 pub(super) fn crcs_and_hints(blocks: Row<'_>, ahead: [&[u8]; 2], bytes: usize) -> [u16; BLOCKS] {
-    let mut sums = [_mm512_set1_epi64(0); BLOCKS];
-    for (n, sum) in sums.iter_mut().enumerate() {
-        let block = common(blocks.block(n, bytes));
-        let at = n * bytes;
-        let lines = [lines(ahead[0], at, block.0), lines(ahead[1], at, block.0)];
-        *sum = products(block, |part| {
-            prefetch::line_of(&lines[0][part][0]);
-            prefetch::line_of(&lines[1][part][0]);
-        });
+    let sums = products(blocks, bytes);
+    for n in 0..BLOCKS {
+        let (block, at) = (common(blocks.block(n, bytes)).0, n * bytes);
+        for line in lines(ahead[0], at, block) {
+            prefetch::line_of(&line[0]);
+        }
+        for line in lines(ahead[1], at, block) {
+            prefetch::line_of(&line[0]);
+        }
     }
     reduce(sums)
 }
 
-/// As [`crcs`], and copies as many blocks.
+/// As [`crcs`], and copies as many blocks. The copies do not wait for the multiplications.
 #[target_feature(enable = "vpclmulqdq,gfni,avx512f")]
 pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize) -> [u16; BLOCKS] {
     let Copies {
@@ -92,19 +88,19 @@ pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize)
         to_step,
         ahead,
     } = copies;
-    let mut sums = [_mm512_set1_epi64(0); BLOCKS];
-    for (n, sum) in sums.iter_mut().enumerate() {
+    let sums = products(blocks, bytes);
+    for n in 0..BLOCKS {
         let (from, from_rest) = common(from.block(n, bytes));
         let place = to[n * to_step..][..bytes].split_first_chunk_mut::<COMMON>();
         let Some((to, to_rest)) = place else {
             unreachable!("blocks of 512 or 520 bytes")
         };
-        let (parts, to_parts) = (from.as_chunks::<PART>().0, to.as_chunks_mut::<PART>().0);
         let lines = lines(ahead, n * to_step, from);
-        *sum = products(common(blocks.block(n, bytes)), |part| {
-            store(&mut to_parts[part], load(&parts[part]));
-            prefetch::line_of(&lines[part][0]);
-        });
+        let parts = from.as_chunks().0.iter().zip(to.as_chunks_mut().0);
+        for ((from, to), line) in parts.zip(lines) {
+            store(to, load(from));
+            prefetch::line_of(&line[0]);
+        }
         // Not a slice of any length, for which the compiler would call a function.
         if let (Some(from), Some(to)) = (from_rest.first_chunk(), to_rest.first_chunk_mut::<8>()) {
             *to = *from;
@@ -113,34 +109,34 @@ pub(super) fn crcs_and_copies(blocks: Row<'_>, copies: Copies<'_>, bytes: usize)
     reduce(sums)
 }
 
-/// The sum of all words of a block, each at its place times x^16: less than 80 bits in each quarter.
-/// Between the parts, `meanwhile` is called with the number of the part, 0 to 7.
+/// The sums of all words of each block, each word at its place times x^16: less than 80 bits in each
+/// quarter.
 #[target_feature(enable = "vpclmulqdq,gfni,avx512f")]
 #[inline]
-fn products((data, rest): (&[u8; COMMON], &[u8]), mut meanwhile: impl FnMut(usize)) -> __m512i {
-    let (factors, mut sum) = match rest.first_chunk() {
-        None => (&FACTORS_512, _mm512_set1_epi64(0)),
-        Some(last) => {
-            let last = reflected(load_word(last));
-            let factor = _mm512_set1_epi64(const { factor(16) } as i64);
-            let sum = _mm512_clmulepi64_epi128::<0x00>(last, factor);
-            (&FACTORS_520, sum)
+fn products(blocks: Row<'_>, bytes: usize) -> [__m512i; BLOCKS] {
+    let mut sums = [_mm512_set1_epi64(0); BLOCKS];
+    let blocks: [_; BLOCKS] = std::array::from_fn(|n| common(blocks.block(n, bytes)));
+    let factors = if bytes == COMMON {
+        &FACTORS_512
+    } else {
+        let factor = _mm512_set1_epi64(const { factor(16) } as i64);
+        for (sum, (_, rest)) in sums.iter_mut().zip(&blocks) {
+            if let Some(last) = rest.first_chunk() {
+                *sum = _mm512_clmulepi64_epi128::<0x00>(reflected(load_word(last)), factor);
+            }
         }
+        &FACTORS_520
     };
-    for (part, (words, factors)) in data
-        .as_chunks::<PART>()
-        .0
-        .iter()
-        .zip(&factors.0)
-        .enumerate()
-    {
-        let (words, factors) = (reflected(load(words)), load_factors(factors));
-        let first = _mm512_clmulepi64_epi128::<0x00>(words, factors);
-        let second = _mm512_clmulepi64_epi128::<0x11>(words, factors);
-        sum = _mm512_ternarylogic_epi64::<0x96>(sum, first, second);
-        meanwhile(part);
+    for (part, factors) in factors.0.iter().enumerate() {
+        let factors = load_factors(factors);
+        for (sum, (data, _)) in sums.iter_mut().zip(&blocks) {
+            let words = reflected(load(&data.as_chunks().0[part]));
+            let first = _mm512_clmulepi64_epi128::<0x00>(words, factors);
+            let second = _mm512_clmulepi64_epi128::<0x11>(words, factors);
+            *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, first, second);
+        }
     }
-    sum
+    sums
 }
 
 #[target_feature(enable = "avx512f")]
