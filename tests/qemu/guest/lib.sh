@@ -1,0 +1,62 @@
+# What the cases share in the guest.
+
+say() { echo "# $*"; }
+die() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+# Passes if the file says this.
+expect() { # FILE TEXT
+    local is
+    is=$(cat "$1") || die "$1 cannot be read"
+    [ "$is" = "$2" ] || die "$1 is $is, not $2"
+}
+
+# Two groups: kernel queues 0 (dedicated) and 1 (shared), user queues 2 (dedicated) and 3 (shared).
+configure() {
+    accel-config config-engine dsa0/engine0.0 --group-id=0
+    accel-config config-engine dsa0/engine0.1 --group-id=1
+    configure_wq 0 0 32 dedicated kernel dmaengine dmaengine
+    configure_wq 1 1 32 shared kernel dmaengine dmaengine --threshold=24
+    configure_wq 2 1 16 dedicated user app1 user
+    configure_wq 3 1 16 shared user app2 user --threshold=15
+}
+
+configure_wq() { # NUMBER GROUP SIZE MODE TYPE NAME DRIVER [MORE]
+    accel-config config-wq "dsa0/wq0.$1" --group-id="$2" --wq-size="$3" --mode="$4" --type="$5" \
+        --name="$6" --driver-name="$7" --priority=10 --max-batch-size=32 --max-transfer-size=2097152 $8
+}
+
+enable() { # QUEUES...
+    local wq
+    accel-config enable-device dsa0 || die "the device cannot be enabled"
+    for wq in "$@"; do
+        accel-config enable-wq "dsa0/wq0.$wq" || die "queue $wq cannot be enabled"
+        expect "/sys/bus/dsa/devices/wq0.$wq/state" enabled
+    done
+}
+
+# The kernel's own test of a DMA channel: THREADS x COUNT copies, checked.
+dmatest() { # CHANNEL THREADS COUNT
+    local at=/sys/module/dmatest/parameters failures
+    dmesg -c >/dev/null
+    insmod /lib/modules/dmatest.ko timeout=60000 iterations="$3" threads_per_chan="$2" max_channels=1 test_buf_size=16384
+    echo "$1" >$at/channel
+    echo 1 >$at/run
+    cat $at/wait >/dev/null
+    dmesg | grep "summary"
+    rmmod dmatest
+    [ "$(dmesg | grep -c "summary $3 tests, 0 failures")" -eq "$2" ] || die "dmatest of $1"
+}
+
+# Waits until a command succeeds.
+await() { # SECONDS COMMAND...
+    local left=$1
+    shift
+    until "$@" 2>/dev/null; do
+        left=$((left - 1))
+        [ "$left" -gt 0 ] || die "in vain: $*"
+        sleep 1
+    done
+}

@@ -1,0 +1,84 @@
+# Boots a guest with a virtual DSA, runs a script in it, and says how that went.
+
+# QEMU's IOMMU as the driver wants it for shared virtual addressing.
+iommu='intel-iommu,scalable-mode=on,fsts=on,svm=on,pasid-bits=20,device-iotlb=on,caching-mode=on,aw-bits=48'
+
+boot_defaults() {
+    memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until=
+    door=() machine=() extra=()
+}
+
+# boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
+boot() {
+    local script=$1 console=$2 work door_pid= qemu_pid status dray=${DRAY:-dray}
+    work=$(mktemp -d)
+    initramfs "$work/initrd" "$script" "${extra[@]}"
+    if [ -z "$socket" ]; then
+        socket=$work/dsa.sock
+        "$dray" vfio --socket "$socket" --once "${door[@]}" 2>"$work/door" &
+        door_pid=$!
+        until [ -S "$socket" ]; do
+            kill -0 "$door_pid" 2>/dev/null || {
+                cat "$work/door" >&2
+                rm -rf "$work"
+                fail "the device did not start"
+            }
+            sleep 0.05
+        done
+    fi
+    local command=(/usr/bin/qemu-system-x86_64
+        -L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
+        -machine "q35,memory-backend=mem" -m "$memory" -smp "$processors"
+        -object "memory-backend-memfd,id=mem,size=$memory,share=on"
+        -accel tcg -cpu max,la57=off -nodefaults -no-reboot -display none
+        -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
+        -append "console=ttyS0 panic=-1 ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
+        -device "$iommu" "${machine[@]}"
+        -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
+    [ -z "$gdb" ] || command+=(-s -S)
+    if [ -n "$interactive" ]; then
+        in_root "${command[@]}" -serial mon:stdio || true
+        status=0
+    else
+        in_root "${command[@]}" -serial "file:$console" </dev/null >"$work/qemu" 2>&1 &
+        qemu_pid=$!
+        watch "$qemu_pid" "$console"
+        status=$?
+        if [ "$status" -eq 125 ]; then
+            grep -v 'Could not enable error recovery' "$work/qemu" >&2 || true
+        fi
+    fi
+    if [ -n "$door_pid" ]; then
+        kill "$door_pid" 2>/dev/null || true
+        wait "$door_pid" || true
+        grep -E '^(warning|error|the client was dropped)' "$work/door" >&2 || true
+    fi
+    rm -rf "$work"
+    return "$status"
+}
+
+# Waits for the guest's end; a guest that takes too long is ended, and named by its last line.
+watch() {
+    local pid=$1 console=$2 begin=$SECONDS code
+    while kill -0 "$pid" 2>/dev/null; do
+        if [ $((SECONDS - begin)) -ge "$watchdog_s" ]; then
+            kill -9 "$pid"
+            wait "$pid" 2>/dev/null || true
+            note "stuck after $watchdog_s s; the last line was: $(tail -1 "$console" | tr -d '\r')"
+            return 124
+        fi
+        if [ -n "$until" ] && grep -q "^$until" "$console"; then
+            kill -9 "$pid"
+            wait "$pid" 2>/dev/null || true
+            return 0
+        fi
+        sleep 0.2
+    done
+    wait "$pid" 2>/dev/null || true
+    code=$(tr -d '\r' <"$console" | sed -n 's/^DRAY-EXIT: \([0-9]*\)$/\1/p' | tail -1)
+    if [ -z "$code" ]; then
+        note "the guest ended early; the last line was: $(tail -1 "$console" | tr -d '\r')"
+        return 125
+    fi
+    return "$code"
+}

@@ -1,0 +1,51 @@
+# What the guest finds: busybox, accel-config, the driver, our modules, and what a case brings.
+
+# initramfs FILE SCRIPT [GUEST_PATH=FILE]...
+initramfs() {
+    local into=$1 script=$2 tree version built extra name
+    shift 2
+    tree=$(mktemp -d)
+    version=$(kernel)
+    built=$(modules)
+    mkdir -p "$tree"/{bin,proc,sys,dev,tmp,lib/modules,lib64,usr/lib/x86_64-linux-gnu}
+    cp "$root/usr/bin/busybox" "$tree/bin"
+    cp -L "$root/usr/bin/accel-config" "$tree/bin"
+    cp -L "$root/usr/lib64/ld-linux-x86-64.so.2" "$tree/lib64"
+    for name in libaccel-config.so.1 libjson-c.so.5 libuuid.so.1 libc.so.6; do
+        cp -L "$root/usr/lib/x86_64-linux-gnu/$name" "$tree/usr/lib/x86_64-linux-gnu"
+    done
+    for name in idxd_bus idxd; do
+        module "$name" >"$tree/lib/modules/$name.ko"
+    done
+    cp "$built"/*.ko "$tree/lib/modules"
+    cp "$(copy_program)" "$tree/bin/copy"
+    cp "$here/guest/init" "$tree/init"
+    cp "$here/guest/lib.sh" "$tree/lib.sh"
+    cp "$script" "$tree/script"
+    for extra in "$@"; do
+        mkdir -p "$tree/$(dirname "${extra%%=*}")"
+        cp -L "${extra#*=}" "$tree/${extra%%=*}" || fail "${extra#*=} cannot be read"
+    done
+    chmod 755 "$tree/init"
+    (cd "$tree" && find . | "$root/usr/bin/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$into"
+    rm -rf "$tree"
+}
+
+# A module of the kernel's own, unpacked, on stdout.
+module() {
+    local file
+    file=$(find "$root/usr/lib/modules/$(kernel)/kernel" -name "$1.ko.xz" | head -1)
+    [ -n "$file" ] || fail "kernel $(kernel) has no module $1"
+    xz -dc "$file"
+}
+
+# The user program of the cases, static: the guest's C library is another than this machine's.
+copy_program() {
+    local program
+    program=$cache/copy-$(sha256sum <"$here/guest/copy.c" | cut -c1-16)
+    if [ ! -x "$program" ]; then
+        cc -static -O2 -Wall -o "$program.new" "$here/guest/copy.c" >&2 || fail "copy.c cannot be compiled"
+        mv "$program.new" "$program"
+    fi
+    echo "$program"
+}

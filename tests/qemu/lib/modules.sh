@@ -1,0 +1,37 @@
+# Guest modules: our own, and dmatest. Built in the unpacked root, whose compiler the kernel was built with.
+
+helpers=$here/../../kernel
+
+# Folder of the modules, built if they are not there.
+modules() {
+    local version folder build=$root/build
+    version=$(kernel)
+    folder=$cache/modules/$( (echo "$version" && cat "$helpers"/*.[ch] "$helpers"/Makefile) | sha256sum | cut -c1-16)
+    if [ ! -f "$folder/done" ]; then
+        exec 8>"$cache/lock"
+        flock 8
+        note "building the guest's modules"
+        rm -rf "$build"
+        mkdir -p "$build" "$folder"
+        cp "$helpers"/*.[ch] "$helpers"/Makefile "$root/usr/src/dmatest/dmatest.c" "$build"
+        echo 'obj-m += dmatest.o' >>"$build/Makefile"
+        kbuild "$version" >"$folder/log" 2>&1 || {
+            cat "$folder/log" >&2
+            fail "the guest's modules cannot be built for $version"
+        }
+        cp "$build"/*.ko "$folder"
+        touch "$folder/done"
+        flock -u 8
+    fi
+    echo "$folder"
+}
+
+# Mounts are the child's own and end with it.
+kbuild() {
+    local user=()
+    [ "$(id -u)" -eq 0 ] || user=(--user --map-root-user)
+    unshare "${user[@]}" --mount --fork bash -c '
+        mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" &&
+            chroot "$1" /usr/bin/make -C "/usr/src/linux-headers-$2" M=/build modules' \
+        kbuild "$root" "$1"
+}
