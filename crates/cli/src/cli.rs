@@ -52,6 +52,8 @@ enum Command {
     Fabric(Box<crate::fabric::Args>),
     /// Run a program on tiered memory, whose pages a data mover moves.
     Tier(Box<crate::tier::Args>),
+    /// Boot a guest whose stock kernel drives a virtual device.
+    Vm(Box<crate::vm::Args>),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Write the man pages.
@@ -74,6 +76,7 @@ impl Cli {
             Command::Vhost(args) => crate::vhost::run(&args),
             Command::Fabric(args) => crate::fabric::run(&args),
             Command::Tier(args) => crate::tier::run(&args),
+            Command::Vm(args) => crate::vm::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -19,6 +19,7 @@ mod run;
 mod tier;
 mod vfio;
 mod vhost;
+mod vm;
 
 use std::process::ExitCode;
 

@@ -64,13 +64,16 @@ impl FromStr for Injection {
 }
 
 impl fmt::Display for Injection {
+    /// As [`FromStr`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Injection::Halt { reset, after } => {
-                write!(f, "halt after {after} descriptors, needs {reset:?} reset")
-            }
+            Injection::Halt {
+                reset: ResetType::Command,
+                after,
+            } => write!(f, "halt@{after}"),
+            Injection::Halt { after, .. } => write!(f, "halt-flr@{after}"),
             Injection::Command { command, error } => {
-                write!(f, "command {command:?} ends with error {:#x}", error.0)
+                write!(f, "{}={:#x}", *command as u8, error.0)
             }
         }
     }
@@ -189,6 +192,10 @@ mod tests {
                 error: CommandError(0x21)
             })
         );
+        for text in ["halt@3", "halt-flr@7", "6=0x21"] {
+            let injection: Injection = text.parse().expect("an injection");
+            assert_eq!(injection.to_string(), text);
+        }
         for bad in ["", "halt", "stop@3", "6=0", "6=0x100", "99=1", "halt@x"] {
             assert!(bad.parse::<Injection>().is_err(), "{bad}");
         }

@@ -1,11 +1,20 @@
-# vm: --inject halt@30
-# The device halts under load: the driver says so, resets it, and it works again.
+# vm: --inject halt-flr@30 --inject halt@60
+# The device halts under load. If it needs a function level reset the driver makes one, and its user queues are
+# there again; if a reset command would do, the driver says that the device is halted and goes no further.
 cd /sys/bus/dsa/devices
 configure
-enable 2
-copy /dev/dsa/wq0.2 movdir64b 100 65536 >/tmp/load 2>&1 &
+# The driver restores the queues that were enabled, and all engines: a group whose queues were not would have
+# engines alone, which Enable Device refuses.
+enable 0 1 2 3
+copy /dev/dsa/wq0.2 movdir64b 1000 16384 >/tmp/load 2>&1 &
 load=$!
-await 60 sh -c "dmesg | grep -q 'idxd 0000:00:01.0: .*[Hh]alt'"
-dmesg | grep idxd | tail -8
-kill -9 $load 2>/dev/null || true
+await 60 sh -c "dmesg | grep -q 'Clients has claim on wq 2'"
+kill -9 $load
 wait $load || true
+await 60 grep -q enabled wq0.2/state
+copy /dev/dsa/wq0.2 movdir64b 10 16384
+copy /dev/dsa/wq0.2 movdir64b 1000 16384 >/tmp/load 2>&1 &
+load=$!
+await 60 sh -c "dmesg | grep -q 'Device is HALTED'"
+dmesg | grep ' idxd ' | tail -12
+kill -9 $load

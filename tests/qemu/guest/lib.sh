@@ -28,6 +28,25 @@ configure_wq() { # NUMBER GROUP SIZE MODE TYPE NAME DRIVER [MORE]
         --name="$6" --driver-name="$7" --priority=10 --max-batch-size=32 --max-transfer-size=2097152 $8
 }
 
+# Disables a queue and enables it again: the driver forgets all but its size and group.
+again() { # NUMBER CONFIGURATION...
+    local wq=$1
+    shift
+    accel-config disable-wq "dsa0/wq0.$wq"
+    accel-config config-wq "dsa0/wq0.$wq" --priority=10 --max-batch-size=32 --max-transfer-size=2097152 "$@"
+    accel-config enable-wq "dsa0/wq0.$wq"
+    expect "/sys/bus/dsa/devices/wq0.$wq/state" enabled
+}
+
+# A program's copies, and what it says of them.
+copied() { # WHAT FILE WAY COUNT BYTES [HOW]
+    local what=$1 is
+    shift
+    is=$(copy "$@") || die "copy $*: $is"
+    echo "copy $*: $is"
+    [ "$is" = "copied $what" ] || die "not: copied $what"
+}
+
 enable() { # QUEUES...
     local wq
     accel-config enable-device dsa0 || die "the device cannot be enabled"

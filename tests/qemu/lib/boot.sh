@@ -8,6 +8,8 @@ boot_defaults() {
     door=() machine=() extra=()
 }
 
+# Without no_timer_check a kernel on a busy host may find that its timer does not tick in time, and panics.
+#
 # boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
 boot() {
     local script=$1 console=$2 work door_pid= qemu_pid status dray=${DRAY:-dray}
@@ -32,7 +34,7 @@ boot() {
         -object "memory-backend-memfd,id=mem,size=$memory,share=on"
         -accel tcg -cpu max,la57=off -nodefaults -no-reboot -display none
         -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
-        -append "console=ttyS0 panic=-1 ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
+        -append "console=ttyS0 panic=-1 no_timer_check ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
         -device "$iommu" "${machine[@]}"
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
     [ -z "$gdb" ] || command+=(-s -S)

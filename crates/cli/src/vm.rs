@@ -1,0 +1,196 @@
+//! `dray vm`: a guest with a stock kernel and a virtual device.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::complain::Usage;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray vm                                        a shell in the guest; Ctrl-D ends it
+  dray vm -- accel-config list -i                a command, with its exit code
+  dray vm --inject halt-flr@100 -- sh -c 'dmesg | grep idxd'
+  dray vm --module ./idxd.ko                     an own build of the driver
+  dray vm --gdb                                  waits for gdb on port 1234
+
+The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache with apt, which must
+know a Debian archive, and builds the guest's modules. Nothing is installed. There is no KVM: the guest
+is slow. Exit codes: those of the command; 124 the guest was stuck, 125 it ended early.";
+
+/// Arguments of `dray vm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Another kernel image; its modules come with --module.
+    #[arg(long, value_name = "PATH")]
+    kernel: Option<PathBuf>,
+    /// A module for the guest's /lib/modules, in place of one of that name.
+    #[arg(long, value_name = "FILE.ko")]
+    module: Vec<PathBuf>,
+    /// A file for the guest.
+    #[arg(long, value_name = "GUEST=FILE")]
+    file: Vec<OsString>,
+    /// Parameters for the kernel's command line.
+    #[arg(long, value_name = "TEXT")]
+    append: Vec<OsString>,
+    /// Memory of the guest.
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    memory: String,
+    /// Processors of the guest.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    processors: u32,
+    /// The DSA version.
+    #[arg(long, value_enum, default_value_t = Version::One)]
+    version: Version,
+    /// A fault that the device has once, as `dray vfio --inject`.
+    #[arg(long, value_name = "FAULT")]
+    inject: Vec<dray_vfio::Injection>,
+    /// Write at the end what went through the work queues, as JSON.
+    #[arg(long, value_name = "FILE")]
+    counts: Option<PathBuf>,
+    /// Wait for gdb on port 1234 before the first instruction.
+    #[arg(long)]
+    gdb: bool,
+    /// Seconds that a command may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    watchdog: u32,
+    /// The command and its arguments, after `--`; without one, a shell.
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<String>,
+}
+
+/// VERSION of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Version {
+    /// VERSION 0x100.
+    #[value(name = "1")]
+    One,
+    /// VERSION 0x200.
+    #[value(name = "2")]
+    Two,
+}
+
+/// The bench, as it stands in the repository: path there and text.
+macro_rules! bundle {
+    ($($path:literal),* $(,)?) => {
+        [$(($path, include_str!(concat!("../../../", $path)))),*]
+    };
+}
+
+const BUNDLE: [(&str, &str); 15] = bundle![
+    "tests/qemu/vm",
+    "tests/qemu/packages.lock",
+    "tests/qemu/lib/cache.sh",
+    "tests/qemu/lib/fetch.sh",
+    "tests/qemu/lib/modules.sh",
+    "tests/qemu/lib/initramfs.sh",
+    "tests/qemu/lib/boot.sh",
+    "tests/qemu/guest/init",
+    "tests/qemu/guest/lib.sh",
+    "tests/qemu/guest/copy.c",
+    "kernel/Makefile",
+    "kernel/btf.c",
+    "kernel/btf.h",
+    "kernel/dray_instructions.c",
+    "kernel/iommu.c",
+];
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    for file in args.module.iter().chain(&args.kernel) {
+        if !file.is_file() {
+            return Err(Usage::error(
+                format!("{}: no such file", file.display()),
+                "name a file of this machine; the guest gets a copy of it",
+            ));
+        }
+    }
+    let folder = tempfile::tempdir().context("no temporary folder")?;
+    unpack(folder.path())?;
+    let mut vm = Command::new("bash");
+    vm.arg(folder.path().join("tests/qemu/vm"));
+    let dray = std::env::current_exe().context("the path of this program is not known")?;
+    vm.env("DRAY", dray);
+    if args.command.is_empty() {
+        vm.arg("shell");
+    } else {
+        vm.arg("boot");
+        let script = folder.path().join("script");
+        std::fs::write(&script, line(&args.command)).context("no script")?;
+        vm.arg(script)
+            .arg("--watchdog")
+            .arg(args.watchdog.to_string());
+    }
+    options(&mut vm, args);
+    // A terminal's Ctrl-C is for the script, which ends the guest.
+    ctrlc::set_handler(|| ()).context("no signal handler")?;
+    let status = vm.status().context("bash cannot be started")?;
+    Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
+}
+
+fn options(vm: &mut Command, args: &Args) {
+    vm.args(["--memory", &args.memory]);
+    vm.args(["--processors", &args.processors.to_string()]);
+    if args.version == Version::Two {
+        vm.args(["--version", "2"]);
+    }
+    if let Some(kernel) = &args.kernel {
+        vm.arg("--kernel").arg(kernel);
+    }
+    if let Some(counts) = &args.counts {
+        vm.arg("--counts").arg(counts);
+    }
+    for module in &args.module {
+        vm.arg("--module").arg(module);
+    }
+    for file in &args.file {
+        vm.arg("--file").arg(file);
+    }
+    for text in &args.append {
+        vm.arg("--append").arg(text);
+    }
+    for injection in &args.inject {
+        vm.arg("--inject").arg(injection.to_string());
+    }
+    if args.gdb {
+        vm.arg("--gdb");
+    }
+}
+
+fn unpack(folder: &Path) -> anyhow::Result<()> {
+    for (path, text) in BUNDLE {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).context("no temporary folder")?;
+        }
+        std::fs::write(&path, text).with_context(|| format!("{}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A command as a shell reads it.
+fn line(command: &[String]) -> String {
+    let quoted = command
+        .iter()
+        .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_command_is_what_was_typed() {
+        let command = ["sh", "-c", "echo 'a b' $x"].map(str::to_owned);
+        assert_eq!(
+            super::line(&command),
+            r"'sh' '-c' 'echo '\''a b'\'' $x'".to_owned() + "\n"
+        );
+    }
+}
