@@ -12,6 +12,7 @@ mod draw;
 mod files;
 mod footprint;
 mod image;
+mod messages;
 mod operations;
 mod profiles;
 mod registers;
@@ -22,6 +23,7 @@ mod text;
 
 pub use descriptors::descriptors;
 pub use files::files;
+pub use messages::messages;
 pub use operations::operations;
 pub use profiles::profiles;
 pub use registers::registers;
@@ -60,6 +62,11 @@ pub const TARGETS: &[Target] = &[
         name: "files",
         run: files,
         max_bytes: 2048,
+    },
+    Target {
+        name: "messages",
+        run: messages,
+        max_bytes: 4096,
     },
     Target {
         name: "operations",

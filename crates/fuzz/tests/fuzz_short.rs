@@ -74,6 +74,11 @@ fn files() {
 }
 
 #[test]
+fn messages() {
+    short("messages", 300);
+}
+
+#[test]
 fn operations() {
     short("operations", 1000);
 }

@@ -4,7 +4,7 @@
 iommu='intel-iommu,scalable-mode=on,fsts=on,svm=on,pasid-bits=20,device-iotlb=on,caching-mode=on,aw-bits=48'
 
 boot_defaults() {
-    memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until=
+    memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until= live=
     door=() machine=() extra=()
 }
 
@@ -12,8 +12,11 @@ boot_defaults() {
 #
 # boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
 boot() {
-    local script=$1 console=$2 work door_pid= qemu_pid status dray=${DRAY:-dray}
-    work=$(mktemp -d)
+    local script=$1 console=$2 status dray=${DRAY:-dray}
+    work=$(mktemp -d) door_pid= qemu_pid=
+    # Whatever ends this script ends the guest and the device.
+    trap 'end_all; rm -rf "$work"' EXIT
+    trap 'exit 130' INT TERM HUP
     initramfs "$work/initrd" "$script" "${extra[@]}"
     if [ -z "$socket" ]; then
         socket=$work/dsa.sock
@@ -22,13 +25,12 @@ boot() {
         until [ -S "$socket" ]; do
             kill -0 "$door_pid" 2>/dev/null || {
                 cat "$work/door" >&2
-                rm -rf "$work"
                 fail "the device did not start"
             }
             sleep 0.05
         done
     fi
-    local command=(/usr/bin/qemu-system-x86_64
+    local command=("${loader[@]}" "$root/usr/bin/qemu-system-x86_64"
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
         -machine "q35,memory-backend=mem" -m "$memory" -smp "$processors"
         -object "memory-backend-memfd,id=mem,size=$memory,share=on"
@@ -39,10 +41,10 @@ boot() {
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
     [ -z "$gdb" ] || command+=(-s -S)
     if [ -n "$interactive" ]; then
-        in_root "${command[@]}" -serial mon:stdio || true
+        "${command[@]}" -serial mon:stdio || true
         status=0
     else
-        in_root "${command[@]}" -serial "file:$console" </dev/null >"$work/qemu" 2>&1 &
+        "${command[@]}" -serial "file:$console" </dev/null >"$work/qemu" 2>&1 &
         qemu_pid=$!
         watch "$qemu_pid" "$console"
         status=$?
@@ -50,18 +52,26 @@ boot() {
             grep -v 'Could not enable error recovery' "$work/qemu" >&2 || true
         fi
     fi
-    if [ -n "$door_pid" ]; then
-        kill "$door_pid" 2>/dev/null || true
-        wait "$door_pid" || true
+    end_all
+    if [ -s "$work/door" ]; then
         grep -E '^(warning|error|the client was dropped)' "$work/door" >&2 || true
     fi
-    rm -rf "$work"
     return "$status"
+}
+
+# Ends the guest, then the device, and waits for them.
+end_all() {
+    local pid
+    for pid in $qemu_pid $door_pid; do
+        kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+    done
+    qemu_pid= door_pid=
 }
 
 # Waits for the guest's end; a guest that takes too long is ended, and named by its last line.
 watch() {
-    local pid=$1 console=$2 begin=$SECONDS code
+    local pid=$1 console=$2 begin=$SECONDS code shown= partial=
+    [ -z "$live" ] || exec 7<"$console"
     while kill -0 "$pid" 2>/dev/null; do
         if [ $((SECONDS - begin)) -ge "$watchdog_s" ]; then
             kill -9 "$pid"
@@ -74,13 +84,32 @@ watch() {
             wait "$pid" 2>/dev/null || true
             return 0
         fi
+        [ -z "$live" ] || show
         sleep 0.2
     done
     wait "$pid" 2>/dev/null || true
-    code=$(tr -d '\r' <"$console" | sed -n 's/^DRAY-EXIT: \([0-9]*\)$/\1/p' | tail -1)
+    [ -z "$live" ] || show
+    code=$(tr -d '\r' <"$console" | sed -n 's/^.*DRAY-EXIT: \([0-9]*\)$/\1/p' | tail -1)
     if [ -z "$code" ]; then
         note "the guest ended early; the last line was: $(tail -1 "$console" | tr -d '\r')"
         return 125
     fi
     return "$code"
+}
+
+# Prints what the script has said since the last time; file 7 is the console.
+show() {
+    local line
+    while IFS= read -r line <&7; do
+        line=$partial${line%$'\r'} partial=
+        case $line in
+        DRAY-BEGIN) shown=1 ;;
+        *DRAY-EXIT:*)
+            [ "${line%%DRAY-EXIT:*}" = '' ] || printf '%s\n' "${line%%DRAY-EXIT:*}"
+            shown=
+            ;;
+        *) [ -z "$shown" ] || printf '%s\n' "$line" ;;
+        esac
+    done
+    partial+=$line
 }

@@ -10,14 +10,10 @@ fail() {
 cache=${DRAY_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/dray/vm}
 root=$cache/root
 
-# Programs of the unpacked root run with its own loader and libraries: nothing of it is installed.
-in_root() {
-    local program=$1
-    shift
-    "$root/usr/lib64/ld-linux-x86-64.so.2" \
-        --library-path "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/pulseaudio" \
-        "$root$program" "$@"
-}
+# Programs of the unpacked root run with its own loader and libraries: nothing of it is installed. These words come
+# before the program's path.
+loader=("$root/usr/lib64/ld-linux-x86-64.so.2"
+    --library-path "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/pulseaudio")
 
 # What this machine lacks for all this, a line each.
 missing() {
