@@ -198,9 +198,7 @@ fn reduce([a, b, c, d]: [__m512i; BLOCKS]) -> [u16; BLOCKS] {
     let multiple = _mm512_clmulepi64_epi128::<0x00>(quotient, polynomial);
     let remainder = _mm512_xor_si512(rest, _mm512_slli_epi64::<1>(multiple));
     // The last two bytes of each quarter, most significant first.
-    let mut words = [0; 8];
-    // SAFETY: the array has 64 writable bytes, and the store asks for no alignment.
-    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), reflected(remainder)) };
-    let [_, a, _, b, _, c, _, d]: [u64; 8] = words;
-    [a, b, c, d].map(|word| ((word >> 48) as u16).swap_bytes())
+    let mut bytes = [0; PART];
+    store(&mut bytes, reflected(remainder));
+    std::array::from_fn(|n| u16::from_be_bytes([bytes[16 * n + 14], bytes[16 * n + 15]]))
 }
