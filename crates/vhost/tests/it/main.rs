@@ -1,0 +1,12 @@
+//! The back end beside a front end of our own, in one process.
+
+#![allow(missing_docs, unreachable_pub)]
+
+mod control;
+mod driver;
+mod engines;
+mod guest;
+mod hostile;
+mod memory;
+mod paths;
+mod socket;
