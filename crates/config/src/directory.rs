@@ -1,13 +1,14 @@
 //! A directory as a sysfs: `/sys` itself, or one of the same shape.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use dray_wire::{REDIRECT_VARIABLE, Redirection, STATE_DIRECTORY};
 use rustix::fs::OFlags;
 
 use crate::tree::{MAX_BYTES, Tree, TreeError};
@@ -20,7 +21,8 @@ const FUSE_MAGIC: i64 = 0x6573_5546;
 #[derive(Debug, Clone)]
 pub struct Directory {
     root: PathBuf,
-    live: bool,
+    /// `f_type` of the file system with the devices.
+    kind: i64,
 }
 
 impl Directory {
@@ -38,14 +40,30 @@ impl Directory {
         let devices = root.join("bus/dsa/devices");
         let place = if devices.is_dir() { &devices } else { &root };
         let kind = file_system(place).map_err(failed)?;
-        let live = [SYSFS_MAGIC, FUSE_MAGIC].contains(&kind);
-        Ok(Directory { root, live })
+        Ok(Directory { root, kind })
     }
 
     /// Whether someone answers writes: a kernel or a file system in user space. The files of a plain
     /// directory only keep what is written.
     pub fn is_live(&self) -> bool {
-        self.live
+        [SYSFS_MAGIC, FUSE_MAGIC].contains(&self.kind)
+    }
+
+    /// What tells the tree from others at the same path: `None` for the one of this machine.
+    pub fn identity(&self) -> Option<String> {
+        match self.kind {
+            SYSFS_MAGIC => None,
+            // The source of the mount is the session's name.
+            FUSE_MAGIC => Some(
+                mount_source(&self.root.join("bus/dsa"))
+                    .or_else(redirected)
+                    .unwrap_or_else(|| "unknown-session".to_owned()),
+            ),
+            // One that was removed and made anew is another one.
+            _ => fs::metadata(&self.root)
+                .ok()
+                .map(|metadata| metadata.ino().to_string()),
+        }
     }
 
     /// The directory.
@@ -81,6 +99,42 @@ fn file_system(directory: &Path) -> io::Result<i64> {
     // SAFETY: the call has written it.
     let answer = unsafe { answer.assume_init() };
     Ok(answer.f_type)
+}
+
+/// The source of the mount that a path is on (proc_pid_mountinfo(5)).
+fn mount_source(path: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let on = |line: &str| -> Option<(usize, String)> {
+        let point = line.split(' ').nth(4)?;
+        let (_, behind) = line.split_once(" - ")?;
+        let mut behind = behind.split(' ');
+        let (kind, source) = (behind.next()?, behind.next()?);
+        let fits = path.starts_with(point) && kind.starts_with("fuse");
+        fits.then(|| (point.len(), source.to_owned()))
+    };
+    let found = mounts.lines().filter_map(on);
+    found.max_by_key(|(length, _)| *length).map(|found| found.1)
+}
+
+/// The directory of a session without mounts, which is named at random.
+fn redirected() -> Option<String> {
+    let value = std::env::var_os(REDIRECT_VARIABLE)?;
+    let redirection = Redirection::parse(value.as_bytes())?;
+    let root = String::from_utf8_lossy(redirection.root);
+    let name = root.trim_end_matches("/root").rsplit('/').next()?;
+    Some(name.to_owned())
+}
+
+/// Where what belongs to the session around this process is kept until it ends; `None` outside of one.
+pub fn session_state() -> Option<PathBuf> {
+    if let Some(value) = std::env::var_os(REDIRECT_VARIABLE)
+        && let Some(redirection) = Redirection::parse(value.as_bytes())
+    {
+        let root = Path::new(OsStr::from_bytes(redirection.root));
+        return Some(root.parent()?.join("state"));
+    }
+    let directory = Path::new(STATE_DIRECTORY);
+    directory.is_dir().then(|| directory.to_owned())
 }
 
 impl Tree for Directory {

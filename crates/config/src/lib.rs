@@ -20,7 +20,7 @@ mod undo;
 mod wanted;
 
 pub use apply::apply;
-pub use directory::Directory;
+pub use directory::{Directory, session_state};
 pub use error::{ConfigError, Refused};
 pub use fit::{check, findings, fit};
 pub use list::{Listing, listed, saved};

@@ -16,10 +16,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal of a tree, in a directory for such files.
-    pub fn new(directory: &Path, root: &Path) -> Journal {
+    /// The journal of a tree, in a directory for such files. The path alone does not name the tree: each
+    /// session of `dray run` has another one at `/sys`, which `identity` tells apart.
+    pub fn new(directory: &Path, root: &Path, identity: Option<&str>) -> Journal {
         let root = root.display().to_string();
-        let letters = root.bytes().map(|byte| match byte {
+        let identity = identity.map(|identity| format!("@{identity}"));
+        let letters = root
+            .bytes()
+            .chain(identity.unwrap_or_default().into_bytes());
+        let letters = letters.map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' => char::from(byte).to_string(),
             _ => format!("-{byte:02x}"),
         });

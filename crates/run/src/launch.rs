@@ -27,7 +27,7 @@ use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
 use crate::watch::Watcher;
 use crate::{RunError, Session, Stats, Traced, child, mounts, namespace, parts, service};
-use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, SUPERVISE_VARIABLE};
+use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     }
     let signals = Signals::block()?;
     let socket = service::Listener::new()?;
+    let name = socket.name().trim_start_matches('@').to_owned();
     let redirect = match session.redirect {
         true => Some(Redirect::new(session, &driver)?),
         false => None,
@@ -171,7 +172,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let supervision = Supervision::new(rule, clients.clone(), desk.clone());
     socket.serve(clients.clone(), desk.clone(), supervision, redirected)?;
     if redirect.is_none() {
-        serve(session, &machine, Files::new(clients, desk))?;
+        serve(session, &name, &machine, Files::new(clients, desk))?;
     }
     watcher.begin()?;
     for number in early {
@@ -241,8 +242,8 @@ fn others() -> Vec<OsString> {
 }
 
 /// Mounts the tree and shows its directories where a machine has them.
-fn serve(session: &Session, machine: &Machine, files: Files) -> Result<(), RunError> {
-    let (stage, fuse) = mounts::stage()?;
+fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Result<(), RunError> {
+    let (stage, fuse) = mounts::stage(name)?;
     // What changes the machine is done in the order in which one thread reads it.
     let config = Config::default();
     let served = FuseSession::from_fd(files, fuse, SessionACL::All, config)
@@ -258,6 +259,7 @@ fn serve(session: &Session, machine: &Machine, files: Files) -> Result<(), RunEr
         let link = Path::new("/sys/bus/pci/devices").join(address);
         stage.link(&format!("../../../{root}/{address}"), &link)?;
     }
+    stage.directory(Path::new(STATE_DIRECTORY))?;
     if let Some(bytes) = session.portal {
         stage.put(bytes, Path::new(PORTAL))?;
     }

@@ -24,11 +24,12 @@ pub(crate) struct Stage {
     path: &'static Path,
 }
 
-/// Opens FUSE and mounts it; whoever serves it gets the descriptor.
+/// Opens FUSE and mounts it; whoever serves it gets the descriptor. The session's name is the source of
+/// the mount, by which programs tell its files from those of other sessions.
 ///
 /// # Errors
 /// There is no FUSE, or it is forbidden.
-pub(crate) fn stage() -> Result<(Stage, OwnedFd), RunError> {
+pub(crate) fn stage(session: &str) -> Result<(Stage, OwnedFd), RunError> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let fuse = open("/dev/fuse", flags, Mode::empty()).map_err(forbidden(Facility::Fuse))?;
     let stages = STAGES.map(Path::new);
@@ -42,7 +43,7 @@ pub(crate) fn stage() -> Result<(Stage, OwnedFd), RunError> {
     );
     let options = std::ffi::CString::new(options).unwrap_or_default();
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("dray", path, "fuse.dray", flags, Some(options.as_c_str()))
+    mount(session, path, "fuse.dray", flags, Some(options.as_c_str()))
         .map_err(forbidden(Facility::Fuse))?;
     Ok((Stage { path }, fuse))
 }
@@ -83,6 +84,17 @@ impl Stage {
         fs::write(file, bytes).map_err(at(file))?;
         let everyone = fs::Permissions::from_mode(0o755);
         fs::set_permissions(file, everyone).map_err(at(file))
+    }
+
+    /// Makes a directory that everyone can write to, beside the things of its own; it ends with the
+    /// session.
+    pub(crate) fn directory(&self, path: &Path) -> Result<(), RunError> {
+        shadow(path.parent().unwrap_or(Path::new("/")))?;
+        if !path.is_dir() {
+            fs::create_dir(path).map_err(at(path))?;
+        }
+        let everyone = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(path, everyone).map_err(at(path))
     }
 
     fn below(&self, path: &Path) -> PathBuf {

@@ -28,6 +28,7 @@ mod node;
 mod node_name;
 mod redirection;
 mod request;
+mod session;
 mod socket;
 mod supervise;
 
@@ -38,6 +39,7 @@ pub use node::{CLIENT, Node};
 pub use node_name::NodeName;
 pub use redirection::{MARK, REDIRECT_VARIABLE, Redirection, SEPARATOR};
 pub use request::{MAX_DATA, MAX_PATH, Reply, Request, RequestHead};
+pub use session::STATE_DIRECTORY;
 pub use socket::{SOCKET_VARIABLE, SocketName};
 pub use supervise::{Hold, NONE, Reason, SUPERVISE_VARIABLE, Supervise, Supervised};
 

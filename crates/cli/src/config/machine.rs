@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use dray_config::{Assumed, ConfigError, Directory, Journal, Plan, apply, model, render, survey};
+use dray_config::{
+    Assumed, ConfigError, Directory, Journal, Plan, apply, model, render, session_state, survey,
+};
 use dray_idxd::driver::{Driver, Options, Part, Personality};
 use dray_idxd::{DeviceProfile, Profile, known_capabilities};
 
@@ -90,7 +92,12 @@ impl Machine {
     }
 
     fn journal(&self) -> Journal {
-        Journal::new(&state_directory(), self.tree.root())
+        let identity = self.tree.identity();
+        let directory = match self.tree.is_live() {
+            true => session_state().unwrap_or_else(state_directory),
+            false => state_directory(),
+        };
+        Journal::new(&directory, self.tree.root(), identity.as_deref())
     }
 
     /// The devices that a plan writes to.
