@@ -316,3 +316,39 @@ fn users_need_no_privilege() {
     assert_eq!(output.out.lines().last(), Some("enabled"), "{output:?}");
     assert_eq!(output.code, Some(0), "{output:?}");
 }
+
+/// What a session keeps for `config --undo` is the session's: neither the machine nor another session
+/// finds it.
+#[test]
+fn undo_is_the_sessions_own() {
+    let session = Session::new();
+    let dray = session::program();
+    let dray = dray.display();
+    for options in [&[][..], &["--redirect"]] {
+        let script = format!(
+            "export HOME=$PWD/home XDG_STATE_HOME=$PWD/state
+            {dray} config setup -w 2 -m s -e 2; {dray} config list -i >before
+            {dray} config setup -w 1 -m d -e 4 -f; {dray} config list -i | cmp -s - before || echo set
+            {dray} config --undo; {dray} config list -i | cmp - before && echo back"
+        );
+        let output = session.shell(options, &script);
+        assert_eq!(output.out, "set\nback\n", "{output:?}");
+        let script = format!("XDG_STATE_HOME=$PWD/state {dray} config --undo");
+        let output = session.shell(options, &script);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        for place in ["home", "state"] {
+            assert!(!session.path().join(place).exists(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn nodes_are_found_by_their_numbers() {
+    let script = "
+        cd /sys/bus/dsa/devices; numbers=$(cat dsa0/cdev_major):$(cat wq0.0/cdev_minor)
+        readlink /dev/char/$numbers; test /dev/char/$numbers -ef /dev/dsa/wq0.0 && echo same
+        echo wq0.0 >/sys/bus/dsa/drivers/user/unbind
+        ls /dev/char/$numbers 2>/dev/null || echo gone";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    assert_eq!(output.out, "../dsa/wq0.0\nsame\ngone\n", "{output:?}");
+}

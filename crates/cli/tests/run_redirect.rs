@@ -397,8 +397,9 @@ fn a_killed_first_process_is_told() {
     assert_eq!(directories(&running.session), 0);
 }
 
+/// As when a signal ends the whole process group.
 #[test]
-fn what_two_killed_processes_leave_the_next_session_removes() {
+fn two_killed_processes_leave_nothing() {
     let mut running = Session::new().start(&["--redirect"], "echo ready; exec sleep 1000");
     running.line("ready");
     let processes = running.descendants();
@@ -410,13 +411,11 @@ fn what_two_killed_processes_leave_the_next_session_removes() {
     for process in processes {
         process.gone();
     }
-    assert_eq!(directories(&running.session), 1);
-    let output = contained(
-        &running.session,
-        &["--redirect", "--", "sh", "-c", "ls -d dray-* | wc -l"],
-    );
-    assert_eq!(output.out, "1\n", "{output:?}");
-    assert_eq!(directories(&running.session), 0);
+    let since = std::time::Instant::now();
+    while directories(&running.session) > 0 {
+        assert!(since.elapsed() < std::time::Duration::from_secs(30));
+        std::thread::yield_now();
+    }
 }
 
 #[test]

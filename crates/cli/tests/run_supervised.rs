@@ -409,3 +409,34 @@ fn nobody_is_supervised_against_his_will() {
         assert_eq!(output.err, "mmap: No such device\n", "{output:?}");
     }
 }
+
+/// The address space of a PASID ends with execve(2); the open file does not.
+#[test]
+fn a_queue_that_is_open_over_exec_is_refused_and_a_new_one_works() {
+    for program in [text(build::dynamic_program()), program()] {
+        let script = format!("{program} keep-shared /dev/dsa/wq0.0");
+        let output = shell(&SHARED, &script);
+        assert_eq!(output.out, "first 1\nrefused 1\nown 2\n", "{output:?}");
+        assert_eq!(output.code, Some(0), "{output:?}");
+    }
+}
+
+/// Programs that lose the library from their environment, one way or the other.
+#[test]
+fn a_program_without_the_library_in_its_environment_has_a_portal() {
+    let dynamic = text(build::dynamic_program());
+    for way in [
+        "env -i",
+        "env -u LD_PRELOAD",
+        "env -u DRAY_SOCKET",
+        "env LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libc.so.6",
+    ] {
+        let output = shell(&PROFILE, &format!("{way} {dynamic} copy /dev/dsa/wq0.0"));
+        assert_eq!(output.out, COPIED, "{way}: {output:?}");
+        let note = "is started without dray's LD_PRELOAD or DRAY_SOCKET: it runs under";
+        assert!(output.err.contains(note), "{way}: {output:?}");
+    }
+    // One that has it is left alone.
+    let output = shell(&PROFILE, &format!("env A=b {dynamic} copy /dev/dsa/wq0.0"));
+    assert_eq!((output.out.as_str(), output.err.as_str()), (COPIED, ""));
+}

@@ -5,6 +5,7 @@
 //! allocators call mmap. Functions that take paths are originals where nothing is redirected.
 
 pub mod change;
+mod environment;
 pub mod exec;
 pub mod file;
 pub mod glob;

@@ -44,6 +44,12 @@ pub enum Obstacle {
     /// Another processor's.
     #[error("is no program for x86-64")]
     Machine,
+    /// Its runtime makes system calls itself, past the C library.
+    #[error("makes system calls itself, as Go programs do")]
+    RawCalls,
+    /// The environment that it is given has neither the library nor the session's socket.
+    #[error("is started without dray's LD_PRELOAD or DRAY_SOCKET")]
+    Environment,
 }
 
 /// Why nothing can be said about a file.
@@ -127,16 +133,45 @@ fn is_privileged(file: &OwnedFd) -> Result<bool, UnknownError> {
     Ok((changes || !user.is_root() && capable()) && !no_new_privs()?)
 }
 
-/// Users and groups that a namespace does not know (user_namespaces(7)); the kernel does not become
-/// one of them.
+/// What stat(2) says of users and groups that the namespace does not know (user_namespaces(7)); the
+/// kernel does not become one of them. Where the namespace knows this number it is an ordinary user.
 const UNKNOWN: u32 = 65534;
+
+/// Whether the namespace of this process knows the number, by `/proc/self/uid_map` or `gid_map`.
+fn knows_unknown(map: &CStr) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let mut text = [0; 1024];
+    let read = openat(CWD, map, flags, Mode::empty())
+        .and_then(|file| read_at_most(&file, &mut text, 0))
+        .unwrap_or(0);
+    maps_unknown(&text[..read])
+}
+
+/// Lines of first number inside, first number outside, count.
+fn maps_unknown(text: &[u8]) -> bool {
+    let number = |word: &[u8]| str::from_utf8(word).ok()?.parse::<u64>().ok();
+    text.split(|byte| *byte == b'\n').any(|line| {
+        let mut words = line
+            .split(|byte| *byte == b' ')
+            .filter(|word| !word.is_empty());
+        let first = words.next().and_then(number);
+        let count = words.nth(1).and_then(number);
+        let (Some(first), Some(count)) = (first, count) else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&u64::from(UNKNOWN))
+    })
+}
 
 fn changes_user(file: &Stat, user: u32, group: u32) -> bool {
     const SETUID: u32 = 0o4000;
     /// Without the second bit it is mandatory locking.
     const SETGID: u32 = 0o2010;
-    let changes = |bits, to, from| file.st_mode & bits == bits && to != from && to != UNKNOWN;
-    changes(SETUID, file.st_uid, user) || changes(SETGID, file.st_gid, group)
+    let changes = |bits, to, from, map| {
+        file.st_mode & bits == bits && to != from && (to != UNKNOWN || knows_unknown(map))
+    };
+    changes(SETUID, file.st_uid, user, c"/proc/self/uid_map")
+        || changes(SETGID, file.st_gid, group, c"/proc/self/gid_map")
 }
 
 fn read_at_most(file: &OwnedFd, bytes: &mut [u8], offset: u64) -> Result<usize, Errno> {
@@ -196,6 +231,15 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_knows_the_numbers_that_it_maps() {
+        assert!(maps_unknown(b"         0          0 4294967295\n"));
+        assert!(maps_unknown(b"0 1000 1\n65534 65534 1\n"));
+        for text in ["", "0 0 1", "0 1000 65534", "65535 0 9", "x y z", "65534"] {
+            assert!(!maps_unknown(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
     fn scripts_are_what_executes_them() {
         let file = executable(&program(&[1]));
         let path = file.path().to_str().unwrap().to_owned();
@@ -252,6 +296,7 @@ mod tests {
         }
         stat.st_mode = 0o104_755;
         stat.st_uid = UNKNOWN;
-        assert!(!changes_user(&stat, 0, 0));
+        let known = knows_unknown(c"/proc/self/uid_map");
+        assert_eq!(changes_user(&stat, 0, 0), known);
     }
 }

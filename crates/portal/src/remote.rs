@@ -1,6 +1,6 @@
 //! One mapping of a portal of the device in the other process.
 
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use dray_device::{Portal as DevicePortal, Submission};
 use dray_realtime::{AttachError, Attachment, BoardShape, RemotePortal};
@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use zerocopy::transmute;
 
 use crate::submit::{Portal, Submit, Words};
-use crate::syscall::{close, syscall};
+use crate::syscall::{close, pid, syscall};
 
 /// As many as there are places in the table of portals.
 const MAPPINGS: usize = 256;
@@ -34,6 +34,8 @@ struct Remote {
     key: Key,
     portal: RemotePortal,
     connection: AtomicI32,
+    /// Number of the process that mapped it: a child of fork inherits the entry, not the mapping.
+    owner: AtomicU32,
 }
 
 /// A [`Remote`] and how the table of portals names it.
@@ -68,11 +70,18 @@ pub(crate) fn mapping(
     connection: OwnedFd,
 ) -> Result<Option<&'static Portal>, AttachError> {
     let order = Ordering::AcqRel;
-    let same = || entries().filter(|entry| entry.remote.key == key);
+    let process = pid();
+    let ours = |entry: &&Entry| entry.remote.owner.load(Ordering::Relaxed) == process;
+    let same = || {
+        entries()
+            .filter(|entry| entry.remote.key == key)
+            .filter(ours)
+    };
     for entry in same() {
         let place = &entry.remote.connection;
         let claimed = place.compare_exchange(FREE, CLAIMED, order, Ordering::Relaxed);
         if claimed.is_ok() {
+            entry.remote.owner.store(pid(), Ordering::Relaxed);
             place.store(connection.into_raw_fd(), Ordering::Release);
             return Ok(Some(entry.portal));
         }
@@ -93,6 +102,7 @@ pub(crate) fn mapping(
         key,
         portal,
         connection: AtomicI32::new(connection.into_raw_fd()),
+        owner: AtomicU32::new(pid()),
     }));
     let portal = Portal::leak(remote);
     let entry = Box::into_raw(Box::new(Entry { remote, portal }));
@@ -118,15 +128,23 @@ fn vacant() -> Option<&'static AtomicPtr<Entry>> {
 }
 
 /// In a child: connections and rings are its parent's. It has none of the mappings, so what it maps
-/// itself is not to be found among them.
+/// itself is not to be found among them. A handler of the program that ran before this one may have
+/// mapped portals already, which are the child's own and stay.
 pub(crate) fn forked() {
-    for entry in entries() {
-        let fd = entry.remote.connection.swap(FREE, Ordering::AcqRel);
+    let child = pid();
+    for place in &ENTRIES {
+        // SAFETY: what is stored lives for ever.
+        let Some(entry) = (unsafe { place.load(Ordering::Acquire).as_ref() }) else {
+            continue;
+        };
+        let remote = entry.remote;
+        if remote.owner.load(Ordering::Relaxed) == child {
+            continue;
+        }
+        let fd = remote.connection.swap(FREE, Ordering::AcqRel);
         if fd >= 0 {
             close(fd);
         }
-    }
-    for place in &ENTRIES {
         place.store(std::ptr::null_mut(), Ordering::Release);
     }
 }

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char};
 use dray_wire::SocketName;
 
 use crate::hook::count;
-use crate::program::{Kind, kind};
+use crate::program::{Kind, Obstacle, kind};
 use crate::supervised::enter;
 use crate::syscall::syscall;
 
@@ -68,10 +68,14 @@ unsafe fn execute(arguments: *const *const c_char, environment: *const *const c_
     let path = unsafe { path.read() };
     // SAFETY: it is a string.
     let path = unsafe { CStr::from_ptr(path) };
-    if let (Some(socket), Ok(Kind::Hindered(obstacle))) =
-        (SocketName::parse(socket.to_bytes()), kind(path))
-    {
-        enter(socket, Some(obstacle), path);
+    let obstacle = match kind(path) {
+        Ok(Kind::Hindered(obstacle)) => Some(obstacle),
+        // Whoever started this one has looked at the environment.
+        Ok(Kind::Native) => Some(Obstacle::Environment),
+        Err(_) => None,
+    };
+    if let (Some(socket), Some(_)) = (SocketName::parse(socket.to_bytes()), obstacle) {
+        enter(socket, obstacle, path);
     }
     // SAFETY: behind the second there is one more, or the null pointer.
     let argv = unsafe { arguments.add(2) };

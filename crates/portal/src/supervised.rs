@@ -57,6 +57,8 @@ fn ask(
         Some(Obstacle::Static) => Reason::STATIC,
         Some(Obstacle::Privileged) => Reason::PRIVILEGED,
         Some(Obstacle::Machine) => Reason::MACHINE,
+        Some(Obstacle::RawCalls) => Reason::RAW_CALLS,
+        Some(Obstacle::Environment) => Reason::ENVIRONMENT,
     };
     let keep_privileges = obstacle == Some(Obstacle::Privileged);
     if keep_privileges

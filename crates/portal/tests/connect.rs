@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -220,6 +220,17 @@ fn noop(record: &mut CompletionRecord) -> [u64; 8] {
     zerocopy::transmute!(Descriptor::noop().with_completion(at))
 }
 
+/// The node that children map at their beginning.
+static NODE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn map_in_child() {
+    let node = NODE.load(Ordering::SeqCst);
+    if node >= 0 {
+        // What it fails with is seen by the parent.
+        let _ = mmap(node, 4096, libc::PROT_WRITE);
+    }
+}
+
 #[test]
 fn a_node_is_mapped_and_written_to() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -256,6 +267,9 @@ fn a_node_is_mapped_and_written_to() {
         "as the kernel says"
     );
 
+    // A handler of the program, which runs in children before the library's own.
+    // SAFETY: it does what the children of this test may do.
+    unsafe { libc::pthread_atfork(None, None, Some(map_in_child)) };
     let portal = mmap(node, 4096, write).expect("a portal");
     // Programs close the node when they have mapped it, and whatever else is open.
     for fd in 3..4096 {
@@ -305,6 +319,30 @@ fn a_node_is_mapped_and_written_to() {
         assert_eq!(unsafe { memory::munmap(portal as *mut _, 4096) }, 0);
         assert_eq!(endings.recv(), Ok(103));
     }
+
+    // A child that maps in its handler keeps that, and nothing of its parent's.
+    let parents = mmap(node, 4096, write).expect("a portal");
+    NODE.store(node, Ordering::SeqCst);
+    // SAFETY: the child looks at its descriptors and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let open = (3..4096).filter(|fd| {
+            let name = std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+            *fd >= 700 && name.to_string_lossy().starts_with("socket:")
+        });
+        let code = open.count() as i32;
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(code) };
+    }
+    NODE.store(-1, Ordering::SeqCst);
+    let mut status = 0;
+    // SAFETY: it waits for this child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(libc::WEXITSTATUS(status), 1, "connections of the child");
+    assert_eq!(endings.recv(), Ok(103));
+    // SAFETY: as above.
+    assert_eq!(unsafe { memory::munmap(parents as *mut _, 4096) }, 0);
+    assert_eq!(endings.recv(), Ok(103));
 
     // Without anybody who answers there is an error.
     rustix::net::shutdown(&stop, rustix::net::Shutdown::Both).expect("a listener");

@@ -13,6 +13,7 @@ mod maps;
 mod memory;
 mod pagemap;
 mod process;
+mod query;
 mod spaces;
 mod transfer;
 mod windows;

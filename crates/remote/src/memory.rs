@@ -30,10 +30,10 @@ pub enum Presence {
 
 /// The memory of the processes of some [`Spaces`], for one thread of a device.
 ///
-/// A process may unmap or protect what is being accessed. An access that fails although it was said to
-/// be possible is remembered; the descriptor is executed again, and ends with a page fault there. As
-/// on hardware what it has written before stays written, so a copy that overlaps itself and is
-/// unmapped in the middle may have copied some bytes twice.
+/// What may be accessed is asked when the descriptor begins. A process may unmap or protect pages while
+/// they are being accessed: an access that fails although it was said to be possible is remembered, and
+/// the descriptor is executed again and ends with a page fault there. What it had written over its own
+/// sources is put back before, so that nothing is computed from its own output.
 ///
 /// Pages are as present as `/proc/PID/pagemap` says: that a page is shared until it is written (the
 /// zero page, a copy after fork) cannot be seen there, so a write to it succeeds where hardware would
@@ -62,6 +62,8 @@ struct State {
     failed: bool,
     /// The address space was still there when the descriptor began.
     there: bool,
+    /// The permissions were read since the descriptor began.
+    fresh: bool,
 }
 
 impl RemoteMemory {
@@ -102,6 +104,7 @@ impl RemoteMemory {
             state.bad.push((fault.address / PAGE * PAGE, fault.access));
             // Where that fails the old ones stay, and the page is remembered.
             let _ = process.look_again();
+            state.windows.put_back(process.pid);
         }
     }
 }
@@ -132,7 +135,7 @@ impl Memory for RemoteMemory {
         if len == 0 || state.bad.len() > MOST_FAILURES {
             return 0;
         }
-        let mut bytes = process.permitted(addr, len, access);
+        let mut bytes = process.permitted(addr, len, access, &mut state.fresh);
         if self.presence == Presence::Strict && !self.view.blocks {
             bytes = process.pages.present(addr, bytes);
         } else if bytes > 0 && !state.there {
@@ -204,6 +207,7 @@ impl SharedMemory for RemoteMemory {
         state.bad.clear();
         state.failed = false;
         state.there = false;
+        state.fresh = false;
         self.others.clear();
     }
 

@@ -11,6 +11,7 @@ use libc::pid_t;
 use crate::SpaceError;
 use crate::maps::Maps;
 use crate::pagemap::Pagemap;
+use crate::query::{Mapping, mapping};
 
 /// A process, by the files that show its address space.
 #[derive(Debug)]
@@ -18,8 +19,8 @@ pub(crate) struct Process {
     pub(crate) pid: pid_t,
     pub(crate) pages: Pagemap,
     maps_file: File,
-    /// As they were last read; read again when they do not let something through. No thread that
-    /// looks waits for one that reads.
+    /// For a kernel that cannot be asked for one mapping: as they were last read. No thread that looks
+    /// waits for one that reads.
     maps: ArcSwap<Maps>,
 }
 
@@ -43,13 +44,47 @@ impl Process {
         })
     }
 
-    /// Bytes from `addr` on, at most `len`, that the process itself could access so.
-    pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access) -> u64 {
+    /// Bytes from `addr` on, at most `len`, that the process itself could access so, now.
+    ///
+    /// `fresh` says that the permissions were read since the descriptor began. Where the kernel cannot
+    /// be asked for one mapping they are read once for each descriptor, and again when they let
+    /// something not through: a program may change them by ways that nobody sees.
+    pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access, fresh: &mut bool) -> u64 {
+        if let Some(permitted) = self.ask(addr, len, access) {
+            return permitted;
+        }
+        if !*fresh {
+            *fresh = self.look_again().is_ok();
+        }
         let known = self.maps.load().permitted(addr, len, access);
         if known == len || self.look_again().is_err() {
             return known;
         }
         self.maps.load().permitted(addr, len, access)
+    }
+
+    /// Asks the kernel; `None` where it cannot be asked.
+    fn ask(&self, addr: u64, len: u64, access: Access) -> Option<u64> {
+        let end = addr.saturating_add(len);
+        let mut reached = addr;
+        while reached < end {
+            let found = mapping(&self.maps_file, reached).ok()?;
+            let permits = |found: &Mapping| match access {
+                Access::Read => found.readable,
+                Access::Write => found.writable,
+            };
+            match found.filter(permits) {
+                Some(found) => reached = found.end,
+                None => break,
+            }
+        }
+        Some(reached.min(end) - addr)
+    }
+
+    /// Whether the address space is still there: the process has neither ended nor executed another
+    /// program.
+    pub(crate) fn is_there(&self) -> bool {
+        self.pages.is_there(0)
     }
 
     /// Reads the permissions again.

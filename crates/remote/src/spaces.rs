@@ -40,6 +40,12 @@ impl Spaces {
         self.change(|spaces| spaces.remove(&pasid)).is_some()
     }
 
+    /// Whether the address space that `pasid` stands for is still there: its process has neither ended
+    /// nor executed another program.
+    pub fn is_there(&self, pasid: u32) -> bool {
+        self.get(pasid).is_some_and(|process| process.is_there())
+    }
+
     pub(crate) fn get(&self, pasid: u32) -> Option<Arc<Process>> {
         let spaces = self.by_pasid.read().unwrap_or_else(PoisonError::into_inner);
         spaces.get(&pasid).cloned()

@@ -53,6 +53,8 @@ pub(crate) struct Windows {
     ahead: [Run; STREAMS],
     behind: [Run; STREAMS],
     extents: [Range<u64>; EXTENTS],
+    /// What the descriptor has written over bytes that it may read: where, and what was there.
+    overwritten: Vec<(u64, Vec<u8>)>,
     /// Which of each is replaced next.
     turn: usize,
 }
@@ -64,6 +66,18 @@ impl Windows {
             run.bytes.clear();
         }
         self.extents = Default::default();
+        self.overwritten.clear();
+    }
+
+    /// Puts back what was written over what the descriptor may read, the last first: it begins anew.
+    pub(crate) fn put_back(&mut self, pid: pid_t) {
+        for run in &mut self.behind {
+            run.bytes.clear();
+        }
+        while let Some((start, bytes)) = self.overwritten.pop() {
+            // What is not there any more cannot be read either.
+            let _ = transfer::write(pid, start, &bytes);
+        }
     }
 
     /// The descriptor may read these bytes.
@@ -129,7 +143,7 @@ impl Windows {
             None => {
                 let empty = self.behind.iter().position(|run| run.bytes.is_empty());
                 let index = empty.unwrap_or_else(|| self.other());
-                put(pid, &mut self.behind[index])?;
+                self.put(pid, index)?;
                 self.behind[index].start = addr;
                 index
             }
@@ -140,20 +154,34 @@ impl Windows {
 
     /// Writes what has been collected.
     pub(crate) fn flush(&mut self, pid: pid_t) -> Result<(), Fault> {
-        self.behind.iter_mut().try_for_each(|run| put(pid, run))
+        (0..STREAMS).try_for_each(|index| self.put(pid, index))
+    }
+
+    /// Writes one stream, and keeps what was there if the descriptor may read it.
+    fn put(&mut self, pid: pid_t, index: usize) -> Result<(), Fault> {
+        let run = &mut self.behind[index];
+        if run.bytes.is_empty() {
+            return Ok(());
+        }
+        let range = run.start..run.end();
+        let reads = |extent: &Range<u64>| extent.start < range.end && range.start < extent.end;
+        if self.extents.iter().any(reads) {
+            let mut before = vec![0; run.bytes.len()];
+            if let Err(short) = transfer::read(pid, run.start, &mut before) {
+                before.truncate(short.done);
+            }
+            self.overwritten.push((run.start, before));
+        }
+        let written = transfer::write(pid, run.start, &run.bytes);
+        run.bytes.clear();
+        written.map_err(|short| Fault {
+            address: range.start + short.done as u64,
+            access: Access::Write,
+        })
     }
 
     fn other(&mut self) -> usize {
         self.turn = self.turn.wrapping_add(1);
         self.turn % STREAMS
     }
-}
-
-fn put(pid: pid_t, run: &mut Run) -> Result<(), Fault> {
-    let written = transfer::write(pid, run.start, &run.bytes);
-    run.bytes.clear();
-    written.map_err(|short| Fault {
-        address: run.start + short.done as u64,
-        access: Access::Write,
-    })
 }

@@ -267,3 +267,74 @@ fn what_cannot_be_worked_on_is_refused() {
     ));
     spaces.add(1, own).expect("this process");
 }
+
+/// Memory of this process, as a device sees it.
+fn own_memory(presence: Presence) -> RemoteMemory {
+    let spaces = Spaces::new();
+    spaces.add(1, std::process::id()).expect("this process");
+    let mut memory = RemoteMemory::new(spaces.into(), presence);
+    memory.enter(View {
+        pasid: 1,
+        blocks: false,
+    });
+    memory
+}
+
+/// No access fails first: a descriptor that touches no byte, as a cache flush, must see it as well.
+#[test]
+fn permissions_are_those_of_the_moment_they_are_asked_for() {
+    for presence in [Strict, Touch] {
+        let pages = Pages::new(4);
+        pages.touch();
+        let mut memory = own_memory(presence);
+        let view = View {
+            pasid: 1,
+            blocks: false,
+        };
+        let (start, len) = (pages.address(0), 4 * PAGE as u64);
+        assert_eq!(memory.accessible(start, len, Access::Write), len);
+        pages.protect(2 * PAGE, MprotectFlags::READ);
+        memory.enter(view);
+        assert_eq!(memory.accessible(start, len, Access::Read), len);
+        let reached = memory.accessible(start, len, Access::Write);
+        assert_eq!(reached, 2 * PAGE as u64, "{presence:?}");
+        pages.unmap(PAGE);
+        memory.enter(view);
+        let reached = memory.accessible(start, len, Access::Read);
+        assert_eq!(reached, PAGE as u64, "{presence:?}");
+    }
+}
+
+/// A move over its own source from its end, and a page that is protected in the middle.
+#[test]
+fn what_begins_anew_finds_its_sources_as_they_were() {
+    let pages = Pages::new(4);
+    pages.fill(0, pattern(4 * PAGE));
+    let before = pages.bytes(0, 4 * PAGE);
+    let mut memory = own_memory(Strict);
+    let (source, into) = (pages.address(0), pages.address(PAGE / 2));
+    let len = 2 * PAGE as u64;
+    assert_eq!(memory.accessible(source, len, Access::Read), len);
+    assert_eq!(memory.accessible(into, len, Access::Write), len);
+    let mut block = vec![0; PAGE];
+    memory.read(source + PAGE as u64, &mut block);
+    memory.write(into + PAGE as u64, &block);
+    // Reading what was written brings it to the memory.
+    memory.read(into + PAGE as u64, &mut block);
+    assert_ne!(pages.bytes(0, 4 * PAGE), before);
+    pages.protect(0, MprotectFlags::READ);
+    memory.read(source, &mut block);
+    memory.write(into, &block);
+    assert!(!memory.settle());
+    assert_eq!(pages.bytes(0, 4 * PAGE), before);
+}
+
+#[test]
+fn an_address_space_is_there_until_its_process_ends() {
+    let mut child = Child::start(|| ());
+    let spaces = Spaces::new();
+    spaces.add(1, child.pid()).expect("a process");
+    assert!(spaces.is_there(1) && !spaces.is_there(2));
+    child.kill();
+    assert!(!spaces.is_there(1));
+}

@@ -28,8 +28,8 @@ pub(crate) struct Clients {
     owners: Arc<Owners>,
     rules: Rules,
     table: Mutex<HashMap<u64, Client>>,
-    /// By device and process: what it signs with in the rings, and how many mappings do.
-    writers: Mutex<HashMap<(u32, Pid), (Writer, usize)>>,
+    /// By device and PASID: what it signs with in the rings, and how many mappings do.
+    writers: Mutex<HashMap<(u32, u32), (Writer, usize)>>,
 }
 
 /// What programs may do with a node.
@@ -58,7 +58,7 @@ pub(crate) struct Client {
 pub(crate) struct Mapping {
     cookie: u64,
     device: u32,
-    pid: Pid,
+    pasid: u32,
 }
 
 impl Clients {
@@ -95,7 +95,7 @@ impl Clients {
         let id = self
             .machine
             .open(device, wq, pasid)
-            .inspect_err(|_| self.let_go(pid))?;
+            .inspect_err(|_| self.let_go(pasid))?;
         let client = Client {
             device,
             wq,
@@ -116,11 +116,13 @@ impl Clients {
         Ok(cookie)
     }
 
-    /// The PASID of a process, whose memory the devices can reach from now on.
+    /// The PASID of a process's address space, which the devices can reach from now on.
     fn hold(&self, pid: Pid) -> Result<u32, Errno> {
-        let (pasid, new) = self.processes.hold(pid).ok_or(Errno::ENXIO)?;
+        let is_there = |pasid| self.spaces.is_there(pasid);
+        let held = self.processes.hold(pid, is_there);
+        let (pasid, new) = held.ok_or(Errno::ENXIO)?;
         if new && self.spaces.add(pasid, pid).is_err() {
-            self.processes.let_go(pid);
+            self.processes.let_go(pasid);
             return Err(Errno::ENXIO);
         }
         if new {
@@ -129,8 +131,8 @@ impl Clients {
         Ok(pasid)
     }
 
-    fn let_go(&self, pid: Pid) {
-        if let Some(pasid) = self.processes.let_go(pid) {
+    fn let_go(&self, pasid: u32) {
+        if let Some(pid) = self.processes.let_go(pasid) {
             self.owners.remove(pasid, pid);
             self.spaces.remove(pasid);
         }
@@ -159,7 +161,7 @@ impl Clients {
         }
         // The same: what is not there any more cannot be closed.
         let _ = self.machine.release(client.device, client.id);
-        self.let_go(client.pid);
+        self.let_go(client.pasid);
     }
 
     /// mmap(2) of a node by a process: what it needs to write descriptors, and the mapping.
@@ -174,7 +176,8 @@ impl Clients {
         if self.rules.require == Some(Require::Write) && !self.may_map(pid) {
             return Err(Errno::EPERM);
         }
-        if pid != client.pid {
+        // A descriptor that came over execve(2) is of an address space that is gone.
+        if pid != client.pid || !self.spaces.is_there(client.pasid) {
             return Err(Errno::EPERM);
         }
         if length > PAGE {
@@ -186,7 +189,7 @@ impl Clients {
             .machine
             .portal(client.device, client.wq)
             .ok_or(Errno::ENXIO)?;
-        let writer = self.sign(client.device, pid)?;
+        let writer = self.sign(client.device, client.pasid)?;
         let dedicated = match portal.mode() {
             dray_device::WorkQueueMode::Dedicated => Flags::DEDICATED,
             dray_device::WorkQueueMode::Shared => Flags::default(),
@@ -212,7 +215,7 @@ impl Clients {
         let mapping = Mapping {
             cookie,
             device: client.device,
-            pid,
+            pasid: client.pasid,
         };
         Ok((attached, mapping))
     }
@@ -226,7 +229,7 @@ impl Clients {
     pub(crate) fn unmap(&self, mapping: Mapping) {
         let last = {
             let mut writers = self.writers();
-            let key = (mapping.device, mapping.pid);
+            let key = (mapping.device, mapping.pasid);
             match writers.get_mut(&key) {
                 Some((_, holds)) if *holds > 1 => {
                     *holds -= 1;
@@ -242,22 +245,27 @@ impl Clients {
         self.close(mapping.cookie);
     }
 
-    fn writers(&self) -> MutexGuard<'_, HashMap<(u32, Pid), (Writer, usize)>> {
+    fn writers(&self) -> MutexGuard<'_, HashMap<(u32, u32), (Writer, usize)>> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a process signs with in the rings of a device: the same for all that it maps.
-    fn sign(&self, id: u32, pid: Pid) -> Result<u16, Errno> {
+    /// What an address space signs with in the rings of a device: the same for all that it maps.
+    fn sign(&self, id: u32, pasid: u32) -> Result<u16, Errno> {
         let device = self.machine.device(id).ok_or(Errno::ENXIO)?;
         let mut writers = self.writers();
-        if let Some((writer, holds)) = writers.get_mut(&(id, pid)) {
+        if let Some((writer, holds)) = writers.get_mut(&(id, pasid)) {
             *holds += 1;
             return Ok(writer.number());
         }
         let writer = device.admit().ok_or(Errno::EAGAIN)?;
         let number = writer.number();
-        writers.insert((id, pid), (writer, 1));
+        writers.insert((id, pasid), (writer, 1));
         Ok(number)
+    }
+
+    /// Whether a client's address space is the one that its process has now.
+    pub(crate) fn is_present(&self, client: Client) -> bool {
+        self.spaces.is_there(client.pasid)
     }
 
     /// Who an open node is, for whoever asks by ioctl.

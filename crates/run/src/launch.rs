@@ -21,7 +21,7 @@ use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
 use crate::pci;
-use crate::redirect::{Redirect, Redirected, descendants, is_library};
+use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
@@ -113,6 +113,12 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         true => Some(Redirect::new(session, &driver)?),
         false => None,
     };
+    // Open until this process and the first one have ended.
+    let held = match &redirect {
+        Some(redirect) => Some(remover::start(&redirect.place)?),
+        None => None,
+    };
+    std::mem::forget(held);
     let variables = variables(session, &socket, redirect.as_ref());
     let program = Program::new(&session.command, &variables, signals.before())?;
     let followed = Followed::new(session.supervise, socket.name());
@@ -137,9 +143,13 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = Machine::start(driver, &memory, &mut watcher)?;
-    let machine = Arc::new(match session.iax {
+    let machine = match session.iax {
         true => machine.with_iax(),
         false => machine,
+    };
+    let machine = Arc::new(match redirect {
+        None => machine.with_char_links(Path::new("/dev/char")),
+        Some(_) => machine,
     });
     let rules = Rules {
         require: session.require,
@@ -249,7 +259,7 @@ fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Resu
     let served = FuseSession::from_fd(files, fuse, SessionACL::All, config)
         .map_err(forbidden(Facility::Fuse))?;
     served.spawn().map_err(forbidden(Facility::Fuse))?;
-    for directory in ["/sys/bus/dsa", "/sys/module/idxd", "/dev/dsa"] {
+    for directory in ["/sys/bus/dsa", "/sys/module/idxd", "/dev/dsa", "/dev/char"] {
         stage.show(Path::new(directory))?;
     }
     for address in machine.pci_addresses() {

@@ -1,10 +1,11 @@
 //! The driver and its running devices, for many threads.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dray_device::{Function, Hardware, PciControls, Portal};
-use dray_idxd::driver::{ClientId, Driver, Entry, Errno, Personality};
+use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Personality};
 use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
 
 use crate::RunError;
@@ -28,6 +29,8 @@ pub(crate) struct Machine {
     /// Address and place of each device on PCI.
     functions: Vec<(String, pci::Function)>,
     iax: Option<Iax>,
+    /// What `/dev/char` holds outside of the session: names and where they lead.
+    char_links: Vec<(String, String)>,
 }
 
 fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
@@ -81,7 +84,40 @@ impl Machine {
             driver: Arc::new(Mutex::new(driver)),
             devices,
             iax: None,
+            char_links: Vec::new(),
         })
+    }
+
+    /// With the links that are in a directory as `/dev/char` now.
+    pub(crate) fn with_char_links(mut self, directory: &Path) -> Machine {
+        // Where there is no such directory there are none.
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let links = entries.filter_map(|entry| {
+            let target = std::fs::read_link(entry.path()).ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            Some((name, target.into_os_string().into_string().ok()?))
+        });
+        self.char_links = links.collect();
+        self
+    }
+
+    /// The links of `/dev/char`: as udev makes them, from the numbers of a node to its name
+    /// (rules.d/50-udev-default.rules).
+    pub(crate) fn char_links(&self) -> Vec<(String, String)> {
+        let nodes = self.nodes().into_iter();
+        let ours = nodes.filter_map(|entry| match entry.kind {
+            EntryKind::Node { major, minor } => {
+                Some((format!("{major}:{minor}"), format!("../dsa/{}", entry.name)))
+            }
+            _ => None,
+        });
+        let ours: Vec<(String, String)> = ours.collect();
+        let others = self.char_links.iter().filter(|(name, _)| {
+            let is_hidden = ours.iter().any(|(ours, _)| ours == name);
+            !is_hidden
+        });
+        let others: Vec<(String, String)> = others.cloned().collect();
+        ours.into_iter().chain(others).collect()
     }
 
     /// With an IAX beside the first device.

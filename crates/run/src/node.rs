@@ -37,6 +37,10 @@ impl Clients {
         if thread != client.pid && process_of(thread) != Some(client.pid) {
             return Err(Errno::EPERM);
         }
+        // Nor one that came over execve(2).
+        if !self.is_present(client) {
+            return Err(Errno::EPERM);
+        }
         let mut written = 0;
         for bytes in bytes.chunks_exact(DESCRIPTOR) {
             // Of 64 bytes.

@@ -10,46 +10,51 @@ pub(crate) type Pid = u32;
 /// PASIDs have 20 bits (PCIe 6.20); Linux gives them out from 1.
 const PASIDS: std::ops::Range<u32> = 1..1 << 20;
 
-/// A PASID for each process that has one, for as long as it needs it.
+/// A PASID for each address space that has one, for as long as it needs it. A process has one address
+/// space after the other: executing a program gives it another.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    table: Mutex<HashMap<Pid, Entry>>,
+    table: Mutex<HashMap<u32, Holder>>,
 }
 
+/// Who has a PASID.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    pasid: u32,
+struct Holder {
+    pid: Pid,
     holds: usize,
 }
 
 impl Processes {
-    fn table(&self) -> MutexGuard<'_, HashMap<Pid, Entry>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<u32, Holder>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The PASID of a process, and whether it is new; `None` if all are in use.
-    pub(crate) fn hold(&self, pid: Pid) -> Option<(u32, bool)> {
+    /// The PASID of a process's present address space, and whether it is new; `None` if all are in use.
+    /// `is_there` says whether the address space of a PASID is one still.
+    pub(crate) fn hold(&self, pid: Pid, is_there: impl Fn(u32) -> bool) -> Option<(u32, bool)> {
         let mut table = self.table();
-        if let Some(entry) = table.get_mut(&pid) {
-            entry.holds += 1;
-            return Some((entry.pasid, false));
+        let mut known = table.iter_mut();
+        let present = known.find(|(pasid, holder)| holder.pid == pid && is_there(**pasid));
+        if let Some((pasid, holder)) = present {
+            holder.holds += 1;
+            return Some((*pasid, false));
         }
-        let used: std::collections::HashSet<u32> = table.values().map(|e| e.pasid).collect();
-        let pasid = PASIDS.into_iter().find(|pasid| !used.contains(pasid))?;
-        table.insert(pid, Entry { pasid, holds: 1 });
+        let pasid = PASIDS
+            .into_iter()
+            .find(|pasid| !table.contains_key(pasid))?;
+        table.insert(pasid, Holder { pid, holds: 1 });
         Some((pasid, true))
     }
 
-    /// One need less; the PASID, if it was the last and nobody has it any more.
-    pub(crate) fn let_go(&self, pid: Pid) -> Option<u32> {
+    /// One need less; the process, if it was the last and nobody has the PASID any more.
+    pub(crate) fn let_go(&self, pasid: u32) -> Option<Pid> {
         let mut table = self.table();
-        let entry = table.get_mut(&pid)?;
-        entry.holds -= 1;
-        let last = (entry.holds == 0).then_some(entry.pasid);
-        if last.is_some() {
-            table.remove(&pid);
+        let holder = table.get_mut(&pasid)?;
+        holder.holds -= 1;
+        match holder.holds {
+            0 => table.remove(&pasid).map(|holder| holder.pid),
+            _ => None,
         }
-        last
     }
 }
 
@@ -79,13 +84,26 @@ mod tests {
     #[test]
     fn a_process_keeps_its_pasid_as_long_as_it_needs_it() {
         let processes = Processes::default();
-        assert_eq!(processes.hold(10), Some((1, true)));
-        assert_eq!(processes.hold(11), Some((2, true)));
-        assert_eq!(processes.hold(10), Some((1, false)));
-        assert_eq!(processes.let_go(10), None);
-        assert_eq!(processes.let_go(10), Some(1));
-        assert_eq!(processes.let_go(10), None);
-        assert_eq!(processes.hold(12), Some((1, true)));
+        let hold = |pid| processes.hold(pid, |_| true);
+        assert_eq!(hold(10), Some((1, true)));
+        assert_eq!(hold(11), Some((2, true)));
+        assert_eq!(hold(10), Some((1, false)));
+        assert_eq!(processes.let_go(1), None);
+        assert_eq!(processes.let_go(1), Some(10));
+        assert_eq!(processes.let_go(1), None);
+        assert_eq!(hold(12), Some((1, true)));
+    }
+
+    #[test]
+    fn another_address_space_of_a_process_has_another_pasid() {
+        let processes = Processes::default();
+        assert_eq!(processes.hold(10, |_| true), Some((1, true)));
+        // It has executed a program, and what it had open is open still.
+        assert_eq!(processes.hold(10, |pasid| pasid != 1), Some((2, true)));
+        assert_eq!(processes.hold(10, |pasid| pasid != 1), Some((2, false)));
+        assert_eq!(processes.let_go(1), Some(10));
+        assert_eq!(processes.let_go(2), None);
+        assert_eq!(processes.let_go(2), Some(10));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) mod around;
 pub(crate) mod descendants;
 mod files;
 mod place;
+pub(crate) mod remover;
 mod requests;
 
 use std::ffi::{OsStr, OsString};

@@ -42,7 +42,13 @@ impl Tree<'_> {
         };
         match path {
             "" => return Ok(folders(&["sys", "dev"])),
-            "/dev" => return Ok(folders(&["dsa"])),
+            "/dev" => return Ok(folders(&["dsa", "char"])),
+            "/dev/char" => {
+                let links = self.machine.char_links().into_iter();
+                return Ok(links
+                    .map(|(name, target)| (name, Thing::Link(target)))
+                    .collect());
+            }
             "/dev/dsa" => return Ok(named(self.machine.nodes())),
             _ => {}
         }

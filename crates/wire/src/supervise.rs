@@ -25,6 +25,10 @@ impl Reason {
     pub const PRIVILEGED: Reason = Reason(2);
     /// It is for another processor: it cannot be supervised either.
     pub const MACHINE: Reason = Reason(3);
+    /// It makes system calls itself, past the C library.
+    pub const RAW_CALLS: Reason = Reason(4);
+    /// Its environment has lost the library or the socket.
+    pub const ENVIRONMENT: Reason = Reason(5);
 }
 
 /// What a thread says before it executes a program.

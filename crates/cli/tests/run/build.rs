@@ -28,6 +28,12 @@ pub(crate) fn static_program() -> &'static Path {
     PROGRAM.get_or_init(|| build("tests/run/static.c", "static", &["-static"]))
 }
 
+/// The same with a dynamic linker.
+pub(crate) fn dynamic_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("tests/run/static.c", "dynamic", &[]))
+}
+
 /// Executes others, in each of the ways that there are.
 pub(crate) fn starter() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

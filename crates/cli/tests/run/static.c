@@ -2,6 +2,7 @@
  * comes of it: static MODE NODE. Mnemonics are spelled in bytes for older assemblers. */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -269,6 +270,19 @@ int main(int argc, char **argv)
 		printf("first %d\n", copies(portal, 1, 1));
 		execl("/proc/self/exe", argv[0], "copy", node, NULL);
 		fail("execl");
+	} else if (!strcmp(mode, "keep-shared")) {
+		char number[16];
+		snprintf(number, sizeof number, "%d", fd);
+		fcntl(fd, F_SETFD, 0);
+		printf("first %d\n", copies(portal, 1, 1));
+		/* A descriptor that nobody sees would be waited for for ever. */
+		alarm(30);
+		execl("/proc/self/exe", argv[0], "kept-shared", number, node, NULL);
+		fail("execl");
+	} else if (!strcmp(mode, "kept-shared")) {
+		void *inherited = mmap(NULL, PAGE, PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
+		printf("refused %d\n", inherited == MAP_FAILED && errno == EPERM);
+		printf("own %d\n", copies(portal, 2, 1));
 	} else if (!strcmp(mode, "exit")) {
 		printf("copies %d\n", copies(portal, 1, 1));
 		return 7;

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::CWD;
 use rustix::path::DecInt;
 
+use super::environment::obstacle;
 use super::{Strings, count, libc_answer, looks_at_programs};
 use crate::connect::socket_name;
 use crate::next::Next;
@@ -54,10 +55,14 @@ pub(super) fn directories() -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Before `program` is executed, which is of this kind.
-fn before(kind: Result<Kind, UnknownError>, program: &CStr) {
-    // What cannot be read or executed is the original's to refuse.
-    if let (Ok(Kind::Hindered(obstacle)), Some(socket)) = (kind, socket_name()) {
+/// Before `program` is executed, which is of this kind, with this environment.
+///
+/// # Safety
+/// `envp` is null or an array of strings.
+unsafe fn before(kind: Result<Kind, UnknownError>, program: &CStr, envp: Strings) {
+    // SAFETY: as the caller promises.
+    let obstacle = unsafe { obstacle(kind, envp) };
+    if let (Some(obstacle), Some(socket)) = (obstacle, socket_name()) {
         enter(socket, Some(obstacle), program);
     }
 }
@@ -72,7 +77,8 @@ pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: String
         // SAFETY: the caller's string.
         && let Some(path) = unsafe { name(path) }
     {
-        before(kind(path), path);
+        // SAFETY: the caller's strings.
+        unsafe { before(kind(path), path, envp) };
     }
     // SAFETY: it is null or a function of this type.
     let next: Option<Execve> = unsafe { transmute(EXECVE.address()) };
@@ -108,7 +114,8 @@ pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strin
         let file = unsafe { CStr::from_ptr(file) };
         let mut room: Path = Path::empty();
         if let Some(path) = room.find(file, directories()) {
-            before(kind(path), path);
+            // SAFETY: the caller's strings.
+            unsafe { before(kind(path), path, envp) };
         }
     }
     // SAFETY: it is null or a function of this type.
@@ -147,13 +154,16 @@ pub unsafe extern "C" fn execveat(
         && let Some(name) = unsafe { name(path) }
     {
         if name.is_empty() {
-            before_file(directory);
+            // SAFETY: the caller's strings.
+            unsafe { before_file(directory, envp) };
         } else if directory == libc::AT_FDCWD {
-            before(kind_at(CWD, name), name);
+            // SAFETY: the caller's strings.
+            unsafe { before(kind_at(CWD, name), name, envp) };
         } else if directory >= 0 || name.to_bytes().starts_with(b"/") {
             // SAFETY: it is open, or every use of it is refused.
             let directory = unsafe { BorrowedFd::borrow_raw(directory.max(0)) };
-            before(kind_at(directory, name), name);
+            // SAFETY: the caller's strings.
+            unsafe { before(kind_at(directory, name), name, envp) };
         }
     }
     // SAFETY: it is null or a function of this type.
@@ -177,7 +187,8 @@ pub unsafe extern "C" fn execveat(
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     if looks_at_programs() {
-        before_file(fd);
+        // SAFETY: the caller's strings.
+        unsafe { before_file(fd, envp) };
     }
     // SAFETY: it is null or a function of this type.
     let next: Option<Fexecve> = unsafe { transmute(FEXECVE.address()) };
@@ -189,12 +200,16 @@ pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_i
 }
 
 /// Before an open file is executed, which may be open for nothing else (`O_PATH`).
-fn before_file(fd: c_int) {
+///
+/// # Safety
+/// As for [`before`].
+unsafe fn before_file(fd: c_int, envp: Strings) {
     let mut room = Path::<32>::empty();
     if fd >= 0
         && let Some(path) = room.set(&[b"/proc/self/fd/", DecInt::new(fd).as_bytes()])
     {
-        before(kind(path), path);
+        // SAFETY: as the caller promises.
+        unsafe { before(kind(path), path, envp) };
     }
 }
 

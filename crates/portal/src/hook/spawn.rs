@@ -7,11 +7,12 @@ use std::ffi::{CStr, c_char, c_int};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::environment::obstacle;
 use super::exec::directories;
 use super::{Strings, count, looks_at_programs};
 use crate::connect::{socket_name, socket_variable};
 use crate::next::Next;
-use crate::program::{Kind, Obstacle, Path, kind};
+use crate::program::{Obstacle, Path, kind};
 use crate::supervised::enter;
 use crate::syscall::{name, syscall};
 
@@ -29,6 +30,13 @@ static POSIX_SPAWNP: Next = Next::new(c"posix_spawnp");
 
 /// The file of this library, as a string that stays.
 static LIBRARY: AtomicPtr<c_char> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The file of this library; `None` before it is known, and where it is no shared object.
+pub(super) fn library() -> Option<&'static CStr> {
+    let library = LIBRARY.load(Ordering::Relaxed);
+    // SAFETY: the dynamic linker keeps the string.
+    (!library.is_null()).then(|| unsafe { CStr::from_ptr(library) })
+}
 
 /// Looks up what a child of vfork(2) must not.
 #[cfg(feature = "preload")]
@@ -73,7 +81,7 @@ pub unsafe extern "C" fn posix_spawn(
             unsafe { next(pid, starter, actions, attributes, argv, envp) }
         };
         // SAFETY: the caller's strings.
-        if unsafe { start(path, argv, call) } {
+        if unsafe { start(path, argv, envp, call) } {
             return 0;
         }
     }
@@ -109,7 +117,7 @@ pub unsafe extern "C" fn posix_spawnp(
         let mut room: Path = Path::empty();
         let path = room.find(file, directories());
         // SAFETY: the caller's strings.
-        if path.is_some_and(|path| unsafe { start(path, argv, call) }) {
+        if path.is_some_and(|path| unsafe { start(path, argv, envp, call) }) {
             return 0;
         }
     }
@@ -121,13 +129,15 @@ pub unsafe extern "C" fn posix_spawnp(
 /// if not, for whatever reason, the program is still to be started.
 ///
 /// # Safety
-/// `argv` is null or an array of strings.
+/// `argv` and `envp` are null or arrays of strings.
 unsafe fn start(
     path: &CStr,
     argv: Strings,
+    envp: Strings,
     spawn: impl FnOnce(*const c_char, Strings) -> c_int,
 ) -> bool {
-    let Ok(Kind::Hindered(obstacle)) = kind(path) else {
+    // SAFETY: the caller's strings.
+    let Some(obstacle) = (unsafe { obstacle(kind(path), envp) }) else {
         return false;
     };
     let (library, socket) = (LIBRARY.load(Ordering::Relaxed), socket_variable());

@@ -31,10 +31,29 @@ struct Header {
 
 const HEADER: usize = 64;
 const _: () = assert!(size_of::<Header>() == HEADER);
-/// `Elf64_Phdr`, of which the type alone counts here.
 const SEGMENT: usize = 56;
-/// `PT_INTERP`.
+
+/// `Elf64_Phdr`, as far as it counts here.
+#[derive(Debug, Clone, Copy, FromBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Segment {
+    kind: U32,
+    flags: U32,
+    offset: U64,
+    addresses: [U64; 2],
+    bytes: U64,
+    rest: [U64; 2],
+}
+
+const _: () = assert!(size_of::<Segment>() == SEGMENT);
+/// `PT_INTERP`, `PT_NOTE`.
 const INTERPRETER: u32 = 3;
+const NOTE: u32 = 4;
+/// Bytes of a segment of notes that are looked at, and the first words of a note that Go's linker
+/// leaves: the length of its name, of its content, its type (`ELF_NOTE_GOBUILDID_TAG`), its name.
+const NOTES: usize = 1024;
+const GO_NAME: u32 = 4;
+const GO_BUILD_ID: u32 = 4;
 /// `EM_X86_64`, `ELFCLASS64`, `ELFDATA2LSB`.
 const X86_64: u16 = 62;
 const BITS_64: u8 = 2;
@@ -60,6 +79,7 @@ pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<Kind, UnknownError> {
         return Err(UnknownError::Headers { bytes, count });
     }
     let (mut table, mut read) = ([0; SEGMENT * TOGETHER], 0);
+    let (mut dynamic, mut raw) = (false, false);
     while read < all {
         let part = &mut table[..(all - read).min(SEGMENT * TOGETHER)];
         let offset = header.segments.get().saturating_add(read as u64);
@@ -67,15 +87,43 @@ pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<Kind, UnknownError> {
             // The kernel's answer to a file that is too short (`elf_read`).
             return Err(Errno::IO.into());
         }
-        let dynamic = part.chunks_exact(SEGMENT).any(|segment| {
-            U32::read_from_prefix(segment).is_ok_and(|(kind, _)| kind.get() == INTERPRETER)
-        });
-        if dynamic {
-            return Ok(Kind::Native);
+        for segment in part.chunks_exact(SEGMENT) {
+            let Ok(segment) = Segment::read_from_bytes(segment) else {
+                continue;
+            };
+            dynamic |= segment.kind.get() == INTERPRETER;
+            raw |= segment.kind.get() == NOTE && is_go(file, &segment);
         }
         read += part.len();
     }
-    Ok(Kind::Hindered(Obstacle::Static))
+    Ok(match (dynamic, raw) {
+        (false, _) => Kind::Hindered(Obstacle::Static),
+        (true, true) => Kind::Hindered(Obstacle::RawCalls),
+        (true, false) => Kind::Native,
+    })
+}
+
+/// Whether Go's linker has left its note there. A segment that cannot be read has none.
+fn is_go(file: &OwnedFd, segment: &Segment) -> bool {
+    let mut notes = [0; NOTES];
+    let length = segment.bytes.get().min(NOTES as u64) as usize;
+    let Ok(read) = read_at_most(file, &mut notes[..length], segment.offset.get()) else {
+        return false;
+    };
+    let mut rest = &notes[..read];
+    while let Ok(([name, content, kind], behind)) = <[U32; 3]>::read_from_prefix(rest) {
+        if (name.get(), kind.get()) == (GO_NAME, GO_BUILD_ID) && behind.starts_with(b"Go\0\0") {
+            return true;
+        }
+        // Both are padded to words (gABI, "Note Section").
+        let padded = |bytes: U32| bytes.get().div_ceil(4) as usize * 4;
+        let next = padded(name).saturating_add(padded(content));
+        match behind.get(next..) {
+            Some(behind) => rest = behind,
+            None => return false,
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -114,6 +162,41 @@ pub(super) mod tests {
         let mut other = program(&[1]);
         other[18] = 183;
         assert_eq!(kind(&other), Ok(Kind::Hindered(Obstacle::Machine)));
+    }
+
+    /// A note as `gcc` and Go's linker leave them: name, type, content.
+    fn note(name: &[u8], kind: u32, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [name.len() as u32, content.len() as u32, kind] {
+            bytes.extend(word.to_le_bytes());
+        }
+        for part in [name, content] {
+            bytes.extend(part);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn programs_of_go_are_known_by_their_note() {
+        let with = |notes: &[u8]| {
+            let mut bytes = program(&[INTERPRETER, NOTE]);
+            let (at, length) = (bytes.len() as u64, notes.len() as u64);
+            let segment = HEADER + SEGMENT;
+            bytes[segment + 8..segment + 16].copy_from_slice(&at.to_le_bytes());
+            bytes[segment + 32..segment + 40].copy_from_slice(&length.to_le_bytes());
+            bytes.extend(notes);
+            kind(&bytes)
+        };
+        let gnu = note(b"GNU\0", 3, &[7; 20]);
+        let go = note(b"Go\0\0", GO_BUILD_ID, b"build id");
+        let raw = Ok(Kind::Hindered(Obstacle::RawCalls));
+        assert_eq!(with(&gnu), Ok(Kind::Native));
+        assert_eq!(with(&go), raw);
+        assert_eq!(with(&[gnu.clone(), go.clone()].concat()), raw);
+        assert_eq!(with(&go[..10]), Ok(Kind::Native));
+        // A length that leads out of the file.
+        assert_eq!(with(&[0xff; 64]), Ok(Kind::Native));
     }
 
     #[test]

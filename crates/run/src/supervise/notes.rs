@@ -24,6 +24,8 @@ impl Notes {
             Reason::STATIC => Obstacle::Static,
             Reason::PRIVILEGED => Obstacle::Privileged,
             Reason::MACHINE => Obstacle::Machine,
+            Reason::RAW_CALLS => Obstacle::RawCalls,
+            Reason::ENVIRONMENT => Obstacle::Environment,
             _ => return None,
         };
         self.is_new(1 << reason.0).then_some(obstacle)
