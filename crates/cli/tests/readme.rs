@@ -74,3 +74,72 @@ fn cargo_run_means_dray() {
     let names: Vec<_> = programs.map(|target| target["name"].clone()).collect();
     assert_eq!(names, ["dray"]);
 }
+
+/// What stands in `examples/` does what README says of it.
+#[test]
+fn the_examples_run_on_virtual_devices() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    let built = std::process::Command::new("cc")
+        .args(["-O2", "-Wall", "-Werror", "-o"])
+        .arg(&program)
+        .arg(examples.join("program.c"))
+        .status()
+        .unwrap();
+    assert!(built.success());
+    std::fs::copy(
+        examples.join("my-accel-config.json"),
+        directory.path().join("my-accel-config.json"),
+    )
+    .unwrap();
+    let script = examples.join("script.py").display().to_string();
+    let setup = examples.join("setup-and-test.sh").display().to_string();
+    let lines = [
+        "--profile 4e1w-s -- ./program".to_owned(),
+        "--profile 1e1w-d -- ./program".to_owned(),
+        "--profile my-accel-config.json -- ./program".to_owned(),
+        "--profile my-accel-config.json -- ./program /dev/dsa/wq0.1".to_owned(),
+        format!("--profile 1e1w-d --personality 7.2 -- python3 {script}"),
+        format!("--profile 1e1w-d --require write -- python3 {script}"),
+        format!("--personality 5.18 -- sh {setup}"),
+        format!("--personality 6.8 -- sh {setup}"),
+    ];
+    for line in lines {
+        let output = Command::cargo_bin("dray")
+            .unwrap()
+            .current_dir(directory.path())
+            .arg("run")
+            .args(words(&line))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, "status 1, copied\n", "{line}: {output:?}");
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+    let mut validate = Command::cargo_bin("dray").unwrap();
+    let profile = examples.join("my-accel-config.json");
+    validate.args(["config", "validate"]).arg(profile);
+    validate.assert().success();
+}
+
+/// The program that README's install line names is the one that it puts on `PATH`.
+#[test]
+fn the_install_line_names_the_package_of_dray() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let lines = text
+        .lines()
+        .filter(|line| line.starts_with("cargo install "));
+    for line in lines {
+        let path = words(line)
+            .into_iter()
+            .skip_while(|word| word != "--path")
+            .nth(1);
+        let package = root.join(path.expect("--path")).canonicalize().unwrap();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .canonicalize()
+            .unwrap();
+        assert_eq!(package, here, "{line}");
+    }
+}

@@ -140,6 +140,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         init::be(&theirs, &signals, &program, &followed, place);
     }
     drop(theirs);
+    outrun_programs();
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = Machine::start(driver, &memory, &mut watcher)?;
@@ -201,6 +202,14 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         stats,
         traced,
     })
+}
+
+/// Gives the threads that are started from now on precedence over programs that poll without giving
+/// way: a device makes progress whatever its clients do. Who may not stays as it is.
+fn outrun_programs() {
+    const FIRST: i32 = -20;
+    // SAFETY: it concerns this thread alone, and those that it starts.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) };
 }
 
 /// Where programs find the shared object: in a directory that is in memory.

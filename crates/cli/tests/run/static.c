@@ -122,6 +122,45 @@ static void *thread(void *number)
 	return (void *)(intptr_t)copies(thread_portal, COPIES, (unsigned)(intptr_t)number * 7);
 }
 
+static int yields;
+
+/* How many copies of 64 KiB one thread has done in a second and a half. */
+static void *poller(void *number)
+{
+	enum { SIZE = 1 << 16 };
+	(void)number;
+	char *from = malloc(SIZE), *to = malloc(SIZE);
+	struct record record;
+	struct descriptor work = {
+		.flags_operation = (uint32_t)MEMMOVE << 24 | 0x0c,
+		.completion = (uintptr_t)&record,
+		.source = (uintptr_t)from,
+		.destination = (uintptr_t)to,
+		.size = SIZE,
+	};
+	memset(from, 1, SIZE);
+	memset(to, 0, SIZE);
+	intptr_t done = 0;
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	double end = time.tv_sec + time.tv_nsec / 1e9 + 1.5;
+	while (time.tv_sec + time.tv_nsec / 1e9 < end) {
+		record.status = 0;
+		submit(thread_portal, &work);
+		while (record.status == 0) {
+			if (yields)
+				sched_yield();
+			else
+				__builtin_ia32_pause();
+		}
+		done += record.status == 1;
+		clock_gettime(CLOCK_MONOTONIC, &time);
+	}
+	free(from);
+	free(to);
+	return (void *)done;
+}
+
 static sigjmp_buf back;
 static volatile int code;
 static void *volatile address;
@@ -293,6 +332,23 @@ int main(int argc, char **argv)
 		puts("ready");
 		for (;;)
 			copies(portal, 1, 1);
+	} else if (!strncmp(mode, "poll", 4)) {
+		/* Copies of 64 KiB a second by as many threads: poll-{pause,yield}[-shared] THREADS NODE. */
+		int count = atoi(argv[2]);
+		pthread_t threads[64];
+		long good = 0;
+		thread_portal = portal;
+		yields = strstr(mode, "yield") != NULL;
+		double begin = now();
+		for (intptr_t i = 0; i < count && i < 64; i++)
+			if (pthread_create(&threads[i], NULL, poller, (void *)i))
+				fail("pthread_create");
+		for (int i = 0; i < count && i < 64; i++) {
+			void *some;
+			pthread_join(threads[i], &some);
+			good += (long)(intptr_t)some;
+		}
+		printf("%s %d threads: %.0f copies a second\n", mode, count, good / ((now() - begin) / 1e9));
 	} else if (!strncmp(mode, "measure", 7)) {
 		enum { SAMPLES = 4000 };
 		static double samples[SAMPLES];
