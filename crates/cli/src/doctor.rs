@@ -2,6 +2,7 @@
 
 mod capture;
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_doctor::{CHECKS, Captured, Diagnosis, Live, Severity, diagnose};
+use dray_doctor::{CHECKS, Captured, Diagnosis, Live, Severity, WithMessages, diagnose};
 
 use crate::complain::Usage;
 use crate::print;
@@ -21,7 +22,7 @@ Examples:
   sudo dray doctor --format markdown       for an issue report; root sees more
   dray doctor --message \"libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted\"
   sudo dray doctor --capture dsa.tar.gz    to be mailed, with a list of what is in it
-  dray doctor --from dsa.tar.gz            that machine, here
+  dray doctor --from dsa.tar.gz            that machine, here; --message says what was said there
   dray doctor --explain sva                why a link matters, and where it is documented
 
 Nothing is changed: files are read, no command is run. Of the kernel's messages and command line
@@ -39,7 +40,7 @@ const MAX_MESSAGES_BYTES: u64 = 1 << 20;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Look at a captured machine: an archive of --capture, or a directory of the same form.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["capture", "message", "messages"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "capture")]
     from: Option<PathBuf>,
     /// Write what is looked at to a new tar.gz, and list it.
     #[arg(long, value_name = "FILE.tar.gz")]
@@ -79,11 +80,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(id) = &args.explain {
         return explain(id);
     }
+    let messages = messages(args)?;
     if let Some(path) = &args.from {
-        return report(args.format, &diagnose(&open(path)?));
+        let captured = open(path)?;
+        return match messages {
+            Some(messages) => {
+                let machine = WithMessages::new(&captured, messages);
+                report(args.format, &diagnose(&machine))
+            }
+            None => report(args.format, &diagnose(&captured)),
+        };
     }
     let mut live = Live::new(DEADLINE);
-    if let Some(messages) = messages(args)? {
+    if let Some(directory) = env::var_os("DRAY_SYSFS_PATH") {
+        live = live.with_sysfs(directory.into());
+    } else if dray_config::session_state().is_some() {
+        live = live.in_session();
+    }
+    if let Some(messages) = messages {
         live = live.with_messages(messages);
     }
     match &args.capture {

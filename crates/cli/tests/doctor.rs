@@ -144,3 +144,27 @@ fn bad_captures_are_bad_input() {
         assert!(text.contains("hint: --from takes"), "{text}");
     }
 }
+
+/// A session in which programs work is not condemned for the machine around it.
+#[test]
+fn a_virtual_device_is_judged_as_one() {
+    let dir = directory();
+    let program = assert_cmd::cargo::cargo_bin("dray");
+    let session = std::process::Command::new(&program)
+        .args(["run", "--profile", "4e1w-s", "--"])
+        .arg(&program)
+        .arg("doctor")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&session.stdout);
+    assert!(session.status.success(), "{said}");
+    assert!(said.contains("the device is virtual"), "{said}");
+    output(dir.path(), "config new-tree sys");
+    let mut tree = dray(dir.path(), "doctor");
+    tree.env("DRAY_SYSFS_PATH", dir.path().join("sys"));
+    let tree = tree.output().unwrap();
+    let said = String::from_utf8_lossy(&tree.stdout);
+    assert!(said.contains("DRAY_SYSFS_PATH names a directory"), "{said}");
+    // Nothing is configured there yet, and that is what it says.
+    assert!(!said.contains("this processor has no DSA"), "{said}");
+}

@@ -6,7 +6,7 @@ use crate::check::{Check, Context, Verdict, has_error};
 use crate::checks::{CHECKS, confirmed};
 use crate::finding::{Evidence, Finding, Severity, printable};
 use crate::machine::Machine;
-use crate::survey::Survey;
+use crate::survey::{Survey, Virtual};
 
 /// What became of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,7 +66,10 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
                 blocked.push((check.id, root));
                 Outcome::NotJudged(format!("{root} comes first"))
             }
-            None => judge(check, &survey, &reported),
+            None => match set_aside(check.id, survey.virtual_device) {
+                Some(why) => Outcome::DoesNotApply(why.to_owned()),
+                None => judge(check, &survey, &reported),
+            },
         };
         let outcome = match outcome {
             Outcome::Broken(mut findings) => {
@@ -93,8 +96,39 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
     }
     Diagnosis {
         machine: describe(&survey),
-        device_missing: survey.pci.functions().is_empty(),
+        device_missing: survey.virtual_device.is_none() && survey.pci.functions().is_empty(),
         checks,
+    }
+}
+
+/// Links of the chain to a device of the machine's own, which a virtual one does without.
+const OF_HARDWARE: [&str; 12] = [
+    "cpu",
+    "kernel",
+    "options",
+    "dmar",
+    "command-line",
+    "iommu",
+    "module",
+    "sva",
+    "raw-io",
+    "container",
+    "perfmon",
+    "power",
+];
+/// Links that a directory in the place of `/sys` has not.
+const OF_PROGRAMS: [&str; 5] = ["pci", "driver", "nodes", "library", "hugepages"];
+
+/// Why a link does not apply to a virtual device.
+fn set_aside(check: &str, device: Option<Virtual>) -> Option<&'static str> {
+    match device? {
+        Virtual::Session if OF_HARDWARE.contains(&check) => {
+            Some("the device is virtual: dray run carries its descriptors out")
+        }
+        Virtual::Tree if OF_HARDWARE.contains(&check) || OF_PROGRAMS.contains(&check) => {
+            Some("DRAY_SYSFS_PATH names a directory, and no machine")
+        }
+        _ => None,
     }
 }
 

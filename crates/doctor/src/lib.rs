@@ -28,6 +28,7 @@ pub use diagnosis::{Diagnosis, Judged, Outcome, diagnose};
 pub use finding::{Cause, Evidence, Finding, Likelihood, Mend, Severity};
 pub use machine::{
     ArchiveError, CPUID_7, Captured, CapturedError, KERNEL_CONFIG, KERNEL_LOG, Kind, Live,
-    MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, Stat, Unreadable,
+    MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, SESSION, Stat, TREE, Unreadable,
+    VIRTUAL, WithMessages,
 };
 pub use report::{explain, markdown, table};

@@ -7,6 +7,7 @@ mod live;
 mod reader;
 mod recorder;
 mod relevant;
+mod said;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,7 @@ pub use archive::{ArchiveError, MAX_ARCHIVE_BYTES};
 pub use captured::{Captured, CapturedError};
 pub use live::Live;
 pub use recorder::Recorder;
+pub use said::WithMessages;
 
 /// Path under which [`Machine::read`] gives the kernel's messages that concern DMA remapping,
 /// idxd and the CPU, as dmesg prints them.
@@ -26,6 +28,13 @@ pub const KERNEL_CONFIG: &str = "@kernel-config";
 pub const CPUID_7: &str = "@cpuid-7.0";
 /// Path under which [`Machine::read`] gives what the user's programs said, if it was told.
 pub const MESSAGES: &str = "@messages";
+
+/// Path under which [`Machine::read`] says that the device is virtual: [`SESSION`] or [`TREE`].
+pub const VIRTUAL: &str = "@virtual-device";
+/// The programs around this one run on it (`dray run`).
+pub const SESSION: &str = "session";
+/// A directory stands for `/sys` (`DRAY_SYSFS_PATH`).
+pub const TREE: &str = "tree";
 
 /// Why something could not be read; evidence like everything else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

@@ -10,7 +10,7 @@ pub(crate) mod module;
 pub(crate) mod pci;
 pub(crate) mod process;
 
-use crate::machine::{MESSAGES, Machine, Reading};
+use crate::machine::{MESSAGES, Machine, Reading, SESSION, TREE, VIRTUAL};
 use cpu::Cpu;
 use device::Devices;
 use host::Host;
@@ -33,6 +33,17 @@ pub(crate) struct Survey {
     pub(crate) host: Host,
     /// What the user's programs said.
     pub(crate) messages: Reading<String>,
+    /// Whether the device is virtual, and how it is seen.
+    pub(crate) virtual_device: Option<Virtual>,
+}
+
+/// How a virtual device is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Virtual {
+    /// By the programs of a session.
+    Session,
+    /// As a directory in the place of `/sys`.
+    Tree,
 }
 
 impl Survey {
@@ -48,6 +59,11 @@ impl Survey {
             process: Process::of(look),
             host: Host::of(look),
             messages: look.lines(MESSAGES),
+            virtual_device: match look.lines(VIRTUAL).as_deref().map(str::trim) {
+                Ok(SESSION) => Some(Virtual::Session),
+                Ok(TREE) => Some(Virtual::Tree),
+                _ => None,
+            },
             kernel,
         }
     }

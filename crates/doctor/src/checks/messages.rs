@@ -2,7 +2,7 @@
 
 mod known;
 
-use self::known::{KNOWN, Known};
+use self::known::{HARMLESS, KNOWN, Known};
 use super::sources::{
     DML_17, IDXD_CONFIG_11, IDXD_CONFIG_29, IDXD_CONFIG_40, LRL, PLUGINS_1779, SPDK_2329,
 };
@@ -35,6 +35,13 @@ fn look_up(line: &str) -> Option<&'static Known> {
     known.find(|known| known.words.iter().all(|word| lower.contains(word)))
 }
 
+fn is_harmless(line: &str) -> bool {
+    let lower = line.to_ascii_lowercase();
+    HARMLESS
+        .iter()
+        .any(|words| words.iter().all(|word| lower.contains(word)))
+}
+
 /// Which checks a message points to, with the message.
 pub(super) fn confirmed(survey: &Survey) -> Vec<(&'static str, Evidence)> {
     let messages = survey.messages.as_deref().unwrap_or_default();
@@ -57,6 +64,9 @@ fn judge(context: &Context<'_>) -> Verdict {
     let (mut explained, mut unknown) = (0, 0);
     let mut told: Vec<&str> = Vec::new();
     for line in messages.lines().filter(|line| !line.trim().is_empty()) {
+        if is_harmless(line) {
+            continue;
+        }
         let Some(known) = look_up(line) else {
             unknown += 1;
             continue;
@@ -77,7 +87,45 @@ fn judge(context: &Context<'_>) -> Verdict {
         let finding = Finding::error(known.what).seen([Evidence::new("said", line.trim())]);
         findings.push(finding.mend(mend));
     }
-    Verdict::of(findings, || {
-        format!("{explained} explained by what was found above, {unknown} not known")
-    })
+    let seen = format!("{explained} explained by what was found above, {unknown} not known");
+    match findings.is_empty() && unknown > 0 {
+        // Nothing is known of it: that is no reason to call it well.
+        true => Verdict::Unknown(seen),
+        false => Verdict::of(findings, || seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What published reports of trouble quote.
+    #[test]
+    fn quoted_messages_are_known() {
+        for line in [
+            "[    7.927634] idxd 0000:f2:01.0: Unable to turn on user SVA feature.",
+            "libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted",
+            "device set read_buffer_limit value failed",
+            "Parse json and set device fail: -1",
+            "Error[0x800c0000] iax1: wq error - no shared wq support",
+            "Invalid wq driver name",
+            "WQ not in expected state",
+            "failed in dsa0/wq0.0",
+            "enabled 0 wq(s) out of 1",
+            "no available idxd devices, software engine will be used",
+            "libaccel-config.so.1: cannot open shared object file: No such file or directory",
+            "idxd 0000:6a:01.0: No PMU support: -19",
+            "qemu-system-x86_64: Property 'max-x86_64-cpu.enqcmd' not found",
+            "warning: TCG doesn't support requested feature: CPUID.07H:ECX.movdir64b [bit 28]",
+        ] {
+            assert!(look_up(line).is_some(), "{line}");
+            assert!(!is_harmless(line), "{line}");
+        }
+        for line in [
+            "[    7.927615] idxd 0000:f2:01.0: enabling device (0144 -> 0146)",
+            "[    7.947937] idxd 0000:f2:01.0: Intel(R) Accelerator Device (v100)",
+        ] {
+            assert!(is_harmless(line) && look_up(line).is_none(), "{line}");
+        }
+    }
 }

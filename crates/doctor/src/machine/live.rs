@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
@@ -10,8 +11,8 @@ use rustix::fs::OFlags;
 
 use super::reader::Reader;
 use super::{
-    CPUID_7, KERNEL_CONFIG, KERNEL_LOG, Kind, MESSAGES, Machine, Reading, Stat, Unreadable,
-    kernel_log, relevant,
+    CPUID_7, KERNEL_CONFIG, KERNEL_LOG, Kind, MESSAGES, Machine, Reading, SESSION, Stat, TREE,
+    Unreadable, VIRTUAL, kernel_log, relevant,
 };
 
 /// Longest accepted file. An attribute of sysfs has at most a page; /proc/cpuinfo of the largest
@@ -30,6 +31,10 @@ const MAX_NAMES: usize = 1 << 16;
 pub struct Live {
     reader: Reader,
     messages: Option<String>,
+    /// A directory in the place of `/sys`.
+    sysfs: Option<PathBuf>,
+    /// The device is one of `dray run`.
+    in_session: bool,
 }
 
 impl Live {
@@ -39,6 +44,34 @@ impl Live {
         Self {
             reader: Reader::new(deadline),
             messages: None,
+            sysfs: None,
+            in_session: false,
+        }
+    }
+
+    /// With a directory in the place of `/sys`, as `DRAY_SYSFS_PATH` names one.
+    #[must_use]
+    pub fn with_sysfs(self, directory: PathBuf) -> Self {
+        Self {
+            sysfs: Some(directory),
+            ..self
+        }
+    }
+
+    /// Says that the device is the one of a session of `dray run` around this process.
+    #[must_use]
+    pub fn in_session(self) -> Self {
+        Self {
+            in_session: true,
+            ..self
+        }
+    }
+
+    /// Where a path is found.
+    fn place(&self, path: &str) -> String {
+        match (&self.sysfs, path.strip_prefix("/sys/")) {
+            (Some(directory), Some(below)) => directory.join(below).display().to_string(),
+            _ => path.to_owned(),
         }
     }
 
@@ -54,8 +87,11 @@ impl Live {
 
 impl Machine for Live {
     fn read(&self, path: &str) -> Reading<Vec<u8>> {
-        let own = path.to_owned();
+        let own = self.place(path);
         match path {
+            VIRTUAL if self.sysfs.is_some() => Ok(TREE.into()),
+            VIRTUAL if self.in_session => Ok(SESSION.into()),
+            VIRTUAL => Err(Unreadable::Missing),
             MESSAGES => match &self.messages {
                 Some(messages) => Ok(messages.clone().into_bytes()),
                 None => Err(Unreadable::Missing),
@@ -68,7 +104,7 @@ impl Machine for Live {
     }
 
     fn list(&self, path: &str) -> Reading<Vec<String>> {
-        let path = path.to_owned();
+        let path = self.place(path);
         self.reader.run(move || {
             let mut names = Vec::new();
             for entry in fs::read_dir(&path).map_err(unreadable)?.take(MAX_NAMES) {
@@ -81,7 +117,7 @@ impl Machine for Live {
     }
 
     fn link(&self, path: &str) -> Reading<String> {
-        let path = path.to_owned();
+        let path = self.place(path);
         self.reader.run(move || {
             let target = fs::read_link(&path).map_err(unreadable)?;
             Ok(target.to_string_lossy().into_owned())
@@ -89,7 +125,7 @@ impl Machine for Live {
     }
 
     fn stat(&self, path: &str) -> Reading<Stat> {
-        let path = path.to_owned();
+        let path = self.place(path);
         self.reader.run(move || stat(&path))
     }
 }

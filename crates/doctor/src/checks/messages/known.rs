@@ -13,6 +13,23 @@ pub(super) struct Known {
 
 const RELOAD: &[&str] = &["sudo modprobe -r idxd", "sudo modprobe idxd"];
 
+/// What a healthy driver says as well.
+pub(super) const HARMLESS: &[&[&str]] = &[
+    &["idxd", "enabling device"],
+    &["idxd", "intel(r) accelerator device"],
+];
+
+/// What has to be right for programs to share their address space with the device.
+const SVA_CAUSES: &[&str] = &[
+    "sva",
+    "command-line",
+    "iommu",
+    "dmar",
+    "options",
+    "kernel",
+    "cpu",
+];
+
 /// The first that matches counts: special ones come before general ones.
 pub(super) const KNOWN: &[Known] = &[
     Known {
@@ -21,6 +38,83 @@ pub(super) const KNOWN: &[Known] = &[
         what: "the device refuses a new read buffer limit: it is enabled, or keeps an earlier configuration",
         advice: "Load idxd again, which takes back every device, then load the file.",
         commands: RELOAD,
+    },
+    Known {
+        words: &["unable to turn on user sva"],
+        causes: SVA_CAUSES,
+        what: "idxd found no shared virtual addressing for programs: no shared work queues, and no use without CAP_SYS_RAWIO",
+        advice: "It needs the IOMMU with scalable mode (intel_iommu=on,sm_on and VT-d in the firmware), and on some machines five-level page tables (check sva); then load idxd again.",
+        commands: RELOAD,
+    },
+    Known {
+        words: &["user sva"],
+        causes: SVA_CAUSES,
+        what: "idxd found no shared virtual addressing for programs: no shared work queues, and no use without CAP_SYS_RAWIO",
+        advice: "It needs the IOMMU with scalable mode (intel_iommu=on,sm_on and VT-d in the firmware), and on some machines five-level page tables (check sva); then load idxd again.",
+        commands: RELOAD,
+    },
+    Known {
+        words: &["read_buffer_limit", "value failed"],
+        causes: &[],
+        what: "the device refuses a new read buffer limit: it is enabled, or keeps an earlier configuration",
+        advice: "Load idxd again, which takes back every device, then load the file.",
+        commands: RELOAD,
+    },
+    Known {
+        words: &["parse json and set device fail"],
+        causes: &["configuration"],
+        what: "accel-config could not load a file: the line before says which attribute was refused",
+        advice: "Ask what would be refused, and why; a device that is enabled refuses most of it.",
+        commands: &[
+            "dray config validate FILE",
+            "sudo modprobe -r idxd",
+            "sudo modprobe idxd",
+        ],
+    },
+    Known {
+        words: &["wq size", "invalid"],
+        causes: &["configuration"],
+        what: "the size of a work queue is refused: with those of earlier configurations it is more than the device has, or the device is enabled",
+        advice: "Load idxd again, which takes back every size, then load the file.",
+        commands: RELOAD,
+    },
+    Known {
+        words: &["wq not in expected state"],
+        causes: &["configuration", "cmd-status", "device"],
+        what: "a work queue is not in the state that accel-config expects: its driver has refused it, or the device was reset meanwhile",
+        advice: "Read the reason of the last command, then disable the device and begin again.",
+        commands: &[
+            "cat /sys/bus/dsa/devices/dsa0/cmd_status",
+            "sudo accel-config disable-device dsa0",
+        ],
+    },
+    Known {
+        words: &["libaccel-config"],
+        causes: &["library"],
+        what: "libaccel-config.so.1 is not found, and DML and QPL say status 100 then",
+        advice: "Install it where the loader looks.",
+        commands: &["sudo apt-get install libaccel-config1", "sudo ldconfig"],
+    },
+    Known {
+        words: &["no pmu support"],
+        causes: &["perfmon"],
+        what: "the device has no counters that perf can read; nothing else is hindered",
+        advice: "Use occupancy and the programs' own counts.",
+        commands: &[],
+    },
+    Known {
+        words: &["property", "enqcmd", "not found"],
+        causes: &[],
+        what: "this QEMU cannot show ENQCMD to a guest",
+        advice: "Use dedicated work queues there, to which MOVDIR64B submits.",
+        commands: &[],
+    },
+    Known {
+        words: &["tcg doesn't support", "movdir64b"],
+        causes: &[],
+        what: "QEMU without KVM does not know MOVDIR64B",
+        advice: "Run the guest with KVM on a processor that has it, or write descriptors by write(2).",
+        commands: &[],
     },
     Known {
         words: &["token_limit", "operation not permitted"],
@@ -99,6 +193,16 @@ pub(super) const KNOWN: &[Known] = &[
         what: "SPDK found no device of the kind it was told to take, and copies in software",
         advice: "Say -k for queues of the kernel's driver (dsa_scan_accel_module -k), which must be dedicated; without it the function must belong to vfio-pci.",
         commands: &["scripts/rpc.py dsa_scan_accel_module -k"],
+    },
+    Known {
+        words: &["failed in dsa"],
+        causes: &["configuration", "cmd-status", "sva", "device"],
+        what: "accel-config could not enable a work queue, and did not say why",
+        advice: "The reason stands in cmd_status until accel-config is started again: enable it by hand and look.",
+        commands: &[
+            "echo wq0.0 | sudo tee /sys/bus/dsa/drivers/user/bind",
+            "cat /sys/bus/dsa/devices/dsa0/cmd_status",
+        ],
     },
     Known {
         words: &["enabled 0 wq"],
