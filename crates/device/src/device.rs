@@ -5,6 +5,7 @@ mod domains;
 mod ending;
 mod members;
 mod setup;
+mod start;
 mod translation;
 
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};

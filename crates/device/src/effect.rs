@@ -7,15 +7,25 @@ use dray_spec::{CompletionRecord, Status};
 pub struct Outcome {
     /// What the completion record will say.
     pub record: CompletionRecord,
+    /// The page of the record could not be written when the descriptor began, and the event log
+    /// takes the record (spec 3.13.3).
+    pub record_in_log: bool,
 }
 
 impl Outcome {
+    /// Ended with this record.
+    #[inline]
+    pub fn of(record: CompletionRecord) -> Outcome {
+        Outcome {
+            record,
+            record_in_log: false,
+        }
+    }
+
     /// Ended with `status` and no further result.
     #[inline]
     pub fn status(status: Status) -> Outcome {
-        Outcome {
-            record: CompletionRecord::with_status(status),
-        }
+        Outcome::of(CompletionRecord::with_status(status))
     }
 
     /// Discarded: the completion record cannot be written (spec 5.4, 0x1a). Where the event log is on

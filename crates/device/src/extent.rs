@@ -126,7 +126,7 @@ impl Extent {
             record.fault_info = fault_info(operand);
             record.bytes_completed = self.bytes as u32;
         }
-        Outcome { record }
+        Outcome::of(record)
     }
 }
 

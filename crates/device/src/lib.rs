@@ -1,8 +1,8 @@
 //! The virtual DSA: a state machine without I/O, threads or clock.
 //!
 //! Whoever runs it hands descriptors in at a portal ([`Device::write_posted`],
-//! [`Device::enqueue`]), lets each engine [`take`](Device::take) work, and says what became of it
-//! ([`Device::done`]). The device answers with effects: completion records to write, interrupts to
+//! [`Device::enqueue`]), lets each engine [`take`](Device::take) work and [`start`](Device::start) it, executes the [`Task`] on its memory,
+//! and reports the end ([`Device::done`]). The device answers with effects: completion records to write, interrupts to
 //! send. How long anything takes, and who moves the bytes, is the runner's business: in modelled
 //! time an event queue and [`execute`], in real time threads.
 
@@ -26,6 +26,7 @@ mod queue;
 mod registers;
 mod rule;
 mod step;
+mod task;
 mod work;
 
 pub use check::{Rejection, SOFTWARE_OPERATIONS, check_operands, check_software};
@@ -43,4 +44,5 @@ pub use memory::{Access, Memory, SliceMemory};
 pub use portal::{Portal, Submission};
 pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use step::Step;
+pub use task::{Action, ListRead, RecordPage, Task, View};
 pub use work::{Member, Work, WorkKind};

@@ -5,7 +5,6 @@
 use dray_device::{
     Access, Capabilities, Device, DeviceConfig, Effect, GroupConfig, IdptEntry, Member, Memory,
     Outcome, Payload, Portal, Submission, Work, WorkId, WorkKind, WorkQueueConfig, WorkQueueMode,
-    execute, execute_between, execute_untranslated,
 };
 use dray_spec::registers::IdCap;
 use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Opcode, Status};
@@ -215,12 +214,14 @@ impl World<'_> {
         let work = held.work;
         let mut effects = Vec::new();
         match work.kind {
-            _ if !held.fetched && !self.is_recordable(work.id) => {
-                self.end(work.id, &Outcome::unrecorded(), &mut effects);
-            }
-            WorkKind::FetchList { address, count } if !held.fetched => {
+            WorkKind::FetchList { .. } if !held.fetched => {
                 held.fetched = true;
-                self.fetch(work, address, count, &mut effects);
+                let Some(task) = self.device.start(&work) else {
+                    panic!("work under way can be started");
+                };
+                let mut list = Vec::new();
+                let read = task.read_list(&mut self.memory, &mut list);
+                self.device.list_read(&task, &list, read, &mut effects);
                 self.held.push(held);
             }
             WorkKind::FetchList { .. } => match self.device.next_member(work.id) {
@@ -237,7 +238,7 @@ impl World<'_> {
                 Member::Fenced | Member::None => self.held.push(held),
             },
             _ => {
-                let outcome = self.carry_out(&work);
+                let outcome = self.execute(&work);
                 self.end(work.id, &outcome, &mut effects);
             }
         }
@@ -252,62 +253,24 @@ impl World<'_> {
         assert_eq!(effects.len(), before, "it ends twice");
     }
 
-    /// Asked before anything is done (spec 5.4, 0x1a).
-    fn is_recordable(&self, id: WorkId) -> bool {
-        let record = self.device.record_address(id);
-        record.is_none_or(|address| self.memory.accessible(address, 32, Access::Write) == 32)
-    }
-
-    fn fetch(&mut self, work: Work, address: u64, count: u32, effects: &mut Vec<Effect>) {
-        let (list, fault) = self.memory.list(address, count);
-        match fault {
-            None => self.device.list_fetched(work.id, &list, effects),
-            Some(at) if list.is_empty() => self.device.list_faulted(work.id, at, effects),
-            Some(at) => self.device.list_fetched_until(work.id, &list, at, effects),
+    /// Executes work, and looks at what it has written.
+    fn execute(&mut self, work: &Work) -> Outcome {
+        let d = self.under_way(work.id);
+        let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
+        let between = matches!(work.kind, WorkKind::ExecuteBetween(_));
+        let handle = d.flags().contains(alternate) && between;
+        let entry = handle
+            .then(|| d.destination_handle())
+            .and_then(|handle| self.device.idpt_entry(handle))
+            .copied();
+        let Some(task) = self.device.start(work) else {
+            panic!("work under way can be started");
+        };
+        let outcome = task.execute(&mut self.memory, Payload::Moved);
+        if let WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode) = work.kind {
+            self.check_written(opcode, &d, &outcome, entry);
         }
-    }
-
-    fn carry_out(&mut self, work: &Work) -> Outcome {
-        let translates = self.device.translates(work.id);
-        match work.kind {
-            WorkKind::Reject(rejection) => rejection.outcome(),
-            WorkKind::Execute(opcode) => {
-                let d = self.under_way(work.id);
-                let memory = &mut self.memory;
-                let outcome = match translates {
-                    true => execute(opcode, &d, memory, Payload::Moved),
-                    false => execute_untranslated(opcode, &d, None, memory, Payload::Moved),
-                };
-                self.check_written(opcode, &d, &outcome, None);
-                outcome
-            }
-            WorkKind::ExecuteBetween(opcode) => {
-                let d = self.under_way(work.id);
-                let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
-                let handle = d
-                    .flags()
-                    .contains(alternate)
-                    .then(|| d.destination_handle());
-                let entry = handle
-                    .and_then(|handle| self.device.idpt_entry(handle))
-                    .copied();
-                let outcome = match self.device.domains(work.id) {
-                    Ok(domains) => {
-                        let (memory, payload) = (&mut self.memory, Payload::Moved);
-                        match translates {
-                            true => execute_between(opcode, &d, &domains, memory, payload),
-                            false => {
-                                execute_untranslated(opcode, &d, Some(&domains), memory, payload)
-                            }
-                        }
-                    }
-                    Err(outcome) => outcome,
-                };
-                self.check_written(opcode, &d, &outcome, entry);
-                outcome
-            }
-            WorkKind::FetchList { .. } => panic!("a batch is not carried out"),
-        }
+        outcome
     }
 
     /// All queues have it, or none.

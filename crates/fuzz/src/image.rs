@@ -1,8 +1,6 @@
 //! Four pages of memory, with holes in them and nothing around them.
 
 use dray_device::{Access, AddressSpace, Memory};
-use dray_spec::Descriptor;
-use zerocopy::FromBytes;
 
 use crate::draw::Draw;
 
@@ -96,18 +94,6 @@ impl Image {
     /// in order.
     pub(crate) fn take_written(&mut self) -> Vec<(u64, u64)> {
         runs(&std::mem::take(&mut self.written))
-    }
-
-    /// The list of a batch, as far as it can be read, and the address where it cannot.
-    pub(crate) fn list(&self, address: u64, count: u32) -> (Vec<Descriptor>, Option<u64>) {
-        let asked = u64::from(count) * 64;
-        let readable = self.accessible(address, asked, Access::Read) / 64 * 64;
-        let mut bytes = vec![0; readable as usize];
-        self.read(address, &mut bytes);
-        let list = bytes.chunks_exact(64);
-        let list = list.filter_map(|bytes| Descriptor::read_from_bytes(bytes).ok());
-        let fault = (readable < asked).then(|| address.wrapping_add(readable));
-        (list.collect(), fault)
     }
 }
 

@@ -285,7 +285,11 @@ impl World {
             _ => {
                 self.held.swap_remove(at);
                 let outcome = match draw.below(4) {
-                    3 if self.function.record_address(work.id).is_some() => {
+                    3 if self
+                        .function
+                        .start(&work)
+                        .is_some_and(|task| task.record.is_some()) =>
+                    {
                         match self.function.record_faults(work.id) {
                             true => {
                                 self.books.log(work.id);

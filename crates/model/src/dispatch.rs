@@ -1,13 +1,13 @@
 //! From the work queue through an engine: fetched, started, its data on the way.
 
 use dray_clock::{Duration, Time};
-use dray_device::{Member, Outcome, Payload, Work, WorkKind, execute, execute_untranslated};
+use dray_device::{Action, ListRead, Member, Outcome, Payload, Task, Work, WorkKind};
 use dray_platform::Parameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::cost::{Costs, Volume};
 use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
-use crate::memory::{DeviceView, Memory, list_at, record_at};
+use crate::memory::{DeviceView, Memory, list_at};
 use crate::world::{Event, World};
 
 impl World {
@@ -60,7 +60,7 @@ impl World {
                     engine.jobs.pop_front();
                     (work, false)
                 }
-                Some(Job::Batch { id, .. }) => match run.device.next_member(*id) {
+                Some(Job::Batch { work, .. }) => match run.device.next_member(work.id) {
                     Member::Work(work) => (work, true),
                     Member::Fenced => return,
                     Member::None => {
@@ -86,12 +86,11 @@ impl World {
                 return;
             };
             let job = match work.kind {
-                WorkKind::FetchList { address, count } => {
+                WorkKind::FetchList { .. } => {
                     let list_there = self.now + p.dispatch + p.read_llc + p.batch_dispatch;
                     self.events.schedule(list_there, Event::ListRead { at });
                     Job::Batch {
-                        id: work.id,
-                        list: (address, count),
+                        work,
                         list_read: false,
                     }
                 }
@@ -105,41 +104,34 @@ impl World {
     pub(crate) fn list_read(&mut self, at: EngineAt) {
         let run = &mut self.devices[at.device()];
         let unread = |job: &mut Job| match job {
-            Job::Batch {
-                id,
-                list,
-                list_read,
-            } if !*list_read => {
+            Job::Batch { work, list_read } if !*list_read => {
                 *list_read = true;
-                Some((*id, *list))
+                Some(*work)
             }
             _ => None,
         };
         let jobs = &mut run.engines[at.engine()].jobs;
-        let Some((id, (address, count))) = jobs.iter_mut().find_map(unread) else {
+        let Some(work) = jobs.iter_mut().find_map(unread) else {
             return;
         };
-        let effects = &mut self.effects;
-        // Only a batch that its channel has made has its list in the channel's ring. One that came
-        // as an operation names an address like any other, and no list can be read there.
-        let made = run.device.descriptor(id).and_then(|d| {
-            let (channel, record) = record_at(d.completion_addr)?;
+        let Some(task) = run.device.start(&work) else {
+            return;
+        };
+        let Action::ReadList { address, count } = task.action else {
+            return;
+        };
+        // Lists lie in the rings of channels, and nowhere else.
+        let list = list_at(address).and_then(|(channel, first)| {
             let channel = self.channels.get(channel.index())?;
-            (record as usize >= channel.slots()).then_some(channel)
+            let first = first as usize;
+            channel.descriptors.get(first..first + count as usize)
         });
-        match made
-            .zip(list_at(address))
-            .and_then(|(channel, (_, first))| {
-                let first = first as usize;
-                channel.descriptors.get(first..first + count as usize)
-            }) {
-            Some(list) => {
-                self.list.clear();
-                self.list.extend_from_slice(list);
-                run.device.list_fetched(id, &self.list, effects);
-            }
-            None => run.device.list_faulted(id, address, effects),
-        }
+        let read = ListRead {
+            fault: list.is_none().then_some(address),
+            ..ListRead::default()
+        };
+        let list = list.unwrap_or_default();
+        run.device.list_read(&task, list, read, &mut self.effects);
         self.carry_out(at.device());
         self.pump(at);
     }
@@ -149,40 +141,33 @@ impl World {
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
         let p = self.platform.parameters();
         let run = &mut self.devices[at.device()];
-        let translates = run.device.translates(work.id);
-        let Some(d) = run.device.descriptor(work.id) else {
+        let Some(task) = run.device.start(&work) else {
             return;
         };
+        // A channel's records can always be written.
+        let task = Task {
+            record: None,
+            ..task
+        };
+        let d = &task.descriptor;
         let engine = &mut run.engines[at.engine()];
         let (costs, memory) = (&mut engine.costs, &mut self.memory);
-        let (opcode, outcome, fault) = match work.kind {
-            WorkKind::Execute(opcode)
+        let (opcode, outcome, fault) = match task.action {
+            Action::Execute(opcode)
                 if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
             {
                 (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
             }
-            WorkKind::Execute(opcode) if !translates => {
-                let view = &mut DeviceView(memory);
-                let outcome = execute_untranslated(opcode, d, None, view, self.payload);
-                learn(costs, opcode, d, &outcome, self.payload, memory);
-                (opcode, outcome, Duration::ZERO)
-            }
-            WorkKind::Execute(opcode) => {
-                let (outcome, fault) = carry(opcode, d, memory, self.payload, p);
+            Action::Execute(opcode) => {
+                let (outcome, fault) = execute_blocking(&task, memory, self.payload, p);
                 learn(costs, opcode, d, &outcome, self.payload, memory);
                 (opcode, outcome, fault)
             }
-            WorkKind::Reject(rejection) => {
-                let outcome = rejection.outcome();
+            Action::End(outcome) => {
                 learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
                 (Opcode::Noop, outcome, Duration::ZERO)
             }
-            // The modelled machine has one address space, and its devices no permissions table.
-            WorkKind::ExecuteBetween(_) => {
-                let outcome = Outcome::status(Status::IDPT_HANDLE);
-                (Opcode::Noop, outcome, Duration::ZERO)
-            }
-            WorkKind::FetchList { .. } => return,
+            Action::ReadList { .. } => return,
         };
         self.descriptors += 1;
         let id = costs.book(opcode, d.completion_addr, &self.platform, &mut engine.pipe);
@@ -261,26 +246,26 @@ fn learn(
     costs.learn(opcode, d, volume, success, memory);
 }
 
-/// Executes a descriptor's bytes; with block on fault, pages are brought in one after the other.
-/// How it ends, and the time that its faults take.
-fn carry(
-    opcode: Opcode,
-    d: &Descriptor,
+/// Executes a task; with block on fault, pages are brought in one after the other. How it ends, and
+/// the time that its faults take.
+fn execute_blocking(
+    task: &Task,
     memory: &mut Memory,
     payload: Payload,
     p: &Parameters,
 ) -> (Outcome, Duration) {
     let mut fault = Duration::ZERO;
     loop {
-        let outcome = execute(opcode, d, &mut DeviceView(memory), payload);
+        let outcome = task.execute(&mut DeviceView(memory), payload);
         let status = outcome.record.status().code();
         let faulted = status == Status::PAGE_FAULT.code()
             || status == Status::PAGE_FAULT_INVALID_RESPONSE.code();
-        if !faulted {
+        // Without address translation the device learns of no fault that it could wait for.
+        if !faulted || !task.translates {
             return (outcome, fault);
         }
         let address = outcome.record.fault_address;
-        let blocks = d.flags().contains(Flags::BLOCK_ON_FAULT);
+        let blocks = task.descriptor.flags().contains(Flags::BLOCK_ON_FAULT);
         if !blocks || memory.place(address).is_none() {
             return (outcome, fault + p.fault_detect);
         }

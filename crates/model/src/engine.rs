@@ -41,12 +41,7 @@ pub(crate) enum Job {
     /// One descriptor, decoded at the given time.
     Single(Work, Time),
     /// A batch; its members can be had once the list has been read.
-    Batch {
-        id: WorkId,
-        /// Address and length of the list.
-        list: (u64, u32),
-        list_read: bool,
-    },
+    Batch { work: Work, list_read: bool },
 }
 
 /// The descriptor whose data moves right now.

@@ -6,7 +6,6 @@ use dray::{Application, Capabilities, Next};
 use dray_clock::{EventQueue, Time};
 use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
 use dray_platform::{PlatformFile, SharedBandwidth};
-use dray_spec::Descriptor;
 use thiserror::Error;
 
 use crate::channel::{Channel, ChannelId, ChannelOptions};
@@ -72,7 +71,6 @@ pub struct World {
     pub(crate) pending: Vec<Ending>,
     pub(crate) free_pending: Vec<u32>,
     pub(crate) effects: Vec<Effect>,
-    pub(crate) list: Vec<Descriptor>,
     pub(crate) descriptors: u64,
 }
 
@@ -108,7 +106,6 @@ impl World {
             pending: Vec::new(),
             free_pending: Vec::new(),
             effects: Vec::new(),
-            list: Vec::new(),
             descriptors: 0,
         })
     }

@@ -32,16 +32,15 @@ mod ring;
 mod shared;
 mod sync;
 mod tag;
-mod view;
 mod worker;
 
 pub use attachment::{AttachError, Attachment, BoardShape, RemotePortal, SharedBoard};
 pub use clients::Client;
 pub use device::RealtimeDevice;
+pub use dray_device::View;
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
 pub use memory::{ProcessMemory, SharedMemory, Translation, Vouched};
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;
-pub use view::View;

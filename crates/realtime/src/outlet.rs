@@ -45,7 +45,10 @@ impl<M: SharedMemory> Outlet<M> {
                     record,
                     pasid,
                 } => {
-                    self.memory.enter(View::of_its_own(pasid, true));
+                    self.memory.enter(View {
+                        pasid,
+                        blocks: true,
+                    });
                     let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write)
                         == RECORD_BYTES;
                     if !writable || !self.memory.publish(address, &record) {

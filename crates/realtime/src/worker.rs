@@ -5,34 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{
-    Domains, Outcome, Payload, WorkId, execute, execute_between, execute_untranslated,
-};
-use dray_spec::{Descriptor, Opcode, Status};
+use dray_device::{Outcome, Payload, Task, WorkId};
+use dray_spec::Status;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::doorbell::Doorbell;
 use crate::patience::Patience;
 use crate::shared::Shared;
 use crate::sync::Futex;
-use crate::{Idle, SharedMemory, View};
+use crate::{Idle, SharedMemory};
 
 /// How often a descriptor is executed whose memory fails. One that says what it can do needs fewer.
 pub(crate) const ATTEMPTS: usize = 16;
-
-/// A descriptor to carry out.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
-    pub(crate) id: WorkId,
-    pub(crate) opcode: Opcode,
-    pub(crate) descriptor: Descriptor,
-    /// Its own address space.
-    pub(crate) view: View,
-    /// Address spaces of an inter-domain operation.
-    pub(crate) domains: Option<Domains>,
-    /// The device learns of all its page faults.
-    pub(crate) translates: bool,
-}
 
 /// How it ended.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +29,7 @@ pub(crate) struct Report {
 #[derive(Debug)]
 pub(crate) struct Worker {
     /// `None` once the thread is to end.
-    orders: Option<Producer<Order>>,
+    orders: Option<Producer<Task>>,
     reports: Consumer<Report>,
     doorbell: Arc<Doorbell>,
     thread: Option<JoinHandle<()>>,
@@ -84,7 +68,7 @@ impl Worker {
 
     /// Hands a descriptor over. There is room: the dispatcher keeps within the depth.
     #[inline]
-    pub(crate) fn order(&mut self, order: Order) {
+    pub(crate) fn order(&mut self, order: Task) {
         if let Some(orders) = &mut self.orders {
             let sent = orders.push(order);
             debug_assert!(sent.is_ok(), "more orders than the engine holds");
@@ -116,7 +100,7 @@ impl Drop for Worker {
 }
 
 struct Engine<M> {
-    orders: Consumer<Order>,
+    orders: Consumer<Task>,
     reports: Producer<Report>,
     doorbell: Arc<Doorbell>,
     memory: M,
@@ -131,7 +115,7 @@ impl<M: SharedMemory> Engine<M> {
             if let Ok(order) = self.orders.pop() {
                 patience.renew();
                 if !self.shared.is_aborting() {
-                    self.carry_out(&order);
+                    self.execute(&order);
                 }
             } else if self.orders.is_abandoned() {
                 return;
@@ -144,8 +128,8 @@ impl<M: SharedMemory> Engine<M> {
         }
     }
 
-    fn carry_out(&mut self, order: &Order) {
-        let outcome = carry_out(order, &mut self.memory, &self.shared, &self.name);
+    fn execute(&mut self, order: &Task) {
+        let outcome = execute(order, &mut self.memory, &self.shared, &self.name);
         let sent = self.reports.push(Report {
             id: order.id,
             outcome,
@@ -155,27 +139,18 @@ impl<M: SharedMemory> Engine<M> {
     }
 }
 
-/// Executes a descriptor. Where that panics, the descriptor ends with a hardware error, and the
-/// device halts.
+/// Executes a task. Where that panics, the descriptor ends with a hardware error, and the device
+/// halts.
 #[inline]
-pub(crate) fn carry_out<M: SharedMemory>(
-    order: &Order,
+pub(crate) fn execute<M: SharedMemory>(
+    task: &Task,
     memory: &mut M,
     shared: &Shared,
     name: &str,
 ) -> Outcome {
-    let (opcode, d) = (order.opcode, &order.descriptor);
     let attempt = || {
-        memory.enter(order.view);
         for _ in 0..ATTEMPTS {
-            let outcome = match &order.domains {
-                _ if !order.translates => {
-                    let domains = order.domains.as_ref();
-                    execute_untranslated(opcode, d, domains, memory, Payload::Moved)
-                }
-                None => execute(opcode, d, memory, Payload::Moved),
-                Some(domains) => execute_between(opcode, d, domains, memory, Payload::Moved),
-            };
+            let outcome = task.execute_in(memory, Payload::Moved, M::enter);
             if memory.settle() {
                 return outcome;
             }

@@ -105,7 +105,7 @@ impl Device {
         while let Some(at) = self.windows.updates.iter().position(|u| u.1.is_empty()) {
             let (update, _) = self.windows.updates.remove(at);
             let record = CompletionRecord::with_status(Status::SUCCESS);
-            self.done(update, &Outcome { record }, effects);
+            self.done(update, &Outcome::of(record), effects);
         }
     }
 }

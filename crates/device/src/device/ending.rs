@@ -13,6 +13,9 @@ impl Device {
     /// A handle whose work has ended before changes nothing.
     #[inline]
     pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+        if outcome.record_in_log {
+            self.record_faults(id);
+        }
         let Some(route) = self.tell(id, &outcome.record, effects) else {
             return;
         };
@@ -44,7 +47,7 @@ impl Device {
             record.fault_address = 0;
             record.fault_info = 0;
         }
-        self.done(id, &Outcome { record }, effects);
+        self.done(id, &Outcome::of(record), effects);
     }
 
     /// A descriptor that came through a queue has ended: drains may end with it.

@@ -91,7 +91,7 @@ impl Device {
         Member::Work(Work { id, kind })
     }
 
-    fn begin_batch(
+    pub(super) fn begin_batch(
         &mut self,
         id: WorkId,
         list: &[Descriptor],

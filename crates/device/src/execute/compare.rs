@@ -66,9 +66,7 @@ impl<M: Memory> Run<'_, M> {
     fn compared(&self, extent: &Extent, difference: Option<u64>) -> Outcome {
         match difference.is_none() && extent.is_faulted() {
             true => self.end(extent, success()),
-            false => Outcome {
-                record: found(self.d, difference),
-            },
+            false => Outcome::of(found(self.d, difference)),
         }
     }
 }

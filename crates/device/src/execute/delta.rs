@@ -71,7 +71,7 @@ impl<M: Memory> Run<'_, M> {
         if self.d.flags().contains(Flags::CHECK_RESULT) && !as_expected {
             record.status = Status::SUCCESS_PREDICATE.0;
         }
-        Outcome { record }
+        Outcome::of(record)
     }
 
     pub(super) fn apply_delta(&mut self) -> Outcome {

@@ -165,7 +165,7 @@ impl<M: Memory> Between<'_, M> {
 
     fn end(&self, bytes: u64, fault: Option<Place>, record: CompletionRecord) -> Outcome {
         let Some(operand) = fault else {
-            return Outcome { record };
+            return Outcome::of(record);
         };
         let blocked = self.d.flags().contains(Flags::BLOCK_ON_FAULT);
         let status = match blocked {
@@ -186,7 +186,7 @@ impl<M: Memory> Between<'_, M> {
         if let Some(domain) = operand.domain {
             record.set_idpt_handle(domain.handle);
         }
-        Outcome { record }
+        Outcome::of(record)
     }
 
     fn copy(&mut self, from: Place, to: Place) -> Outcome {
@@ -236,9 +236,7 @@ impl<M: Memory> Between<'_, M> {
     fn compared(&self, bytes: u64, fault: Option<Place>, difference: Option<u64>) -> Outcome {
         match difference.is_none() && fault.is_some() {
             true => self.end(bytes, fault, success()),
-            false => Outcome {
-                record: found(self.d, difference),
-            },
+            false => Outcome::of(found(self.d, difference)),
         }
     }
 

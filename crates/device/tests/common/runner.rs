@@ -1,11 +1,11 @@
 //! Runs a device on one thread: one engine after the other, each descriptor to its end.
 
 use dray_device::{
-    Access, Device, DeviceConfig, Effect, Member, Memory, Outcome, Payload, Portal, Submission,
-    Work, WorkId, WorkKind, WorkQueueMode, execute, execute_between,
+    Access, Action, Device, DeviceConfig, Effect, Member, Memory, Outcome, Payload, Portal,
+    Submission, Task, Work, WorkId, WorkQueueMode,
 };
 use dray_spec::{CompletionRecord, Descriptor, Status};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use dray_device::conformance::Pages;
 
@@ -52,37 +52,18 @@ impl Runner {
         }
     }
 
-    /// Carries work out, with all the members of a batch.
+    /// Executes work, with all the members of a batch.
     pub(crate) fn work(&mut self, work: &Work) {
-        let outcome = match work.kind {
-            _ if !self.is_recordable(work.id) => Outcome::unrecorded(),
-            WorkKind::Reject(rejection) => rejection.outcome(),
-            WorkKind::Execute(opcode) => {
-                let descriptor = self.device.descriptor(work.id).expect("work under way");
-                execute(opcode, descriptor, &mut self.memory, self.payload)
+        let task = self.device.start(work).expect("work under way");
+        if let Action::ReadList { .. } = task.action {
+            self.read_list(&task);
+            while let Member::Work(member) = self.device.next_member(work.id) {
+                self.work(&member);
             }
-            WorkKind::ExecuteBetween(opcode) => match self.device.domains(work.id) {
-                Err(outcome) => outcome,
-                Ok(domains) => {
-                    let descriptor = self.device.descriptor(work.id).expect("work under way");
-                    let memory = &mut self.memory;
-                    execute_between(opcode, descriptor, &domains, memory, self.payload)
-                }
-            },
-            WorkKind::FetchList { address, count } => {
-                self.fetch(work.id, address, count);
-                while let Member::Work(member) = self.device.next_member(work.id) {
-                    self.work(&member);
-                }
-                return;
-            }
-        };
+            return;
+        }
+        let outcome = task.execute(&mut self.memory, self.payload);
         self.done(work.id, &outcome);
-    }
-
-    fn is_recordable(&self, id: WorkId) -> bool {
-        let record = self.device.record_address(id);
-        record.is_none_or(|address| self.memory.accessible(address, 32, Access::Write) == 32)
     }
 
     pub(crate) fn done(&mut self, id: WorkId, outcome: &Outcome) {
@@ -91,26 +72,11 @@ impl Runner {
         self.apply(effects);
     }
 
-    pub(crate) fn fetch(&mut self, id: WorkId, address: u64, count: u32) {
-        let size = u64::from(count) * 64;
-        let readable = self.memory.accessible(address, size, Access::Read) / 64 * 64;
-        let bytes = match readable {
-            0 => &[],
-            _ => self.memory.peek(address, readable as usize),
-        };
-        let list: Vec<Descriptor> = bytes
-            .chunks_exact(64)
-            .map(|bytes| Descriptor::read_from_bytes(bytes).expect("64 bytes"))
-            .collect();
+    pub(crate) fn read_list(&mut self, task: &Task) {
+        let mut list = Vec::new();
+        let read = task.read_list(&mut self.memory, &mut list);
         let mut effects = Vec::new();
-        let fault = address.wrapping_add(readable);
-        match list.len() as u32 {
-            n if n == count => self.device.list_fetched(id, &list, &mut effects),
-            0 => self.device.list_faulted(id, fault, &mut effects),
-            _ => self
-                .device
-                .list_fetched_until(id, &list, fault, &mut effects),
-        }
+        self.device.list_read(task, &list, read, &mut effects);
         self.apply(effects);
     }
 

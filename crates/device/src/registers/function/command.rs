@@ -41,7 +41,7 @@ impl Function {
         }
         self.file.command_status = CommandStatus::new().with_active(true);
         let request_interrupt = register.request_interrupt();
-        match self.start(register, effects) {
+        match self.start_command(register, effects) {
             Ok(Progress::Done(result)) => self.complete(request_interrupt, Ok(result), effects),
             Err(error) => self.complete(request_interrupt, Err(error), effects),
             Ok(Progress::Waits) => self.settle(effects),
@@ -89,7 +89,7 @@ impl Function {
         self.complete(pending.request_interrupt, Ok(0), effects);
     }
 
-    fn start(&mut self, register: CommandRegister, effects: &mut Vec<Effect>) -> Started {
+    fn start_command(&mut self, register: CommandRegister, effects: &mut Vec<Effect>) -> Started {
         let command = self.hardware().command(register);
         let command = command.ok_or(CommandError::UNSUPPORTED_COMMAND)?;
         let resets = command == Command::ResetDevice && self.file.reset_type == ResetType::Command;

@@ -7,7 +7,7 @@ use dray_spec::{CompletionRecord, Descriptor, Status};
 use super::Function;
 use crate::notice::RECORD_FAULT;
 use crate::registers::{Report, Source};
-use crate::{AddressSpace, Domains, Effect, Member, Outcome, Step, Work, WorkId};
+use crate::{AddressSpace, Domains, Effect, ListRead, Member, Outcome, Step, Task, Work, WorkId};
 
 impl Function {
     /// Next descriptor for `engine`; see [`Device::take`](crate::Device::take). None comes while a
@@ -42,6 +42,27 @@ impl Function {
         self.device.occupancy(wq)
     }
 
+    /// See [`Device::start`](crate::Device::start).
+    #[inline]
+    pub fn start(&mut self, work: &Work) -> Option<Task> {
+        let mut task = self.device.start(work)?;
+        task.requests_pages = self.requests_pages(work.id);
+        Some(task)
+    }
+
+    /// See [`Device::list_read`](crate::Device::list_read).
+    pub fn list_read(
+        &mut self,
+        task: &Task,
+        list: &[Descriptor],
+        read: ListRead,
+        effects: &mut Vec<Effect>,
+    ) {
+        let before = effects.len();
+        self.device.list_read(task, list, read, effects);
+        self.after(before, effects);
+    }
+
     /// Address spaces of inter-domain work; see [`Device::domains`](crate::Device::domains).
     ///
     /// # Errors
@@ -56,12 +77,6 @@ impl Function {
         self.device.descriptor(id)
     }
 
-    /// See [`Device::translates`](crate::Device::translates).
-    #[inline]
-    pub fn translates(&self, id: WorkId) -> bool {
-        self.device.translates(id)
-    }
-
     /// See [`Device::keep_steps`](crate::Device::keep_steps).
     pub fn keep_steps(&mut self) {
         self.device.keep_steps();
@@ -73,22 +88,10 @@ impl Function {
         self.device.take_steps()
     }
 
-    /// See [`Device::pasid`](crate::Device::pasid).
-    #[inline]
-    pub fn pasid(&self, id: WorkId) -> Option<u32> {
-        self.device.pasid(id)
-    }
-
-    /// See [`Device::record_address`](crate::Device::record_address).
-    #[inline]
-    pub fn record_address(&self, id: WorkId) -> Option<u64> {
-        self.device.record_address(id)
-    }
-
     /// Whether pages that work `id` finds missing are asked for where blocking on faults is not its
     /// choice: for completion record, descriptor list and readback (spec 3.13.3, 8.1.3).
     #[inline]
-    pub fn requests_pages(&self, id: WorkId) -> bool {
+    fn requests_pages(&self, id: WorkId) -> bool {
         let queue = self.device.queue_of(id);
         self.pci.page_requests && queue.is_some_and(|queue| !queue.prs_disable)
     }

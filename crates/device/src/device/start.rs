@@ -1,0 +1,64 @@
+//! An engine starts work, and reports how the list of a batch could be read.
+
+use dray_spec::Descriptor;
+
+use super::Device;
+use crate::task::{Action, ListRead, RecordPage, Task};
+use crate::{Effect, Outcome, Work, WorkKind};
+
+impl Device {
+    /// What an engine needs to execute work that it starts now. `None` if the work has ended.
+    ///
+    /// The address spaces of inter-domain work are looked up here, and hold until it ends
+    /// (spec 3.14.5).
+    #[inline]
+    pub fn start(&mut self, work: &Work) -> Option<Task> {
+        let id = work.id;
+        let job = self.jobs.get(id)?;
+        let (descriptor, pasid) = (job.descriptor, job.route.submitter.pasid);
+        let mut domains = None;
+        let action = match work.kind {
+            WorkKind::Execute(opcode) => Action::Execute(opcode),
+            WorkKind::Reject(rejection) => Action::End(rejection.outcome()),
+            WorkKind::FetchList { address, count } => Action::ReadList { address, count },
+            WorkKind::ExecuteBetween(opcode) => match self.domains(id) {
+                Ok(found) => {
+                    domains = Some(found);
+                    Action::Execute(opcode)
+                }
+                Err(outcome) => Action::End(outcome),
+            },
+        };
+        Some(Task {
+            id,
+            action,
+            descriptor,
+            pasid,
+            record: self.record_address(id),
+            log_takes_record: self.event_log.on,
+            domains,
+            translates: self.translates(id),
+            // A `Function` knows better: it has PCI's controls.
+            requests_pages: false,
+        })
+    }
+
+    /// The list of a batch has been read, as far as `read` says; `list` is what there is of it.
+    /// Without a list the batch ends at once.
+    pub fn list_read(
+        &mut self,
+        task: &Task,
+        list: &[Descriptor],
+        read: ListRead,
+        effects: &mut Vec<Effect>,
+    ) {
+        match read.record {
+            RecordPage::Discard => return self.done(task.id, &Outcome::unrecorded(), effects),
+            RecordPage::Log => {
+                self.record_faults(task.id);
+            }
+            RecordPage::Writable => {}
+        }
+        self.begin_batch(task.id, list, read.fault, effects);
+    }
+}
