@@ -3,7 +3,7 @@
 use dray_clock::Duration;
 use dray_device::{Payload, check_software, execute};
 use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareOp};
-use dray_spec::{CompletionRecord, Descriptor, Opcode};
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::channel::{Channel, ChannelOptions};
 use crate::cost::{Volume, moved};
@@ -19,8 +19,23 @@ pub(crate) fn run_unit(
 ) {
     let p = platform.parameters();
     let first = unit * channel.options.batch;
-    for slot in first..first + channel.units[unit as usize].members {
+    let members = channel.units[unit as usize].members;
+    // What a fence makes of a batch (spec 3.9).
+    let (mut failed, mut stopped) = (false, false);
+    for slot in first..first + members {
         let d = channel.descriptors[slot as usize];
+        let fence = d.flags().contains(Flags::FENCE);
+        stopped |= fence && failed;
+        if stopped {
+            channel.records[slot as usize] = CompletionRecord::default();
+            continue;
+        }
+        if fence && channel.options.batch == 1 {
+            let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
+            record.set_invalid_flags(Flags::FENCE);
+            channel.records[slot as usize] = record;
+            continue;
+        }
         let record = match check_software(&d) {
             Err(status) => CompletionRecord::with_status(status),
             Ok(opcode) => {
@@ -36,6 +51,7 @@ pub(crate) fn run_unit(
                 outcome.record
             }
         };
+        failed |= record.status() != Status::SUCCESS;
         channel.records[slot as usize] = record;
     }
     channel.in_flight += 1;

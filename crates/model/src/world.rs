@@ -151,6 +151,11 @@ impl World {
         &self.channels[id.index()]
     }
 
+    /// All channels, in the order in which they were opened.
+    pub fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.channels.iter()
+    }
+
     /// The machine's parameters.
     pub fn platform(&self) -> &PlatformFile {
         &self.platform

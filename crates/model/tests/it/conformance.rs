@@ -1,83 +1,141 @@
 //! What every mover promises, written once: each operation gives the right bytes and the right
 //! result, under the right name, exactly once.
 
-use crate::common::ground::{Ground, Modelled, Own, PAGE};
-use crate::common::line::{AREA, lines};
+use crate::common::ground::{Ground, Modelled};
 use crate::common::machine::{current, device, one_queue, queue, world};
-use crate::common::script::Script;
 use dray::virt::{Engines, Idle, Options, VirtualDevice};
-use dray::{CpuMover, Executor, NotAnOperation, Operation, drive};
+use dray::{Application, Capabilities, CpuMover, Executor, Mover, Next, NotAnOperation, Operation};
+use dray_conformance::{Door, ProcessDoor, Report, Script, check};
 use dray_device::{DeviceConfig, Payload, WorkQueueMode};
-use dray_model::ChannelOptions;
+use dray_model::{ChannelOptions, World};
 use dray_spec::{Descriptor, Status};
 
 use WorkQueueMode::{Dedicated, Shared};
 
-/// Prepares the ground, has `run` carry all lines out, and compares.
-fn conforms<G: Ground>(
-    ground: impl FnOnce(usize) -> G,
-    executor: Executor,
-    run: impl FnOnce(&mut G, Script) -> Script,
-) -> Script {
-    let lines = lines();
-    let mut bytes: Vec<u8> = (0..lines.len() as u64 * AREA)
-        .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
-        .collect();
-    for (n, line) in lines.iter().enumerate() {
-        line.prepare(n, &mut bytes);
-    }
-    let mut ground = ground(bytes.len());
-    ground.put(&bytes);
-    let base = ground.base();
-    let operations = lines.iter().enumerate();
-    let operations = operations.map(|(n, line)| line.operation(n, base));
-    let script = run(&mut ground, Script::new(operations.collect()));
-    for (n, line) in lines.iter().enumerate() {
-        let expected = line.carry_out(n, &mut bytes);
-        assert_eq!(script.records[n], Some(expected), "{line:?}");
-    }
-    assert!(ground.get() == bytes, "other bytes than the oracle's");
-    assert_eq!(script.executors.len(), lines.len());
-    assert!(script.executors.iter().all(|e| *e == executor));
-    script
+/// A channel of a modelled machine as a door.
+struct ModelDoor {
+    config: DeviceConfig,
+    options: ChannelOptions,
+    ground: Option<Modelled>,
 }
 
-fn cpu(slots: usize) -> Script {
-    conforms(Own::new, Executor::Cpu, |_, mut script| {
-        drive(&mut script, &mut CpuMover::new(slots));
-        script
+impl ModelDoor {
+    fn world(&self) -> World {
+        let mut world = world(current(), vec![self.config.clone()], Payload::Moved);
+        world.open(self.options).expect("a queue");
+        world
+    }
+
+    fn ground(&mut self) -> &mut Modelled {
+        self.ground.as_mut().expect("memory was prepared")
+    }
+}
+
+/// Looks at a mover, and is done.
+struct Look(Option<(Capabilities, usize)>);
+
+impl Application for Look {
+    fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
+        self.0 = Some((mover.capabilities(), mover.slots()));
+        Next::Done
+    }
+}
+
+impl ModelDoor {
+    fn look(&self) -> (Capabilities, usize) {
+        let mut looks = [Look(None)];
+        self.world().run(&mut looks).expect("it only looks");
+        looks[0].0.expect("it has looked")
+    }
+}
+
+impl Door for ModelDoor {
+    fn name(&self) -> String {
+        let ChannelOptions {
+            queue,
+            batch,
+            depth,
+            ..
+        } = self.options;
+        let who = if queue.is_some() {
+            "model"
+        } else {
+            "modelled core"
+        };
+        format!("{who}, {depth} x {batch}")
+    }
+
+    fn executor(&self) -> Executor {
+        match self.options.queue {
+            Some(_) => Executor::Model,
+            None => Executor::ModelCpu,
+        }
+    }
+
+    fn capabilities(&mut self) -> Capabilities {
+        self.look().0
+    }
+
+    fn slots(&mut self) -> usize {
+        self.look().1
+    }
+
+    fn gathers(&self) -> bool {
+        self.options.batch > 1
+    }
+
+    fn prepare(&mut self, bytes: &[u8]) -> u64 {
+        let mut ground = Modelled::new(self.world(), bytes.len());
+        ground.put(bytes);
+        let base = ground.base();
+        self.ground = Some(ground);
+        base
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.ground.as_ref().expect("memory was prepared").get()
+    }
+
+    fn run<A: Application>(&mut self, application: &mut A) {
+        let world = &mut self.ground().world;
+        world
+            .run(std::slice::from_mut(application))
+            .expect("all end");
+        let channel = world.channels().next().expect("a channel");
+        assert_eq!(channel.counters().lost, 0);
+    }
+}
+
+#[track_caller]
+fn conforms<D: Door>(mut door: D) -> Report {
+    match check(&mut door) {
+        Ok(report) => {
+            println!("{report}");
+            report
+        }
+        Err(mismatch) => panic!("{}: {mismatch}", door.name()),
+    }
+}
+
+fn cpu(slots: usize) -> Report {
+    conforms(ProcessDoor::new("cpu", Executor::Cpu, CpuMover::new(slots)))
+}
+
+fn model(config: DeviceConfig, options: ChannelOptions) -> Report {
+    conforms(ModelDoor {
+        config,
+        options,
+        ground: None,
     })
-}
-
-fn model(config: DeviceConfig, options: ChannelOptions) -> Script {
-    let executor = match options.queue {
-        Some(_) => Executor::Model,
-        None => Executor::ModelCpu,
-    };
-    conforms(
-        |len| Modelled::new(world(current(), vec![config], Payload::Moved), len),
-        executor,
-        |ground, script| {
-            let channel = ground.world.open(options).expect("a queue");
-            let mut applications = [script];
-            ground.world.run(&mut applications).expect("all end");
-            let counters = ground.world.channel(channel).counters();
-            assert_eq!(counters.lost, 0);
-            let [script] = applications;
-            script
-        },
-    )
 }
 
 /// The virtual device in real time, on its only queue.
-fn virtually(config: DeviceConfig, options: Options, slots: usize) -> Script {
-    conforms(Own::new, Executor::Virtual, |_, mut script| {
-        let device = VirtualDevice::start(config, options).expect("a device that can be enabled");
-        let mut mover = device.open(0, slots).expect("a queue");
-        drive(&mut script, &mut mover);
-        assert_eq!(device.device().lost(0), Some(0));
-        script
-    })
+fn virtually(config: DeviceConfig, options: Options, slots: usize) -> Report {
+    let device = VirtualDevice::start(config, options).expect("a device that can be enabled");
+    let mover = device.open(0, slots).expect("a queue");
+    let report = conforms(ProcessDoor::new("virtual", Executor::Virtual, mover));
+    assert_eq!(device.device().lost(0), Some(0));
+    report
 }
 
 fn options(batch: u32, depth: u32) -> ChannelOptions {
@@ -182,105 +240,6 @@ fn a_small_shared_queue_answers_retry_and_all_the_same_everything_ends_once() {
     assert!(counters.retries > 0);
     assert_eq!((counters.submitted, counters.completed), (100, 100));
     assert!((0..100).all(|n| applications[0].status(n) == Some(Status::SUCCESS)));
-}
-
-#[test]
-fn one_completion_a_look_is_enough_to_see_all() {
-    for mode in [Dedicated, Shared] {
-        for batch in [1, 5] {
-            let config = one_queue(2, mode);
-            let mut ground = Modelled::new(world(current(), vec![config], Payload::Moved), 8192);
-            ground.world.open(options(batch, 4)).expect("a queue");
-            let fills = (0..53).map(|n| Operation::fill(n, ground.base() + 64 * n, 64));
-            let mut applications = [Script::new(fills.collect()).looking_at(1)];
-            ground.world.run(&mut applications).expect("all end");
-        }
-    }
-    let fills = |base: u64| {
-        (0..53)
-            .map(move |n| Operation::fill(n, base + 64 * n, 64))
-            .collect()
-    };
-    let own = Own::new(8192);
-    let mut script = Script::new(fills(own.base())).looking_at(1);
-    drive(&mut script, &mut CpuMover::new(8));
-    assert!((0..53).all(|n| script.status(n) == Some(Status::SUCCESS)));
-}
-
-/// What no mover carries out, with the status that it must have.
-fn refused(base: u64) -> Vec<(Operation, Status)> {
-    vec![
-        (
-            Operation::memmove(base, base + 8192, 0),
-            Status::TRANSFER_SIZE,
-        ),
-        (Operation::fill(1, base, 0), Status::TRANSFER_SIZE),
-        (Operation::crc(base, 0, 0), Status::TRANSFER_SIZE),
-        (Operation::copy_crc(base, base + 63, 64, 0), Status::OVERLAP),
-        (Operation::copy_crc(base + 63, base, 64, 0), Status::OVERLAP),
-        (
-            Operation::dualcast(base, base + PAGE, base + 2 * PAGE, 4097),
-            Status::OVERLAP,
-        ),
-        (
-            Operation::dualcast(base, base + 2 * PAGE, base + 3 * PAGE, 4097),
-            Status::OVERLAP,
-        ),
-        (
-            Operation::dualcast(base, base + PAGE, base + 2 * PAGE + 64, 64),
-            Status::DUALCAST_ALIGNMENT,
-        ),
-        (
-            Operation::try_from(Descriptor::translation_fetch(base, PAGE as u32))
-                .expect("an operation"),
-            Status::BAD_OPCODE,
-        ),
-    ]
-}
-
-/// The script of all refused operations has ended, and nothing was written.
-fn all_refused(ground: &impl Ground, script: &Script, mover: &str) {
-    for (n, (_, status)) in refused(ground.base()).into_iter().enumerate() {
-        assert_eq!(script.status(n), Some(status), "operation {n}, {mover}");
-    }
-    assert!(ground.get().iter().all(|byte| *byte == 0), "bytes written");
-}
-
-fn attempt(ground: &impl Ground) -> Script {
-    Script::new(refused(ground.base()).into_iter().map(|r| r.0).collect())
-}
-
-#[test]
-fn what_cannot_be_done_is_refused_by_all_for_the_same_reason() {
-    let own = Own::new(1 << 16);
-    let mut script = attempt(&own);
-    drive(&mut script, &mut CpuMover::new(4));
-    all_refused(&own, &script, "this core");
-    let own = Own::new(1 << 16);
-    let mut script = attempt(&own);
-    let virtual_device = VirtualDevice::start(one_queue(2, Dedicated), Options::default());
-    let virtual_device = virtual_device.expect("a device that can be enabled");
-    drive(
-        &mut script,
-        &mut virtual_device.open(0, 4).expect("a queue"),
-    );
-    all_refused(&own, &script, "the virtual device");
-    for queue in [Some((0, 0)), None] {
-        for batch in [1, 3] {
-            let config = one_queue(1, Dedicated);
-            let mut machine = world(current(), vec![config], Payload::Moved);
-            let options = ChannelOptions {
-                queue,
-                ..options(batch, 4)
-            };
-            machine.open(options).expect("a queue");
-            let mut ground = Modelled::new(machine, 1 << 16);
-            let mut applications = [attempt(&ground)];
-            ground.world.run(&mut applications).expect("all end");
-            let mover = format!("{queue:?}, batches of {batch}");
-            all_refused(&ground, &applications[0], &mover);
-        }
-    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use crate::common::ground::{Ground, Modelled, Own, PAGE};
 use crate::common::machine::{current, device, queue, world};
 use crate::common::operation;
-use crate::common::script::Script;
 use dray::virt::{Options, VirtualDevice};
 use dray::{CpuMover, Operation, drive};
+use dray_conformance::Script;
 use dray_device::{Capabilities, DeviceConfig, Payload, WorkQueueMode};
 use dray_model::ChannelOptions;
 use dray_ops::{BlockSize, DestinationDifFlags, DifFlags, SourceDifFlags, Tags, dif_insert};

@@ -3,8 +3,7 @@
 use dray_model::World;
 use dray_platform::{Cache, MemoryLocation, NodeId};
 
-/// Alignment of an area; dualcast compares address bits 11:0.
-pub(crate) const PAGE: u64 = 4096;
+pub(crate) use dray_conformance::PAGE;
 
 pub(crate) trait Ground {
     /// First address, page aligned.
@@ -14,32 +13,19 @@ pub(crate) trait Ground {
 }
 
 /// Pages of this process.
-pub(crate) struct Own {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Own {
-    pub(crate) fn new(len: usize) -> Own {
-        let memory = vec![0; len + PAGE as usize];
-        let start = memory.as_ptr().align_offset(PAGE as usize);
-        Own { memory, start, len }
-    }
-}
+pub(crate) use dray_conformance::ProcessPages as Own;
 
 impl Ground for Own {
     fn base(&self) -> u64 {
-        // Movers reach the memory by its address, as a device would.
-        self.memory.as_ptr().expose_provenance() as u64 + self.start as u64
+        self.base()
     }
 
     fn put(&mut self, bytes: &[u8]) {
-        self.memory[self.start..self.start + bytes.len()].copy_from_slice(bytes);
+        self.put(bytes);
     }
 
     fn get(&self) -> Vec<u8> {
-        self.memory[self.start..self.start + self.len].to_vec()
+        self.get()
     }
 }
 

@@ -2,10 +2,8 @@
 
 pub(crate) mod busy;
 pub(crate) mod ground;
-pub(crate) mod line;
 pub(crate) mod machine;
 pub(crate) mod once;
-pub(crate) mod script;
 
 use dray::Operation;
 use dray_spec::Descriptor;

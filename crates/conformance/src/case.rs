@@ -1,17 +1,17 @@
-//! Operations of all kinds, told so that an oracle can carry them out as well.
+//! Operations of all kinds, described so that the oracle can execute them as well.
 
 use dray::Operation;
 use dray_ops::{CrcOptions, Pattern, oracle};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
-use super::ground::PAGE;
+use crate::door::PAGE;
 
 /// Each operation has a page for each of its up to three buffers, and one between them.
 pub(crate) const AREA: u64 = 4 * 2 * PAGE;
 
-/// One operation, told so that the oracle can carry it out.
+/// What an operation does.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Told {
+pub(crate) enum CaseKind {
     Noop,
     Copy,
     Fill(u64),
@@ -23,8 +23,8 @@ pub(crate) enum Told {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
-    told: Told,
+pub(crate) struct Case {
+    kind: CaseKind,
     len: u32,
     /// Of source and destination, within their pages.
     offsets: [u64; 2],
@@ -35,9 +35,9 @@ pub(crate) struct Line {
 }
 
 /// Operations of all kinds, sizes and alignments.
-pub(crate) fn lines() -> Vec<Line> {
-    use Told::{Compare, Copy, CopyCrc, Crc, Dualcast, Fill, Noop, Pattern};
-    let mut lines = Vec::new();
+pub(crate) fn cases() -> Vec<Case> {
+    use CaseKind::{Compare, Copy, CopyCrc, Crc, Dualcast, Fill, Noop, Pattern};
+    let mut cases = Vec::new();
     let kinds = [
         Noop,
         Copy,
@@ -50,22 +50,22 @@ pub(crate) fn lines() -> Vec<Line> {
         CopyCrc(7),
     ];
     for (n, len) in [1, 7, 64, 100, 4096, 5001].into_iter().enumerate() {
-        for told in kinds {
+        for kind in kinds {
             let offsets = [n as u64 * 13 % 64, n as u64 * 29 % 64];
-            let line = Line {
-                told,
+            let line = Case {
+                kind,
                 len,
                 offsets,
                 flaw: None,
                 expects: None,
             };
-            lines.push(line);
-            if matches!(told, Compare | Pattern(_)) {
+            cases.push(line);
+            if matches!(kind, Compare | Pattern(_)) {
                 let flaw = Some(u64::from(len) - 1);
-                lines.push(Line { flaw, ..line });
+                cases.push(Case { flaw, ..line });
                 for expects in [Some(0), Some(1)] {
-                    lines.push(Line { expects, ..line });
-                    lines.push(Line {
+                    cases.push(Case { expects, ..line });
+                    cases.push(Case {
                         flaw,
                         expects,
                         ..line
@@ -74,10 +74,10 @@ pub(crate) fn lines() -> Vec<Line> {
             }
         }
     }
-    lines
+    cases
 }
 
-impl Line {
+impl Case {
     /// Source, destination and second destination.
     fn at(&self, n: usize) -> [u64; 3] {
         let area = n as u64 * AREA;
@@ -88,37 +88,38 @@ impl Line {
     pub(crate) fn operation(&self, n: usize, base: u64) -> Operation {
         let [src, dst, dst2] = self.at(n).map(|offset| base + offset);
         let len = self.len;
-        let descriptor = match self.told {
-            Told::Noop => Descriptor::noop(),
-            Told::Copy => Descriptor::memmove(src, dst, len),
-            Told::Fill(pattern) => Descriptor::fill(pattern, dst, len),
-            Told::Compare => Descriptor::compare(src, dst, len),
-            Told::Pattern(pattern) => Descriptor::compare_pattern(src, pattern, len),
-            Told::Dualcast => Descriptor::dualcast(src, dst, dst2, len),
-            Told::Crc(seed) => Descriptor::crc(src, len, seed),
-            Told::CopyCrc(seed) => Descriptor::copy_crc(src, dst, len, seed),
+        let descriptor = match self.kind {
+            CaseKind::Noop => Descriptor::noop(),
+            CaseKind::Copy => Descriptor::memmove(src, dst, len),
+            CaseKind::Fill(pattern) => Descriptor::fill(pattern, dst, len),
+            CaseKind::Compare => Descriptor::compare(src, dst, len),
+            CaseKind::Pattern(pattern) => Descriptor::compare_pattern(src, pattern, len),
+            CaseKind::Dualcast => Descriptor::dualcast(src, dst, dst2, len),
+            CaseKind::Crc(seed) => Descriptor::crc(src, len, seed),
+            CaseKind::CopyCrc(seed) => Descriptor::copy_crc(src, dst, len, seed),
         };
-        super::operation(match self.expects {
+        let descriptor = match self.expects {
             Some(result) => descriptor
                 .with_expected_result(result)
                 .with_flags(Flags::CHECK_RESULT),
             None => descriptor,
-        })
+        };
+        Operation::try_from(descriptor).expect("an operation of the table")
     }
 
     /// What lies there before.
     pub(crate) fn prepare(&self, n: usize, bytes: &mut [u8]) {
         let [src, dst, _] = self.at(n).map(|offset| offset as usize);
         let len = self.len as usize;
-        match self.told {
-            Told::Compare => {
+        match self.kind {
+            CaseKind::Compare => {
                 let source = bytes[src..src + len].to_vec();
                 bytes[dst..dst + len].copy_from_slice(&source);
                 if let Some(at) = self.flaw {
                     bytes[dst + at as usize] ^= 0x10;
                 }
             }
-            Told::Pattern(pattern) => {
+            CaseKind::Pattern(pattern) => {
                 let pattern = Pattern::Eight(pattern.to_le_bytes());
                 oracle::fill(&mut bytes[src..src + len], pattern);
                 if let Some(at) = self.flaw {
@@ -129,21 +130,21 @@ impl Line {
         }
     }
 
-    /// Carries it out and gives the record that it must have.
-    pub(crate) fn carry_out(&self, n: usize, bytes: &mut [u8]) -> CompletionRecord {
+    /// Executes it with the oracle: gives the record that it must have.
+    pub(crate) fn execute(&self, n: usize, bytes: &mut [u8]) -> CompletionRecord {
         let [src, dst, dst2] = self.at(n).map(|offset| offset as usize);
         let len = self.len as usize;
         let source = bytes[src..src + len].to_vec();
         let mut record = CompletionRecord::with_status(Status::SUCCESS);
         let crc = |seed| oracle::crc32c(seed, &source, CrcOptions::default());
-        match self.told {
-            Told::Noop => {}
-            Told::Copy => bytes[dst..dst + len].copy_from_slice(&source),
-            Told::Fill(pattern) => {
+        match self.kind {
+            CaseKind::Noop => {}
+            CaseKind::Copy => bytes[dst..dst + len].copy_from_slice(&source),
+            CaseKind::Fill(pattern) => {
                 let pattern = Pattern::Eight(pattern.to_le_bytes());
                 oracle::fill(&mut bytes[dst..dst + len], pattern);
             }
-            Told::Compare | Told::Pattern(_) => {
+            CaseKind::Compare | CaseKind::Pattern(_) => {
                 if let Some(at) = self.flaw {
                     record.result = 1;
                     record.bytes_completed = at as u32;
@@ -155,12 +156,12 @@ impl Line {
                     record.status = Status::SUCCESS_PREDICATE.0;
                 }
             }
-            Told::Dualcast => {
+            CaseKind::Dualcast => {
                 bytes[dst..dst + len].copy_from_slice(&source);
                 bytes[dst2..dst2 + len].copy_from_slice(&source);
             }
-            Told::Crc(seed) => record.set_crc32(crc(seed)),
-            Told::CopyCrc(seed) => {
+            CaseKind::Crc(seed) => record.set_crc32(crc(seed)),
+            CaseKind::CopyCrc(seed) => {
                 bytes[dst..dst + len].copy_from_slice(&source);
                 record.set_crc32(crc(seed));
             }

@@ -5,21 +5,24 @@ use std::collections::HashMap;
 use dray::{Application, Completion, Executor, Full, Mover, Next, Operation, Progress, Ticket};
 use dray_spec::{CompletionRecord, Status};
 
-/// The application. `look` completions are polled at a time, once a step.
-pub(crate) struct Script {
+/// Enqueues operations in order, as slots allow; polls so many completions at a time, once a step.
+#[derive(Debug)]
+pub struct Script {
     operations: Vec<Operation>,
     next: usize,
     under_way: HashMap<Ticket, usize>,
     /// By operation.
-    pub(crate) records: Vec<Option<CompletionRecord>>,
-    pub(crate) executors: Vec<Executor>,
+    pub records: Vec<Option<CompletionRecord>>,
+    /// In the order of the completions.
+    pub executors: Vec<Executor>,
     /// How often the mover was full.
-    pub(crate) full: usize,
+    pub full: usize,
     look: usize,
 }
 
 impl Script {
-    pub(crate) fn new(operations: Vec<Operation>) -> Script {
+    /// These operations.
+    pub fn new(operations: Vec<Operation>) -> Script {
         Script {
             records: vec![None; operations.len()],
             executors: Vec::new(),
@@ -31,11 +34,14 @@ impl Script {
         }
     }
 
-    pub(crate) fn looking_at(self, look: usize) -> Script {
+    /// So many completions are polled at a time.
+    #[must_use]
+    pub fn looking_at(self, look: usize) -> Script {
         Script { look, ..self }
     }
 
-    pub(crate) fn status(&self, operation: usize) -> Option<Status> {
+    /// How an operation ended, if it has.
+    pub fn status(&self, operation: usize) -> Option<Status> {
         self.records[operation].map(|r| r.status())
     }
 

@@ -1,0 +1,165 @@
+//! The suite.
+
+use std::fmt;
+
+use dray_spec::{CompletionRecord, Status};
+
+use crate::batches::{self, Batches};
+use crate::case::{AREA, Case, cases};
+use crate::door::{Door, PAGE};
+use crate::refused;
+use crate::script::Script;
+
+/// Operations of the largest batch in the suite.
+const LARGEST_BATCH: u32 = 4;
+
+/// What a door has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Name of the door.
+    pub door: String,
+    /// Operations with the right record and bytes.
+    pub operations: usize,
+    /// Operations that were refused with the right status.
+    pub refused: usize,
+    /// Operations in batches; 0 where the mover has no batches.
+    pub in_batches: usize,
+    /// Times that the mover was full, and went on.
+    pub full: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<24} {:>4} operations {:>3} refused {:>3} in batches {:>4} times full",
+            self.door, self.operations, self.refused, self.in_batches, self.full
+        )
+    }
+}
+
+/// Puts the suite to a door.
+///
+/// # Errors
+/// The first thing that is not as it should be.
+pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
+    let (operations, full) = operations(door)?;
+    Ok(Report {
+        door: door.name(),
+        operations,
+        full,
+        refused: refusals(door)?,
+        in_batches: in_batches(door)?,
+    })
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let byte = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+    (0..len as u64).map(byte).collect()
+}
+
+/// Every operation against the oracle, and one completion a look.
+fn operations<D: Door>(door: &mut D) -> Result<(usize, usize), String> {
+    let mut ended = 0;
+    let mut full = 0;
+    for look in [64, 1] {
+        let cases: Vec<Case> = cases();
+        let mut bytes = noise(cases.len() * AREA as usize);
+        for (n, case) in cases.iter().enumerate() {
+            case.prepare(n, &mut bytes);
+        }
+        let base = door.prepare(&bytes);
+        let operations = cases.iter().enumerate();
+        let operations = operations.map(|(n, case)| case.operation(n, base));
+        let mut script = Script::new(operations.collect()).looking_at(look);
+        door.run(&mut script);
+        for (n, case) in cases.iter().enumerate() {
+            let expected = case.execute(n, &mut bytes);
+            let found = script.records[n];
+            if found != Some(expected) {
+                return Err(format!("{case:?}: {found:?} instead of {expected:?}"));
+            }
+        }
+        if door.bytes() != bytes {
+            return Err("the operations wrote other bytes than the oracle's".into());
+        }
+        executed_by(door, &script.executors)?;
+        ended += cases.len();
+        full += script.full;
+    }
+    if full == 0 && door.slots() < ended / 2 {
+        return Err("more operations than slots, and the mover was never full".into());
+    }
+    Ok((ended, full))
+}
+
+/// What cannot be done, and writes nothing.
+fn refusals<D: Door>(door: &mut D) -> Result<usize, String> {
+    let base = door.prepare(&vec![0; 16 * PAGE as usize]);
+    let mut all = refused::operations(base, &door.capabilities());
+    // In a batch a fence is in its place.
+    all.retain(|refused| refused.1 != Status::INVALID_FLAGS || !door.gathers());
+    let mut script = Script::new(all.iter().map(|refused| refused.0).collect());
+    door.run(&mut script);
+    for (n, (operation, status)) in all.iter().enumerate() {
+        let found = script.records[n].unwrap_or_default();
+        if found.status() != *status || !refused::names_the_fence(&found) {
+            let descriptor = operation.descriptor();
+            return Err(format!("{found:?} instead of {status} for {descriptor:?}"));
+        }
+    }
+    match door.bytes().iter().all(|byte| *byte == 0) {
+        true => Ok(all.len()),
+        false => Err("an operation that was refused has written".into()),
+    }
+}
+
+/// Batches and their fences.
+fn in_batches<D: Door>(door: &mut D) -> Result<usize, String> {
+    if door.capabilities().max_batch < LARGEST_BATCH || door.slots() < LARGEST_BATCH as usize {
+        return Ok(0);
+    }
+    let mut bytes = vec![0; 8 * PAGE as usize];
+    bytes[..PAGE as usize].copy_from_slice(&noise(PAGE as usize));
+    let base = door.prepare(&bytes);
+    let all = batches::batches(base);
+    let operations = all.iter().map(|batch| batch.iter().map(|m| m.0).collect());
+    let mut run = Batches::new(operations.collect());
+    door.run(&mut run);
+    if run.stray {
+        return Err("a completion that belongs to nothing, or came twice".into());
+    }
+    for (n, (batch, records)) in all.iter().zip(&run.records).enumerate() {
+        let expected: Vec<Status> = batch.iter().map(|member| member.1).collect();
+        let found = records.iter().map(|record| status(record.as_ref()));
+        let found: Vec<Option<Status>> = found.collect();
+        if !found.iter().eq(expected
+            .iter()
+            .copied()
+            .map(Some)
+            .collect::<Vec<_>>()
+            .iter())
+        {
+            return Err(format!("batch {n}: {found:?} instead of {expected:?}"));
+        }
+    }
+    if door.bytes() != batches::expected(&bytes) {
+        return Err("the batches wrote other bytes than they should".into());
+    }
+    executed_by(door, &run.executors)?;
+    Ok(all.iter().map(Vec::len).sum())
+}
+
+fn status(record: Option<&CompletionRecord>) -> Option<Status> {
+    record.map(CompletionRecord::status)
+}
+
+fn executed_by<D: Door>(door: &D, executors: &[dray::Executor]) -> Result<(), String> {
+    match executors.iter().find(|found| **found != door.executor()) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "executed by {other:?} instead of {:?}",
+            door.executor()
+        )),
+    }
+}
