@@ -100,7 +100,8 @@ impl CpuMover {
     }
 }
 
-impl Mover for CpuMover {
+// SAFETY: operations are executed within `submit`, and complete afterwards.
+unsafe impl Mover for CpuMover {
     fn slots(&self) -> usize {
         self.slots
     }

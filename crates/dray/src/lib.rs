@@ -7,6 +7,7 @@
 //! `virt::VirtualMover` (the virtual device in real time; feature `virtual`). Each completion names its [`Executor`]; nothing falls back silently.
 
 mod capabilities;
+mod channel;
 mod cpu;
 mod drive;
 #[cfg(feature = "hw")]
@@ -16,6 +17,7 @@ mod operation;
 pub mod pages;
 #[cfg(any(feature = "virtual", feature = "hw"))]
 mod queue;
+mod result;
 #[cfg(any(feature = "virtual", feature = "hw"))]
 mod slots;
 mod timestamp;
@@ -24,9 +26,11 @@ pub mod virt;
 mod wait;
 
 pub use capabilities::Capabilities;
+pub use channel::{Buffer, Buffers, Channel, ChannelError, Completed, Rejected};
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};
 pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};
 pub use operation::{NotAnOperation, Operation};
+pub use result::{Failure, Output};
 pub use timestamp::Timestamp;
 pub use wait::{WaitError, WaitPolicy, wait};

@@ -79,7 +79,11 @@ pub enum Progress {
 }
 
 /// Executes memory operations. Poll-mode, never blocks, never allocates once it is set up.
-pub trait Mover {
+///
+/// # Safety
+/// An implementation gives a completion when nothing will access the operation's memory any more,
+/// not before, and with the user data of that operation: callers reuse and free the memory then.
+pub unsafe trait Mover {
     /// Operations that can be enqueued or in flight at once.
     fn slots(&self) -> usize;
 

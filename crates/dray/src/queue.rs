@@ -294,7 +294,9 @@ impl<P: Port> Queue<P> {
 /// The [`Mover`](crate::Mover) of a type whose field `queue` is a [`Queue`].
 macro_rules! mover_on_queue {
     ($mover:ty) => {
-        impl $crate::Mover for $mover {
+        // SAFETY: an operation completes when the device has written its record, or that of its
+        // batch, which it does last; or when the device has ended and accesses nothing any more.
+        unsafe impl $crate::Mover for $mover {
             fn slots(&self) -> usize {
                 self.queue.slots()
             }

@@ -1,6 +1,7 @@
 //! The memory that a mover shares with its device: completion records and descriptor lists.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+#[cfg(feature = "virtual")]
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -55,6 +56,7 @@ impl SlotMemory {
     }
 
     /// Addresses of all of it.
+    #[cfg(feature = "virtual")]
     pub(crate) fn addresses(&self) -> Range<u64> {
         let start = self.base.as_ptr() as u64;
         start..start + self.layout.size() as u64

@@ -32,6 +32,9 @@ pub enum WaitError {
         /// Time that was waited.
         after: Duration,
     },
+    /// Nothing is in flight.
+    #[error("nothing is in flight")]
+    Nothing,
     /// The processor has no UMWAIT, or the mover no record to wait for.
     #[error("UMWAIT is not possible here: take another way to wait")]
     NoUmwait,

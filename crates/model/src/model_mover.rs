@@ -15,7 +15,8 @@ pub struct ModelMover<'w> {
     pub(crate) channel: ChannelId,
 }
 
-impl Mover for ModelMover<'_> {
+// SAFETY: modelled memory is no memory of this process.
+unsafe impl Mover for ModelMover<'_> {
     fn slots(&self) -> usize {
         self.world.channels[self.channel.index()].slots()
     }

@@ -1,5 +1,6 @@
 //! Movers of this process.
 
 mod aborts;
+mod channel;
 mod machine;
 mod pages;
