@@ -13,7 +13,7 @@ use crate::machine::{device, queue};
 
 fn every_operation<M: Mover>(mover: M, executor: Executor) {
     let mut channel = Channel::new(mover);
-    let mut done = |channel: &mut Channel<M>| {
+    let done = |channel: &mut Channel<M>| {
         let done = channel.wait(WaitPolicy::Yield, None).expect("it ends");
         assert_eq!(done.executor, executor);
         done

@@ -1,0 +1,365 @@
+//! Movers: opened, submitted to, polled, closed.
+
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dray::hw::{self, HwError, HwMover, HwOptions};
+use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
+use dray::{CpuMover, Mover as _, Operation, Progress, WaitError, WaitPolicy};
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+use crate::error::{Refusal, call};
+use crate::types::{Backend, Completion, Executor, Options, Wait};
+
+/// Slots of a mover that asks for none.
+const SLOTS: usize = 128;
+
+/// A mover of one of the kinds that there are.
+#[derive(Debug)]
+enum Kind {
+    Hardware(HwMover),
+    Virtual(VirtualMover),
+    Cpu(CpuMover),
+}
+
+/// Executes memory operations for one thread at a time.
+#[derive(Debug)]
+pub struct Mover {
+    kind: Kind,
+    /// A call is in progress.
+    busy: AtomicBool,
+}
+
+/// Calls `$work` with the mover inside.
+macro_rules! with {
+    ($kind:expr, $mover:ident => $work:expr) => {
+        match $kind {
+            Kind::Hardware($mover) => $work,
+            Kind::Virtual($mover) => $work,
+            Kind::Cpu($mover) => $work,
+        }
+    };
+}
+
+/// Opens a mover: 0, and the mover at `mover`.
+///
+/// # Errors
+/// -EINVAL: a null pointer, a `size` or `backend` that this version does not know. -ENODEV: no such
+/// work queue. -EBUSY: another process has it. -EIO: it cannot be used.
+///
+/// # Safety
+/// `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mover) -> c_int {
+    call(|| {
+        if options.is_null() || mover.is_null() || !options.is_aligned() {
+            return Err(Refusal::new(libc::EINVAL, "options and mover are needed"));
+        }
+        // SAFETY: aligned, and every version has this field.
+        let size = unsafe { (*options).size };
+        if size != size_of::<Options>() {
+            let known = size_of::<Options>();
+            let message = format!("dray_options of {size} bytes: this library knows {known}");
+            return Err(Refusal::new(libc::EINVAL, message));
+        }
+        // SAFETY: the caller's promise, for this size.
+        let options = unsafe { *options };
+        let slots = match options.slots {
+            0 => SLOTS,
+            slots => slots as usize,
+        };
+        let kind = match options.backend {
+            n if n == Backend::Hardware as u32 => {
+                let name = match options.queue.is_null() {
+                    true => None,
+                    // SAFETY: a string of C, by the caller's promise.
+                    false => Some(unsafe { CStr::from_ptr(options.queue) }.to_string_lossy()),
+                };
+                let hw_options = HwOptions {
+                    slots,
+                    ..HwOptions::default()
+                };
+                Kind::Hardware(hw::open(name.as_deref(), hw_options).map_err(refused)?)
+            }
+            n if n == Backend::Virtual as u32 => {
+                let device = VirtualDevice::start(virtual_device(), VirtualOptions::default());
+                let device = device.map_err(|error| Refusal::of(libc::EIO, &error))?;
+                let opened = device.open(0, slots);
+                Kind::Virtual(opened.map_err(|error| Refusal::of(libc::EINVAL, &error))?)
+            }
+            n if n == Backend::Cpu as u32 => Kind::Cpu(CpuMover::new(slots)),
+            other => {
+                let message = format!("{other} is no dray_backend");
+                return Err(Refusal::new(libc::EINVAL, message));
+            }
+        };
+        let opened = Box::new(Mover {
+            kind,
+            busy: AtomicBool::new(false),
+        });
+        // SAFETY: not null, and a place for a pointer by the caller's promise.
+        unsafe { mover.write(Box::into_raw(opened)) };
+        Ok(0)
+    })
+}
+
+/// Waits for what is in flight, and closes a mover. NULL is allowed.
+///
+/// # Safety
+/// `mover` must come from [`dray_open`], and not be used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_close(mover: *mut Mover) {
+    call(|| {
+        if !mover.is_null() {
+            // SAFETY: made by `dray_open`, and nobody uses it any more.
+            drop(unsafe { Box::from_raw(mover) });
+        }
+        Ok(0)
+    });
+}
+
+/// Operations that can be enqueued or in flight at once.
+///
+/// # Safety
+/// `mover` must be NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_slots(mover: *mut Mover) -> c_int {
+    let work = |kind: &mut Kind| Ok(count(with!(kind, m => m.slots())));
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// Whether operations with this opcode are executed: 1 or 0.
+///
+/// # Safety
+/// `mover` must be NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_supports(mover: *mut Mover, opcode: u8) -> c_int {
+    let work = |kind: &mut Kind| {
+        let capabilities = with!(kind, m => m.capabilities());
+        Ok(capabilities.operations.supports(opcode).into())
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// Hands over what was enqueued: 0, or 1 if something is left to submit later.
+///
+/// # Safety
+/// `mover` must be NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_submit(mover: *mut Mover) -> c_int {
+    let work = |kind: &mut Kind| {
+        let progress = with!(kind, m => m.submit());
+        Ok((progress == Progress::Pending).into())
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// Takes at most `count` completions: how many there were.
+///
+/// # Safety
+/// `mover` must be NULL or open; `into` a place for `count` completions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_poll(
+    mover: *mut Mover,
+    into: *mut Completion,
+    count: usize,
+) -> c_int {
+    let work = |kind: &mut Kind| {
+        let poll = |look: &mut [dray::Completion]| Ok(with!(kind, m => m.poll(look)));
+        // SAFETY: the caller's promise is the same.
+        unsafe { take(into, count, poll) }
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// Submits, and waits until at least one operation has ended: how many have, at most `count`.
+/// `timeout_ns` 0: without a deadline.
+///
+/// # Errors
+/// -ETIMEDOUT; -ENOTSUP: no UMWAIT here.
+///
+/// # Safety
+/// As [`dray_poll`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_wait(
+    mover: *mut Mover,
+    into: *mut Completion,
+    count: usize,
+    policy: u32,
+    timeout_ns: u64,
+) -> c_int {
+    let deadline = (timeout_ns > 0).then_some(Duration::from_nanos(timeout_ns));
+    let work = |kind: &mut Kind| {
+        let policy = match policy {
+            n if n == Wait::Spin as u32 => WaitPolicy::Spin,
+            n if n == Wait::Pause as u32 => WaitPolicy::Pause,
+            n if n == Wait::Umwait as u32 => WaitPolicy::Umwait,
+            n if n == Wait::Yield as u32 => WaitPolicy::Yield,
+            other => {
+                let message = format!("{other} is no dray_wait_policy");
+                return Err(Refusal::new(libc::EINVAL, message));
+            }
+        };
+        let wait = |look: &mut [dray::Completion]| {
+            let waited = with!(kind, m => dray::wait(m, look, policy, deadline));
+            waited.map_err(|error| match error {
+                WaitError::Deadline { .. } => Refusal::of(libc::ETIMEDOUT, &error),
+                WaitError::Nothing => Refusal::of(libc::ENOENT, &error),
+                WaitError::NoUmwait => Refusal::of(libc::ENOTSUP, &error),
+            })
+        };
+        // SAFETY: the caller's promise is the same.
+        unsafe { take(into, count, wait) }
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// Enqueues an operation.
+///
+/// # Safety
+/// `mover` must be NULL or open; the operation's addresses valid until it has ended.
+pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
+    let work = |kind: &mut Kind| {
+        if !with!(kind, m => m.capabilities()).supports(&operation) {
+            let (opcode, len) = (operation.opcode(), operation.len());
+            let message = format!("{} of {len} bytes is not supported", opcode.name());
+            return Err(Refusal::new(libc::ENOTSUP, message));
+        }
+        let enqueued = with!(kind, m => {
+            // SAFETY: the caller's promise is the same.
+            unsafe { m.enqueue(&operation) }
+        });
+        match enqueued {
+            Ok(_) => Ok(0),
+            Err(full) => Err(Refusal::of(libc::EAGAIN, &full)),
+        }
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { using(mover, work) }
+}
+
+/// # Safety
+/// `mover` must be NULL or open.
+unsafe fn using(
+    mover: *mut Mover,
+    work: impl FnOnce(&mut Kind) -> Result<c_int, Refusal>,
+) -> c_int {
+    call(|| {
+        if mover.is_null() {
+            return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
+        }
+        // SAFETY: open, by the caller's promise; the flag is an atomic.
+        let busy = unsafe { &(*mover).busy };
+        if busy.swap(true, Ordering::Acquire) {
+            let message = "another thread is using this mover";
+            return Err(Refusal::new(libc::EBUSY, message));
+        }
+        // Also when the work panics.
+        let _free = Free(busy);
+        // SAFETY: the flag keeps other calls away.
+        let kind = unsafe { &mut (*mover).kind };
+        work(kind)
+    })
+}
+
+/// Lets the next call in when it is dropped.
+struct Free<'a>(&'a AtomicBool);
+
+impl Drop for Free<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Completions through a small buffer.
+///
+/// # Safety
+/// `into` must be a place for `count` completions.
+unsafe fn take(
+    into: *mut Completion,
+    count: usize,
+    fill: impl FnOnce(&mut [dray::Completion]) -> Result<usize, Refusal>,
+) -> Result<c_int, Refusal> {
+    if into.is_null() || count == 0 {
+        return Err(Refusal::new(libc::EINVAL, "no place for completions"));
+    }
+    let mut look = [dray::Completion::default(); 64];
+    let most = count.min(look.len());
+    let found = fill(&mut look[..most])?;
+    for (n, completion) in look[..found].iter().enumerate() {
+        let record = &completion.record;
+        let seen = Completion {
+            user_data: completion.user_data,
+            fault_address: record.fault_address,
+            bytes_completed: record.bytes_completed,
+            crc32c: record.crc32(),
+            executor: match completion.executor {
+                dray::Executor::Hardware => Executor::Hardware as u32,
+                dray::Executor::Cpu => Executor::Cpu as u32,
+                _ => Executor::Virtual as u32,
+            },
+            status: record.status,
+            result: record.result,
+            reserved: [0; 2],
+        };
+        // SAFETY: `n` is below the caller's count.
+        let place = unsafe { into.add(n) };
+        // SAFETY: a place of the caller's.
+        unsafe { place.write(seen) };
+    }
+    Ok(self::count(found))
+}
+
+fn count(n: usize) -> c_int {
+    c_int::try_from(n).unwrap_or(c_int::MAX)
+}
+
+fn refused(error: HwError) -> Refusal {
+    let code = match &error {
+        HwError::NoQueues { .. } | HwError::NoSuchQueue { .. } => libc::ENODEV,
+        HwError::Open { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => libc::EBUSY,
+        HwError::Slots { .. } => libc::EINVAL,
+        _ => libc::EIO,
+    };
+    Refusal::of(code, &error)
+}
+
+/// A device as of Sapphire Rapids, with one engine and one dedicated queue.
+fn virtual_device() -> DeviceConfig {
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+            ..Capabilities::default()
+        },
+        work_queues: vec![WorkQueueConfig {
+            mode: WorkQueueMode::Dedicated,
+            size: 128,
+            priority: 10,
+            block_on_fault: true,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+            pasid: Some(0),
+            ..WorkQueueConfig::default()
+        }],
+        groups: vec![GroupConfig {
+            engines: vec![0],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}

@@ -1,0 +1,123 @@
+//! Nothing is allocated on the path of an operation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use dray::virt::{Options, VirtualDevice};
+use dray::{Channel, Completion, CpuMover, Mover, Operation, Progress, WaitPolicy};
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+/// Counts what the calling thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all is the system allocator's; the counter of a thread that ends is left alone.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(ptr, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread while `work` runs.
+fn counted(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+fn device() -> VirtualDevice {
+    let config = DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 1,
+            max_work_queues: 1,
+            max_engines: 1,
+            work_queue_size: 32,
+            max_read_buffers: 96,
+            max_batch_size: 32,
+            max_transfer_size: 1 << 20,
+            ..Capabilities::default()
+        },
+        work_queues: vec![WorkQueueConfig {
+            mode: WorkQueueMode::Dedicated,
+            size: 32,
+            priority: 10,
+            max_batch_size: 32,
+            max_transfer_size: 1 << 20,
+            pasid: Some(0),
+            ..WorkQueueConfig::default()
+        }],
+        groups: vec![GroupConfig {
+            engines: vec![0],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    };
+    VirtualDevice::start(config, Options::default()).expect("a device that can be enabled")
+}
+
+/// Singles and batches, each to its end.
+fn rounds(mover: &mut impl Mover) {
+    let batch = [Operation::noop(); 8];
+    let mut ended = [Completion::default(); 16];
+    for _ in 0..100 {
+        for _ in 0..8 {
+            // SAFETY: a NOOP has no operands.
+            unsafe { mover.enqueue(&Operation::noop()) }.expect("a slot");
+        }
+        // SAFETY: as above.
+        unsafe { mover.enqueue_batch(&batch) }.expect("slots");
+        let mut left = 16;
+        while left > 0 {
+            let progress = mover.submit();
+            left -= mover.poll(&mut ended);
+            if progress == Progress::Pending || left > 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+#[test]
+fn movers_allocate_nothing() {
+    let mut core = CpuMover::new(32);
+    assert_eq!(counted(|| rounds(&mut core)), 0, "the core");
+    let device = device();
+    let mut mover = device.open(0, 32).expect("a queue");
+    assert_eq!(counted(|| rounds(&mut mover)), 0, "the virtual device");
+    let reused = counted(|| drop(vec![0_u8; 16]));
+    assert_eq!(reused, 1, "the counter counts");
+}
+
+#[test]
+fn channels_allocate_nothing() {
+    let device = device();
+    let mut channel = Channel::new(device.open(0, 8).expect("a queue"));
+    let mut buffers = Some((vec![1_u8; 4096], vec![0_u8; 4096]));
+    let count = counted(|| {
+        for _ in 0..100 {
+            let (source, destination) = buffers.take().expect("they came back");
+            channel.copy(source, destination).expect("a slot");
+            let done = channel.wait(WaitPolicy::Yield, None).expect("it ends");
+            buffers = done.buffers.source.zip(done.buffers.destination);
+        }
+    });
+    assert_eq!(count, 0);
+    let (source, destination) = buffers.expect("they came back");
+    assert_eq!(source, destination);
+}
