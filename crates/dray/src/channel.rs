@@ -156,9 +156,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     /// # Errors
     /// No slot, other lengths, an operation that the mover does not have; with the buffers.
     pub fn copy(&mut self, source: B, destination: B) -> Result<Ticket, Box<Rejected<B>>> {
-        self.two(source, destination, |from, to, len| {
-            Operation::memmove(from, to, len)
-        })
+        self.two(source, destination, Operation::memmove)
     }
 
     /// Compares two buffers of the same length.
@@ -166,7 +164,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     /// # Errors
     /// As [`copy`](Channel::copy).
     pub fn compare(&mut self, first: B, second: B) -> Result<Ticket, Box<Rejected<B>>> {
-        self.two(first, second, |a, b, len| Operation::compare(a, b, len))
+        self.two(first, second, Operation::compare)
     }
 
     /// Copies `source` to `destination`, which is as long, and takes its CRC32C.
