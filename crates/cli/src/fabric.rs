@@ -1,10 +1,15 @@
 //! `dray fabric`.
 
+mod collective;
+mod compare_estimators;
+mod des;
 mod estimators;
 mod flows;
+mod jobs;
 mod network;
 mod picture;
 mod predict;
+mod schedule;
 
 use std::process::ExitCode;
 
@@ -12,7 +17,10 @@ use clap::Subcommand;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray fabric predict --topology validation --flows flows.toml";
+  dray fabric predict --topology validation --flows flows.toml
+  dray fabric schedule --topology validation --jobs jobs.toml
+  dray fabric collective all-reduce
+  dray fabric compare-estimators --seed 1";
 
 /// Arguments of `dray fabric`.
 #[derive(Debug, clap::Args)]
@@ -26,10 +34,19 @@ pub(crate) struct Args {
 enum Verb {
     /// Predict what each flow gets, and which edge limits it.
     Predict(predict::Args),
+    /// Decide when jobs start and how fast, and check the promises in the simulator.
+    Schedule(schedule::Args),
+    /// Time a pattern of machine learning: estimators beside the simulator.
+    Collective(collective::Args),
+    /// Measure the estimators against the simulator on random instances.
+    CompareEstimators(compare_estimators::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.verb {
         Verb::Predict(args) => predict::run(args),
+        Verb::Schedule(args) => schedule::run(args),
+        Verb::Collective(args) => collective::run(args),
+        Verb::CompareEstimators(args) => compare_estimators::run(args),
     }
 }

@@ -11,6 +11,7 @@ use crate::flows::{Flow, FlowId, Flows};
 use crate::incidence::Incidence;
 use crate::level::{Share, water_level};
 use crate::network::{EdgeId, Network};
+use crate::store::Store;
 
 /// How near to the exact rates an update must come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,51 +54,6 @@ const ROUNDING: f64 = 1e-15;
 /// A change of a rate that counts as one.
 const CHANGED: f64 = 1e-9;
 
-struct Member {
-    path: Vec<u32>,
-    /// By hop: where the flow stands in the edge's list.
-    places: Vec<u32>,
-    weight: f64,
-    demand: f64,
-    demand_level: f64,
-    level: f64,
-    stop: Stop,
-    here: bool,
-    /// Number of the update that touched it last.
-    touched: u64,
-    /// Its level before that update.
-    before: f64,
-}
-
-struct Port {
-    capacity: f64,
-    /// Rate per weight of the flows that it stops; infinite if it stops none.
-    level: f64,
-    load: Sum,
-    /// Sum of the weights of the flows that it stops.
-    stopped: Sum,
-    members: Vec<u32>,
-    /// Its key in the queue; infinite if it is not there.
-    queued: f64,
-}
-
-struct Store {
-    members: Vec<Member>,
-    ports: Vec<Port>,
-}
-
-impl Incidence for Store {
-    fn path(&self, flow: u32) -> &[u32] {
-        &self.members[flow as usize].path
-    }
-    fn members(&self, edge: u32) -> &[u32] {
-        &self.ports[edge as usize].members
-    }
-    fn weight(&self, flow: u32) -> f64 {
-        self.members[flow as usize].weight
-    }
-}
-
 /// The max-min rates of a changing set of flows.
 ///
 /// An edge has a level: the rate per weight of the flows that it stops. The rates are max-min rates exactly if each
@@ -107,9 +63,10 @@ impl Incidence for Store {
 pub struct IncrementalMaxMin {
     network: Network,
     store: Store,
-    free: Vec<u32>,
-    /// Flows by demand level as of the last refill, later ones appended.
-    order: Vec<u32>,
+    /// Flows by demand level as of the last refill. It may name flows that have left.
+    order: Vec<(f64, u32)>,
+    /// Flows that have come since.
+    later: Vec<(f64, u32)>,
     precision: Precision,
     update: u64,
     touched: Vec<u32>,
@@ -117,8 +74,6 @@ pub struct IncrementalMaxMin {
     limits: Vec<(f64, Stop)>,
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     filling: Filling,
-    hops: usize,
-    here: usize,
 }
 
 impl IncrementalMaxMin {
@@ -129,43 +84,23 @@ impl IncrementalMaxMin {
         {
             return Err(FlowError::ErrorBound { value: bound });
         }
-        let network = flows.network().clone();
-        let ports: Vec<Port> = network
-            .edges()
-            .iter()
-            .map(|edge| Port {
-                capacity: edge.capacity(),
-                level: f64::INFINITY,
-                load: Sum::default(),
-                stopped: Sum::default(),
-                members: Vec::new(),
-                queued: f64::INFINITY,
-            })
-            .collect();
+        let network = flows.network();
+        let capacities = || network.edges().iter().map(|edge| edge.capacity());
         let mut solver = Self {
-            filling: Filling::new(network.edges().iter().map(|edge| edge.capacity()), 0),
-            network,
-            store: Store {
-                members: Vec::with_capacity(flows.len()),
-                ports,
-            },
-            free: Vec::new(),
+            filling: Filling::new(capacities(), 0),
+            store: Store::new(capacities()),
+            network: network.clone(),
             order: Vec::new(),
+            later: Vec::new(),
             precision,
             update: 0,
             touched: Vec::new(),
             scratch: Vec::new(),
             limits: Vec::new(),
             queue: BinaryHeap::new(),
-            hops: 0,
-            here: 0,
         };
         for flow in 0..flows.len() {
-            solver.insert(
-                flows.path(flow).to_vec(),
-                flows.demand(flow),
-                flows.weight(flow),
-            );
+            solver.insert(flows.path(flow), flows.demand(flow), flows.weight(flow));
         }
         solver.refill(0.0);
         Ok(solver)
@@ -173,12 +108,12 @@ impl IncrementalMaxMin {
 
     /// How many flows are here.
     pub fn len(&self) -> usize {
-        self.here
+        self.store.here
     }
 
     /// Whether no flow is here.
     pub fn is_empty(&self) -> bool {
-        self.here == 0
+        self.store.here == 0
     }
 
     /// The rate of a flow, in the unit of the capacities.
@@ -232,11 +167,10 @@ impl IncrementalMaxMin {
 
     /// Adds a flow and updates the rates.
     pub fn arrive(&mut self, flow: &Flow) -> Result<(FlowId, Change), FlowError> {
-        let slot = self
-            .free
-            .last()
-            .map_or(self.store.members.len(), |&slot| slot as usize);
-        if slot >= u32::MAX as usize {
+        let slot = self.store.next_slot();
+        if slot >= u32::MAX as usize
+            || 2 * (self.store.live_hops + flow.path.len()) + 1024 >= u32::MAX as usize
+        {
             return Err(FlowError::TooManyFlows {
                 limit: u32::MAX as usize,
             });
@@ -244,15 +178,14 @@ impl IncrementalMaxMin {
         flow.check(&self.network, slot)?;
         let path: Vec<u32> = flow.path.iter().map(|edge| edge.0).collect();
         self.begin();
-        let id = self.insert(path, flow.demand, flow.weight);
+        let id = self.insert(&path, flow.demand, flow.weight);
         let (level, stop) = self.store.limit_elsewhere(id, None);
         self.store.set_level(id, level, stop);
         let member = &mut self.store.members[id as usize];
         member.touched = self.update;
         member.before = level;
         let rate = member.rate();
-        for hop in 0..self.store.members[id as usize].path.len() {
-            let edge = self.store.members[id as usize].path[hop];
+        for edge in path {
             self.store.ports[edge as usize].load.add(rate);
             self.look(edge, 0.0);
         }
@@ -266,30 +199,12 @@ impl IncrementalMaxMin {
         let id = flow.0;
         let rate = self.store.members[flow.index()].rate();
         self.store.set_level(id, 0.0, Stop::Demand);
-        let path = std::mem::take(&mut self.store.members[flow.index()].path);
-        let places = std::mem::take(&mut self.store.members[flow.index()].places);
-        for (&edge, &place) in path.iter().zip(&places) {
-            let port = &mut self.store.ports[edge as usize];
-            port.load.add(-rate);
-            port.members.swap_remove(place as usize);
-            if let Some(&moved) = port.members.get(place as usize) {
-                let member = &mut self.store.members[moved as usize];
-                if let Some(hop) = member.path.iter().position(|&at| at == edge) {
-                    member.places[hop] = place;
-                }
-            }
-            if self.store.ports[edge as usize].members.is_empty() {
-                let port = &mut self.store.ports[edge as usize];
-                port.level = f64::INFINITY;
-                port.load = Sum::default();
-                port.stopped = Sum::default();
-            }
-        }
-        self.hops -= path.len();
-        self.here -= 1;
-        self.store.members[flow.index()].here = false;
-        self.free.push(id);
+        let path = self.store.path(id).to_vec();
         for &edge in &path {
+            self.store.ports[edge as usize].load.add(-rate);
+        }
+        self.store.remove(id);
+        for edge in path {
             self.look(edge, 0.0);
         }
         Ok(self.settle())
@@ -302,43 +217,11 @@ impl IncrementalMaxMin {
         }
     }
 
-    fn insert(&mut self, path: Vec<u32>, demand: f64, weight: f64) -> u32 {
-        let slot = self.free.pop().unwrap_or(self.store.members.len() as u32);
-        let places = path
-            .iter()
-            .map(|&edge| {
-                let members = &mut self.store.ports[edge as usize].members;
-                members.push(slot);
-                members.len() as u32 - 1
-            })
-            .collect();
-        self.hops += path.len();
-        self.here += 1;
-        // Twice the narrowest edge is as good as infinite, and can be summed.
-        let narrowest = path
-            .iter()
-            .map(|&edge| self.store.ports[edge as usize].capacity)
-            .fold(f64::INFINITY, f64::min);
-        let demand = demand.min(2.0 * narrowest);
-        let member = Member {
-            path,
-            places,
-            weight,
-            demand,
-            demand_level: demand / weight,
-            level: 0.0,
-            stop: Stop::Demand,
-            here: true,
-            touched: 0,
-            before: 0.0,
-        };
-        if (slot as usize) < self.store.members.len() {
-            self.store.members[slot as usize] = member;
-        } else {
-            self.store.members.push(member);
-            self.order.push(slot);
-            self.filling.active.push(false);
-        }
+    fn insert(&mut self, path: &[u32], demand: f64, weight: f64) -> u32 {
+        let slot = self.store.insert(path, demand, weight);
+        self.later
+            .push((self.store.members[slot as usize].demand_level, slot));
+        self.filling.active.resize(self.store.members.len(), false);
         slot
     }
 
@@ -350,8 +233,8 @@ impl IncrementalMaxMin {
 
     /// Mends the edges in the queue until none is wrong.
     fn settle(&mut self) -> Change {
-        // A refill costs about ten times as much per hop as a look at a member of an edge.
-        let budget = self.hops + 1_000;
+        // A refill costs several times as much per hop as a look at a member of an edge.
+        let budget = self.store.live_hops / 4 + 1_000;
         let (mut spent, mut edges) = (0, 0);
         let mut lowest = f64::INFINITY;
         let mut method = Method::Local;
@@ -488,8 +371,8 @@ impl IncrementalMaxMin {
             if delta == 0.0 {
                 continue;
             }
-            for hop in 0..self.store.members[flow as usize].path.len() {
-                let at = self.store.members[flow as usize].path[hop];
+            for hop in 0..self.store.path(flow).len() {
+                let at = self.store.path(flow)[hop];
                 self.store.ports[at as usize].load.add(delta);
                 *spent += 1;
                 if at != edge {
@@ -511,12 +394,7 @@ impl IncrementalMaxMin {
             // What is below is only nearly right: this is the chance to mend it.
             Precision::Within(_) => 0.0,
         };
-        let members = &self.store.members;
-        // Stable sorting takes what is in order already in one pass.
-        self.order.sort_by(|&a, &b| {
-            let level = |flow: u32| members[flow as usize].demand_level;
-            level(a).total_cmp(&level(b))
-        });
+        self.sort_order();
         let mut filling = std::mem::replace(&mut self.filling, Filling::new([].into_iter(), 0));
         filling.restart(self.store.ports.iter().map(|port| port.capacity));
         for (flow, member) in self.store.members.iter().enumerate() {
@@ -526,23 +404,22 @@ impl IncrementalMaxMin {
             if member.level >= from {
                 filling.activate(&self.store, flow as u32);
             } else {
-                for &edge in &member.path {
+                for &edge in self.store.path(flow as u32) {
                     filling.remaining[edge as usize].add(-member.rate());
                 }
             }
         }
-        let order = self
-            .order
-            .iter()
-            .map(|&flow| (self.store.members[flow as usize].demand_level, flow));
         let mut stopped = Vec::new();
         let mut saturated = Vec::new();
         filling.run(
             &self.store,
-            order,
+            self.order.iter().copied(),
             |flow, level, stop| stopped.push((flow, level, stop)),
             |edge, level| saturated.push((edge, level)),
         );
+        for (port, remaining) in self.store.ports.iter_mut().zip(&filling.remaining) {
+            port.load = Sum::new(port.capacity - remaining.value());
+        }
         self.filling = filling;
         for port in &mut self.store.ports {
             if port.level >= from {
@@ -559,64 +436,31 @@ impl IncrementalMaxMin {
                 member.before = member.level;
                 self.touched.push(flow);
             }
-            member.level = level;
-            member.stop = stop;
+            self.store.set_level(flow, level, stop);
         }
-        for port in &mut self.store.ports {
-            port.load = Sum::default();
-            port.stopped = Sum::default();
-        }
-        for member in self.store.members.iter().filter(|member| member.here) {
-            for &edge in &member.path {
-                self.store.ports[edge as usize].load.add(member.rate());
+    }
+
+    /// Takes the later flows into the order, and leaves out those that are no longer what it says.
+    fn sort_order(&mut self) {
+        self.later.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let members = &self.store.members;
+        let valid = |&(level, flow): &(f64, u32)| {
+            let member = &members[flow as usize];
+            member.here && member.demand_level == level
+        };
+        let mut merged = Vec::with_capacity(self.store.here);
+        let mut later = self.later.drain(..).filter(valid).peekable();
+        for entry in self.order.iter().copied().filter(valid) {
+            while let Some(new) = later.next_if(|new| new.0 < entry.0) {
+                merged.push(new);
             }
-            if let Stop::Edge(edge) = member.stop {
-                self.store.ports[edge as usize].stopped.add(member.weight);
-            }
+            merged.push(entry);
         }
+        merged.extend(later);
+        self.order = merged;
     }
 }
 
 fn differs(before: f64, after: f64) -> bool {
     (after - before).abs() > CHANGED * before.abs().max(after.abs())
-}
-
-impl Member {
-    fn rate(&self) -> f64 {
-        match self.stop {
-            Stop::Demand if self.level == self.demand_level => self.demand,
-            _ => self.weight * self.level,
-        }
-    }
-}
-
-impl Store {
-    /// The least level of the edges of `flow` but `except`, or its demand.
-    fn limit_elsewhere(&self, flow: u32, except: Option<u32>) -> (f64, Stop) {
-        let member = &self.members[flow as usize];
-        let mut least = (member.demand_level, Stop::Demand);
-        for &edge in &member.path {
-            let level = self.ports[edge as usize].level;
-            if level < least.0 && Some(edge) != except {
-                least = (level, Stop::Edge(edge));
-            }
-        }
-        least
-    }
-
-    fn set_level(&mut self, flow: u32, level: f64, stop: Stop) {
-        let member = &mut self.members[flow as usize];
-        let (old, weight) = (member.stop, member.weight);
-        member.level = level;
-        member.stop = stop;
-        if old == stop {
-            return;
-        }
-        if let Stop::Edge(edge) = old {
-            self.ports[edge as usize].stopped.add(-weight);
-        }
-        if let Stop::Edge(edge) = stop {
-            self.ports[edge as usize].stopped.add(weight);
-        }
-    }
 }

@@ -23,6 +23,7 @@ mod level;
 mod maxmin;
 mod network;
 mod schedule;
+mod store;
 
 pub use divide::DivideByN;
 pub use ecr::Ecr;

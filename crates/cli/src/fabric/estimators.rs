@@ -2,6 +2,10 @@
 
 use clap::ValueEnum;
 use dray_flow::{DivideByN, Ecr, Estimator, Ingress, MaxMin};
+use dray_pcie::Topology;
+use dray_pcie::sim::SimulationOptions;
+
+use super::des::Des;
 
 /// An estimator on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -12,16 +16,26 @@ pub(super) enum Which {
     Maxmin,
     /// Max-min between the ingresses of each port, by outstanding bytes inside one.
     Ingress,
+    /// The simulator of TLPs: the flows run, and what arrives is measured.
+    Des,
     /// An edge divided by the number of its flows: what simulators without a fabric do.
     DivideByN,
 }
 
+/// Virtual time that `des` measures, ns.
+const MEASURED_NS: u64 = 200_000;
+
 impl Which {
-    pub(super) fn build(self) -> Box<dyn Estimator> {
+    pub(super) fn build(self, topology: &Topology) -> Box<dyn Estimator + '_> {
         match self {
             Self::Ecr => Box::new(Ecr),
             Self::Maxmin => Box::new(MaxMin),
             Self::Ingress => Box::new(Ingress),
+            Self::Des => Box::new(Des::new(
+                topology,
+                SimulationOptions::default(),
+                MEASURED_NS,
+            )),
             Self::DivideByN => Box::new(DivideByN),
         }
     }

@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         loads: Vec::new(),
     };
     for which in &args.estimator {
-        let estimator = which.build();
+        let estimator = which.build(&topology);
         let estimate = estimator.estimate(&flows)?;
         prediction.loads.push(estimate.loads(&flows));
         prediction.estimates.push((estimator.name(), estimate));

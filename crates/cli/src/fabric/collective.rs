@@ -1,0 +1,224 @@
+//! `dray fabric collective`: communication patterns of machine learning as jobs.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use dray_experiment::{format_bytes, parse_bytes};
+use dray_flow::{Policy, schedule};
+use dray_output::Output;
+use dray_pcie::sim::SimulationOptions;
+use dray_pcie::{NodeKind, Topology};
+use serde_json::json;
+
+use super::des::{self, Send};
+use super::estimators::Which;
+use super::jobs::{self, Bytes, JobEntry, NamedJob};
+use super::network::network;
+use crate::complain::Usage;
+use crate::print::{self, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray fabric collective all-reduce
+  dray fabric collective all-to-all --bytes 256M --format json
+  dray fabric collective parameter-server --write-jobs jobs.toml
+  dray fabric schedule --topology gpu8 --jobs jobs.toml
+
+Every step waits for the step before it, as with a barrier. `des` is the simulator: the time that the others should foretell.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+
+/// Arguments of `dray fabric collective`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The pattern.
+    #[arg(value_enum)]
+    pattern: Pattern,
+    /// The fabric: a topology file, or a built-in one.
+    #[arg(long, value_name = "FILE|NAME", default_value = "gpu8")]
+    topology: String,
+    /// Bytes that each endpoint holds.
+    #[arg(long, value_name = "BYTES", default_value = "16M")]
+    bytes: String,
+    /// Which endpoints take part: those of this kind.
+    #[arg(long, value_name = "KIND", default_value = "gpu")]
+    kind: String,
+    /// Estimators beside the simulator.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "ingress,maxmin,ecr,divide-by-n")]
+    estimator: Vec<Which>,
+    /// Also write the jobs, for `dray fabric schedule --jobs`.
+    #[arg(long, value_name = "FILE")]
+    write_jobs: Option<PathBuf>,
+    /// How the times are printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pattern {
+    /// A ring: 2 (N - 1) steps, in each of which everyone sends one Nth to the next.
+    AllReduce,
+    /// Everyone sends one Nth to everyone else at once.
+    AllToAll,
+    /// Everyone writes all of it to the first host; then everyone gets all of it.
+    ParameterServer,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let output = args.write_jobs.as_deref().map(Output::prepare).transpose()?;
+    let topology = Topology::resolve(&args.topology)?;
+    let network = network(&topology)?;
+    let hint = "dray fabric collective --help shows examples";
+    let bytes = parse_bytes(&args.bytes).map_err(|error| Usage::error(format!("--bytes: {error}"), hint))?;
+    let members: Vec<String> = topology
+        .nodes()
+        .iter()
+        .filter(|node| matches!(&node.kind, NodeKind::Endpoint { word, .. } if *word == args.kind))
+        .map(|node| node.name.clone())
+        .collect();
+    let count = members.len() as u64;
+    if count < 2 {
+        return Err(Usage::error(
+            format!("{} has {count} endpoints of kind `{}`; a pattern needs two", topology.name, args.kind),
+            format!("`dray fabric show {}` lists the endpoints; --kind chooses among them", topology.name),
+        ));
+    }
+    if bytes == 0 || !bytes.is_multiple_of(64 * count) || bytes > 1 << 40 {
+        let rule = format!("--bytes: {bytes} is not a multiple of 64 bytes for each of {count} endpoints, up to 1 TiB");
+        return Err(Usage::error(rule, hint));
+    }
+    let host = topology.sockets().next().map(|node| topology.node(node).name.clone());
+    let entries = match (args.pattern, host) {
+        (Pattern::AllReduce, _) => ring(&members, bytes / count),
+        (Pattern::AllToAll, _) => all_to_all(&members, bytes / count),
+        (Pattern::ParameterServer, Some(host)) => parameter_server(&members, &host, bytes),
+        (Pattern::ParameterServer, None) => {
+            return Err(Usage::error(format!("{} has no host", topology.name), "parameters need a host's memory"));
+        }
+    };
+    let jobs = jobs::resolve(&entries, "the pattern", &topology, &network)?;
+    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
+    let mut times = Vec::new();
+    for which in &args.estimator {
+        let estimator = which.build(&topology);
+        let foreseen = schedule(&network, &plain, Policy::StartAll, estimator.as_ref(), || 0.0)?;
+        times.push((estimator.name(), foreseen.metrics().makespan));
+    }
+    let simulated = by_steps(&topology, &jobs)?;
+    if let Some(output) = output {
+        output.write(jobs::to_toml(&entries)?.as_bytes())?;
+    }
+    let text = match args.format {
+        Format::Table => table(args, &topology, bytes, jobs.len(), simulated, &times),
+        Format::Csv => {
+            let mut text = String::from("estimator,us,error\n");
+            text.push_str(&format!("des,{},\n", simulated * 1e6));
+            for (name, time) in &times {
+                text.push_str(&format!("{name},{},{}\n", time * 1e6, time / simulated - 1.0));
+            }
+            text
+        }
+        Format::Json => {
+            let list: Vec<_> = times
+                .iter()
+                .map(|(name, time)| json!({"estimator": name, "us": time * 1e6, "error": time / simulated - 1.0}))
+                .collect();
+            let document = json!({
+                "topology": topology.name, "pattern": args.pattern.to_possible_value().map(|v| v.get_name().to_owned()),
+                "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "estimates": list,
+            });
+            serde_json::to_string_pretty(&document)? + "\n"
+        }
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entry(name: String, from: &str, to: &str, bytes: u64, after: Vec<String>) -> JobEntry {
+    JobEntry {
+        name: Some(name),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        bytes: Bytes::Number(bytes),
+        arrival_us: 0.0,
+        after: Some(after).filter(|after| !after.is_empty()),
+        demand_gib_s: None,
+        outstanding_bytes: None,
+    }
+}
+
+fn ring(members: &[String], part: u64) -> Vec<JobEntry> {
+    let count = members.len();
+    let name = |step: usize, from: usize| format!("step{step}.{}", members[from]);
+    let steps = (0..2 * (count - 1)).flat_map(|step| (0..count).map(move |from| (step, from)));
+    steps
+        .map(|(step, from)| {
+            let after = match step {
+                0 => Vec::new(),
+                _ => (0..count).map(|other| name(step - 1, other)).collect(),
+            };
+            entry(name(step, from), &members[from], &members[(from + 1) % count], part, after)
+        })
+        .collect()
+}
+
+fn all_to_all(members: &[String], part: u64) -> Vec<JobEntry> {
+    let pairs = members.iter().flat_map(|from| members.iter().map(move |to| (from, to)));
+    pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| entry(format!("{from}-{to}"), from, to, part, Vec::new()))
+        .collect()
+}
+
+fn parameter_server(members: &[String], host: &str, bytes: u64) -> Vec<JobEntry> {
+    let pushes: Vec<String> = members.iter().map(|member| format!("push.{member}")).collect();
+    let push = members.iter().zip(&pushes).map(|(member, name)| entry(name.clone(), member, host, bytes, Vec::new()));
+    let pull = members.iter().map(|member| entry(format!("pull.{member}"), host, member, bytes, pushes.clone()));
+    push.chain(pull).collect()
+}
+
+/// The time in the simulator, seconds: one step after the other, each until all of it has arrived.
+fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
+    let mut depth = vec![0; jobs.len()];
+    for (index, job) in jobs.iter().enumerate() {
+        // The patterns name what they wait for before them.
+        depth[index] = job.job.after.iter().map(|&after| depth[after] + 1).max().unwrap_or(0);
+    }
+    let steps = depth.iter().max().map_or(0, |deepest| deepest + 1);
+    let mut total_ns = 0;
+    for step in 0..steps {
+        let sends: Vec<Send> = jobs
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| depth[*index] == step)
+            .map(|(index, job)| {
+                Ok(Send {
+                    job: index,
+                    from: topology.find(&job.from)?,
+                    to: topology.find(&job.to)?,
+                    bytes: job.bytes,
+                    start_ns: 0,
+                    pace_gib_s: None,
+                    window_bytes: job.job.flow.outstanding_bytes as u64,
+                })
+            })
+            .collect::<anyhow::Result<_>>()?;
+        let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
+        total_ns += ends.into_iter().max().unwrap_or(0);
+    }
+    Ok(total_ns as f64 * 1e-9)
+}
+
+fn table(args: &Args, topology: &Topology, bytes: u64, jobs: usize, simulated: f64, times: &[(&str, f64)]) -> String {
+    let pattern = args.pattern.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+    let mut table = print::plain(["estimator", "us", "error"]);
+    table.add_row(vec!["des".to_owned(), format!("{:.1}", simulated * 1e6), String::new()]);
+    for (name, time) in times {
+        let error = format!("{:+.1} %", (time / simulated - 1.0) * 100.0);
+        table.add_row(vec![(*name).to_owned(), format!("{:.1}", time * 1e6), error]);
+    }
+    print::right(&mut table, 1);
+    format!("{}: {pattern} of {} each, {jobs} jobs\n{table}\n", topology.name, format_bytes(bytes))
+}

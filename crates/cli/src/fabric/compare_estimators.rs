@@ -1,0 +1,410 @@
+//! `dray fabric compare-estimators`: estimators against the simulator on random instances.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use dray_flow::{Ecr, Estimate, Estimator, Flow, Flows, Ingress, Limit, MaxMin, Network};
+use dray_pcie::sim::{Arbiter, SimulationOptions};
+use dray_pcie::{NodeId, QueueOrganisation, Topology};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::des::Des;
+use super::network::{network, route};
+use crate::complain::Usage;
+use crate::print::{self, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray fabric compare-estimators --seed 1
+  dray fabric compare-estimators --instances 200 --flows 8 --arbiter least-served --queues fifo
+  dray fabric compare-estimators --topology gpu8 --outstanding 4096,65536 --format csv
+
+Draws flows between random hosts and endpoints, each with a random demand up to the narrowest edge of its path and one of the
+outstanding sizes. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
+|estimate - simulated| / simulated. Differences are paired: both estimators saw the same instances. Exit codes: 0 ok, 1 failed,
+2 usage or bad input.";
+
+/// Arguments of `dray fabric compare-estimators`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The fabric: a topology file, or a built-in one.
+    #[arg(long, value_name = "FILE|NAME", default_value = "validation")]
+    topology: String,
+    /// Instances for each arbiter and queue organisation.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    instances: usize,
+    /// Flows of an instance; the sizes take turns.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "3,5,8,12"
+    )]
+    flows: Vec<usize>,
+    /// Bytes in flight of a flow; drawn from these.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "16384"
+    )]
+    outstanding: Vec<u64>,
+    /// Arbiters of the simulated ports.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "least-served,round-robin,oldest-first"
+    )]
+    arbiter: Vec<ArbiterName>,
+    /// Queue organisations of the simulated nodes.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "per-output,fifo"
+    )]
+    queues: Vec<QueueName>,
+    /// Virtual time measured of each instance, after half as much of warm-up, us.
+    #[arg(long, value_name = "US", default_value_t = 100)]
+    measure_us: u64,
+    /// Seed of the instances.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArbiterName {
+    /// The ingress that has been given least, counted in 64 bytes.
+    LeastServed,
+    /// One TLP from each ingress in turn.
+    RoundRobin,
+    /// The TLP that has waited longest.
+    OldestFirst,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum QueueName {
+    /// A queue for each ingress and output.
+    PerOutput,
+    /// One FIFO for each ingress.
+    Fifo,
+}
+
+impl ArbiterName {
+    fn arbiter(self) -> Arbiter {
+        match self {
+            Self::LeastServed => Arbiter::LeastServed,
+            Self::RoundRobin => Arbiter::RoundRobin,
+            Self::OldestFirst => Arbiter::OldestFirst,
+        }
+    }
+}
+
+impl QueueName {
+    fn organisation(self) -> QueueOrganisation {
+        match self {
+            Self::PerOutput => QueueOrganisation::PerOutput,
+            Self::Fifo => QueueOrganisation::Fifo,
+        }
+    }
+}
+
+const NAMES: [&str; 3] = ["ecr", "maxmin", "ingress"];
+const INGRESS: usize = 2;
+/// An estimate that is off by more counts as off.
+const OFF: f64 = 0.1;
+
+/// Errors of one instance, by estimator.
+#[derive(Clone, Copy)]
+struct Errors {
+    mean: [f64; 3],
+    /// Flows that are off by more than a tenth.
+    off: [usize; 3],
+    flows: usize,
+}
+
+/// One arbiter and queue organisation.
+struct Row {
+    arbiter: String,
+    queues: String,
+    instances: usize,
+    mean: [f64; 3],
+    off: [f64; 3],
+    /// Mean difference of the error to that of `ingress`, and half of its 95 % interval, for `ecr` and `maxmin`.
+    gain: [(f64, f64); 2],
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let refuse = |message: &str| {
+        Err(Usage::error(
+            message,
+            "dray fabric compare-estimators --help shows examples",
+        ))
+    };
+    if args.instances < 2 {
+        return refuse("--instances: an interval needs at least 2");
+    }
+    if args.flows.iter().any(|&flows| !(1..=1000).contains(&flows)) {
+        return refuse("--flows: an instance has 1 to 1000 flows");
+    }
+    if args
+        .outstanding
+        .iter()
+        .any(|&bytes| !(256..=1 << 30).contains(&bytes))
+    {
+        return refuse("--outstanding: a flow keeps 256 bytes to 1 GiB in flight");
+    }
+    if !(1..=1_000_000).contains(&args.measure_us) {
+        return refuse("--measure-us: from 1 to 1000000");
+    }
+    let topology = Topology::resolve(&args.topology)?;
+    let network = network(&topology)?;
+    let ends: Vec<NodeId> = topology.sockets().chain(topology.endpoints()).collect();
+    if ends.len() < 2 {
+        return refuse("the topology has fewer than two hosts and endpoints");
+    }
+    let instances: Vec<Vec<Flow>> = (0..args.instances)
+        .map(|index| draw(args, &topology, &network, &ends, index))
+        .collect::<anyhow::Result<_>>()?;
+    let mut rows = Vec::new();
+    for &arbiter in &args.arbiter {
+        for &queues in &args.queues {
+            let options = SimulationOptions {
+                arbiter: arbiter.arbiter(),
+                queues: Some(queues.organisation()),
+                ..SimulationOptions::default()
+            };
+            let des = Des::new(&topology, options, args.measure_us * 1000);
+            let errors: Vec<Errors> = instances
+                .par_iter()
+                .map(|flows| errors(&network, flows, &des))
+                .collect::<anyhow::Result<_>>()?;
+            let name = |value: Option<clap::builder::PossibleValue>| {
+                value.map_or(String::new(), |v| v.get_name().to_owned())
+            };
+            rows.push(Row::new(
+                name(arbiter.to_possible_value()),
+                name(queues.to_possible_value()),
+                &errors,
+            ));
+        }
+    }
+    let text = match args.format {
+        Format::Table => table(args, &topology, &rows),
+        Format::Csv => csv(&rows)?,
+        Format::Json => {
+            serde_json::to_string_pretty(&json!({
+                "topology": topology.name, "seed": args.seed, "flows": args.flows, "outstanding_bytes": args.outstanding,
+                "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+            }))? + "\n"
+        }
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The instance of a number: the same for every arbiter.
+fn draw(
+    args: &Args,
+    topology: &Topology,
+    network: &Network,
+    ends: &[NodeId],
+    index: usize,
+) -> anyhow::Result<Vec<Flow>> {
+    let mut random = ChaCha8Rng::seed_from_u64(args.seed);
+    random.set_stream(index as u64);
+    let count = args.flows[index % args.flows.len()];
+    for _ in 0..1000 {
+        let mut list = Vec::with_capacity(count);
+        for _ in 0..count {
+            let from = below(&mut random, ends.len());
+            let to = (from + 1 + below(&mut random, ends.len() - 1)) % ends.len();
+            let name = |end: usize| topology.node(ends[end]).name.as_str();
+            let path = route(topology, name(from), name(to))?;
+            let narrowest = path
+                .iter()
+                .map(|&edge| network.edge(edge).capacity())
+                .fold(f64::INFINITY, f64::min);
+            let part = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            list.push(Flow {
+                outstanding_bytes: args.outstanding[below(&mut random, args.outstanding.len())]
+                    as f64,
+                source: Some((from * ends.len() + to) as u32),
+                ..Flow::new(path, narrowest * (0.02 + 0.98 * part))
+            });
+        }
+        let limits = MaxMin.estimate(&set(network, &list)?)?;
+        if limits.limits().iter().any(|limit| *limit != Limit::Demand) {
+            return Ok(list);
+        }
+    }
+    Err(Usage::error(
+        "no instance of 1000 fills an edge",
+        "more --flows",
+    ))
+}
+
+fn below(random: &mut ChaCha8Rng, limit: usize) -> usize {
+    (random.next_u64() % limit as u64) as usize
+}
+
+fn set<'n>(network: &'n Network, list: &[Flow]) -> anyhow::Result<Flows<'n>> {
+    let mut flows = Flows::new(network);
+    for flow in list {
+        flows.push(flow)?;
+    }
+    Ok(flows)
+}
+
+fn errors(network: &Network, list: &[Flow], des: &Des<'_>) -> anyhow::Result<Errors> {
+    let flows = set(network, list)?;
+    let simulated = des.estimate(&flows)?;
+    let estimators: [&dyn Estimator; 3] = [&Ecr, &MaxMin, &Ingress];
+    let mut errors = Errors {
+        mean: [0.0; 3],
+        off: [0; 3],
+        flows: list.len(),
+    };
+    for (at, estimator) in estimators.into_iter().enumerate() {
+        let estimate: Estimate = estimator.estimate(&flows)?;
+        for (rate, truth) in estimate.rates().iter().zip(simulated.rates()) {
+            // A flow of which nothing arrives is off by all of it, not by infinity.
+            let error = if *truth > 0.0 {
+                (rate - truth).abs() / truth
+            } else {
+                1.0
+            };
+            errors.mean[at] += error / list.len() as f64;
+            errors.off[at] += usize::from(error > OFF);
+        }
+    }
+    Ok(errors)
+}
+
+impl Row {
+    fn new(arbiter: String, queues: String, errors: &[Errors]) -> Self {
+        let count = errors.len() as f64;
+        let flows: usize = errors.iter().map(|error| error.flows).sum();
+        let over = |at: usize| {
+            errors.iter().map(|error| error.off[at]).sum::<usize>() as f64 / flows as f64
+        };
+        let mean = |at: usize| errors.iter().map(|error| error.mean[at]).sum::<f64>() / count;
+        let gain = |at: usize| {
+            let differences = || {
+                errors
+                    .iter()
+                    .map(|error| error.mean[at] - error.mean[INGRESS])
+            };
+            let mean = differences().sum::<f64>() / count;
+            let variance = differences().map(|d| (d - mean).powi(2)).sum::<f64>() / (count - 1.0);
+            (mean, 1.96 * (variance / count).sqrt())
+        };
+        Self {
+            arbiter,
+            queues,
+            instances: errors.len(),
+            mean: [mean(0), mean(1), mean(2)],
+            off: [over(0), over(1), over(2)],
+            gain: [gain(0), gain(1)],
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let by_name = |values: [f64; 3]| -> serde_json::Map<String, serde_json::Value> {
+            NAMES
+                .iter()
+                .zip(values)
+                .map(|(name, value)| ((*name).to_owned(), value.into()))
+                .collect()
+        };
+        let gain = |(mean, half): (f64, f64)| json!({"mean": mean, "low": mean - half, "high": mean + half});
+        json!({
+            "arbiter": self.arbiter, "queues": self.queues, "instances": self.instances,
+            "mean_error": by_name(self.mean), "share_of_flows_off_by_a_tenth": by_name(self.off),
+            "ecr_minus_ingress": gain(self.gain[0]), "maxmin_minus_ingress": gain(self.gain[1]),
+        })
+    }
+}
+
+fn table(args: &Args, topology: &Topology, rows: &[Row]) -> String {
+    let head = [
+        "arbiter",
+        "queues",
+        "instances",
+        "ecr",
+        "maxmin",
+        "ingress",
+        "ecr - ingress",
+        "maxmin - ingress",
+        "off ecr",
+        "off maxmin",
+        "off ingress",
+    ];
+    let mut table = print::plain(head);
+    let percent = |value: f64| format!("{:.2} %", value * 100.0);
+    for row in rows {
+        let gain = |(mean, half): (f64, f64)| format!("{:.2} ± {:.2}", mean * 100.0, half * 100.0);
+        let mut cells = vec![
+            row.arbiter.clone(),
+            row.queues.clone(),
+            row.instances.to_string(),
+        ];
+        cells.extend(row.mean.map(percent));
+        cells.extend(row.gain.map(gain));
+        cells.extend(row.off.map(percent));
+        table.add_row(cells);
+    }
+    print::right(&mut table, 2);
+    let flows: Vec<String> = args.flows.iter().map(usize::to_string).collect();
+    format!(
+        "{}: mean relative error against the simulator, instances of {} flows, seed {}\n{table}\n\
+         Differences in percentage points with their 95 % interval; off: flows of which the rate is off by more than a tenth.\n",
+        topology.name,
+        flows.join(", "),
+        args.seed
+    )
+}
+
+fn csv(rows: &[Row]) -> anyhow::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "arbiter",
+        "queues",
+        "instances",
+        "error_ecr",
+        "error_maxmin",
+        "error_ingress",
+        "ecr_minus_ingress",
+        "ecr_minus_ingress_half_interval",
+        "maxmin_minus_ingress",
+        "maxmin_minus_ingress_half_interval",
+        "off_ecr",
+        "off_maxmin",
+        "off_ingress",
+    ])?;
+    for row in rows {
+        let mut cells = vec![
+            row.arbiter.clone(),
+            row.queues.clone(),
+            row.instances.to_string(),
+        ];
+        cells.extend(row.mean.iter().map(f64::to_string));
+        cells.extend(
+            row.gain
+                .iter()
+                .flat_map(|(mean, half)| [mean.to_string(), half.to_string()]),
+        );
+        cells.extend(row.off.iter().map(f64::to_string));
+        writer.write_record(cells)?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}

@@ -1,0 +1,140 @@
+//! The simulator as an estimator, and as what a schedule is replayed in.
+
+use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
+use dray_pcie::sim::{Simulation, SimulationOptions, Source};
+use dray_pcie::{NodeId, Topology};
+
+/// Runs the flows as streams of writes through the simulator and measures what arrives.
+pub(super) struct Des<'t> {
+    topology: &'t Topology,
+    options: SimulationOptions,
+    measured_ns: u64,
+}
+
+/// Bytes of a TLP's payload: the smallest MPS of the shipped fabrics.
+const PACKET: u32 = 256;
+/// A flow below its demand by less than this part is not called limited: the simulator counts whole packets.
+const TOLERANCE: f64 = 0.01;
+
+impl<'t> Des<'t> {
+    /// Measures for `measured_ns` after half as much of warm-up.
+    pub(super) fn new(
+        topology: &'t Topology,
+        options: SimulationOptions,
+        measured_ns: u64,
+    ) -> Self {
+        let options = SimulationOptions {
+            warmup_ns: measured_ns / 2,
+            ..options
+        };
+        Self {
+            topology,
+            options,
+            measured_ns,
+        }
+    }
+
+    fn source(&self, flows: &Flows<'_>, index: usize) -> Result<Source, FlowError> {
+        let flow = flows.get(FlowId(index as u32));
+        let edges = self.topology.edges();
+        let ends = flow.path.first().zip(flow.path.last());
+        let (first, last) = ends.ok_or(FlowError::NoPath { flow: index })?;
+        let (from, to) = (edges[first.index()].from, edges[last.index()].to);
+        let route = self
+            .topology
+            .route(from, to)
+            .map_err(|error| refused(&error))?;
+        if !route
+            .iter()
+            .map(|edge| edge.0)
+            .eq(flow.path.iter().map(|edge| edge.0))
+        {
+            return Err(FlowError::Estimator {
+                estimator: "des".into(),
+                reason: format!(
+                    "flow {index} leaves the route of the topology; the simulator keeps to it"
+                ),
+            });
+        }
+        Ok(Source {
+            packet: PACKET,
+            rate_gib_s: flow.demand.is_finite().then_some(flow.demand),
+            window_bytes: Some((flow.outstanding_bytes as u64).max(u64::from(PACKET))),
+            ..Source::new(&index.to_string(), from, to)
+        })
+    }
+}
+
+fn refused(error: &dray_pcie::PcieError) -> FlowError {
+    FlowError::Estimator {
+        estimator: "des".into(),
+        reason: error.to_string(),
+    }
+}
+
+impl Estimator for Des<'_> {
+    fn name(&self) -> &'static str {
+        "des"
+    }
+
+    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        let sources: Vec<Source> = (0..flows.len())
+            .map(|index| self.source(flows, index))
+            .collect::<Result<_, _>>()?;
+        let mut simulation = Simulation::new(self.topology, &[], &sources, &self.options)
+            .map_err(|error| refused(&error))?;
+        let end = self.options.warmup_ns + self.measured_ns;
+        simulation.run_until(end).map_err(|error| refused(&error))?;
+        let rates = simulation
+            .sources()
+            .iter()
+            .map(|source| source.gib_s)
+            .collect();
+        Ok(Estimate::from_rates(rates, flows, TOLERANCE))
+    }
+}
+
+/// Bytes that leave at a time, and how fast.
+#[derive(Debug, Clone)]
+pub(super) struct Send {
+    /// Index of the job it belongs to.
+    pub(super) job: usize,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+    pub(super) bytes: u64,
+    pub(super) start_ns: u64,
+    pub(super) pace_gib_s: Option<f64>,
+    pub(super) window_bytes: u64,
+}
+
+/// When each of `jobs` jobs has arrived if `sends` leave as they say; ns.
+pub(super) fn replay(
+    topology: &Topology,
+    options: &SimulationOptions,
+    sends: &[Send],
+    jobs: usize,
+) -> anyhow::Result<Vec<u64>> {
+    let sources: Vec<Source> = sends
+        .iter()
+        .map(|send| Source {
+            packet: PACKET,
+            rate_gib_s: send.pace_gib_s.map(|pace| pace.max(1e-3)),
+            window_bytes: Some(send.window_bytes.max(u64::from(PACKET))),
+            total_bytes: send.bytes,
+            start_ns: send.start_ns,
+            ..Source::new(&send.job.to_string(), send.from, send.to)
+        })
+        .collect();
+    let mut simulation = Simulation::new(topology, &[], &sources, options)?;
+    simulation.run_to_end(LIMIT_NS)?;
+    let mut ends = vec![0; jobs];
+    for (send, result) in sends.iter().zip(simulation.sources()) {
+        if let Some(end) = result.ended_ns {
+            ends[send.job] = ends[send.job].max(end);
+        }
+    }
+    Ok(ends)
+}
+
+/// A replay that takes longer than this much virtual time is given up.
+const LIMIT_NS: u64 = 1_000_000_000_000;

@@ -1,0 +1,264 @@
+//! `dray fabric schedule`: when each job starts, and how fast.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use dray_flow::{Metrics, Policy, Schedule, schedule};
+use dray_pcie::Topology;
+use dray_pcie::sim::SimulationOptions;
+use serde_json::json;
+
+use super::des::{self, Send};
+use super::estimators::Which;
+use super::jobs::{self, GIB, NamedJob};
+use super::network::network;
+use crate::complain::Usage;
+use crate::print::{self, Format};
+
+const EXAMPLES: &str = "\
+Examples:
+  dray fabric schedule --topology validation --jobs jobs.toml
+  dray fabric schedule --topology validation --jobs jobs.csv --policy guided --estimator ingress,ecr --format json
+  dray fabric schedule --jobs jobs.toml --topology gpu8 --no-replay
+
+A file of jobs, TOML or CSV:
+  [[job]]
+  from = \"host\"             the node where it starts
+  to = \"C\"                  the node where it ends
+  bytes = \"1M\"              a multiple of 64
+  arrival_us = 12.5         when it is known
+Further keys: name, after (names of jobs that must end first), demand_gib_s, outstanding_bytes.
+Policies know a job from its arrival on. `foreseen` is what the estimator says, `replayed` what the simulator measures if the jobs
+are sent as decided. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+
+/// Arguments of `dray fabric schedule`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The fabric: a topology file, or a built-in one.
+    #[arg(long, value_name = "FILE|NAME")]
+    topology: String,
+    /// The jobs: a TOML or CSV file.
+    #[arg(long, value_name = "FILE")]
+    jobs: PathBuf,
+    /// Policies.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "start-all,first-come,guided")]
+    policy: Vec<PolicyName>,
+    /// What decisions rest on.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "ingress,maxmin,ecr")]
+    estimator: Vec<Which>,
+    /// `guided` starts a job that gets this share of what it reaches alone.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    share: f64,
+    /// Leave the simulator away.
+    #[arg(long)]
+    no_replay: bool,
+    /// How the schedules are printed.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PolicyName {
+    /// Every job starts as it arrives.
+    StartAll,
+    /// In order of arrival, one at a time on each edge.
+    FirstCome,
+    /// By response ratio, if the estimator keeps all promises; paced.
+    Guided,
+}
+
+impl PolicyName {
+    fn policy(self, share: f64) -> Policy {
+        match self {
+            Self::StartAll => Policy::StartAll,
+            Self::FirstCome => Policy::FirstCome,
+            Self::Guided => Policy::Guided { share },
+        }
+    }
+}
+
+/// A late end is one that is later than promised by more than this part of the job's time, and by more than
+/// [`GRACE_S`]: the estimator knows no latency.
+const LATE: f64 = 0.02;
+const GRACE_S: f64 = 2e-6;
+
+/// One policy with one estimator.
+struct Row {
+    policy: Policy,
+    estimator: &'static str,
+    schedule: Schedule,
+    /// When the jobs end in the simulator, seconds.
+    replayed: Option<Vec<f64>>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let topology = Topology::resolve(&args.topology)?;
+    let network = network(&topology)?;
+    if !(args.share > 0.0 && args.share <= 1.0) {
+        return Err(Usage::error(format!("--share: {} is not above 0 and at most 1", args.share), "--share 0.5"));
+    }
+    let jobs = jobs::read(&args.jobs, &topology, &network)?;
+    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
+    let origin = Instant::now();
+    let mut rows = Vec::new();
+    for which in &args.estimator {
+        let estimator = which.build(&topology);
+        for policy in &args.policy {
+            let policy = policy.policy(args.share);
+            let schedule = schedule(&network, &plain, policy, estimator.as_ref(), || origin.elapsed().as_secs_f64())
+                .map_err(|error| Usage::error(format!("{}: {error}", args.jobs.display()), "jobs are counted from 0 here"))?;
+            let replayed = (!args.no_replay).then(|| replay(&topology, &jobs, &schedule)).transpose()?;
+            rows.push(Row {
+                policy,
+                estimator: estimator.name(),
+                schedule,
+                replayed,
+            });
+        }
+    }
+    let text = match args.format {
+        Format::Table => table(args, &topology, &jobs, &rows),
+        Format::Csv => csv(&rows)?,
+        Format::Json => {
+            let rows: Vec<_> = rows.iter().map(|row| row.json(&jobs)).collect();
+            serde_json::to_string_pretty(&json!({"topology": topology.name, "share": args.share, "schedules": rows}))? + "\n"
+        }
+    };
+    print::all(&mut io::stdout().lock(), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sends the jobs as the schedule says and measures when they arrive.
+fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow::Result<Vec<f64>> {
+    let mut sends = Vec::new();
+    for (index, (job, planned)) in jobs.iter().zip(&schedule.jobs).enumerate() {
+        let (from, to) = (topology.find(&job.from)?, topology.find(&job.to)?);
+        let (mut sent, mut exact) = (0, 0.0);
+        let count = planned.segments.len();
+        for (at, segment) in planned.segments.iter().enumerate() {
+            exact += segment.size * GIB;
+            // Whole packets, and all that is left at the end.
+            let until = if at + 1 == count { job.bytes } else { (exact as u64).min(job.bytes) / 256 * 256 };
+            if until <= sent {
+                continue;
+            }
+            sends.push(Send {
+                job: index,
+                from,
+                to,
+                bytes: until - sent,
+                start_ns: (segment.start * 1e9).round() as u64,
+                pace_gib_s: segment.pace,
+                window_bytes: job.job.flow.outstanding_bytes as u64,
+            });
+            sent = until;
+        }
+    }
+    let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
+    Ok(ends.into_iter().map(|end| end as f64 * 1e-9).collect())
+}
+
+impl Row {
+    fn replayed_metrics(&self) -> Option<Metrics> {
+        self.replayed.as_ref().map(|ends| self.schedule.metrics_of(ends))
+    }
+
+    /// How many promises were made, and how many were broken in the simulator.
+    fn promises(&self) -> (usize, Option<usize>) {
+        let made = self.schedule.jobs.iter().filter(|job| job.promise.is_some()).count();
+        let broken = self.replayed.as_ref().map(|ends| {
+            let late = |(job, end): (&dray_flow::Planned, &f64)| {
+                job.promise.is_some_and(|promise| {
+                    *end > promise + GRACE_S + LATE * (promise - job.start)
+                })
+            };
+            self.schedule.jobs.iter().zip(ends).filter(|pair| late(*pair)).count()
+        });
+        (made, broken)
+    }
+
+    /// Median and P99 of a decision, microseconds.
+    fn decision_us(&self) -> (f64, f64) {
+        let mut times = self.schedule.decisions.clone();
+        times.sort_by(f64::total_cmp);
+        let at = |part: f64| times.get(((times.len() as f64 * part).ceil() as usize).max(1) - 1).map_or(0.0, |s| s * 1e6);
+        (at(0.5), at(0.99))
+    }
+
+    fn json(&self, jobs: &[NamedJob]) -> serde_json::Value {
+        let metrics = |m: Metrics| json!({"makespan_us": m.makespan * 1e6, "mean_us": m.mean * 1e6, "p99_us": m.p99 * 1e6, "jain": m.jain});
+        let (made, broken) = self.promises();
+        let (median, p99) = self.decision_us();
+        let list: Vec<_> = jobs
+            .iter()
+            .zip(&self.schedule.jobs)
+            .enumerate()
+            .map(|(index, (job, planned))| {
+                let segments: Vec<_> = planned
+                    .segments
+                    .iter()
+                    .map(|s| json!({"start_us": s.start * 1e6, "bytes": s.size * GIB, "pace_gib_s": s.pace}))
+                    .collect();
+                json!({
+                    "name": job.name, "from": job.from, "to": job.to, "bytes": job.bytes, "known_us": planned.known * 1e6,
+                    "start_us": planned.start * 1e6, "promise_us": planned.promise.map(|at| at * 1e6), "foreseen_us": planned.end * 1e6,
+                    "replayed_us": self.replayed.as_ref().map(|ends| ends[index] * 1e6), "segments": segments,
+                })
+            })
+            .collect();
+        json!({
+            "policy": self.policy.name(), "estimator": self.estimator, "foreseen": metrics(self.schedule.metrics()),
+            "replayed": self.replayed_metrics().map(metrics), "promises": made, "promises_broken": broken,
+            "decision_us": {"median": median, "p99": p99}, "jobs": list,
+        })
+    }
+}
+
+fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> String {
+    let head = [
+        "policy", "estimator", "", "makespan us", "mean us", "P99 us", "Jain", "promises", "broken", "decision us", "its P99",
+    ];
+    let mut table = print::plain(head);
+    for row in rows {
+        let (made, broken) = row.promises();
+        let (median, p99) = row.decision_us();
+        let times = |m: &Metrics| [m.makespan, m.mean, m.p99].map(|seconds| format!("{:.1}", seconds * 1e6));
+        let foreseen = row.schedule.metrics();
+        let mut cells = vec![row.policy.name().to_owned(), row.estimator.to_owned(), "foreseen".to_owned()];
+        cells.extend(times(&foreseen));
+        cells.push(format!("{:.3}", foreseen.jain));
+        cells.extend([made.to_string(), String::new(), format!("{median:.1}"), format!("{p99:.1}")]);
+        table.add_row(cells);
+        if let Some(replayed) = row.replayed_metrics() {
+            let mut cells = vec![String::new(), String::new(), "replayed".to_owned()];
+            cells.extend(times(&replayed));
+            cells.extend([format!("{:.3}", replayed.jain), String::new(), broken.map_or(String::new(), |n| n.to_string())]);
+            table.add_row(cells);
+        }
+    }
+    print::right(&mut table, 3);
+    format!("{}: {} jobs of {}\n{table}\n", topology.name, jobs.len(), args.jobs.display())
+}
+
+fn csv(rows: &[Row]) -> anyhow::Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record([
+        "policy", "estimator", "source", "makespan_us", "mean_us", "p99_us", "jain", "promises", "promises_broken", "decision_us", "decision_p99_us",
+    ])?;
+    for row in rows {
+        let (made, broken) = row.promises();
+        let (median, p99) = row.decision_us();
+        for (source, metrics) in [("foreseen", Some(row.schedule.metrics())), ("replayed", row.replayed_metrics())] {
+            let Some(m) = metrics else { continue };
+            let mut cells = vec![row.policy.name().to_owned(), row.estimator.to_owned(), source.to_owned()];
+            cells.extend([m.makespan * 1e6, m.mean * 1e6, m.p99 * 1e6, m.jain].map(|value| value.to_string()));
+            cells.extend([made.to_string(), broken.map_or(String::new(), |n| n.to_string()), median.to_string(), p99.to_string()]);
+            writer.write_record(cells)?;
+        }
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
