@@ -78,6 +78,8 @@ pub struct SourceResult {
     pub delivered: u64,
     /// Bytes delivered after the warm-up per second, GiB/s.
     pub gib_s: f64,
+    /// When the last of its bytes arrived, ns; `None` without an end, or before it.
+    pub ended_ns: Option<u64>,
 }
 
 /// How much an edge was used.
@@ -370,6 +372,7 @@ impl<'a> Simulation<'a> {
             sent: state.sent,
             delivered: state.delivered,
             gib_s: rate(state.counted, seconds),
+            ended_ns: state.ended.map(|at| at.div_ceil(1000)),
         };
         self.sources.iter().map(result).collect()
     }

@@ -16,6 +16,8 @@ pub(super) struct SourceState {
     pub(super) delivered: u64,
     /// Delivered after the warm-up.
     pub(super) counted: u64,
+    /// When the last byte arrived, ps.
+    pub(super) ended: Option<u64>,
     route: u32,
     packet: u32,
     total: u64,
@@ -59,6 +61,7 @@ impl SourceState {
             sent: 0,
             delivered: 0,
             counted: 0,
+            ended: None,
             route: network.route_between(topology, source.from, source.to)?,
             packet: source.packet,
             total: if source.total_bytes == 0 {
@@ -126,6 +129,9 @@ impl Simulation<'_> {
         let tlp = self.network.consume(id, now);
         let source = &mut self.sources[tlp.owner as usize];
         source.delivered += u64::from(tlp.payload);
+        if source.delivered == source.total {
+            source.ended = Some(now);
+        }
         if now >= self.warmup {
             source.counted += u64::from(tlp.payload);
         }
