@@ -46,7 +46,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", default_value = "gpu")]
     kind: String,
     /// Estimators beside the simulator.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "ingress,maxmin,ecr,divide-by-n")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "ingress,maxmin,ecr,divide-by-n"
+    )]
     estimator: Vec<Which>,
     /// Also write the jobs, for `dray fabric schedule --jobs`.
     #[arg(long, value_name = "FILE")]
@@ -67,11 +72,16 @@ enum Pattern {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let output = args.write_jobs.as_deref().map(Output::prepare).transpose()?;
+    let output = args
+        .write_jobs
+        .as_deref()
+        .map(Output::prepare)
+        .transpose()?;
     let topology = Topology::resolve(&args.topology)?;
     let network = network(&topology)?;
     let hint = "dray fabric collective --help shows examples";
-    let bytes = parse_bytes(&args.bytes).map_err(|error| Usage::error(format!("--bytes: {error}"), hint))?;
+    let bytes = parse_bytes(&args.bytes)
+        .map_err(|error| Usage::error(format!("--bytes: {error}"), hint))?;
     let members: Vec<String> = topology
         .nodes()
         .iter()
@@ -81,21 +91,35 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let count = members.len() as u64;
     if count < 2 {
         return Err(Usage::error(
-            format!("{} has {count} endpoints of kind `{}`; a pattern needs two", topology.name, args.kind),
-            format!("`dray fabric show {}` lists the endpoints; --kind chooses among them", topology.name),
+            format!(
+                "{} has {count} endpoints of kind `{}`; a pattern needs two",
+                topology.name, args.kind
+            ),
+            format!(
+                "`dray fabric show {}` lists the endpoints; --kind chooses among them",
+                topology.name
+            ),
         ));
     }
     if bytes == 0 || !bytes.is_multiple_of(64 * count) || bytes > 1 << 40 {
-        let rule = format!("--bytes: {bytes} is not a multiple of 64 bytes for each of {count} endpoints, up to 1 TiB");
+        let rule = format!(
+            "--bytes: {bytes} is not a multiple of 64 bytes for each of {count} endpoints, up to 1 TiB"
+        );
         return Err(Usage::error(rule, hint));
     }
-    let host = topology.sockets().next().map(|node| topology.node(node).name.clone());
+    let host = topology
+        .sockets()
+        .next()
+        .map(|node| topology.node(node).name.clone());
     let entries = match (args.pattern, host) {
         (Pattern::AllReduce, _) => ring(&members, bytes / count),
         (Pattern::AllToAll, _) => all_to_all(&members, bytes / count),
         (Pattern::ParameterServer, Some(host)) => parameter_server(&members, &host, bytes),
         (Pattern::ParameterServer, None) => {
-            return Err(Usage::error(format!("{} has no host", topology.name), "parameters need a host's memory"));
+            return Err(Usage::error(
+                format!("{} has no host", topology.name),
+                "parameters need a host's memory",
+            ));
         }
     };
     let jobs = jobs::resolve(&entries, "the pattern", &topology, &network)?;
@@ -103,7 +127,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut times = Vec::new();
     for which in &args.estimator {
         let estimator = which.build(&topology);
-        let foreseen = schedule(&network, &plain, Policy::StartAll, estimator.as_ref(), || 0.0)?;
+        let foreseen = schedule(
+            &network,
+            &plain,
+            Policy::StartAll,
+            estimator.as_ref(),
+            || 0.0,
+        )?;
         times.push((estimator.name(), foreseen.metrics().makespan));
     }
     let simulated = by_steps(&topology, &jobs)?;
@@ -116,7 +146,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let mut text = String::from("estimator,us,error\n");
             text.push_str(&format!("des,{},\n", simulated * 1e6));
             for (name, time) in &times {
-                text.push_str(&format!("{name},{},{}\n", time * 1e6, time / simulated - 1.0));
+                text.push_str(&format!(
+                    "{name},{},{}\n",
+                    time * 1e6,
+                    time / simulated - 1.0
+                ));
             }
             text
         }
@@ -159,13 +193,21 @@ fn ring(members: &[String], part: u64) -> Vec<JobEntry> {
                 0 => Vec::new(),
                 _ => (0..count).map(|other| name(step - 1, other)).collect(),
             };
-            entry(name(step, from), &members[from], &members[(from + 1) % count], part, after)
+            entry(
+                name(step, from),
+                &members[from],
+                &members[(from + 1) % count],
+                part,
+                after,
+            )
         })
         .collect()
 }
 
 fn all_to_all(members: &[String], part: u64) -> Vec<JobEntry> {
-    let pairs = members.iter().flat_map(|from| members.iter().map(move |to| (from, to)));
+    let pairs = members
+        .iter()
+        .flat_map(|from| members.iter().map(move |to| (from, to)));
     pairs
         .filter(|(from, to)| from != to)
         .map(|(from, to)| entry(format!("{from}-{to}"), from, to, part, Vec::new()))
@@ -173,9 +215,23 @@ fn all_to_all(members: &[String], part: u64) -> Vec<JobEntry> {
 }
 
 fn parameter_server(members: &[String], host: &str, bytes: u64) -> Vec<JobEntry> {
-    let pushes: Vec<String> = members.iter().map(|member| format!("push.{member}")).collect();
-    let push = members.iter().zip(&pushes).map(|(member, name)| entry(name.clone(), member, host, bytes, Vec::new()));
-    let pull = members.iter().map(|member| entry(format!("pull.{member}"), host, member, bytes, pushes.clone()));
+    let pushes: Vec<String> = members
+        .iter()
+        .map(|member| format!("push.{member}"))
+        .collect();
+    let push = members
+        .iter()
+        .zip(&pushes)
+        .map(|(member, name)| entry(name.clone(), member, host, bytes, Vec::new()));
+    let pull = members.iter().map(|member| {
+        entry(
+            format!("pull.{member}"),
+            host,
+            member,
+            bytes,
+            pushes.clone(),
+        )
+    });
     push.chain(pull).collect()
 }
 
@@ -184,7 +240,13 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
     let mut depth = vec![0; jobs.len()];
     for (index, job) in jobs.iter().enumerate() {
         // The patterns name what they wait for before them.
-        depth[index] = job.job.after.iter().map(|&after| depth[after] + 1).max().unwrap_or(0);
+        depth[index] = job
+            .job
+            .after
+            .iter()
+            .map(|&after| depth[after] + 1)
+            .max()
+            .unwrap_or(0);
     }
     let steps = depth.iter().max().map_or(0, |deepest| deepest + 1);
     let mut total_ns = 0;
@@ -211,14 +273,36 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
     Ok(total_ns as f64 * 1e-9)
 }
 
-fn table(args: &Args, topology: &Topology, bytes: u64, jobs: usize, simulated: f64, times: &[(&str, f64)]) -> String {
-    let pattern = args.pattern.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+fn table(
+    args: &Args,
+    topology: &Topology,
+    bytes: u64,
+    jobs: usize,
+    simulated: f64,
+    times: &[(&str, f64)],
+) -> String {
+    let pattern = args
+        .pattern
+        .to_possible_value()
+        .map_or(String::new(), |value| value.get_name().to_owned());
     let mut table = print::plain(["estimator", "us", "error"]);
-    table.add_row(vec!["des".to_owned(), format!("{:.1}", simulated * 1e6), String::new()]);
+    table.add_row(vec![
+        "des".to_owned(),
+        format!("{:.1}", simulated * 1e6),
+        String::new(),
+    ]);
     for (name, time) in times {
         let error = format!("{:+.1} %", (time / simulated - 1.0) * 100.0);
-        table.add_row(vec![(*name).to_owned(), format!("{:.1}", time * 1e6), error]);
+        table.add_row(vec![
+            (*name).to_owned(),
+            format!("{:.1}", time * 1e6),
+            error,
+        ]);
     }
     print::right(&mut table, 1);
-    format!("{}: {pattern} of {} each, {jobs} jobs\n{table}\n", topology.name, format_bytes(bytes))
+    format!(
+        "{}: {pattern} of {} each, {jobs} jobs\n{table}\n",
+        topology.name,
+        format_bytes(bytes)
+    )
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::flows::{self, FlowEntry, NamedFlow};
 use crate::complain::Usage;
 
-const HINT: &str = "a job is [[job]] with from, to, bytes and arrival_us; or CSV with these columns";
+const HINT: &str =
+    "a job is [[job]] with from, to, bytes and arrival_us; or CSV with these columns";
 
 /// 2^30 bytes: rates are in GiB/s, sizes in GiB, times in seconds.
 pub(super) const GIB: f64 = (1u64 << 30) as f64;
@@ -37,7 +38,11 @@ pub(super) struct JobEntry {
     #[serde(default)]
     pub(super) arrival_us: f64,
     /// Names of jobs that must end first; in CSV separated by blanks.
-    #[serde(default, deserialize_with = "flows::path", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "flows::path",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(super) after: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) demand_gib_s: Option<f64>,
@@ -63,7 +68,11 @@ pub(super) struct NamedJob {
 }
 
 /// Reads the jobs of `file` over `topology`. Errors name the file, the entry and the rule.
-pub(super) fn read(file: &Path, topology: &Topology, network: &Network) -> anyhow::Result<Vec<NamedJob>> {
+pub(super) fn read(
+    file: &Path,
+    topology: &Topology,
+    network: &Network,
+) -> anyhow::Result<Vec<NamedJob>> {
     let origin = file.display().to_string();
     let text = flows::text(file)?;
     let entries = if flows::is_csv(file) {
@@ -73,14 +82,19 @@ pub(super) fn read(file: &Path, topology: &Topology, network: &Network) -> anyho
         parsed.job
     };
     if entries.is_empty() {
-        return Err(Usage::error(format!("{origin}: no job; a file of jobs has at least one"), HINT));
+        return Err(Usage::error(
+            format!("{origin}: no job; a file of jobs has at least one"),
+            HINT,
+        ));
     }
     resolve(&entries, &origin, topology, network)
 }
 
 /// As a file that [`read`] takes.
 pub(super) fn to_toml(entries: &[JobEntry]) -> anyhow::Result<String> {
-    Ok(toml::to_string(&JobFile { job: entries.to_vec() })?)
+    Ok(toml::to_string(&JobFile {
+        job: entries.to_vec(),
+    })?)
 }
 
 /// Checks each entry and finds its path.
@@ -100,14 +114,43 @@ pub(super) fn resolve(
         source: None,
         path: None,
     };
-    let flows = flows::resolve(entries.iter().map(as_flow).collect(), origin, "job", topology, network)?;
-    let index: HashMap<&str, usize> = flows.iter().enumerate().map(|(at, flow)| (flow.name.as_str(), at)).collect();
+    let flows = flows::resolve(
+        entries.iter().map(as_flow).collect(),
+        origin,
+        "job",
+        topology,
+        network,
+    )?;
+    let index: HashMap<&str, usize> = flows
+        .iter()
+        .enumerate()
+        .map(|(at, flow)| (flow.name.as_str(), at))
+        .collect();
     let mut jobs = Vec::with_capacity(entries.len());
-    for (at, (entry, NamedFlow { name, from, to, flow })) in entries.iter().zip(&flows).enumerate() {
-        let fail = |rule: String| Usage::error(format!("{origin}: job {} `{}`: {rule}", at + 1, name.escape_debug()), HINT);
+    for (
+        at,
+        (
+            entry,
+            NamedFlow {
+                name,
+                from,
+                to,
+                flow,
+            },
+        ),
+    ) in entries.iter().zip(&flows).enumerate()
+    {
+        let fail = |rule: String| {
+            Usage::error(
+                format!("{origin}: job {} `{}`: {rule}", at + 1, name.escape_debug()),
+                HINT,
+            )
+        };
         let bytes = match &entry.bytes {
             Bytes::Number(bytes) => *bytes,
-            Bytes::Text(text) => parse_bytes(text).map_err(|error| fail(format!("bytes: {error}")))?,
+            Bytes::Text(text) => {
+                parse_bytes(text).map_err(|error| fail(format!("bytes: {error}")))?
+            }
         };
         if bytes == 0 {
             return Err(fail("bytes = 0; a transfer has at least 64 bytes".into()));
@@ -119,7 +162,10 @@ pub(super) fn resolve(
             return Err(fail(format!("bytes = {bytes} is above 1 PiB")));
         }
         if !(0.0..=1e12).contains(&entry.arrival_us) {
-            return Err(fail(format!("arrival_us = {} is not between 0 and 1e12", entry.arrival_us)));
+            return Err(fail(format!(
+                "arrival_us = {} is not between 0 and 1e12",
+                entry.arrival_us
+            )));
         }
         let after = entry
             .after
@@ -127,7 +173,9 @@ pub(super) fn resolve(
             .flatten()
             .map(|other| {
                 let found = index.get(other.as_str()).copied();
-                found.ok_or_else(|| fail(format!("after: no job is named `{}`", other.escape_debug())))
+                found.ok_or_else(|| {
+                    fail(format!("after: no job is named `{}`", other.escape_debug()))
+                })
             })
             .collect::<anyhow::Result<_>>()?;
         jobs.push(NamedJob {

@@ -45,10 +45,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     jobs: PathBuf,
     /// Policies.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "start-all,first-come,guided")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "start-all,first-come,guided"
+    )]
     policy: Vec<PolicyName>,
     /// What decisions rest on.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "ingress,maxmin,ecr")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "ingress,maxmin,ecr"
+    )]
     estimator: Vec<Which>,
     /// `guided` starts a job that gets this share of what it reaches alone.
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
@@ -99,7 +109,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let topology = Topology::resolve(&args.topology)?;
     let network = network(&topology)?;
     if !(args.share > 0.0 && args.share <= 1.0) {
-        return Err(Usage::error(format!("--share: {} is not above 0 and at most 1", args.share), "--share 0.5"));
+        return Err(Usage::error(
+            format!("--share: {} is not above 0 and at most 1", args.share),
+            "--share 0.5",
+        ));
     }
     let jobs = jobs::read(&args.jobs, &topology, &network)?;
     let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
@@ -109,9 +122,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let estimator = which.build(&topology);
         for policy in &args.policy {
             let policy = policy.policy(args.share);
-            let schedule = schedule(&network, &plain, policy, estimator.as_ref(), || origin.elapsed().as_secs_f64())
-                .map_err(|error| Usage::error(format!("{}: {error}", args.jobs.display()), "jobs are counted from 0 here"))?;
-            let replayed = (!args.no_replay).then(|| replay(&topology, &jobs, &schedule)).transpose()?;
+            let schedule = schedule(&network, &plain, policy, estimator.as_ref(), || {
+                origin.elapsed().as_secs_f64()
+            })
+            .map_err(|error| {
+                Usage::error(
+                    format!("{}: {error}", args.jobs.display()),
+                    "jobs are counted from 0 here",
+                )
+            })?;
+            let replayed = (!args.no_replay)
+                .then(|| replay(&topology, &jobs, &schedule))
+                .transpose()?;
             rows.push(Row {
                 policy,
                 estimator: estimator.name(),
@@ -125,7 +147,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Csv => csv(&rows)?,
         Format::Json => {
             let rows: Vec<_> = rows.iter().map(|row| row.json(&jobs)).collect();
-            serde_json::to_string_pretty(&json!({"topology": topology.name, "share": args.share, "schedules": rows}))? + "\n"
+            serde_json::to_string_pretty(
+                &json!({"topology": topology.name, "share": args.share, "schedules": rows}),
+            )? + "\n"
         }
     };
     print::all(&mut io::stdout().lock(), &text)?;
@@ -142,7 +166,11 @@ fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow
         for (at, segment) in planned.segments.iter().enumerate() {
             exact += segment.size * GIB;
             // Whole packets, and all that is left at the end.
-            let until = if at + 1 == count { job.bytes } else { (exact as u64).min(job.bytes) / 256 * 256 };
+            let until = if at + 1 == count {
+                job.bytes
+            } else {
+                (exact as u64).min(job.bytes) / 256 * 256
+            };
             if until <= sent {
                 continue;
             }
@@ -164,19 +192,30 @@ fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow
 
 impl Row {
     fn replayed_metrics(&self) -> Option<Metrics> {
-        self.replayed.as_ref().map(|ends| self.schedule.metrics_of(ends))
+        self.replayed
+            .as_ref()
+            .map(|ends| self.schedule.metrics_of(ends))
     }
 
     /// How many promises were made, and how many were broken in the simulator.
     fn promises(&self) -> (usize, Option<usize>) {
-        let made = self.schedule.jobs.iter().filter(|job| job.promise.is_some()).count();
+        let made = self
+            .schedule
+            .jobs
+            .iter()
+            .filter(|job| job.promise.is_some())
+            .count();
         let broken = self.replayed.as_ref().map(|ends| {
             let late = |(job, end): (&dray_flow::Planned, &f64)| {
-                job.promise.is_some_and(|promise| {
-                    *end > promise + GRACE_S + LATE * (promise - job.start)
-                })
+                job.promise
+                    .is_some_and(|promise| *end > promise + GRACE_S + LATE * (promise - job.start))
             };
-            self.schedule.jobs.iter().zip(ends).filter(|pair| late(*pair)).count()
+            self.schedule
+                .jobs
+                .iter()
+                .zip(ends)
+                .filter(|pair| late(*pair))
+                .count()
         });
         (made, broken)
     }
@@ -185,7 +224,11 @@ impl Row {
     fn decision_us(&self) -> (f64, f64) {
         let mut times = self.schedule.decisions.clone();
         times.sort_by(f64::total_cmp);
-        let at = |part: f64| times.get(((times.len() as f64 * part).ceil() as usize).max(1) - 1).map_or(0.0, |s| s * 1e6);
+        let at = |part: f64| {
+            times
+                .get(((times.len() as f64 * part).ceil() as usize).max(1) - 1)
+                .map_or(0.0, |s| s * 1e6)
+        };
         (at(0.5), at(0.99))
     }
 
@@ -220,43 +263,98 @@ impl Row {
 
 fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> String {
     let head = [
-        "policy", "estimator", "", "makespan us", "mean us", "P99 us", "Jain", "promises", "broken", "decision us", "its P99",
+        "policy",
+        "estimator",
+        "",
+        "makespan us",
+        "mean us",
+        "P99 us",
+        "Jain",
+        "promises",
+        "broken",
+        "decision us",
+        "its P99",
     ];
     let mut table = print::plain(head);
     for row in rows {
         let (made, broken) = row.promises();
         let (median, p99) = row.decision_us();
-        let times = |m: &Metrics| [m.makespan, m.mean, m.p99].map(|seconds| format!("{:.1}", seconds * 1e6));
+        let times = |m: &Metrics| {
+            [m.makespan, m.mean, m.p99].map(|seconds| format!("{:.1}", seconds * 1e6))
+        };
         let foreseen = row.schedule.metrics();
-        let mut cells = vec![row.policy.name().to_owned(), row.estimator.to_owned(), "foreseen".to_owned()];
+        let mut cells = vec![
+            row.policy.name().to_owned(),
+            row.estimator.to_owned(),
+            "foreseen".to_owned(),
+        ];
         cells.extend(times(&foreseen));
         cells.push(format!("{:.3}", foreseen.jain));
-        cells.extend([made.to_string(), String::new(), format!("{median:.1}"), format!("{p99:.1}")]);
+        cells.extend([
+            made.to_string(),
+            String::new(),
+            format!("{median:.1}"),
+            format!("{p99:.1}"),
+        ]);
         table.add_row(cells);
         if let Some(replayed) = row.replayed_metrics() {
             let mut cells = vec![String::new(), String::new(), "replayed".to_owned()];
             cells.extend(times(&replayed));
-            cells.extend([format!("{:.3}", replayed.jain), String::new(), broken.map_or(String::new(), |n| n.to_string())]);
+            cells.extend([
+                format!("{:.3}", replayed.jain),
+                String::new(),
+                broken.map_or(String::new(), |n| n.to_string()),
+            ]);
             table.add_row(cells);
         }
     }
     print::right(&mut table, 3);
-    format!("{}: {} jobs of {}\n{table}\n", topology.name, jobs.len(), args.jobs.display())
+    format!(
+        "{}: {} jobs of {}\n{table}\n",
+        topology.name,
+        jobs.len(),
+        args.jobs.display()
+    )
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
-        "policy", "estimator", "source", "makespan_us", "mean_us", "p99_us", "jain", "promises", "promises_broken", "decision_us", "decision_p99_us",
+        "policy",
+        "estimator",
+        "source",
+        "makespan_us",
+        "mean_us",
+        "p99_us",
+        "jain",
+        "promises",
+        "promises_broken",
+        "decision_us",
+        "decision_p99_us",
     ])?;
     for row in rows {
         let (made, broken) = row.promises();
         let (median, p99) = row.decision_us();
-        for (source, metrics) in [("foreseen", Some(row.schedule.metrics())), ("replayed", row.replayed_metrics())] {
+        for (source, metrics) in [
+            ("foreseen", Some(row.schedule.metrics())),
+            ("replayed", row.replayed_metrics()),
+        ] {
             let Some(m) = metrics else { continue };
-            let mut cells = vec![row.policy.name().to_owned(), row.estimator.to_owned(), source.to_owned()];
-            cells.extend([m.makespan * 1e6, m.mean * 1e6, m.p99 * 1e6, m.jain].map(|value| value.to_string()));
-            cells.extend([made.to_string(), broken.map_or(String::new(), |n| n.to_string()), median.to_string(), p99.to_string()]);
+            let mut cells = vec![
+                row.policy.name().to_owned(),
+                row.estimator.to_owned(),
+                source.to_owned(),
+            ];
+            cells.extend(
+                [m.makespan * 1e6, m.mean * 1e6, m.p99 * 1e6, m.jain]
+                    .map(|value| value.to_string()),
+            );
+            cells.extend([
+                made.to_string(),
+                broken.map_or(String::new(), |n| n.to_string()),
+                median.to_string(),
+                p99.to_string(),
+            ]);
             writer.write_record(cells)?;
         }
     }
