@@ -1,9 +1,12 @@
 //! `dray tier`.
 
+mod bench;
+mod prepare;
 mod run;
 mod set;
 mod status;
 mod table;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -17,6 +20,7 @@ Examples:
   dray tier --fast node:0 --slow node:1 -- ./program
   dray tier --fast 25% --policy memtis --mover virtual --stats -- ./program
   dray tier status                                 while it runs
+  dray tier bench                                  what moving pages costs here
   dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
 
 A program is tiered from inside, by a preload library; so are the programs that it starts. It needs
@@ -40,6 +44,12 @@ enum Command {
     Status(status::Args),
     /// Set knobs of a session that runs; without any, list them.
     Set(set::Args),
+    /// Measure what moving pages costs here, and run micro-benchmarks on two tiers.
+    Bench(bench::Args),
+    /// Set a machine with two nodes up for the kernel's own tiering, and undo it.
+    Prepare(prepare::Args),
+    /// Print histograms of the kernel's own migrations, from its tracepoint.
+    Watch(watch::Args),
 }
 
 /// What `dray tier -- PROGRAM` takes.
@@ -124,6 +134,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Some(Command::Status(args)) => status::run(args),
         Some(Command::Set(args)) => set::run(args),
+        Some(Command::Bench(args)) => bench::run(args),
+        Some(Command::Prepare(args)) => prepare::run(args),
+        Some(Command::Watch(args)) => watch::run(args),
         None => run::run(&args.session),
     }
 }

@@ -7,6 +7,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 pub mod adopt;
+pub mod bench;
 pub mod copier;
 mod error;
 pub mod kernel;
@@ -15,11 +16,13 @@ pub mod launch;
 pub mod manager;
 pub mod mechanism;
 pub mod policy;
+pub mod prepare;
 pub mod session;
 pub mod size;
 pub mod stats;
 pub mod sys;
 pub mod tracking;
+pub mod watch;
 
 pub use copier::PageCopier;
 pub use error::TierError;

@@ -1,0 +1,63 @@
+//! What page migration costs on this machine, measured.
+
+mod hemem;
+mod mechanism;
+mod memory;
+mod tiers;
+
+pub use hemem::hemem;
+pub use mechanism::{Cost, costs};
+pub use tiers::{Access, Case, Phase, Running, WorkingSet, run};
+
+use serde::Serialize;
+
+/// Median and quartiles of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Quartiles {
+    /// A quarter is below.
+    pub lower: u64,
+    /// Half is below.
+    pub median: u64,
+    /// A quarter is above.
+    pub upper: u64,
+}
+
+impl Quartiles {
+    /// Of one sample or more.
+    pub fn of(mut samples: Vec<u64>) -> Quartiles {
+        samples.sort_unstable();
+        let at = |part: usize| samples.get(samples.len() * part / 4).copied().unwrap_or(0);
+        Quartiles {
+            lower: at(1),
+            median: at(2),
+            upper: at(3),
+        }
+    }
+}
+
+/// Processor time of this thread.
+pub(crate) fn thread_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place is written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_of_a_row() {
+        let quartiles = Quartiles::of((0..101).rev().collect());
+        let expected = Quartiles {
+            lower: 25,
+            median: 50,
+            upper: 75,
+        };
+        assert_eq!(quartiles, expected);
+    }
+}
