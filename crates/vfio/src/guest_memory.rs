@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dray_device::{Access, Memory};
+use dray_device::{Access, AddressSpace, Memory};
 use dray_realtime::{SharedMemory, View};
 use dray_spec::CompletionRecord;
 use zerocopy::IntoBytes;
@@ -25,6 +25,8 @@ pub(crate) struct GuestMemory {
     /// the descriptor.
     pages: RefCell<HashMap<u64, Option<Page>>>,
     failed: Cell<bool>,
+    /// The other side of an inter-domain operation.
+    other: Option<Box<GuestMemory>>,
 }
 
 impl GuestMemory {
@@ -36,6 +38,7 @@ impl GuestMemory {
             pasid: 0,
             pages: RefCell::default(),
             failed: Cell::new(false),
+            other: None,
         }
     }
 
@@ -124,6 +127,20 @@ impl Memory for GuestMemory {
             self.failed.set(true);
         }
     }
+
+    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
+        let pasid = space.pasid.unwrap_or(0);
+        if self.other.as_ref().is_none_or(|other| other.pasid != pasid) {
+            let lost = self.other.take().is_some_and(|other| other.failed.get());
+            self.failed.set(self.failed.get() | lost);
+            let mut other = Box::new(self.clone());
+            other.pasid = pasid;
+            self.other = Some(other);
+        }
+        self.other
+            .as_deref_mut()
+            .map(|other| other as &mut dyn Memory)
+    }
 }
 
 impl SharedMemory for GuestMemory {
@@ -131,12 +148,14 @@ impl SharedMemory for GuestMemory {
         self.pasid = view.pasid;
         self.pages.borrow_mut().clear();
         self.failed.set(false);
+        self.other = None;
     }
 
     fn settle(&mut self) -> bool {
         // What could not be reached is looked up again.
         self.pages.borrow_mut().clear();
-        !self.failed.replace(false)
+        let other = self.other.take().is_some_and(|other| other.failed.get());
+        !(self.failed.replace(false) | other)
     }
 
     fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
