@@ -14,13 +14,13 @@ use crate::arbiter::Arbiter;
 use crate::batch::Batches;
 use crate::check::{Checker, is_inter_domain};
 use crate::idpt::Idpt;
-use crate::job::{Job, Jobs, Kin, Route};
+use crate::job::{BatchRole, Job, JobOrigin, Jobs};
+use crate::lifecycle::Lifecycle;
 use crate::queue::{State, WorkQueue};
 use crate::registers::{Claim, Interrupts, Source};
-use crate::step::Steps;
 use crate::{
-    DeviceConfig, Effect, Portal, Step, Submission, Work, WorkId, WorkKind, WorkQueueConfig,
-    WorkQueueMode,
+    DeviceConfig, Effect, LifecycleEvent, Portal, Submission, Work, WorkId, WorkKind,
+    WorkQueueConfig, WorkQueueMode,
 };
 use domains::Windows;
 
@@ -75,7 +75,7 @@ pub struct Device {
     awaited: u32,
     /// A queue has been enabled since the device was whose work is not translated.
     untranslated: bool,
-    steps: Steps,
+    lifecycle: Lifecycle,
     /// The interrupt tables. Without them every handle is good, and goes to the runner as it is.
     interrupts: Option<Interrupts>,
     event_log: EventLog,
@@ -187,7 +187,7 @@ impl Device {
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
             let id = self.queues[index].pop()?;
             let job = self.jobs.get_mut(id)?;
-            let submitter = job.route.submitter;
+            let submitter = job.job_origin.submitter;
             let mut checked = self.checkers[index].check(&job.descriptor, submitter, false);
             if let Some(interrupts) = &self.interrupts
                 && checked.is_ok()
@@ -196,7 +196,7 @@ impl Device {
                     pasid_enable: self.queues[index].config.pasid.is_some(),
                     pasid: submitter.pasid,
                 };
-                let source = Source::of(job.route.message_storage);
+                let source = Source::of(job.job_origin.message_storage);
                 if !interrupts.allow(&job.descriptor, source, claim) {
                     checked = Err(Status::INTERRUPT_HANDLE.into());
                 }
@@ -204,14 +204,14 @@ impl Device {
             let queue = &mut self.queues[index];
             let lanes = &mut queue.lanes;
             if checked == Ok(Opcode::Drain) {
-                job.route.fate.logged = self.event_log.takes_drains(&queue.config);
+                job.job_origin.disposition.logged = self.event_log.takes_drains(&queue.config);
                 let reads_back = job.descriptor.flags().intersects(READBACK);
                 if let Some(place) = lanes.begin_drain(submitter.pasid, id, reads_back) {
-                    job.route.place = place;
+                    job.job_origin.place = place;
                     continue;
                 }
             }
-            job.route.place = lanes.begin(submitter.pasid);
+            job.job_origin.place = lanes.begin(submitter.pasid);
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
                 Ok(opcode) if is_inter_domain(opcode) => match self.begin_between(id, opcode) {
@@ -219,7 +219,7 @@ impl Device {
                     None => continue,
                 },
                 Ok(Opcode::Batch) => {
-                    job.route.kin = Kin::Batch(self.batches.insert());
+                    job.job_origin.role = BatchRole::Batch(self.batches.insert());
                     WorkKind::FetchList {
                         address: job.descriptor.address1,
                         count: job.descriptor.size,
@@ -241,7 +241,7 @@ impl Device {
     /// shared; that of its batch for a member (spec 8.1.1). 0 where PASIDs are not in use.
     #[inline]
     pub fn pasid(&self, id: WorkId) -> Option<u32> {
-        self.jobs.get(id).map(|job| job.route.submitter.pasid)
+        self.jobs.get(id).map(|job| job.job_origin.submitter.pasid)
     }
 
     /// Where the completion record of work that has not ended goes, if it names an address: before
@@ -259,7 +259,7 @@ impl Device {
     #[inline]
     pub fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
         let job = self.jobs.get(id)?;
-        Some(&self.queues[usize::from(job.route.queue)].config)
+        Some(&self.queues[usize::from(job.job_origin.queue)].config)
     }
 
     /// Says that the page of the record of this work cannot be written, before the work starts. True:
@@ -268,20 +268,20 @@ impl Device {
     /// [`Outcome::unrecorded`](crate::Outcome::unrecorded) (spec 5.4).
     pub fn record_faults(&mut self, id: WorkId) -> bool {
         if let Some(job) = self.jobs.get_mut(id) {
-            job.route.fate.record_faults = self.event_log.on;
+            job.job_origin.disposition.record_faults = self.event_log.on;
         }
         self.event_log.on
     }
 
-    /// Keeps, from now on, what [`take_steps`](Device::take_steps) gives.
-    pub fn keep_steps(&mut self) {
-        self.steps.keep();
+    /// Keeps, from now on, what [`take_lifecycle`](Device::take_lifecycle) gives.
+    pub fn record_lifecycle(&mut self) {
+        self.lifecycle.keep();
     }
 
     /// What has happened to descriptors since the last call, in order, if that is
-    /// [kept](Device::keep_steps).
-    pub fn take_steps(&mut self) -> impl Iterator<Item = Step> + '_ {
-        self.steps.take()
+    /// [kept](Device::record_lifecycle).
+    pub fn take_lifecycle(&mut self) -> impl Iterator<Item = LifecycleEvent> + '_ {
+        self.lifecycle.take()
     }
 
     #[inline]
@@ -289,16 +289,16 @@ impl Device {
         let submitter = self.queues[index].submitter(descriptor);
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
-            route: Route {
+            job_origin: JobOrigin {
                 queue: index as u16,
                 message_storage,
                 submitter,
-                ..Route::default()
+                ..JobOrigin::default()
             },
         });
         self.queues[index].push(id);
         let wq = self.queues[index].config.id;
-        self.steps.push(|| Step::Accepted {
+        self.lifecycle.push(|| LifecycleEvent::Accepted {
             id,
             wq,
             pasid: submitter.pasid,

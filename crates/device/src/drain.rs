@@ -164,7 +164,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Job, Jobs, Route};
+    use crate::job::{Job, JobOrigin, Jobs};
     use dray_spec::Descriptor;
 
     /// Handles that can be told apart.
@@ -172,7 +172,7 @@ mod tests {
         let mut jobs = Jobs::default();
         let job = || Job {
             descriptor: Descriptor::drain(),
-            route: Route::default(),
+            job_origin: JobOrigin::default(),
         };
         (0..count).map(|_| jobs.insert(job())).collect()
     }

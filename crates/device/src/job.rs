@@ -17,7 +17,7 @@ pub struct WorkId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) descriptor: Descriptor,
-    pub(crate) route: Route,
+    pub(crate) job_origin: JobOrigin,
 }
 
 /// In whose name a descriptor runs; a member of a batch runs in that of the batch (spec 8.1.1).
@@ -30,7 +30,7 @@ pub(crate) struct Submitter {
 
 /// Why the end of a descriptor on its way will not be a plain one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Fate {
+pub(crate) struct Disposition {
     /// A command waits for its end (spec 3.15).
     pub(crate) awaited: bool,
     /// An abort has given it up: nobody is told of its end (spec 3.15).
@@ -43,7 +43,7 @@ pub(crate) struct Fate {
 
 /// Where a descriptor came from and what it belongs to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Route {
+pub(crate) struct JobOrigin {
     /// Index of its queue.
     pub(crate) queue: u16,
     /// Where drains of its queue count it.
@@ -51,15 +51,15 @@ pub(crate) struct Route {
     /// Its interrupt is one of the interrupt message storage.
     pub(crate) message_storage: bool,
     /// Why its end will not be plain.
-    pub(crate) fate: Fate,
+    pub(crate) disposition: Disposition,
     /// In whose name it runs.
     pub(crate) submitter: Submitter,
-    pub(crate) kin: Kin,
+    pub(crate) role: BatchRole,
 }
 
 /// What a descriptor has to do with a batch; there is none within another (spec 3.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Kin {
+pub(crate) enum BatchRole {
     /// Nothing, or it is one that has not been taken.
     #[default]
     Single,
@@ -76,18 +76,18 @@ pub(crate) enum Kin {
     },
 }
 
-impl Route {
+impl JobOrigin {
     /// Slot of its own batch state.
     #[inline]
     pub(crate) fn batch(&self) -> Option<u32> {
-        match self.kin {
-            Kin::Batch(slot) => Some(slot),
+        match self.role {
+            BatchRole::Batch(slot) => Some(slot),
             _ => None,
         }
     }
 
     pub(crate) fn is_member(&self) -> bool {
-        matches!(self.kin, Kin::Member { .. })
+        matches!(self.role, BatchRole::Member { .. })
     }
 }
 
@@ -175,9 +175,9 @@ mod tests {
     fn job(queue: u16) -> Job {
         Job {
             descriptor: Descriptor::noop(),
-            route: Route {
+            job_origin: JobOrigin {
                 queue,
-                ..Route::default()
+                ..JobOrigin::default()
             },
         }
     }
@@ -186,14 +186,14 @@ mod tests {
     fn an_old_handle_does_not_reach_the_new_job_in_its_place() {
         let mut jobs = Jobs::default();
         let first = jobs.insert(job(1));
-        assert_eq!(jobs.remove(first).map(|j| j.route.queue), Some(1));
+        assert_eq!(jobs.remove(first).map(|j| j.job_origin.queue), Some(1));
         assert!(jobs.get(first).is_none());
         assert!(jobs.remove(first).is_none());
         let second = jobs.insert(job(2));
         assert!(jobs.get(first).is_none());
         assert!(jobs.get_mut(first).is_none());
         assert!(jobs.remove(first).is_none());
-        assert_eq!(jobs.get(second).map(|j| j.route.queue), Some(2));
+        assert_eq!(jobs.get(second).map(|j| j.job_origin.queue), Some(2));
         assert_eq!(jobs.slots.len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::iter::Peekable;
 
-use dray_device::{Effect, Step, WorkId};
+use dray_device::{Effect, LifecycleEvent, WorkId};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::Tally;
@@ -118,19 +118,24 @@ impl Books {
     }
 
     /// Enters what has happened, and compares what it has caused with what it must.
-    pub(crate) fn settle(&mut self, steps: &[Step], effects: &[Effect], tally: &mut Tally) {
+    pub(crate) fn settle(
+        &mut self,
+        steps: &[LifecycleEvent],
+        effects: &[Effect],
+        tally: &mut Tally,
+    ) {
         let manner = self.manner;
         let compared = effects.iter().filter(|effect| manner.compares(effect));
         let mut effects = compared.peekable();
         for step in steps {
             match *step {
-                Step::Accepted {
+                LifecycleEvent::Accepted {
                     id,
                     wq,
                     pasid,
                     descriptor,
                 } => self.enter(id, descriptor, (wq, pasid), None),
-                Step::Ended { id, record } => {
+                LifecycleEvent::Ended { id, record } => {
                     let Some(at) = self.find(id) else {
                         panic!("{id:?} ends, which is not under way: {record:?}");
                     };

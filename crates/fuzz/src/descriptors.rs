@@ -32,7 +32,7 @@ pub fn descriptors(bytes: &[u8], tally: &mut Tally) {
     let Ok(mut device) = Device::new(config) else {
         panic!("the configuration is one that can be enabled");
     };
-    device.keep_steps();
+    device.record_lifecycle();
     let scene = Scene::lay(&mut draw, &mut memory);
     let bare = true;
     let mut world = World {
@@ -322,7 +322,7 @@ impl World<'_> {
     }
 
     fn apply(&mut self, effects: &[Effect]) {
-        let steps: Vec<_> = self.device.take_steps().collect();
+        let steps: Vec<_> = self.device.take_lifecycle().collect();
         self.books.settle(&steps, effects, self.tally);
         for effect in effects {
             let Effect::Record {

@@ -40,7 +40,7 @@ pub fn registers(bytes: &[u8]) {
         }),
         submitted: 0,
     };
-    world.function.keep_steps();
+    world.function.record_lifecycle();
     if draw.any() {
         world.configure();
         if draw.any() {
@@ -342,7 +342,7 @@ impl World {
                 _ => {}
             }
         }
-        let steps: Vec<_> = self.function.take_steps().collect();
+        let steps: Vec<_> = self.function.take_lifecycle().collect();
         self.books.settle(&steps, &effects, &mut Tally::default());
     }
 

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use thiserror::Error;
 use zerocopy::transmute;
 
-use crate::board::Board;
 use crate::gate::Way;
 use crate::portal::answer;
 use crate::ring::{Offer, Ring};
+use crate::shared_region::SharedRegion;
 
 /// Why a board cannot be shared, or cannot be mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -74,7 +74,7 @@ impl SharedBoard {
 /// unmaps whatever the child may have there instead.
 #[derive(Debug, Clone)]
 pub struct Attachment {
-    board: Arc<Board>,
+    board: Arc<SharedRegion>,
     client: u16,
 }
 
@@ -85,7 +85,7 @@ impl Attachment {
     /// # Errors
     /// The file is not a board of this shape, or its size could change; it cannot be mapped.
     pub fn new(fd: impl AsFd, shape: BoardShape, client: u16) -> Result<Attachment, AttachError> {
-        let board = Board::attached(fd.as_fd(), &shape.sizes())?;
+        let board = SharedRegion::attached(fd.as_fd(), &shape.sizes())?;
         Ok(Attachment { board, client })
     }
 
@@ -111,7 +111,7 @@ impl Attachment {
 #[derive(Debug, Clone)]
 pub struct RemotePortal {
     ring: Ring,
-    board: Arc<Board>,
+    board: Arc<SharedRegion>,
     client: u16,
     limited: bool,
 }

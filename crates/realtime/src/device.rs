@@ -83,7 +83,7 @@ impl RealtimeDevice {
         listener: impl FnMut(Event) + Send + 'static,
     ) -> Result<RealtimeDevice, StartError> {
         if options.steps {
-            function.keep_steps();
+            function.record_lifecycle();
         }
         let hardware = function.hardware().clone();
         let shape = BoardShape {

@@ -16,10 +16,10 @@ use dray_device::{Effect, Function, Member, Portal, Submission};
 use dray_spec::{Descriptor, Flags};
 use zerocopy::transmute;
 
+use crate::effect_sink::EffectSink;
 use crate::engine::Engine;
 use crate::event::Listener;
-use crate::outlet::Outlet;
-use crate::patience::Patience;
+use crate::idle_policy::IdlePolicy;
 use crate::reader::Reader;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -47,7 +47,7 @@ pub(crate) struct Dispatcher<M> {
     /// Those whose queues are not disabled: nothing is in the others.
     live: Vec<usize>,
     engines: Vec<Engine>,
-    outlet: Outlet<M>,
+    sink: EffectSink<M>,
     /// Those that are not over.
     requests: Vec<Request>,
     effects: Vec<Effect>,
@@ -79,7 +79,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             shared,
             function,
             engines,
-            outlet: Outlet::new(memory, listener, steps),
+            sink: EffectSink::new(memory, listener, steps),
             requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
@@ -92,20 +92,20 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Until the device is to stop, and has stopped.
     pub(crate) fn run(&mut self, idle: Idle) {
-        let mut patience = Patience::new(idle);
+        let mut idle_policy = IdlePolicy::new(idle);
         let limit = self.shared.is_for_others().then_some(NAP);
         loop {
             if self.shared.is_aborting() {
                 return;
             }
             if self.turn() {
-                patience.renew();
+                idle_policy.renew();
             } else if self.shared.is_stopping() && self.is_quiet() {
                 return;
-            } else if patience.is_over() {
+            } else if idle_policy.is_over() {
                 let shared = self.shared.clone();
                 shared.board.doorbell().sleep(|| self.is_pending(), limit);
-                patience.renew();
+                idle_policy.renew();
             }
         }
     }
@@ -116,12 +116,12 @@ impl<M: SharedMemory> Dispatcher<M> {
         let mut worked = false;
         if self.shared.is_requested() || self.is_due() {
             worked = true;
-            self.obey();
+            self.run_requests();
         }
-        worked |= self.hear();
-        worked |= self.collect();
+        worked |= self.reap_reports();
+        worked |= self.take_submissions();
         if self.shared.has_departed() {
-            worked |= self.pass();
+            worked |= self.skip_departed();
         }
         for index in 0..self.engines.len() {
             worked |= self.start(index);
@@ -131,23 +131,23 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Takes in what the engines' threads have done.
     #[inline]
-    fn hear(&mut self) -> bool {
-        let mut heard = false;
+    fn reap_reports(&mut self) -> bool {
+        let mut reaped = false;
         for index in 0..self.engines.len() {
             while let Some(report) = self.engines[index].worker.as_mut().and_then(|w| w.report()) {
-                heard = true;
+                reaped = true;
                 self.engines[index].outstanding -= 1;
                 self.function
                     .done(report.id, &report.outcome, &mut self.effects);
                 self.carry_out();
             }
         }
-        heard
+        reaped
     }
 
     /// Moves descriptors from the rings to the device's queues.
     #[inline]
-    fn collect(&mut self) -> bool {
+    fn take_submissions(&mut self) -> bool {
         let mut found = false;
         let (mut overflows, mut refused) = (false, false);
         for index in &self.live {
@@ -171,7 +171,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 self.function.overflow(source.portal.wq, &mut self.effects);
             }
         }
-        if overflows || refused || (found && self.outlet.steps) {
+        if overflows || refused || (found && self.sink.steps) {
             self.carry_out();
         }
         found
@@ -179,7 +179,7 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Leaves out what processes that are gone have claimed.
     #[cold]
-    fn pass(&mut self) -> bool {
+    fn skip_departed(&mut self) -> bool {
         let mut passed = false;
         for index in &self.live {
             let reader = &mut self.sources[*index].reader;
@@ -233,7 +233,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Carries out what the device has said.
     #[inline]
     fn carry_out(&mut self) {
-        self.outlet.carry_out(&mut self.effects, &mut self.function);
+        self.sink.carry_out(&mut self.effects, &mut self.function);
     }
 
     /// Whether a look would find anything.

@@ -16,7 +16,7 @@ pub enum StartError {
     Config(#[from] ConfigError),
     /// The rings cannot be shared.
     #[error("the submission rings cannot be shared with other processes")]
-    Board(#[from] AttachError),
+    SharedRegion(#[from] AttachError),
     /// The system gave no thread.
     #[error("no thread for {thread}")]
     Thread {

@@ -6,10 +6,10 @@ use dray_device::{Portal, Submission, WorkQueueMode};
 use dray_spec::Descriptor;
 use zerocopy::transmute;
 
-use crate::board::Board;
 use crate::gate::Way;
 use crate::ring::{Offer, Ring};
 use crate::shared::Shared;
+use crate::shared_region::SharedRegion;
 
 /// One portal of one work queue, for any thread to write to.
 ///
@@ -18,7 +18,7 @@ use crate::shared::Shared;
 #[derive(Debug, Clone)]
 pub struct MappedPortal {
     ring: Ring,
-    board: Arc<Board>,
+    board: Arc<SharedRegion>,
     portal: Portal,
 }
 
@@ -88,7 +88,7 @@ impl MappedPortal {
 
 /// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
 #[inline]
-pub(crate) fn answer(ring: &Ring, board: &Board, offer: Offer, way: Way) -> Submission {
+pub(crate) fn answer(ring: &Ring, board: &SharedRegion, offer: Offer, way: Way) -> Submission {
     match (offer, way) {
         (Offer::Accepted, _) => {
             board.doorbell().ring();

@@ -36,7 +36,7 @@
 //! again, but not keep the reader from going on.
 
 use crate::gate::{Gate, Way};
-use crate::places::Places;
+use crate::ring_view::RingView;
 use crate::sync::{AtomicU64, Ordering, publish, relax};
 use crate::tag::{COUNT, NAME, Tag, apart};
 
@@ -113,15 +113,15 @@ pub(crate) enum Offer {
 /// A ring, as one of its sides sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct Ring {
-    places: Places,
+    view: RingView,
     mask: u64,
 }
 
 impl Ring {
-    /// Over places for a power of two of entries.
-    pub(crate) fn new(places: Places) -> Ring {
-        let mask = places.capacity() as u64 - 1;
-        Ring { places, mask }
+    /// Over view for a power of two of entries.
+    pub(crate) fn new(view: RingView) -> Ring {
+        let mask = view.capacity() as u64 - 1;
+        Ring { view, mask }
     }
 
     /// Takes `words` in for `client`, if the gate lets them.
@@ -333,17 +333,17 @@ impl Ring {
 
     #[inline]
     pub(crate) fn entry(&self, position: u64) -> &Entry {
-        self.places.entry((position & self.mask) as usize)
+        self.view.entry((position & self.mask) as usize)
     }
 
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
-        self.places.counters()
+        self.view.counters()
     }
 
     /// What stands beside the entry of `position`: a [`Tag`].
     #[inline]
     pub(crate) fn tag(&self, position: u64) -> &AtomicU64 {
-        self.places.tag((position & self.mask) as usize)
+        self.view.tag((position & self.mask) as usize)
     }
 }

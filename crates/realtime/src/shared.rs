@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::attachment::{AttachError, BoardShape, SharedBoard};
-use crate::board::Board;
 use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
 use crate::request::Request;
 use crate::ring::Ring;
+use crate::shared_region::SharedRegion;
 
 const RUNNING: u8 = 0;
 const DRAINING: u8 = 1;
@@ -27,7 +27,7 @@ struct Requests {
 
 /// Shared by all handles and threads.
 pub(crate) struct Shared {
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<SharedRegion>,
     /// The board for others to map, if they may.
     pub(crate) shared_board: Option<SharedBoard>,
     /// Who they are.
@@ -51,9 +51,9 @@ impl Shared {
     pub(crate) fn new(shape: BoardShape, for_others: bool) -> Result<Shared, AttachError> {
         let sizes = shape.sizes();
         let (board, shared_board) = match for_others {
-            false => (Board::new(&sizes), None),
+            false => (SharedRegion::new(&sizes), None),
             true => {
-                let (board, fd) = Board::shared(&sizes)?;
+                let (board, fd) = SharedRegion::shared(&sizes)?;
                 (board, Some(SharedBoard { fd, shape }))
             }
         };

@@ -10,7 +10,7 @@ use dray_spec::Status;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::doorbell::Doorbell;
-use crate::patience::Patience;
+use crate::idle_policy::IdlePolicy;
 use crate::shared::Shared;
 use crate::sync::Futex;
 use crate::{Idle, SharedMemory};
@@ -110,20 +110,20 @@ struct Engine<M> {
 
 impl<M: SharedMemory> Engine<M> {
     fn run(mut self, idle: Idle) {
-        let mut patience = Patience::new(idle);
+        let mut idle_policy = IdlePolicy::new(idle);
         loop {
             if let Ok(order) = self.orders.pop() {
-                patience.renew();
+                idle_policy.renew();
                 if !self.shared.is_aborting() {
                     self.execute(&order);
                 }
             } else if self.orders.is_abandoned() {
                 return;
-            } else if patience.is_over() {
+            } else if idle_policy.is_over() {
                 let orders = &self.orders;
                 let pending = || !orders.is_empty() || orders.is_abandoned();
                 self.doorbell.sleep(pending, None);
-                patience.renew();
+                idle_policy.renew();
             }
         }
     }

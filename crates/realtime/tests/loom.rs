@@ -6,14 +6,14 @@ mod doorbell;
 #[allow(dead_code, reason = "the models have no device")]
 #[path = "../src/gate.rs"]
 mod gate;
-#[path = "loom/places.rs"]
-mod places;
 #[allow(dead_code, reason = "the models mend nothing")]
 #[path = "../src/reader.rs"]
 mod reader;
 #[allow(dead_code, reason = "the models count no losses")]
 #[path = "../src/ring.rs"]
 mod ring;
+#[path = "loom/ring_view.rs"]
+mod ring_view;
 #[path = "loom/sync.rs"]
 mod sync;
 #[path = "../src/tag.rs"]
@@ -23,9 +23,9 @@ use doorbell::Doorbell;
 use gate::{Gate, Way};
 use loom::sync::Arc;
 use loom::thread;
-use places::Places;
 use reader::Reader;
 use ring::{Offer, Ring, Words};
+use ring_view::RingView;
 use sync::Futex;
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
@@ -49,7 +49,7 @@ fn gate(size: u16) -> Gate {
 
 /// A ring of a dedicated queue with that many entries.
 fn ring(entries: u16) -> Ring {
-    let ring = Ring::new(Places::new(entries.into()));
+    let ring = Ring::new(RingView::new(entries.into()));
     ring.open(gate(entries));
     ring
 }

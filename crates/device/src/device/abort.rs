@@ -2,8 +2,8 @@
 
 use super::Device;
 use super::ending::abandoned;
-use crate::job::Route;
-use crate::{Effect, Outcome, Step, WorkId};
+use crate::job::JobOrigin;
+use crate::{Effect, LifecycleEvent, Outcome, WorkId};
 
 /// Descriptors that a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +35,13 @@ impl Device {
     pub(crate) fn await_work(&mut self, scope: Scope) {
         self.awaited = 0;
         for id in self.jobs.ids() {
-            let Some(route) = self.jobs.get(id).map(|job| job.route) else {
+            let Some(job_origin) = self.jobs.get(id).map(|job| job.job_origin) else {
                 continue;
             };
             // A batch ends after its members.
-            let awaited = !route.is_member() && self.concerns(scope, &route);
+            let awaited = !job_origin.is_member() && self.concerns(scope, &job_origin);
             if let Some(job) = self.jobs.get_mut(id) {
-                job.route.fate.awaited = awaited;
+                job.job_origin.disposition.awaited = awaited;
             }
             self.awaited += u32::from(awaited);
         }
@@ -60,30 +60,31 @@ impl Device {
             let gone: Vec<WorkId> = entries
                 .filter(|id| {
                     let job = self.jobs.get(*id);
-                    job.is_some_and(|job| self.concerns(scope, &job.route))
+                    job.is_some_and(|job| self.concerns(scope, &job.job_origin))
                 })
                 .collect();
             self.queues[index].forget(&gone);
             for id in gone {
                 if let Some(job) = self.jobs.remove(id) {
-                    self.awaited -= u32::from(job.route.fate.awaited);
+                    self.awaited -= u32::from(job.job_origin.disposition.awaited);
                     effects.push(abandoned(self.queues[index].config.id, job));
-                    self.steps.push(|| Step::Ended { id, record: None });
+                    self.lifecycle
+                        .push(|| LifecycleEvent::Ended { id, record: None });
                 }
             }
         }
         let mut batches = Vec::new();
         for id in self.jobs.ids() {
-            let Some(route) = self.jobs.get(id).map(|job| job.route) else {
+            let Some(job_origin) = self.jobs.get(id).map(|job| job.job_origin) else {
                 continue;
             };
-            if !self.concerns(scope, &route) {
+            if !self.concerns(scope, &job_origin) {
                 continue;
             }
             if let Some(job) = self.jobs.get_mut(id) {
-                job.route.fate.abandoned = true;
+                job.job_origin.disposition.abandoned = true;
             }
-            if let Some(slot) = route.batch() {
+            if let Some(slot) = job_origin.batch() {
                 batches.push((id, slot));
             }
         }
@@ -114,15 +115,15 @@ impl Device {
     /// all the same.
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         let job = self.jobs.get(id);
-        job.is_none_or(|job| job.route.fate.abandoned)
+        job.is_none_or(|job| job.job_origin.disposition.abandoned)
     }
 
-    fn concerns(&self, scope: Scope, route: &Route) -> bool {
-        let queue = &self.queues[usize::from(route.queue)].config;
+    fn concerns(&self, scope: Scope, job_origin: &JobOrigin) -> bool {
+        let queue = &self.queues[usize::from(job_origin.queue)].config;
         match scope {
             Scope::All => true,
             Scope::Queues { .. } => scope.has_queue(queue.id),
-            Scope::Pasid(pasid) => queue.pasid.is_some() && route.submitter.pasid == pasid,
+            Scope::Pasid(pasid) => queue.pasid.is_some() && job_origin.submitter.pasid == pasid,
         }
     }
 }

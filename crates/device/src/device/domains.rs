@@ -44,7 +44,7 @@ impl Device {
         let job = self.jobs.get(id).ok_or(ended)?;
         let d = &job.descriptor;
         let opcode = d.opcode().map_err(|_| ended)?;
-        let domains = self.idpt.domains(opcode, d, job.route.submitter);
+        let domains = self.idpt.domains(opcode, d, job.job_origin.submitter);
         let domains = domains.map_err(|(status, handle)| refusal(status, handle))?;
         self.windows.users.retain(|user| user.0 != id);
         self.windows.users.push((id, domains));
@@ -80,7 +80,7 @@ impl Device {
             return Some(WorkKind::ExecuteBetween(opcode));
         }
         let job = self.jobs.get(id)?;
-        if let Err(status) = self.idpt.update(&job.descriptor, job.route.submitter) {
+        if let Err(status) = self.idpt.update(&job.descriptor, job.job_origin.submitter) {
             return Some(WorkKind::Reject(Rejection::from(status)));
         }
         let users = self.windows.users_of(job.descriptor.destination_handle());

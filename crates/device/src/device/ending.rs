@@ -3,10 +3,10 @@
 use dray_spec::{CompletionRecord, Flags, Status};
 
 use super::{Device, READBACK};
-use crate::job::{Fate, Job, Kin, Route};
-use crate::notice::{Notice, is_plain};
+use crate::error_report::{ErrorReport, is_plain};
+use crate::job::{BatchRole, Disposition, Job, JobOrigin};
 use crate::registers::Source;
-use crate::{Effect, Outcome, Step, WorkId};
+use crate::{Effect, LifecycleEvent, Outcome, WorkId};
 
 impl Device {
     /// Work `id` has ended. Effects are appended in the order in which they must become visible.
@@ -16,20 +16,20 @@ impl Device {
         if outcome.record_in_log {
             self.record_faults(id);
         }
-        let Some(route) = self.tell(id, &outcome.record, effects) else {
+        let Some(job_origin) = self.tell(id, &outcome.record, effects) else {
             return;
         };
         if !self.windows.is_empty() {
             self.end_between(id, effects);
         }
-        match route.kin {
-            Kin::Single => self.leave(&route, effects),
-            Kin::Batch(slot) => {
+        match job_origin.role {
+            BatchRole::Single => self.leave(&job_origin, effects),
+            BatchRole::Batch(slot) => {
                 self.batches.remove(slot);
-                self.leave(&route, effects);
+                self.leave(&job_origin, effects);
             }
             // The batch may be gone, if its runner has ended it early.
-            Kin::Member { of, slot, .. } => {
+            BatchRole::Member { of, slot, .. } => {
                 let status = outcome.record.status();
                 if self.jobs.get(of).is_some() && self.batches.get_mut(slot).member_done(status) {
                     self.end_batch(of, slot, effects);
@@ -52,20 +52,20 @@ impl Device {
 
     /// A descriptor that came through a queue has ended: drains may end with it.
     #[inline]
-    fn leave(&mut self, route: &Route, effects: &mut Vec<Effect>) {
-        let queue = &mut self.queues[usize::from(route.queue)];
-        if queue.lanes.end(route.place) {
-            self.end_drains(route, effects);
+    fn leave(&mut self, job_origin: &JobOrigin, effects: &mut Vec<Effect>) {
+        let queue = &mut self.queues[usize::from(job_origin.queue)];
+        if queue.lanes.end(job_origin.place) {
+            self.end_drains(job_origin, effects);
         }
     }
 
     /// Drains of a queue have nothing left to wait for.
     #[cold]
-    fn end_drains(&mut self, route: &Route, effects: &mut Vec<Effect>) {
+    fn end_drains(&mut self, job_origin: &JobOrigin, effects: &mut Vec<Effect>) {
         let mut drained = std::mem::take(&mut self.drained);
         let mut given_up = Vec::new();
-        let queue = &mut self.queues[usize::from(route.queue)];
-        queue.lanes.drained(route.place, &mut drained);
+        let queue = &mut self.queues[usize::from(job_origin.queue)];
+        queue.lanes.drained(job_origin.place, &mut drained);
         for id in drained.drain(..) {
             let job = self.jobs.get(id);
             let works = job.is_some_and(|job| job.descriptor.flags().intersects(READBACK));
@@ -74,7 +74,7 @@ impl Device {
                 continue;
             }
             if works {
-                let group = self.queues[usize::from(route.queue)].config.group;
+                let group = self.queues[usize::from(job_origin.queue)].config.group;
                 let group = self.config.groups.iter().position(|g| g.id == group);
                 self.read_back.extend(group.map(|group| (group, id)));
                 continue;
@@ -95,17 +95,17 @@ impl Device {
         id: WorkId,
         record: &CompletionRecord,
         effects: &mut Vec<Effect>,
-    ) -> Option<Route> {
+    ) -> Option<JobOrigin> {
         const RECORD: Flags =
             Flags::COMPLETION_ADDRESS_VALID.union(Flags::REQUEST_COMPLETION_RECORD);
         let job = self.jobs.remove(id)?;
-        let route = job.route;
-        if route.fate != Fate::default() || !is_plain(record.status()) {
+        let job_origin = job.job_origin;
+        if job_origin.disposition != Disposition::default() || !is_plain(record.status()) {
             let job = *job;
             self.tell_in_full(id, &job, record, effects);
-            return Some(route);
+            return Some(job_origin);
         }
-        self.steps.push(|| Step::Ended {
+        self.lifecycle.push(|| LifecycleEvent::Ended {
             id,
             record: Some(*record),
         });
@@ -114,14 +114,14 @@ impl Device {
             effects.push(Effect::Record {
                 address: job.descriptor.completion_addr,
                 record: *record,
-                pasid: route.submitter.pasid,
+                pasid: job_origin.submitter.pasid,
             });
         }
         if flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) {
             let handle = job.descriptor.interrupt_handle;
-            self.interrupt(&route, handle, effects);
+            self.interrupt(&job_origin, handle, effects);
         }
-        Some(route)
+        Some(job_origin)
     }
 
     /// The end of a job that is not plain, or that somebody waits for.
@@ -133,13 +133,14 @@ impl Device {
         record: &CompletionRecord,
         effects: &mut Vec<Effect>,
     ) {
-        let route = job.route;
-        self.awaited -= u32::from(route.fate.awaited);
-        let queue = usize::from(route.queue);
+        let job_origin = job.job_origin;
+        self.awaited -= u32::from(job_origin.disposition.awaited);
+        let queue = usize::from(job_origin.queue);
         let wq = self.queues[queue].config.id;
         // No record, no interrupt (spec 3.15).
-        if route.fate.abandoned {
-            self.steps.push(|| Step::Ended { id, record: None });
+        if job_origin.disposition.abandoned {
+            self.lifecycle
+                .push(|| LifecycleEvent::Ended { id, record: None });
             effects.push(abandoned(wq, job));
             return;
         }
@@ -153,33 +154,33 @@ impl Device {
         if unwritable && record.status() != Status::COMPLETION_ADDRESS_ALIGNMENT {
             record = CompletionRecord::with_status(Status::TRAFFIC_CLASS);
         }
-        self.steps.push(|| Step::Ended {
+        self.lifecycle.push(|| LifecycleEvent::Ended {
             id,
             record: Some(record),
         });
-        let notice = Notice {
+        let report = ErrorReport {
             wq,
             job,
             unwritable,
             logged: self.event_log.on,
-            first: self.lacks_first_entry(&route),
+            first: self.lacks_first_entry(&job_origin),
         };
-        let told = notice.tell(&record, effects);
-        if let Kin::Member { of, slot, .. } = route.kin
+        let told = report.tell(&record, effects);
+        if let BatchRole::Member { of, slot, .. } = job_origin.role
             && let Some(batch) = self.jobs.get_mut(of)
         {
-            batch.route.fate.logged |= told.record_in_log;
+            batch.job_origin.disposition.logged |= told.record_in_log;
             self.batches.get_mut(slot).entered |= told.entered;
         }
         if told.interrupt {
-            self.interrupt(&route, job.descriptor.interrupt_handle, effects);
+            self.interrupt(&job_origin, job.descriptor.interrupt_handle, effects);
         }
     }
 
     /// Whether an entry of the event log for this member would be the first of its batch.
-    fn lacks_first_entry(&mut self, route: &Route) -> bool {
-        match route.kin {
-            Kin::Member { of, slot, .. } => {
+    fn lacks_first_entry(&mut self, job_origin: &JobOrigin) -> bool {
+        match job_origin.role {
+            BatchRole::Member { of, slot, .. } => {
                 self.jobs.get(of).is_some() && !self.batches.get_mut(slot).entered
             }
             _ => false,
@@ -188,8 +189,8 @@ impl Device {
 
     /// Out of the way of completions that are polled for.
     #[cold]
-    fn interrupt(&mut self, route: &Route, handle: u16, effects: &mut Vec<Effect>) {
-        let source = Source::of(route.message_storage);
+    fn interrupt(&mut self, job_origin: &JobOrigin, handle: u16, effects: &mut Vec<Effect>) {
+        let source = Source::of(job_origin.message_storage);
         effects.extend(match &mut self.interrupts {
             None => Some(Effect::Interrupt { handle }),
             Some(tables) => tables.complete(source, handle),
@@ -205,6 +206,6 @@ pub(super) fn abandoned(wq: u16, job: &Job) -> Effect {
     Effect::Abandoned {
         wq,
         completion: addressed.then_some(d.completion_addr),
-        member: job.route.is_member(),
+        member: job.job_origin.is_member(),
     }
 }

@@ -6,7 +6,7 @@ use super::Device;
 use crate::batch::NextMember;
 use crate::check::is_inter_domain;
 use crate::drain::Place;
-use crate::job::{Fate, Job, Kin, Route};
+use crate::job::{BatchRole, Disposition, Job, JobOrigin};
 use crate::registers::{Claim, Source};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
 
@@ -36,14 +36,14 @@ impl Device {
     /// Next member of batch `id` that may start.
     #[inline]
     pub fn next_member(&mut self, id: WorkId) -> Member {
-        let Some(&Route {
+        let Some(&JobOrigin {
             queue,
             message_storage,
-            fate,
+            disposition,
             submitter,
-            kin: Kin::Batch(slot),
+            role: BatchRole::Batch(slot),
             ..
-        }) = self.jobs.get(id).map(|job| &job.route)
+        }) = self.jobs.get(id).map(|job| &job.job_origin)
         else {
             return Member::None;
         };
@@ -72,16 +72,16 @@ impl Device {
         };
         let id = self.jobs.insert(Job {
             descriptor: *descriptor,
-            route: Route {
+            job_origin: JobOrigin {
                 queue,
                 place: Place::default(),
                 message_storage,
-                fate: Fate {
-                    abandoned: fate.abandoned,
-                    ..Fate::default()
+                disposition: Disposition {
+                    abandoned: disposition.abandoned,
+                    ..Disposition::default()
                 },
                 submitter,
-                kin: Kin::Member {
+                role: BatchRole::Member {
                     of: id,
                     slot,
                     number,
@@ -98,16 +98,20 @@ impl Device {
         fault: Option<u64>,
         effects: &mut Vec<Effect>,
     ) {
-        let Some((flags, fate, slot)) = self.jobs.get(id).and_then(|job| {
-            let route = job.route;
-            Some((job.descriptor.flags(), route.fate, route.batch()?))
+        let Some((flags, disposition, slot)) = self.jobs.get(id).and_then(|job| {
+            let job_origin = job.job_origin;
+            Some((
+                job.descriptor.flags(),
+                job_origin.disposition,
+                job_origin.batch()?,
+            ))
         }) else {
             return;
         };
         let batch = self.batches.get_mut(slot);
         if batch.is_fetched() {
             // An abort has ended the wait for the list, and with its reader the batch is gone.
-            if fate.abandoned && batch.ended() {
+            if disposition.abandoned && batch.ended() {
                 self.end_batch(id, slot, effects);
             }
             return;

@@ -10,10 +10,10 @@ use crate::batch::Batches;
 use crate::check::Checker;
 use crate::idpt::Idpt;
 use crate::job::Jobs;
+use crate::lifecycle::Lifecycle;
 use crate::queue::{State, WorkQueue};
 use crate::registers::{self, Interrupts};
-use crate::step::Steps;
-use crate::{ConfigError, DeviceConfig, Effect, Step, WorkQueueConfig};
+use crate::{ConfigError, DeviceConfig, Effect, LifecycleEvent, WorkQueueConfig};
 
 impl Device {
     /// An enabled device: the shortcut for who has no use for registers. They are written all the
@@ -56,7 +56,7 @@ impl Device {
             errors: Vec::new(),
             awaited: 0,
             untranslated: false,
-            steps: Steps::default(),
+            lifecycle: Lifecycle::default(),
             interrupts: None,
             event_log: EventLog::default(),
             config,
@@ -169,9 +169,10 @@ impl Device {
     pub(crate) fn forget_all(&mut self, effects: &mut Vec<Effect>) {
         for id in self.jobs.ids() {
             if let Some(job) = self.jobs.remove(id) {
-                let queue = &self.queues[usize::from(job.route.queue)];
+                let queue = &self.queues[usize::from(job.job_origin.queue)];
                 effects.push(abandoned(queue.config.id, job));
-                self.steps.push(|| Step::Ended { id, record: None });
+                self.lifecycle
+                    .push(|| LifecycleEvent::Ended { id, record: None });
             }
         }
         self.batches = Batches::default();

@@ -15,7 +15,7 @@ impl Device {
     pub fn start(&mut self, work: &Work) -> Option<Task> {
         let id = work.id;
         let job = self.jobs.get(id)?;
-        let (descriptor, pasid) = (job.descriptor, job.route.submitter.pasid);
+        let (descriptor, pasid) = (job.descriptor, job.job_origin.submitter.pasid);
         let mut domains = None;
         let action = match work.kind {
             WorkKind::Execute(opcode) => Action::Execute(opcode),

@@ -14,7 +14,10 @@ impl Device {
 
     #[cold]
     fn queue_translates(&self, id: WorkId) -> bool {
-        let queue = self.jobs.get(id).map(|job| usize::from(job.route.queue));
+        let queue = self
+            .jobs
+            .get(id)
+            .map(|job| usize::from(job.job_origin.queue));
         queue.is_none_or(|queue| self.config.pci.ats && !self.queues[queue].config.ats_disable)
     }
 }

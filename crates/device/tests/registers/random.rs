@@ -20,7 +20,7 @@ enum Act {
     Command(u8, u32),
     Submit(u16, u8, u32),
     Take(u16),
-    Step(Index),
+    LifecycleEvent(Index),
     Halt(u8),
     Reset,
     BusMaster(bool),
@@ -41,7 +41,7 @@ fn act() -> impl Strategy<Value = Act> {
         6 => (command, operand).prop_map(|(code, operand)| Act::Command(code, operand)),
         8 => (0..3_u16, 0..3_u8, 0..3_u32).prop_map(|(wq, kind, pasid)| Act::Submit(wq, kind, pasid)),
         8 => (0..2_u16).prop_map(Act::Take),
-        8 => any::<Index>().prop_map(Act::Step),
+        8 => any::<Index>().prop_map(Act::LifecycleEvent),
         1 => (0..2_u8).prop_map(Act::Halt),
         1 => Just(Act::Reset),
         1 => any::<bool>().prop_map(Act::BusMaster),
@@ -84,8 +84,8 @@ impl World {
                 self.held
                     .extend(self.driver.function.take(*engine, effects));
             }
-            Act::Step(_) if self.held.is_empty() => {}
-            Act::Step(which) => self.step(which.index(self.held.len())),
+            Act::LifecycleEvent(_) if self.held.is_empty() => {}
+            Act::LifecycleEvent(which) => self.step(which.index(self.held.len())),
             Act::Halt(kind) => {
                 let kind = [ResetType::Command, ResetType::FunctionLevel][usize::from(*kind)];
                 self.driver.function.halt(kind, &mut self.driver.effects);

@@ -29,7 +29,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Writers wait meanwhile: all that was accepted before is in the device's queues by then, and
     /// what comes after meets the queues as they are left.
     #[cold]
-    pub(super) fn obey(&mut self) {
+    pub(super) fn run_requests(&mut self) {
         self.settle();
         let mut requests = std::mem::take(&mut self.requests);
         requests.append(&mut self.shared.take_requests());
@@ -64,7 +64,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         let for_others = self.shared.is_for_others();
         let since = Instant::now();
         loop {
-            let worked = self.collect() || (for_others && self.pass());
+            let worked = self.take_submissions() || (for_others && self.skip_departed());
             if worked {
                 continue;
             }

@@ -9,9 +9,9 @@ use crate::worker::{ATTEMPTS, execute};
 impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     pub(super) fn begin(&mut self, index: usize, work: Work, batch: Option<WorkId>) {
-        if self.outlet.steps {
+        if self.sink.steps {
             let engine = self.engines[index].id;
-            self.outlet
+            self.sink
                 .tell_start(work.id, engine, batch, &mut self.function);
         }
         let Some(task) = self.function.start(&work) else {
@@ -41,7 +41,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             _ => Some(execute(
                 task,
-                &mut self.outlet.memory,
+                &mut self.sink.memory,
                 &self.shared,
                 &self.name,
             )),
@@ -50,7 +50,7 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Reads the list of a batch, as far as it can be read (spec 8.3.2).
     fn read_list(&mut self, task: &Task) {
-        let memory = &mut self.outlet.memory;
+        let memory = &mut self.sink.memory;
         let mut read = ListRead::default();
         for attempt in 1..=ATTEMPTS {
             read = task.read_list_in(memory, &mut self.list, M::enter);

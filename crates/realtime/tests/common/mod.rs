@@ -204,7 +204,7 @@ pub(crate) fn portal(device: &RealtimeDevice, wq: u16, limited: bool) -> MappedP
     device.map(Portal { wq, limited }).expect("a queue")
 }
 
-/// Places for records, shared with the device by their status bytes.
+/// RingView for records, shared with the device by their status bytes.
 pub(crate) struct Records(Vec<CompletionRecord>);
 
 impl Records {

@@ -5,9 +5,11 @@ use dray_spec::registers::WorkQueueState;
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
 use super::Function;
-use crate::notice::RECORD_FAULT;
+use crate::error_report::RECORD_FAULT;
 use crate::registers::{Report, Source};
-use crate::{AddressSpace, Domains, Effect, ListRead, Member, Outcome, Step, Task, Work, WorkId};
+use crate::{
+    AddressSpace, Domains, Effect, LifecycleEvent, ListRead, Member, Outcome, Task, Work, WorkId,
+};
 
 impl Function {
     /// Next descriptor for `engine`; see [`Device::take`](crate::Device::take). None comes while a
@@ -77,15 +79,15 @@ impl Function {
         self.device.descriptor(id)
     }
 
-    /// See [`Device::keep_steps`](crate::Device::keep_steps).
-    pub fn keep_steps(&mut self) {
-        self.device.keep_steps();
+    /// See [`Device::record_lifecycle`](crate::Device::record_lifecycle).
+    pub fn record_lifecycle(&mut self) {
+        self.device.record_lifecycle();
     }
 
-    /// See [`Device::take_steps`](crate::Device::take_steps).
+    /// See [`Device::take_lifecycle`](crate::Device::take_lifecycle).
     #[inline]
-    pub fn take_steps(&mut self) -> impl Iterator<Item = Step> + '_ {
-        self.device.take_steps()
+    pub fn take_lifecycle(&mut self) -> impl Iterator<Item = LifecycleEvent> + '_ {
+        self.device.take_lifecycle()
     }
 
     /// Whether pages that work `id` finds missing are asked for where blocking on faults is not its

@@ -1,4 +1,4 @@
-//! The way of each descriptor, for who keeps books on it.
+//! The lifecycle of each descriptor, for recorders.
 
 use dray_spec::{CompletionRecord, Descriptor};
 
@@ -6,7 +6,7 @@ use crate::WorkId;
 
 /// Where a descriptor has got to. What an engine takes its runner knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LifecycleEvent {
     /// It waits in its queue.
     Accepted {
         /// Its handle.
@@ -27,24 +27,24 @@ pub enum Step {
     },
 }
 
-/// Steps since somebody looked, if anybody does.
+/// Events since the last look, if they are recorded.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Steps(Option<Vec<Step>>);
+pub(crate) struct Lifecycle(Option<Vec<LifecycleEvent>>);
 
-impl Steps {
+impl Lifecycle {
     pub(crate) fn keep(&mut self) {
         self.0.get_or_insert_default();
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, step: impl FnOnce() -> Step) {
-        if let Some(steps) = &mut self.0 {
-            steps.push(step());
+    pub(crate) fn push(&mut self, event: impl FnOnce() -> LifecycleEvent) {
+        if let Some(events) = &mut self.0 {
+            events.push(event());
         }
     }
 
     #[inline]
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Step> + '_ {
-        self.0.iter_mut().flat_map(|steps| steps.drain(..))
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = LifecycleEvent> + '_ {
+        self.0.iter_mut().flat_map(|events| events.drain(..))
     }
 }

@@ -1,6 +1,6 @@
 //! Where the device's effects go: records and log to memory, the rest to the listener.
 
-use dray_device::{Access, Effect, Function, Memory, Step, WorkId};
+use dray_device::{Access, Effect, Function, LifecycleEvent, Memory, WorkId};
 use dray_spec::{CompletionRecord, Status};
 use zerocopy::IntoBytes;
 
@@ -10,7 +10,7 @@ use crate::{SharedMemory, View};
 /// Bytes of a completion record, and of half an entry of the event log.
 pub(crate) const RECORD_BYTES: u64 = 32;
 
-pub(crate) struct Outlet<M> {
+pub(crate) struct EffectSink<M> {
     pub(crate) memory: M,
     listener: Listener,
     /// It is told of each descriptor's way.
@@ -21,9 +21,9 @@ pub(crate) struct Outlet<M> {
     unlogged: bool,
 }
 
-impl<M: SharedMemory> Outlet<M> {
-    pub(crate) fn new(memory: M, listener: Listener, steps: bool) -> Outlet<M> {
-        Outlet {
+impl<M: SharedMemory> EffectSink<M> {
+    pub(crate) fn new(memory: M, listener: Listener, steps: bool) -> EffectSink<M> {
+        EffectSink {
             memory,
             listener,
             steps,
@@ -66,9 +66,9 @@ impl<M: SharedMemory> Outlet<M> {
     /// Tells what has happened to descriptors.
     #[cold]
     pub(crate) fn tell_steps(&mut self, function: &mut Function) {
-        for step in function.take_steps() {
+        for step in function.take_lifecycle() {
             (self.listener)(match step {
-                Step::Accepted {
+                LifecycleEvent::Accepted {
                     id,
                     wq,
                     pasid,
@@ -79,7 +79,7 @@ impl<M: SharedMemory> Outlet<M> {
                     pasid,
                     descriptor,
                 },
-                Step::Ended { id, record } => Event::Ended { id, record },
+                LifecycleEvent::Ended { id, record } => Event::Ended { id, record },
             });
         }
     }
@@ -104,7 +104,7 @@ impl<M: SharedMemory> Outlet<M> {
         }
     }
 
-    /// Errors of the outlet itself go where the device's go.
+    /// Errors of the sink itself go where the device's go.
     #[cold]
     fn report(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
         for (address, record) in std::mem::take(&mut self.unrecorded) {

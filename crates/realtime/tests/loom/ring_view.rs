@@ -1,4 +1,4 @@
-//! What `src/places.rs` has, in a vector.
+//! What `src/view.rs` has, in a vector.
 
 use loom::sync::Arc;
 
@@ -13,13 +13,13 @@ struct Inner {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Places(Arc<Inner>);
+pub(crate) struct RingView(Arc<Inner>);
 
-impl Places {
-    pub(crate) fn new(capacity: usize) -> Places {
+impl RingView {
+    pub(crate) fn new(capacity: usize) -> RingView {
         let zero = || AtomicU64::new(0);
         let entry = |_| Entry(std::array::from_fn(|_| zero()));
-        Places(Arc::new(Inner {
+        RingView(Arc::new(Inner {
             counters: Counters {
                 writers: Line(Writers {
                     accepted: zero(),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::AttachError;
 use crate::block::Block;
 use crate::doorbell::Doorbell;
-use crate::places::Places;
 use crate::ring::{Counters, Entry, Line, Refused, Ring, Writers};
+use crate::ring_view::RingView;
 use crate::sync::AtomicU64;
 
 // Processes built at different times share it.
@@ -73,37 +73,40 @@ impl Plan {
 
 /// The block, and where what is in it.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct SharedRegion {
     block: Block,
     rings: Vec<RingOffsets>,
 }
 
-impl Board {
+impl SharedRegion {
     /// A block for rings with these numbers of entries.
-    pub(crate) fn new(sizes: &[u16]) -> Arc<Board> {
+    pub(crate) fn new(sizes: &[u16]) -> Arc<SharedRegion> {
         let Plan { rings, bytes } = Plan::new(sizes);
         let block = Block::allocated(bytes);
-        Arc::new(Board { block, rings })
+        Arc::new(SharedRegion { block, rings })
     }
 
     /// The same in memory that other processes can map, by the descriptor.
     ///
     /// # Errors
     /// The system gives no such memory.
-    pub(crate) fn shared(sizes: &[u16]) -> Result<(Arc<Board>, OwnedFd), AttachError> {
+    pub(crate) fn shared(sizes: &[u16]) -> Result<(Arc<SharedRegion>, OwnedFd), AttachError> {
         let Plan { rings, bytes } = Plan::new(sizes);
         let (block, fd) = Block::created(bytes)?;
-        Ok((Arc::new(Board { block, rings }), fd))
+        Ok((Arc::new(SharedRegion { block, rings }), fd))
     }
 
-    /// What another process has [shared](Board::shared), for the same sizes.
+    /// What another process has [shared](SharedRegion::shared), for the same sizes.
     ///
     /// # Errors
     /// It is not that, or cannot be mapped.
-    pub(crate) fn attached(fd: BorrowedFd<'_>, sizes: &[u16]) -> Result<Arc<Board>, AttachError> {
+    pub(crate) fn attached(
+        fd: BorrowedFd<'_>,
+        sizes: &[u16],
+    ) -> Result<Arc<SharedRegion>, AttachError> {
         let Plan { rings, bytes } = Plan::new(sizes);
         let block = Block::mapped(fd, bytes)?;
-        Ok(Arc::new(Board { block, rings }))
+        Ok(Arc::new(SharedRegion { block, rings }))
     }
 
     #[cfg(test)]
@@ -125,7 +128,7 @@ impl Board {
     }
 
     /// The ring number `index`; `None` if there are fewer.
-    pub(crate) fn ring(self: &Arc<Board>, index: usize) -> Option<Ring> {
+    pub(crate) fn ring(self: &Arc<SharedRegion>, index: usize) -> Option<Ring> {
         let at = self.rings.get(index)?;
         let base = self.block.base();
         // SAFETY: the plan laid the counters within the block.
@@ -134,13 +137,13 @@ impl Board {
         let tags = unsafe { base.add(at.tags) };
         // SAFETY: the plan laid the entries within the block.
         let entries = unsafe { base.add(at.entries) };
-        let places = Places {
+        let view = RingView {
             counters: counters.cast(),
             tags: NonNull::slice_from_raw_parts(tags.cast(), at.capacity),
             entries: NonNull::slice_from_raw_parts(entries.cast(), at.capacity),
             board: self.clone(),
         };
-        Some(Ring::new(places))
+        Some(Ring::new(view))
     }
 }
 

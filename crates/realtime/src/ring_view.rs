@@ -3,27 +3,27 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::board::Board;
 use crate::ring::{Counters, Entry};
+use crate::shared_region::SharedRegion;
 use crate::sync::AtomicU64;
 
 /// Views into a block, which they keep.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct RingView {
     pub(crate) counters: NonNull<Counters>,
     pub(crate) tags: NonNull<[AtomicU64]>,
     pub(crate) entries: NonNull<[Entry]>,
     /// Keeps the block.
     #[allow(dead_code, reason = "held, not read")]
-    pub(crate) board: Arc<Board>,
+    pub(crate) board: Arc<SharedRegion>,
 }
 
 // SAFETY: all that it points to is atomic and belongs to the board, which any thread may hold.
-unsafe impl Send for Places {}
+unsafe impl Send for RingView {}
 // SAFETY: as above.
-unsafe impl Sync for Places {}
+unsafe impl Sync for RingView {}
 
-impl Places {
+impl RingView {
     /// Entries that there are: a power of two.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.len()

@@ -3,13 +3,13 @@
 use dray_spec::Descriptor;
 
 use super::*;
-use crate::job::{Fate, Route, Submitter};
+use crate::job::{Disposition, JobOrigin, Submitter};
 
 const CRAV: Flags = Flags::COMPLETION_ADDRESS_VALID;
 const RCR: Flags = Flags::REQUEST_COMPLETION_RECORD;
 
 /// A memmove with an interrupt, or what else it is to be.
-fn job(flags: Flags, fate: Fate) -> Job {
+fn job(flags: Flags, disposition: Disposition) -> Job {
     let flags = flags | Flags::REQUEST_COMPLETION_INTERRUPT;
     let descriptor = Descriptor {
         completion_addr: 0x40,
@@ -22,14 +22,14 @@ fn job(flags: Flags, fate: Fate) -> Job {
     };
     Job {
         descriptor: cleared.with_flags(flags),
-        route: Route {
-            fate,
+        job_origin: JobOrigin {
+            disposition,
             message_storage: true,
             submitter: Submitter {
                 pasid: 9,
                 privileged: true,
             },
-            ..Route::default()
+            ..JobOrigin::default()
         },
     }
 }
@@ -38,7 +38,7 @@ fn job(flags: Flags, fate: Fate) -> Job {
 type Errors = Vec<(Status, u64, Option<u32>, u8)>;
 
 fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, Told) {
-    let notice = Notice {
+    let report = ErrorReport {
         wq: 3,
         job,
         unwritable: false,
@@ -46,7 +46,7 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, T
         first: false,
     };
     let mut effects = Vec::new();
-    let told = notice.tell(record, &mut effects);
+    let told = report.tell(record, &mut effects);
     let (mut written, mut errors) = (false, Errors::new());
     for effect in effects {
         match effect {
@@ -80,7 +80,7 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, T
 fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
     let mut record = CompletionRecord::with_status(status);
     record.fault_address = 0x5000;
-    let (written, errors, told) = ended(&job(flags, Fate::default()), &record, false);
+    let (written, errors, told) = ended(&job(flags, Disposition::default()), &record, false);
     assert!(!told.entered && !told.record_in_log);
     let error = errors.first().map(|error| {
         assert_eq!((errors.len(), error.0, error.3), (1, status, 0));
@@ -153,9 +153,9 @@ fn error_information_is_valid_where_the_code_has_some() {
                 completion_addr: 0,
                 ..d
             },
-            route: Route::default(),
+            job_origin: JobOrigin::default(),
         };
-        let notice = Notice {
+        let report = ErrorReport {
             wq: 0,
             job: &job,
             unwritable: false,
@@ -163,7 +163,7 @@ fn error_information_is_valid_where_the_code_has_some() {
             first: false,
         };
         let mut effects = Vec::new();
-        notice.tell(&record, &mut effects);
+        report.tell(&record, &mut effects);
         let [Effect::SoftwareError { origin, .. }] = effects[..] else {
             panic!("{effects:?}");
         };
@@ -202,9 +202,9 @@ fn error_information_is_valid_where_the_code_has_some() {
 fn an_entry_of_the_log_has_the_record_and_says_what_is_left_to_do() {
     const LEFT: u32 = 1 << 18 | 1 << 17 | 1 << 16 | 7;
     let fault = Status::COMPLETION_ADDRESS_FAULT.with_write_fault();
-    let faulting = Fate {
+    let faulting = Disposition {
         record_faults: true,
-        ..Fate::default()
+        ..Disposition::default()
     };
     let success = CompletionRecord::with_status(Status::SUCCESS);
     let (written, errors, told) = ended(&job(CRAV | RCR, faulting), &success, true);
@@ -224,10 +224,10 @@ fn an_entry_of_the_log_has_the_record_and_says_what_is_left_to_do() {
     assert_eq!(errors, expected);
     // One that was discarded, and one that has nowhere for a record.
     let discarded = CompletionRecord::with_status(fault);
-    let (_, errors, _) = ended(&job(CRAV | RCR, Fate::default()), &discarded, true);
+    let (_, errors, _) = ended(&job(CRAV | RCR, Disposition::default()), &discarded, true);
     assert_eq!(errors, [(fault, 0x40, Some(5 << 29 | LEFT), fault.0)]);
     let bad = CompletionRecord::with_status(Status::OVERLAP);
-    let (_, errors, told) = ended(&job(Flags::EMPTY, Fate::default()), &bad, true);
+    let (_, errors, told) = ended(&job(Flags::EMPTY, Disposition::default()), &bad, true);
     assert_eq!(errors, [(Status::OVERLAP, 0, None, 0)]);
     assert!(told.interrupt && !told.entered);
 }

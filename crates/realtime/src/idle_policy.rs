@@ -10,15 +10,15 @@ const LOOKS: u32 = 64;
 
 /// Counts the looks of a thread that found nothing.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct IdlePolicy {
     idle: Idle,
     looks: u32,
     since: Option<Instant>,
 }
 
-impl Patience {
-    pub(crate) fn new(idle: Idle) -> Patience {
-        Patience {
+impl IdlePolicy {
+    pub(crate) fn new(idle: Idle) -> IdlePolicy {
+        IdlePolicy {
             idle,
             looks: 0,
             since: None,

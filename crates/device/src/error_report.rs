@@ -6,7 +6,7 @@ use dray_spec::{CompletionRecord, Flags, Opcode, Status};
 
 use crate::check::is_inter_domain;
 use crate::effect::{Effect, Operand, Origin, fault_info};
-use crate::job::{Job, Kin};
+use crate::job::{BatchRole, Job};
 
 /// Statuses that are no errors: without a request for it, no record tells them (spec 8.1.3).
 #[inline]
@@ -19,7 +19,7 @@ pub(crate) fn is_plain(status: Status) -> bool {
 
 /// A descriptor whose end is to be told.
 #[derive(Debug)]
-pub(crate) struct Notice<'a> {
+pub(crate) struct ErrorReport<'a> {
     pub(crate) wq: u16,
     pub(crate) job: &'a Job,
     /// The record cannot be written, whatever its address (spec 5.4, traffic class).
@@ -60,7 +60,7 @@ const fn operand(fault_info: u8) -> u32 {
 pub(crate) const RECORD_FAULT: u32 =
     operand(fault_info(Operand::CompletionRecord)) | RECORD_REQUIRED;
 
-impl Notice<'_> {
+impl ErrorReport<'_> {
     /// Appends what the end causes.
     pub(crate) fn tell(&self, record: &CompletionRecord, effects: &mut Vec<Effect>) -> Told {
         let status = record.status();
@@ -80,7 +80,7 @@ impl Notice<'_> {
             effects.push(Effect::Record {
                 address: self.job.descriptor.completion_addr,
                 record: *record,
-                pasid: self.job.route.submitter.pasid,
+                pasid: self.job.job_origin.submitter.pasid,
             });
         }
         // One about an interrupt is told twice (spec Table 5-1).
@@ -107,14 +107,14 @@ impl Notice<'_> {
 
     /// Error code of the entry that stands for record and interrupt, if they go to the event log.
     fn entry(&self, status: Status, due: bool) -> Option<Status> {
-        let fate = self.job.route.fate;
+        let disposition = self.job.job_origin.disposition;
         let notified = due || self.interrupts(status);
         match self.job.descriptor.opcode() {
-            Ok(Opcode::Drain) if fate.logged && status == Status::SUCCESS => {
+            Ok(Opcode::Drain) if disposition.logged && status == Status::SUCCESS => {
                 notified.then_some(Status::DRAIN_EVENT_LOG)
             }
-            Ok(Opcode::Batch) if fate.logged && notified => Some(Status::BATCH_EVENT_LOG),
-            _ => (fate.record_faults && due)
+            Ok(Opcode::Batch) if disposition.logged && notified => Some(Status::BATCH_EVENT_LOG),
+            _ => (disposition.record_faults && due)
                 .then(|| Status::COMPLETION_ADDRESS_FAULT.with_write_fault()),
         }
     }
@@ -127,10 +127,10 @@ impl Notice<'_> {
         told: &mut Told,
     ) -> Effect {
         let d = &self.job.descriptor;
-        let (batch_id, member) = match self.job.route.kin {
-            Kin::Single => (0, None),
-            Kin::Batch(slot) => (slot, None),
-            Kin::Member { slot, number, .. } => (slot, Some(number)),
+        let (batch_id, member) = match self.job.job_origin.role {
+            BatchRole::Single => (0, None),
+            BatchRole::Batch(slot) => (slot, None),
+            BatchRole::Member { slot, number, .. } => (slot, Some(number)),
         };
         let information = self.information(status, record, due, told);
         let with_record = self.logged
@@ -147,8 +147,8 @@ impl Notice<'_> {
             },
             origin: Some(Origin {
                 operation: d.opcode_byte(),
-                pasid: self.job.route.submitter.pasid,
-                privileged: self.job.route.submitter.privileged,
+                pasid: self.job.job_origin.submitter.pasid,
+                privileged: self.job.job_origin.submitter.privileged,
                 member,
                 batch_id: batch_id as u8,
                 information,
@@ -170,7 +170,7 @@ impl Notice<'_> {
     ) -> Option<u32> {
         let d = &self.job.descriptor;
         let if_so = |condition: bool, bits: u32| if condition { bits } else { 0 };
-        let portal = if_so(self.job.route.message_storage, MESSAGE_STORAGE);
+        let portal = if_so(self.job.job_origin.message_storage, MESSAGE_STORAGE);
         let interrupt = INTERRUPT_REQUIRED | portal | u32::from(d.interrupt_handle);
         let asked = if_so(self.interrupts(record.status()), interrupt);
         Some(match status.code() {
