@@ -134,16 +134,16 @@ impl Engine {
 
     /// Puts a hint's frame back under its page; `false` if that is to be tried again.
     pub(crate) fn put_hint_back(&self, state: &mut State, page: u64) -> bool {
-        let Some((slot, tries)) = state.hints.get(page) else {
+        let Some(hint) = state.hints.get(page) else {
             return true;
         };
-        let slot = *slot;
+        let slot = hint.slot;
         // SAFETY: the frame was taken from there, and who touches it waits.
         let ended = match unsafe { self.uffd.move_pages(page, slot, PAGE, true) } {
             Ok(()) => true,
             Err((_, libc::EAGAIN)) => false,
-            Err(_) if *tries < TRIES => {
-                *tries += 1;
+            Err(_) if hint.tries < TRIES => {
+                hint.tries += 1;
                 false
             }
             Err(_) => match self.uffd.copy(page, slot, PAGE) {
@@ -153,7 +153,7 @@ impl Engine {
                     if copied.is_err() {
                         self.counts.vanished.fetch_add(1, Ordering::Relaxed);
                     }
-                    state.hints.drop_range(page, page + PAGE);
+                    state.hints.drop_range(page, page + PAGE, |_| false);
                     self.uffd.wake(page, PAGE);
                     return true;
                 }

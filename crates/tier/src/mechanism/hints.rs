@@ -14,11 +14,21 @@ use crate::sys::{PAGE, memory};
 /// Pages that can be out at once.
 pub(crate) const SLOTS: u64 = 4096;
 
+/// A page that is out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hint {
+    pub(crate) slot: u64,
+    /// Attempts to put it back.
+    pub(crate) tries: u8,
+    /// Its mapping was moved since it went out: events may be late (see `flight.rs`).
+    shifted: bool,
+}
+
 /// The pages that are out, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// Slots by the program's address, with attempts to put it back.
-    out: BTreeMap<u64, (u64, u8)>,
+    /// By the program's address.
+    out: BTreeMap<u64, Hint>,
     free: Vec<u64>,
     /// Slots whose frame nobody wants any more.
     pub(crate) waste: Vec<u64>,
@@ -42,16 +52,21 @@ impl Hints {
     }
 
     pub(crate) fn insert(&mut self, address: u64, slot: u64) {
-        self.out.insert(address, (slot, 0));
+        let hint = Hint {
+            slot,
+            tries: 0,
+            shifted: false,
+        };
+        self.out.insert(address, hint);
     }
 
-    pub(crate) fn get(&mut self, address: u64) -> Option<&mut (u64, u8)> {
+    pub(crate) fn get(&mut self, address: u64) -> Option<&mut Hint> {
         self.out.get_mut(&address)
     }
 
     pub(crate) fn remove(&mut self, address: u64) {
-        if let Some((slot, _)) = self.out.remove(&address) {
-            self.free.push(slot);
+        if let Some(hint) = self.out.remove(&address) {
+            self.free.push(hint.slot);
         }
     }
 
@@ -67,26 +82,28 @@ impl Hints {
         self.out.range(start..end).next().map(|(at, _)| *at)
     }
 
-    pub(crate) fn drop_range(&mut self, start: u64, end: u64) {
-        let gone: Vec<u64> = self.out.range(start..end).map(|(at, _)| *at).collect();
-        for address in gone {
-            if let Some((slot, _)) = self.out.remove(&address) {
-                self.waste.push(slot);
+    pub(crate) fn drop_range(&mut self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) {
+        for address in self.concerned(start, end, mapped) {
+            if let Some(hint) = self.out.remove(&address) {
+                self.waste.push(hint.slot);
             }
         }
     }
 
-    pub(crate) fn shift(&mut self, from: u64, to: u64, len: u64) {
-        let moved: Vec<u64> = self
-            .out
-            .range(from..from + len)
-            .map(|(at, _)| *at)
-            .collect();
-        for address in moved {
-            if let Some(entry) = self.out.remove(&address) {
-                self.out.insert(address - from + to, entry);
+    pub(crate) fn shift(&mut self, from: u64, to: u64, len: u64, mapped: impl Fn(u64) -> bool) {
+        for address in self.concerned(from, from + len, mapped) {
+            if let Some(mut hint) = self.out.remove(&address) {
+                hint.shifted = true;
+                self.out.insert(address - from + to, hint);
             }
         }
+    }
+
+    /// Those in a range for which an event is not late.
+    fn concerned(&self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) -> Vec<u64> {
+        let inside = self.out.range(start..end);
+        let concerned = inside.filter(|(at, hint)| !(hint.shifted && mapped(**at)));
+        concerned.map(|(at, _)| *at).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::blocks::Blocks;
 use super::flight::{self, Flight, Stage};
 use super::hints::Hints;
+use crate::sys::memory;
 
 /// Managed memory and what moves in it.
 #[derive(Debug, Default)]
@@ -66,16 +67,17 @@ impl State {
 
     /// The program has unmapped a range.
     pub(crate) fn unmapped(&mut self, start: u64, end: u64) {
-        flight::drop_range(&mut self.flights, start, end);
-        self.hints.drop_range(start, end);
+        flight::drop_range(&mut self.flights, start, end, memory::is_mapped);
+        self.hints.drop_range(start, end, memory::is_mapped);
         self.blocks.forget(start, end);
         self.remove(start, end);
     }
 
     /// The program drops the pages of a range: they read as zero when that is done.
     pub(crate) fn dropping(&mut self, start: u64, end: u64) {
-        flight::drop_range(&mut self.flights, start, end);
-        self.hints.drop_range(start, end);
+        // The kernel tells before it drops them: this is never late.
+        flight::drop_range(&mut self.flights, start, end, |_| false);
+        self.hints.drop_range(start, end, |_| false);
         self.blocks.change_range(start, end, |block, pages| {
             block.dropping |= pages;
             block.slow &= !pages;
@@ -84,8 +86,8 @@ impl State {
 
     /// The program has moved a range.
     pub(crate) fn remapped(&mut self, from: u64, to: u64, len: u64) {
-        flight::shift(&mut self.flights, from, to, len);
-        self.hints.shift(from, to, len);
+        flight::shift(&mut self.flights, from, to, len, memory::is_mapped);
+        self.hints.shift(from, to, len, memory::is_mapped);
         self.blocks.shift(from, to, len);
         self.remove(from, from + len);
         self.insert(to, to + len);
