@@ -15,6 +15,18 @@ pub enum FlowError {
         /// Greatest capacity.
         max: f64,
     },
+    /// A buffer that no port has.
+    #[error("edge `{edge}`: buffer {value} must be a number of bytes from {min:e} to {max:e}")]
+    Buffer {
+        /// Name of the edge.
+        edge: String,
+        /// The size given.
+        value: f64,
+        /// Least size.
+        min: f64,
+        /// Greatest size.
+        max: f64,
+    },
     /// Two edges of one name.
     #[error("edge `{edge}`: the name is taken by an earlier edge; names of edges are unique")]
     DuplicateEdge {

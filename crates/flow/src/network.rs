@@ -27,6 +27,7 @@ pub struct Edge {
     from: u32,
     to: u32,
     capacity: f64,
+    buffer: Option<f64>,
 }
 
 impl Edge {
@@ -96,6 +97,7 @@ impl Network {
             from,
             to,
             capacity,
+            buffer: None,
         });
         Ok(EdgeId(id))
     }
@@ -109,6 +111,30 @@ impl Network {
         self.nodes.push(name.into());
         self.node_index.insert(name.into(), id);
         id
+    }
+
+    /// Says how many bytes fit into the buffer at the end of the edge `id`: the credits of its receiver. Without it
+    /// the buffer is taken to be as large as needed.
+    ///
+    /// # Panics
+    /// If the id is of another network and too large.
+    pub fn set_buffer(&mut self, id: EdgeId, bytes: f64) -> Result<(), FlowError> {
+        let edge = &mut self.edges[id.index()];
+        if !(MIN..=MAX).contains(&bytes) {
+            return Err(FlowError::Buffer {
+                edge: edge.name.clone(),
+                value: bytes,
+                min: MIN,
+                max: MAX,
+            });
+        }
+        edge.buffer = Some(bytes);
+        Ok(())
+    }
+
+    /// Bytes that fit into the buffer at the end of the edge `id`, if they were set.
+    pub(crate) fn buffer(&self, id: EdgeId) -> Option<f64> {
+        self.edges[id.index()].buffer
     }
 
     /// All edges, in order of their ids.

@@ -126,3 +126,31 @@ fn no_edge_is_overloaded_and_every_flow_has_a_reason() {
         }
     }
 }
+
+#[test]
+fn a_full_buffer_leaves_the_choice_to_the_ports_before_it() {
+    // Two flows of M and one of H to D: at ND all three are of one ingress. While their bytes fit, each has a third.
+    let mut network = paper();
+    let list = [
+        ("AM MS SN ND", 100.0, 16384.0, Some(0)),
+        ("BM MS SN ND", 100.0, 16384.0, Some(1)),
+        ("HS SN ND", 100.0, 16384.0, Some(2)),
+    ];
+    near(&rates(&network, &list), &[8.74 / 3.0; 3]);
+    // Into 16 KiB they do not: SN is held up, and there M and H take turns.
+    network
+        .set_buffer(network.find("SN").unwrap(), 16384.0)
+        .unwrap();
+    near(&rates(&network, &list), &[2.185, 2.185, 4.37]);
+    // A small window is in the buffer whole, and has its part of it.
+    let mut small = list;
+    small[2].2 = 1024.0;
+    let share = 8.74 * 1024.0 / 16384.0;
+    near(
+        &rates(&network, &small),
+        &[(8.74 - share) / 2.0, (8.74 - share) / 2.0, share],
+    );
+    for bytes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(network.set_buffer(dray_flow::EdgeId(0), bytes).is_err());
+    }
+}
