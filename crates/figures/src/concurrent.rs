@@ -2,8 +2,9 @@
 
 use dray_clock::Time;
 use dray_model::{ChannelId, World};
-use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Refill, Together};
+use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Together};
 
+use crate::ceiling::ceiling;
 use crate::model::{Model, Window, channel};
 use crate::setup::Setup;
 use crate::tenants::{Neighbour, Sharing};
@@ -11,7 +12,39 @@ use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Metrics};
 
 /// Runs an offload or a software workload with all tenants of its devices.
+///
+/// # Errors
+/// What the profile or the platform cannot run, and a throughput above the narrowest resource on
+/// its way: a window that is too short for the bursts in which operations end is made longer.
 pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
+    let metrics = run_for(model, w, window)?;
+    if window != Window::Full || w.what == What::Software {
+        return Ok(metrics);
+    }
+    let ceiling = ceiling(w, &model.platform);
+    let above = |metrics: &Metrics| {
+        let of = |metric| metrics.get(metric).unwrap_or_default();
+        let neighbour = match w.op {
+            // Both copy through the same ports.
+            Op::Move => of(Metric::NeighbourThroughput),
+            _ => 0.0,
+        };
+        of(Metric::Throughput) + neighbour > ceiling
+    };
+    if !above(&metrics) {
+        return Ok(metrics);
+    }
+    let metrics = run_for(model, w, Window::Longer(8))?;
+    match above(&metrics) {
+        false => Ok(metrics),
+        true => Err(FiguresError::AboveCeiling {
+            throughput: metrics.get(Metric::Throughput).unwrap_or_default(),
+            ceiling,
+        }),
+    }
+}
+
+fn run_for(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
     let setup = Setup::new(&model.platform, &model.profile, w)?;
     let mut run = ConcurrentRun {
         model,
@@ -82,12 +115,12 @@ impl ConcurrentRun<'_> {
         let stream = ClosedLoop::new(Plan {
             operations: w.operations(buffers),
             exec: Exec::Async,
-            refill: Refill::AllThenSubmit,
             round: lists,
             queue: options.depth,
             batch: options.batch,
             warm_up,
             count,
+            bounded: false,
         });
         self.streams.push(stream);
         self.channels.push(id);
@@ -142,5 +175,49 @@ impl ConcurrentRun<'_> {
             .map(|c| c.counters())
             .fold((0, 0), |sum, c| (sum.0 + c.retries, sum.1 + c.submitted));
         (submitted > 0).then(|| 100.0 * retries as f64 / (retries + submitted) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_experiment::Point;
+    use dray_idxd::Profile;
+
+    use super::*;
+
+    fn metrics(profile: &str, point: Point) -> Metrics {
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let model = Model::new(platform, Profile::named(profile).unwrap());
+        model.run(&Workload::from_point(&point).unwrap()).unwrap()
+    }
+
+    /// Two batches end together: a window that begins or ends between them would count one too many.
+    #[test]
+    fn large_batches_are_no_faster_than_the_ports() {
+        let point = Point::default()
+            .with("mode", "async")
+            .with("batch", 256)
+            .with("wq_size", 2)
+            .with("size", 1 << 20);
+        let found = metrics("4e1w-s", point).get(Metric::Throughput).unwrap();
+        assert!((31.0..31.7).contains(&found), "{found}");
+    }
+
+    /// At depth 2 on a shared queue every completion that comes during an ENQCMD frees its slot:
+    /// two operations are in flight all the time but for their submission.
+    #[test]
+    fn a_completion_during_an_enqcmd_frees_its_slot() {
+        let at = |depth: u64| {
+            let point = Point::default()
+                .with("submit", "enqcmd")
+                .with("depth", depth)
+                .with("size", 64);
+            metrics("1e1w-s", point)
+        };
+        let (one, two) = (at(1), at(2));
+        let in_flight =
+            |m: &Metrics| m.get(Metric::Latency).unwrap() / m.get(Metric::Period).unwrap();
+        assert!(in_flight(&one) > 0.95, "{}", in_flight(&one));
+        assert!(in_flight(&two) > 1.95, "{}", in_flight(&two));
     }
 }

@@ -92,6 +92,16 @@ pub enum FiguresError {
         /// How many.
         operations: u64,
     },
+    /// More throughput than the ports or the memory allow.
+    #[error(
+        "{throughput:.2} GB/s is above the {ceiling:.2} GB/s of the narrowest resource on the way; this is an error of the model"
+    )]
+    AboveCeiling {
+        /// What came out.
+        throughput: f64,
+        /// What can be at most.
+        ceiling: f64,
+    },
     /// A figure that does not exist.
     #[error("there is no figure '{name}'{}; there are: {known}", did_you_mean(.near))]
     UnknownFigure {

@@ -6,6 +6,7 @@ mod advice;
 mod break_even;
 mod calibrate;
 mod catalog;
+mod ceiling;
 mod check;
 mod concurrent;
 mod error;

@@ -30,6 +30,8 @@ pub struct Model {
 pub(crate) enum Window {
     /// Until nothing changes any more.
     Full,
+    /// So many times as long as that.
+    Longer(u64),
     /// As short as a fit that runs thousands of points can bear.
     Short,
 }
@@ -43,6 +45,10 @@ impl Window {
             (_, 1) => (2, 8),
             (Window::Full, n) if n <= 1024 => (8 * n, (16 * n).max(1024)),
             (Window::Full, n) => (2 * n, 2 * n),
+            (Window::Longer(times), n) => {
+                let (warm_up, count) = Window::Full.operations(n, batch);
+                (warm_up, times * count)
+            }
             (Window::Short, n) => (2 * n + 2 * batch, (8 * batch).max(256)),
         }
     }

@@ -18,17 +18,6 @@ pub enum Exec {
     Async,
 }
 
-/// How free slots are filled again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refill {
-    /// Prepares an operation for every free slot, then submits them all; goes on until the
-    /// operations that count have ended.
-    AllThenSubmit,
-    /// Prepares and submits one descriptor, or batch, at a time: exactly the operations of the
-    /// plan.
-    OneByOne,
-}
-
 /// What a loop runs.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -36,8 +25,6 @@ pub struct Plan {
     pub operations: Operations,
     /// When the next operation is submitted.
     pub exec: Exec,
-    /// How free slots are filled again.
-    pub refill: Refill,
     /// Operations of a round, batch members counted one by one.
     pub round: u64,
     /// Descriptors in flight at most, batches counted once.
@@ -48,6 +35,9 @@ pub struct Plan {
     pub warm_up: u64,
     /// Operations that count.
     pub count: u64,
+    /// Submits exactly these operations, and drains its queue at the end. Otherwise it keeps the
+    /// queue full until the operations that count have ended.
+    pub bounded: bool,
 }
 
 /// What a loop measured, from the end of the warm-up to the last completion that counted.
@@ -239,68 +229,46 @@ impl ClosedLoop {
         }
     }
 
-    fn step_all<M: Mover>(&mut self, mover: &mut M) -> Next {
-        let submitting = self.submitting_since.is_some();
-        if !submitting || self.issued > self.ended {
-            self.collect(mover);
-        }
-        if self.is_done() {
-            return Next::Done;
-        }
-        if !submitting {
-            let before = now(mover);
-            while self.prepare(mover) {}
-            self.measured.prepare += now(mover).since(before);
-        }
-        match self.submit(mover) {
-            true => Next::Wait,
-            false => Next::Again,
-        }
-    }
-
-    /// Whether another descriptor may be handed over.
+    /// Whether another descriptor may be prepared.
     fn may_issue(&self) -> bool {
-        let batch = u64::from(self.plan.batch);
-        let room = self.issued - self.ended + batch <= u64::from(self.plan.queue) * batch;
-        let open = match self.plan.exec {
+        let plan = &self.plan;
+        let batch = u64::from(plan.batch);
+        let room = self.issued - self.ended + batch <= u64::from(plan.queue) * batch;
+        let open = match plan.exec {
             // A round begins when the one before it has ended.
-            Exec::Sync => self.issued < (self.ended / self.plan.round + 1) * self.plan.round,
+            Exec::Sync => self.issued < (self.ended / plan.round + 1) * plan.round,
             Exec::Async => true,
         };
-        self.issued < self.target() && room && open
+        room && open && (!plan.bounded || self.issued < self.target())
     }
 
-    fn step_one<M: Mover>(&mut self, mover: &mut M) -> Next {
-        loop {
-            if self.submitting_since.is_some() && !self.submit(mover) {
-                return Next::Again;
-            }
-            if self.may_issue() {
-                let before = now(mover);
-                let prepared = (0..self.plan.batch).all(|_| self.prepare(mover));
-                if prepared {
-                    self.measured.prepare += now(mover).since(before);
-                    self.submitting_since = Some(now(mover));
-                    continue;
-                }
-            }
-            let before = self.ended;
-            self.collect(mover);
-            if self.ended == self.target() {
-                return Next::Done;
-            }
-            if self.ended == before {
-                return Next::Wait;
-            }
+    /// Prepares an operation for every free slot.
+    fn refill<M: Mover>(&mut self, mover: &mut M) {
+        let before = now(mover);
+        while self.may_issue() && (0..self.plan.batch).all(|_| self.prepare(mover)) {}
+        let took = now(mover).since(before);
+        self.measured.prepare += took;
+        // What is prepared while something is being submitted is no part of the submission.
+        if let Some(since) = &mut self.submitting_since {
+            *since += took;
         }
     }
 }
 
 impl Application for ClosedLoop {
+    /// Collects what has ended, fills the slots that are free, whether or not something is being
+    /// submitted, and submits what is ready.
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
-        match self.plan.refill {
-            Refill::AllThenSubmit => self.step_all(mover),
-            Refill::OneByOne => self.step_one(mover),
+        if self.issued > self.ended || self.submitting_since.is_none() {
+            self.collect(mover);
+        }
+        if self.is_done() {
+            return Next::Done;
+        }
+        self.refill(mover);
+        match self.submit(mover) {
+            true => Next::Wait,
+            false => Next::Again,
         }
     }
 }

@@ -17,7 +17,7 @@ mod window;
 
 pub use buffers::{Buffers, PATTERN, Ring};
 pub use burst::Burst;
-pub use closed_loop::{ClosedLoop, Exec, Measured, Plan, Refill};
+pub use closed_loop::{ClosedLoop, Exec, Measured, Plan};
 pub use gauge::Gauge;
 pub use host::{
     Arena, CAN_PLACE, CacheLevel, Location, Operand, Pages, Percentiles, Placement, Routine,

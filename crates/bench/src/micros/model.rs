@@ -6,7 +6,7 @@ use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::PlatformFile;
-use dray_workload::{ClosedLoop, Exec, Gauge, Operations, Plan, Refill, common_window};
+use dray_workload::{ClosedLoop, Exec, Gauge, Operations, Plan, common_window};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -140,12 +140,12 @@ fn simulate(
                 true => Exec::Async,
                 false => Exec::Sync,
             },
-            refill: Refill::OneByOne,
             round: count,
             queue,
             batch: micros.batch,
             warm_up: warm_up * count,
             count: rounds * count,
+            bounded: true,
         };
         threads.push(ClosedLoop::new(plan).watched(gauge.clone()));
         memory.push(buffers);

@@ -11,7 +11,7 @@ use dray_device::{Capabilities, DeviceConfig, Payload};
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::{NodeId, PlatformFile, WaitMode};
-use dray_workload::{ClosedLoop, Location, Op, Operations, Plan, Refill, common_window};
+use dray_workload::{ClosedLoop, Location, Op, Operations, Plan, common_window};
 
 use crate::BenchError;
 use crate::case::{Api, Case, Path, Timer};
@@ -195,12 +195,12 @@ impl Modelled {
                     ..Operations::new(case.shape(), buffers)
                 },
                 exec: case.exec,
-                refill: Refill::OneByOne,
                 round,
                 queue,
                 batch,
                 warm_up: warm_up * round,
                 count: rounds * round,
+                bounded: true,
             }));
         }
         world.run(&mut threads)?;
