@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use comfy_table::CellAlignment;
 use dray_experiment::{Point, Value, csv_table, format_bytes};
 use dray_figures::{
-    Advice, BreakEven, Comparison, FiguresError, Metric, Model, Used, VOCABULARY, Verdict, Workload,
+    Advice, BreakEven, Comparison, FiguresError, Metric, Model, RangeEffect, Used, VOCABULARY,
+    Verdict, Workload,
 };
 use dray_idxd::Profile;
 use dray_platform::{Parameter, PlatformFile, Unit};
@@ -51,6 +52,19 @@ pub(crate) struct Args {
     /// Where the operands are: dram, llc, or l1 (of the core; the device finds them in the LLC).
     #[arg(long, value_name = "PLACE", default_value = "dram")]
     placement: String,
+
+    /// How the core walks its buffers: streaming, or random, where no prefetcher helps.
+    #[arg(long, value_name = "ACCESS", default_value = "streaming", value_parser = ["streaming", "random"])]
+    access: String,
+
+    /// Whose core: user, or kernel, which copies without vector registers.
+    #[arg(long, value_name = "CORE", default_value = "user", value_parser = ["user", "kernel"])]
+    core: String,
+
+    /// Measure the operation on a core of this machine, and take that instead of the modelled
+    /// core's time per line.
+    #[arg(long)]
+    measure_cpu: bool,
 
     /// Memory of the source: local, remote or cxl.
     #[arg(long, value_name = "NODE", default_value = "local")]
@@ -100,11 +114,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("warning: {finding}");
     }
     let used = Used::of(&profile)?;
-    let model = Model::new(platform, profile);
+    let workload = Workload::from_point(&point)?;
+    let mut model = Model::new(platform, profile);
+    if args.measure_cpu {
+        let measured = dray_figures::measured_core(&model, &workload)?;
+        eprintln!("{}", measured.describe());
+        model = measured.model;
+    }
     let printed = Printed {
         args,
         used,
-        advice: Advice::of(&model, &Workload::from_point(&point)?)?,
+        advice: Advice::of(&model, &workload)?,
         point,
         model,
     };
@@ -139,7 +159,13 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         ("src_node", &args.src_node),
         ("dst_node", &args.dst_node),
     ];
-    let mut point = Point::default();
+    let access = match args.access.as_str() {
+        "random" => "random",
+        _ => "sequential",
+    };
+    let mut point = Point::default()
+        .with("access", access)
+        .with("core", args.core.as_str());
     for (name, text) in named {
         let value = VOCABULARY
             .check(name, &Value::Text(text.clone()))
@@ -237,7 +263,7 @@ impl Printed<'_> {
             let range = match least == most {
                 true => String::new(),
                 false => format!(
-                    "; within the ranges of the guesses {} to {}",
+                    "; {} to {} within the parameters' ranges",
                     size_or_none(least),
                     size_or_none(most)
                 ),
@@ -258,34 +284,21 @@ impl Printed<'_> {
             |even| even.core_time,
         ));
         words.push("A core that polls is busy all the time.".to_owned());
-        let known = advice.guesses.all();
-        if !known.is_empty() {
-            words.push(String::new());
-        }
-        for p in &known {
-            let unit = match p.unit {
-                Unit::Count | Unit::Ratio => String::new(),
-                unit => format!(" {}", unit.name()),
-            };
+        if let Some(dominant) = advice.dominant() {
+            let p = &dominant.parameter;
             words.push(format!(
-                "guess: {} = {}{unit}, possible are {} to {} ({})",
-                p.name, p.value, p.range[0], p.range[1], p.source
+                "The range of {} matters most: {} to {} by itself. {}",
+                p.name,
+                size_or_none(dominant.within.0.throughput),
+                size_or_none(dominant.within.1.throughput),
+                narrow(p)
             ));
         }
-        for doubt in &advice.doubts {
-            let side = match doubt.end_value > doubt.parameter.value {
-                true => "from {} on",
-                false => "down from {}",
-            };
-            let at = side.replace("{}", &format!("{:.3}", doubt.at));
-            words.push(format!(
-                "With {} {at} the verdict is another; at {}: {}",
-                doubt.parameter.name,
-                doubt.end_value,
-                verdict(&doubt.end)
-            ));
+        words.push(String::new());
+        for effect in &advice.ranges {
+            words.push(range_words(effect));
         }
-        if advice.doubts.is_empty() && !known.is_empty() {
+        if advice.ranges.iter().all(|effect| effect.turns.is_none()) {
             words.push("None of them turns the verdict within its range by itself.".to_owned());
         }
         words
@@ -320,18 +333,24 @@ impl Printed<'_> {
                 "core_break_even_bytes": even.core_time,
             })
         };
-        let guesses = advice.guesses.all().into_iter().map(|p| {
+        let parameters = advice.ranges.iter().map(|effect| {
+            let p = &effect.parameter;
             serde_json::json!({
-                "parameter": p.name, "value": p.value, "unit": p.unit.name(),
+                "parameter": p.name, "value": p.value, "unit": p.unit.name(), "guess": p.guess,
                 "low": p.range[0], "high": p.range[1], "source": p.source,
+                "least": even(effect.within.0), "most": even(effect.within.1),
             })
         });
-        let doubts = advice.doubts.iter().map(|doubt| {
-            serde_json::json!({
-                "parameter": doubt.parameter.name, "turns_at": doubt.at,
-                "towards": doubt.end_value, "verdict": word(doubt.end.verdict()),
-            })
+        let turns = advice.ranges.iter().filter_map(|effect| {
+            let turn = effect.turns.as_ref()?;
+            Some(serde_json::json!({
+                "parameter": effect.parameter.name, "turns_at": turn.at,
+                "towards": turn.towards, "verdict": word(turn.end.verdict()),
+            }))
         });
+        let dominant = advice
+            .dominant()
+            .map(|effect| effect.parameter.name.as_str());
         serde_json::json!({
             "case": case,
             "work_queue": {
@@ -343,9 +362,10 @@ impl Printed<'_> {
             "verdict": word(advice.compared.verdict()),
             "break_even_bytes": advice.from.throughput,
             "core_break_even_bytes": advice.from.core_time,
-            "guesses": guesses.collect::<Vec<_>>(),
-            "verdict_turns": doubts.collect::<Vec<_>>(),
-            "within_ranges_of_guesses": {
+            "parameters": parameters.collect::<Vec<_>>(),
+            "verdict_turns": turns.collect::<Vec<_>>(),
+            "dominant_parameter": dominant,
+            "within_ranges": {
                 "least": even(advice.within.0), "most": even(advice.within.1),
             },
         })
@@ -371,6 +391,47 @@ impl Printed<'_> {
             ]
         };
         csv_table(&head, self.rows().into_iter().map(row))
+    }
+}
+
+/// One parameter that matters: what it is, what it does, and where it turns the verdict.
+fn range_words(effect: &RangeEffect) -> String {
+    let p = &effect.parameter;
+    let unit = match p.unit {
+        Unit::Count | Unit::Ratio => String::new(),
+        unit => format!(" {}", unit.name()),
+    };
+    let kind = if p.guess { "guess" } else { "range" };
+    let (least, most) = (effect.within.0.throughput, effect.within.1.throughput);
+    let sizes = match least == most {
+        true => String::new(),
+        false => format!(": {} to {}", size_or_none(least), size_or_none(most)),
+    };
+    let turn = effect.turns.as_ref().map_or(String::new(), |turn| {
+        let side = match turn.towards > p.value {
+            true => format!("from {:.3} on", turn.at),
+            false => format!("down from {:.3}", turn.at),
+        };
+        format!(
+            "; {side} the verdict is another, at {}: {}",
+            turn.towards,
+            verdict(&turn.end)
+        )
+    });
+    format!(
+        "{kind}: {} = {}{unit}, possible are {} to {}{sizes}{turn} ({})",
+        p.name, p.value, p.range[0], p.range[1], p.source
+    )
+}
+
+/// What to do to know a parameter better.
+fn narrow(p: &Parameter) -> String {
+    match p.name.starts_with("cpu_") {
+        true => "Measure it: dray advise --measure-cpu, on the machine in question.".to_owned(),
+        false => format!(
+            "Measure it with a data mover, and state it in a platform file (--platform): {}",
+            PlatformFile::help(&p.name)
+        ),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use dray_experiment::{Outcome, Point, write_csv, write_json};
-use dray_figures::{Figure, Request, Summary, VOCABULARY, guesses, header, with_guesses};
+use dray_figures::{Figure, Request, Summary, VOCABULARY, header, with_guesses};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,13 +34,17 @@ pub(crate) fn results(
 ) -> anyhow::Result<String> {
     match format {
         Format::Table => {
-            let tables: Vec<String> = summary.figures.iter().map(|f| table(request, f)).collect();
+            let tables: Vec<String> = summary
+                .figures
+                .iter()
+                .map(|f| table(request, summary, f))
+                .collect();
             Ok(tables.join("\n"))
         }
         Format::Csv => {
             // One table: the figure is a column like the parameters.
             let outcomes = summary.figures.iter().flat_map(|figure| {
-                with_guesses(request, figure)
+                with_guesses(request, &summary.guesses, figure)
                     .into_iter()
                     .map(|outcome| Outcome {
                         point: Point::new(
@@ -58,7 +62,10 @@ pub(crate) fn results(
         Format::Json => {
             let mut figures = Vec::new();
             for figure in &summary.figures {
-                figures.push(write_json(&header(request, figure), &figure.outcomes)?);
+                figures.push(write_json(
+                    &header(request, &summary.guesses, figure),
+                    &figure.outcomes,
+                )?);
             }
             // Each is a document of its own already; they become the elements of one list.
             let figures: Vec<&str> = figures.iter().map(|text| text.trim_end()).collect();
@@ -68,7 +75,7 @@ pub(crate) fn results(
 }
 
 /// One figure: a column for each parameter that varies, then the metrics that are drawn.
-fn table(request: &Request, figure: &Figure) -> String {
+fn table(request: &Request, summary: &Summary, figure: &Figure) -> String {
     let experiment = &figure.experiment;
     let mut names: Vec<&str> = experiment
         .sweep
@@ -99,7 +106,8 @@ fn table(request: &Request, figure: &Figure) -> String {
         table.add_row(names.iter().map(cell).chain(metrics.iter().map(metric)));
     }
     right(&mut table, names.len());
-    let guesses: Vec<String> = guesses(request, figure)
+    let found = summary.guesses.lines(&request.platform, figure);
+    let guesses: Vec<String> = found
         .into_iter()
         .map(|guess| format!("guess: {guess}\n"))
         .collect();

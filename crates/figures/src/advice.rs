@@ -1,15 +1,14 @@
-//! What is advised for one case, and how far the advice rests on guesses.
-
-use std::sync::Arc;
+//! What is advised for one case, and how far the advice follows from parameters that are not known
+//! exactly.
 
 use dray_platform::Parameter;
 
-use crate::break_even::{BreakEven, Comparison, Verdict};
-use crate::guess::{self, CORE_TIME};
+use crate::break_even::{BreakEven, Comparison, Verdict, asleep, on_core, on_device};
+use crate::sensitivity::{effects, with};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Model};
 
-/// Halvings of the way from a guess to the end of its range.
+/// Halvings of the way from a value to the end of its range.
 const HALVINGS: u32 = 12;
 
 /// Device against core for one case.
@@ -21,9 +20,10 @@ pub struct Advice {
     pub from: BreakEven,
     /// What of it is guessed.
     pub guesses: Guesses,
-    /// Guesses which turn the verdict within their range.
-    pub doubts: Vec<Doubt>,
-    /// Each size at its smallest and its largest, one guess at a time anywhere in its range.
+    /// What each parameter that matters does within its range, the one that moves the size most
+    /// first.
+    pub ranges: Vec<RangeEffect>,
+    /// Each size at its smallest and its largest, one parameter at a time anywhere in its range.
     pub within: (BreakEven, BreakEven),
 }
 
@@ -38,32 +38,42 @@ pub struct Guesses {
     pub core_time: Vec<Parameter>,
 }
 
-/// A guess that turns the verdict.
+/// What one parameter does to an advice, anywhere in its range.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Doubt {
+pub struct RangeEffect {
     /// The parameter, with the value that was used.
     pub parameter: Parameter,
-    /// The value nearest to it that turns the verdict.
+    /// The sizes from which the device wins, at their smallest and their largest.
+    pub within: (BreakEven, BreakEven),
+    /// Where the parameter turns the verdict.
+    pub turns: Option<Turn>,
+}
+
+/// A value of a parameter that turns the verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The value nearest to the one that was used.
     pub at: f64,
-    /// The comparison with the value at the end of the range.
+    /// The end of the range beyond it.
+    pub towards: f64,
+    /// The comparison there.
     pub end: Comparison,
-    /// That end.
-    pub end_value: f64,
 }
 
 impl Guesses {
     /// Of a workload on a modelled machine.
-    pub fn of(model: &Model, w: &Workload) -> Guesses {
-        let shared = guess::is_shared(&model.profile);
-        let behind = |what, metric| {
-            let found = guess::behind(&Workload { what, ..*w }, &model.platform, shared, metric);
-            found.into_iter().cloned().collect()
+    ///
+    /// # Errors
+    /// What the profile or the platform cannot run.
+    pub fn of(model: &Model, w: &Workload) -> Result<Guesses, FiguresError> {
+        let behind = |w: Workload| -> Result<Vec<Parameter>, FiguresError> {
+            Ok(moving(model, &w, |p| p.guess)?)
         };
-        Guesses {
-            device: behind(What::Offload, Metric::Period.name()),
-            core: behind(What::Software, Metric::Period.name()),
-            core_time: behind(What::Offload, CORE_TIME),
-        }
+        Ok(Guesses {
+            device: behind(on_device(w))?,
+            core: behind(on_core(w))?,
+            core_time: behind(asleep(w))?,
+        })
     }
 
     /// Whether what a verdict compares rests on any of them.
@@ -71,63 +81,123 @@ impl Guesses {
         let throughput = !(self.device.is_empty() && self.core.is_empty());
         throughput || verdict != Verdict::Offload && !self.core_time.is_empty()
     }
+}
 
-    /// Each once.
-    pub fn all(&self) -> Vec<&Parameter> {
-        let mut all: Vec<&Parameter> = Vec::new();
-        for p in self.device.iter().chain(&self.core).chain(&self.core_time) {
-            if all.iter().all(|known| known.name != p.name) {
-                all.push(p);
-            }
-        }
-        all
-    }
+/// The parameters that move the period of a workload, or the time that its core is busy, and the
+/// sizes from which the device wins.
+fn moving(
+    model: &Model,
+    w: &Workload,
+    chosen: impl Fn(&Parameter) -> bool + Sync,
+) -> Result<Vec<Parameter>, FiguresError> {
+    let list = model.platform.list();
+    let counts = |metric: Metric| {
+        matches!(metric, Metric::Period | Metric::BusyShare) || metric.is_break_even()
+    };
+    let effects = effects(model, w, chosen)?;
+    let mut positions: Vec<usize> = effects
+        .iter()
+        .filter(|effect| counts(effect.metric))
+        .map(|effect| effect.parameter)
+        .collect();
+    positions.sort_unstable();
+    positions.dedup();
+    Ok(positions.into_iter().map(|i| list[i].clone()).collect())
 }
 
 impl Advice {
-    /// Runs a case, and runs it again at both ends of the range of each guess behind it.
+    /// Runs a case, and runs it again at both ends of the range of each parameter that moves it.
     ///
     /// # Errors
     /// What the profile or the platform cannot run.
     pub fn of(model: &Model, w: &Workload) -> Result<Advice, FiguresError> {
         let compared = Comparison::run(model, w)?;
         let from = BreakEven::of(model, w)?;
-        let guesses = Guesses::of(model, w);
-        let mut doubts = Vec::new();
-        let mut within = (from, from);
-        for parameter in guesses.all() {
-            for end_value in parameter.range {
-                if end_value == parameter.value {
-                    continue;
-                }
-                let there = changed(model, &parameter.name, end_value)?;
-                let found = BreakEven::of(&there, w)?;
-                within.0 = within.0.each(found, |a, b| size(a).min(size(b)));
-                within.1 = within.1.each(found, |a, b| size(a).max(size(b)));
-                let end = Comparison::run(&there, w)?;
-                if end.verdict() != compared.verdict() {
-                    doubts.push(Doubt {
-                        at: turns(model, w, parameter, end_value, compared.verdict())?,
-                        parameter: parameter.clone(),
-                        end,
-                        end_value,
-                    });
+        let even = Workload {
+            what: What::BreakEven,
+            ..*w
+        };
+        let mut candidates: Vec<Parameter> = Vec::new();
+        for probe in [even, on_device(w), on_core(w), asleep(w)] {
+            for parameter in moving(model, &probe, |_| true)? {
+                if candidates.iter().all(|known| known.name != parameter.name) {
+                    candidates.push(parameter);
                 }
             }
         }
+        let mut ranges = Vec::new();
+        let mut within = (from, from);
+        for parameter in candidates {
+            let effect = range_effect(model, w, parameter, from, compared.verdict())?;
+            within = widened(within, effect.within);
+            ranges.push(effect);
+        }
+        ranges.sort_by_key(|effect| std::cmp::Reverse(width(effect.within)));
         Ok(Advice {
             compared,
             from,
-            guesses,
-            doubts,
+            guesses: Guesses::of(model, w)?,
+            ranges,
             within,
         })
     }
+
+    /// The parameter whose range moves the size from which the device wins most.
+    pub fn dominant(&self) -> Option<&RangeEffect> {
+        self.ranges
+            .first()
+            .filter(|effect| width(effect.within) > 0)
+    }
+}
+
+fn range_effect(
+    model: &Model,
+    w: &Workload,
+    parameter: Parameter,
+    from: BreakEven,
+    verdict: Verdict,
+) -> Result<RangeEffect, FiguresError> {
+    let (mut within, mut turns) = ((from, from), None);
+    for end_value in parameter.range {
+        if end_value == parameter.value {
+            continue;
+        }
+        let there = with(model, &parameter, end_value)?;
+        let found = BreakEven::near(&there, w)?;
+        within = widened(within, (found, found));
+        let end = Comparison::run(&there, w)?;
+        if end.verdict() != verdict {
+            turns = Some(Turn {
+                at: turning(model, w, &parameter, end_value, verdict)?,
+                towards: end_value,
+                end,
+            });
+        }
+    }
+    Ok(RangeEffect {
+        parameter,
+        within,
+        turns,
+    })
 }
 
 /// A size that there is not is larger than all others.
 fn size(bytes: Option<u32>) -> u32 {
     bytes.unwrap_or(u32::MAX)
+}
+
+fn width((least, most): (BreakEven, BreakEven)) -> u32 {
+    size(most.throughput) - size(least.throughput)
+}
+
+fn widened(
+    (least, most): (BreakEven, BreakEven),
+    (low, high): (BreakEven, BreakEven),
+) -> (BreakEven, BreakEven) {
+    (
+        least.each(low, |a, b| size(a).min(size(b))),
+        most.each(high, |a, b| size(a).max(size(b))),
+    )
 }
 
 impl BreakEven {
@@ -140,8 +210,8 @@ impl BreakEven {
     }
 }
 
-/// The value nearest to the guess from which the verdict is another one.
-fn turns(
+/// The value nearest to the one used from which the verdict is another one.
+fn turning(
     model: &Model,
     w: &Workload,
     parameter: &Parameter,
@@ -151,21 +221,13 @@ fn turns(
     let (mut same, mut other) = (parameter.value, end);
     for _ in 0..HALVINGS {
         let between = (same + other) / 2.0;
-        let there = changed(model, &parameter.name, between)?;
+        let there = with(model, parameter, between)?;
         match Comparison::run(&there, w)?.verdict() == verdict {
             true => same = between,
             false => other = between,
         }
     }
     Ok(other)
-}
-
-/// The machine with another value for a parameter.
-fn changed(model: &Model, parameter: &str, value: f64) -> Result<Model, FiguresError> {
-    Ok(Model {
-        platform: Arc::new(model.platform.with(parameter, value)?),
-        ..model.clone()
-    })
 }
 
 #[cfg(test)]
@@ -181,12 +243,12 @@ mod tests {
         Advice::of(&model, &Workload::from_point(&point).unwrap()).unwrap()
     }
 
-    fn names(of: &[Parameter]) -> Vec<&str> {
-        of.iter().map(|p| p.name.as_str()).collect()
+    fn named<'a>(advice: &'a Advice, name: &str) -> Option<&'a RangeEffect> {
+        advice.ranges.iter().find(|e| e.parameter.name == name)
     }
 
     #[test]
-    fn a_verdict_that_a_guess_turns_says_where() {
+    fn a_verdict_that_a_parameter_turns_says_where() {
         let case = Point::default()
             .with("op", "compare")
             .with("placement", "llc")
@@ -194,23 +256,34 @@ mod tests {
             .with("size", 65536u64);
         let advice = advice(case);
         assert_eq!(advice.compared.verdict(), Verdict::SparesTheCore);
-        assert_eq!(names(&advice.guesses.core), ["cpu_scale_llc"]);
         assert_eq!(advice.from.throughput, None);
         assert!(advice.within.0.throughput.is_some());
         assert_eq!(advice.within.1.throughput, None);
-        let doubt = &advice.doubts[0];
-        assert_eq!(doubt.parameter.name, "cpu_scale_llc");
-        assert_eq!(doubt.end.verdict(), Verdict::Offload);
-        assert!(doubt.at > 0.4 && doubt.at < 0.5, "{}", doubt.at);
+        let turn = named(&advice, "cpu_scale_llc").unwrap().turns.as_ref();
+        let turn = turn.unwrap();
+        assert_eq!(turn.end.verdict(), Verdict::Offload);
+        assert!(turn.at > 0.4 && turn.at < 0.5, "{}", turn.at);
+    }
+
+    /// The range of a parameter that has a source counts as that of a guess does.
+    #[test]
+    fn the_time_of_a_copy_on_the_core_dominates_its_break_even() {
+        let advice = advice(Point::default().with("size", 16384u64).with("depth", 1u64));
+        let dominant = advice.dominant().unwrap();
+        assert_eq!(dominant.parameter.name, "cpu_copy_line");
+        assert!(!dominant.parameter.guess);
+        let (least, most) = advice.within;
+        assert!(least.throughput.unwrap() < 10_000, "{least:?}");
+        assert!(most.throughput.unwrap() > 50_000, "{most:?}");
     }
 
     #[test]
-    fn a_verdict_that_no_guess_turns_stands() {
-        let case = Point::default().with("size", 65536u64).with("depth", 8u64);
+    fn a_verdict_that_nothing_turns_stands() {
+        let case = Point::default()
+            .with("size", 1u64 << 20)
+            .with("depth", 8u64);
         let advice = advice(case);
         assert_eq!(advice.compared.verdict(), Verdict::Offload);
-        assert!(advice.doubts.is_empty(), "{:?}", advice.doubts);
-        assert!(advice.guesses.device.is_empty() && advice.guesses.core.is_empty());
-        assert_eq!(names(&advice.guesses.core_time), ["prepare", "umwait_wake"]);
+        assert!(advice.ranges.iter().all(|effect| effect.turns.is_none()));
     }
 }

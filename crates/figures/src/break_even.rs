@@ -114,21 +114,21 @@ impl Search {
     }
 }
 
-fn on_device(w: &Workload) -> Workload {
+pub(crate) fn on_device(w: &Workload) -> Workload {
     Workload {
         what: What::Offload,
         ..*w
     }
 }
 
-fn asleep(w: &Workload) -> Workload {
+pub(crate) fn asleep(w: &Workload) -> Workload {
     Workload {
         wait: WaitMode::Umwait,
         ..on_device(w)
     }
 }
 
-fn on_core(w: &Workload) -> Workload {
+pub(crate) fn on_core(w: &Workload) -> Workload {
     Workload {
         what: What::Software,
         depth: Some(1),
@@ -144,6 +144,20 @@ fn period(metrics: &Metrics) -> f64 {
 
 fn busy(metrics: &Metrics) -> f64 {
     period(metrics) * metrics.get(Metric::BusyShare).unwrap_or(1.0)
+}
+
+/// Throughput of the device by that of the core, by short runs.
+pub(crate) fn gain(model: &Model, w: &Workload) -> Result<f64, FiguresError> {
+    let device = model.run_for(&on_device(w), Window::Probe)?;
+    let core = model.run_for(&on_core(w), Window::Probe)?;
+    Ok(period(&core) / period(&device).max(f64::MIN_POSITIVE))
+}
+
+/// Core time of the work itself by that of its offload, by short runs.
+pub(crate) fn core_gain(model: &Model, w: &Workload) -> Result<f64, FiguresError> {
+    let device = model.run_for(&asleep(w), Window::Probe)?;
+    let core = model.run_for(&on_core(w), Window::Probe)?;
+    Ok(period(&core) / busy(&device).max(f64::MIN_POSITIVE))
 }
 
 impl Comparison {
@@ -191,6 +205,15 @@ impl BreakEven {
     /// What the profile or the platform cannot run at any size.
     pub fn of(model: &Model, w: &Workload) -> Result<BreakEven, FiguresError> {
         BreakEven::search(model, w, Search::LINE)
+    }
+
+    /// The same to the cache line, by shorter runs.
+    pub(crate) fn near(model: &Model, w: &Workload) -> Result<BreakEven, FiguresError> {
+        let search = Search {
+            window: Window::Short,
+            ..Search::LINE
+        };
+        BreakEven::search(model, w, search)
     }
 
     /// The same to a sixteenth, by shorter runs.

@@ -124,6 +124,11 @@ pub enum FiguresError {
         /// What the system said.
         source: rayon::ThreadPoolBuildError,
     },
+    /// Software that this machine cannot measure.
+    #[error(
+        "this case cannot be measured here: a copy, fill, compare, CRC or dualcast of local memory, walked in order, can"
+    )]
+    NotMeasurable,
     /// No memory to measure software on.
     #[error("no memory to measure on; leave --measure-cpu out, or free some")]
     Memory {

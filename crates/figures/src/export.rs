@@ -2,13 +2,15 @@
 
 use dray_experiment::{Figure, Header, Outcome};
 
-use crate::guess;
+use crate::guess::GuessIndex;
 use crate::request::{GENERATOR, Request};
 
 /// What holds for all results of a figure.
-pub fn header(request: &Request, figure: &Figure) -> Header {
+pub fn header(request: &Request, guesses: &GuessIndex, figure: &Figure) -> Header {
     let stated = figure.experiment.guess.iter().cloned();
-    let guess: Vec<String> = stated.chain(guess::lines(request, figure)).collect();
+    let guess: Vec<String> = stated
+        .chain(guesses.lines(&request.platform, figure))
+        .collect();
     Header {
         experiment: figure.experiment.id.clone(),
         platform: request.platform.name.clone(),
@@ -19,10 +21,10 @@ pub fn header(request: &Request, figure: &Figure) -> Header {
 }
 
 /// The outcomes of a figure as CSV has them: with a column for the guesses behind each.
-pub fn with_guesses(request: &Request, figure: &Figure) -> Vec<Outcome> {
+pub fn with_guesses(request: &Request, guesses: &GuessIndex, figure: &Figure) -> Vec<Outcome> {
     let outcomes = figure.outcomes.iter();
     let named = outcomes.map(|outcome| {
-        let behind = guess::of_outcome(request, figure, outcome);
+        let behind = guesses.of_outcome(&request.platform, figure, outcome);
         let names: Vec<&str> = behind.iter().map(|p| p.name.as_str()).collect();
         Outcome {
             point: outcome.point.with("guesses", names.join(" ")),

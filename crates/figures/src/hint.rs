@@ -18,6 +18,7 @@ impl FiguresError {
             | Self::NoWorkQueue
             | Self::Limit { .. }
             | Self::NoNode { .. }
+            | Self::NotMeasurable
             | Self::UnknownFigure { .. }
             | Self::Table { .. } => true,
             Self::Store(error) => matches!(error, StoreError::NotADirectory { .. }),

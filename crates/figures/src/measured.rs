@@ -11,7 +11,7 @@ use dray_workload::{
 };
 
 use crate::workload::Workload;
-use crate::{FiguresError, Metric, Metrics};
+use crate::{FiguresError, Metric, Metrics, Model};
 
 /// Memory for all buffers of a point together.
 const ARENA_BYTES: usize = 384 << 20;
@@ -27,7 +27,10 @@ const PAGE: usize = 4096;
 /// Whether this machine can run a point: software with a counterpart here, on local memory.
 pub(crate) fn can(w: &Workload) -> bool {
     // A plain store loop is no non-temporal fill, and a NOOP has no software.
-    !matches!(w.op, Op::NtFill | Op::Nop) && w.nodes == [Distance::Local; 2] && !w.random
+    !matches!(w.op, Op::NtFill | Op::Nop)
+        && w.nodes == [Distance::Local; 2]
+        && !w.random
+        && !w.kernel
 }
 
 /// What a reader must know of this machine to read a measured series.
@@ -173,6 +176,73 @@ impl Bench {
             dst2: ring(2),
         }
     }
+}
+
+/// A model whose core takes as long for an operation as one of this machine.
+#[derive(Debug, Clone)]
+pub struct MeasuredCore {
+    /// The model.
+    pub model: Model,
+    /// The parameter that was measured.
+    pub parameter: &'static str,
+    /// Its value and its range, in nanoseconds a line.
+    pub line_ns: [f64; 3],
+    machine: Machine,
+}
+
+impl MeasuredCore {
+    /// One line for people.
+    pub fn describe(&self) -> String {
+        let [low, value, high] = self.line_ns;
+        format!(
+            "{} = {value:.3} ns, {low:.3} to {high:.3}, measured on {}",
+            self.parameter,
+            self.machine.describe()
+        )
+    }
+}
+
+/// Measures the operation of a workload on a core of this machine, and takes its time per line
+/// into the model.
+///
+/// # Errors
+/// An operation that this machine has no software for, or on memory that it cannot place.
+pub fn measured_core(model: &Model, w: &Workload) -> Result<MeasuredCore, FiguresError> {
+    let parameter = match w.op {
+        Op::Move | Op::Copy => "cpu_copy_line",
+        Op::Fill => "cpu_fill_line",
+        Op::Compare => "cpu_compare_line",
+        Op::ComparePattern => "cpu_pattern_line",
+        Op::Crc => "cpu_crc_line",
+        Op::Dualcast => "cpu_dualcast_line",
+        _ => return Err(FiguresError::NotMeasurable),
+    };
+    if !can(w) || w.cache == Cache::Llc {
+        return Err(FiguresError::NotMeasurable);
+    }
+    let mut bench = Bench::new().map_err(|source| FiguresError::Memory { source })?;
+    let metrics = bench.run(w)?;
+    let call = model.platform.parameters().cpu_call.as_ns();
+    let lines = w.bytes().div_ceil(64).max(1) as f64;
+    let line = |metric| {
+        let period = metrics.get(metric).unwrap_or_default();
+        ((period - call).max(0.01 * period) / lines).max(1e-3)
+    };
+    let line_ns = [Metric::PeriodLow, Metric::Period, Metric::PeriodHigh].map(line);
+    let [low, value, high] = line_ns;
+    let source = format!("measured: {}", bench.machine().describe());
+    let platform = model
+        .platform
+        .measured(parameter, value, [low, high], &source)?;
+    Ok(MeasuredCore {
+        model: Model {
+            platform: platform.into(),
+            ..model.clone()
+        },
+        parameter,
+        line_ns,
+        machine: bench.machine(),
+    })
 }
 
 /// `rounds` times [`SLOTS`] operations; how long they took.

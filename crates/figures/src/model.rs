@@ -34,6 +34,8 @@ pub(crate) enum Window {
     Longer(u64),
     /// As short as a fit that runs thousands of points can bear.
     Short,
+    /// Enough to see whether a parameter matters.
+    Probe,
 }
 
 impl Window {
@@ -49,6 +51,7 @@ impl Window {
                 let (warm_up, count) = Window::Full.operations(n, batch);
                 (warm_up, times * count)
             }
+            (Window::Probe, n) => (2 * n + 2 * batch, (2 * n).max(2 * batch).max(64)),
             (Window::Short, n) => (2 * n + 2 * batch, (8 * batch).max(256)),
         }
     }
@@ -228,5 +231,6 @@ pub(crate) fn channel(w: &Workload, queue: Option<(u16, u16)>, depth: u32) -> Ch
         hot: w.hot,
         non_temporal: w.op == Op::NtFill,
         random: w.random,
+        kernel: w.kernel,
     }
 }

@@ -17,11 +17,11 @@ pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>
         let id = &figure.experiment.id;
         files.push((
             format!("{id}.csv"),
-            write_csv(&with_guesses(request, figure)),
+            write_csv(&with_guesses(request, &summary.guesses, figure)),
         ));
         files.push((
             format!("{id}.json"),
-            write_json(&header(request, figure), &figure.outcomes)?,
+            write_json(&header(request, &summary.guesses, figure), &figure.outcomes)?,
         ));
     }
     for chart in &charts {

@@ -7,7 +7,7 @@ use crate::accuracy::{beside, misses, overview};
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
-use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, guess, reference_tables};
+use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, reference_tables};
 
 /// The report and all of its charts.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn report(
     );
     let context = Context {
         platform: &request.platform,
-        shared: guess::is_shared(&request.profile),
+        guesses: &summary.guesses,
         published: &published,
         footer: &footer,
     };
@@ -174,7 +174,7 @@ fn section(
     if !seen.is_empty() {
         intro.push(format!("What is seen here: {}", seen.join(" ")));
     }
-    let guesses = guess::lines(request, figure);
+    let guesses = summary.guesses.lines(&request.platform, figure);
     if !guesses.is_empty() {
         intro.push(format!(
             "Guesses behind some of these numbers and sentences, each with its value and what is possible: {}.",
@@ -359,7 +359,7 @@ fn parameters(request: &Request) -> Section {
         id: "parameters".to_owned(),
         title: "Parameters of the model".to_owned(),
         intro: vec![format!(
-            "{} parameters, {guesses} of them guesses: no published number stands behind these. A series is marked as a guess if it rests on one that its own mechanism singles out (its memory, its operation, its way to wait, its batches, the read buffers or devices that it counts), not for those which all series share.",
+            "{} parameters, {guesses} of them guesses: no published number stands behind these. A series is marked as a guess if one of them, anywhere in its range, moves some of its points by 2 % or more.",
             platform.list().len()
         )],
         tables: vec![table],

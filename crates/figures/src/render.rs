@@ -4,19 +4,20 @@ use dray_experiment::{AxisUnit, BACKEND, Figure, Filter, Overlay, Panel, PanelKi
 use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
+use crate::guess::GuessIndex;
 use crate::hues::Hues;
 use crate::overlap;
 use crate::published::Published;
 use crate::task::{Backend, backends, reduced};
-use crate::{Metric, guess, label};
+use crate::{Metric, label};
 
 /// What all charts of a report share.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     /// The machine, for its guesses.
     pub(crate) platform: &'a PlatformFile,
-    /// Whether the profile's work queue is a shared one, which its guesses depend on.
-    pub(crate) shared: bool,
+    /// The guesses behind the results.
+    pub(crate) guesses: &'a GuessIndex,
     /// Numbers that were published for the very configuration of a point.
     pub(crate) published: &'a Published,
     /// Platform, profile and version.
@@ -251,25 +252,19 @@ impl Drawing<'_> {
     }
 
     fn guessed(&self, point: &Point, backend: Backend, metric: &str) -> bool {
-        let base = self.base(point, backend).map(|base| {
-            let software = base.text(BACKEND) == Some(Backend::Cpu.name());
-            (
-                base,
-                if software {
-                    Backend::Cpu
-                } else {
-                    Backend::Model
-                },
-            )
-        });
-        let Context {
-            platform, shared, ..
-        } = self.context;
-        let guessed = |(point, backend): (Point, Backend)| {
-            !guess::at(&point, backend, platform, *shared, metric).is_empty()
+        let Some(metric) = Metric::named(metric).filter(|_| backend != Backend::Measured) else {
+            return false;
         };
-        let own = (reduced(point, backend), backend);
-        backend != Backend::Measured && base.into_iter().chain([own]).any(guessed)
+        let Context {
+            platform, guesses, ..
+        } = self.context;
+        let id = self.figure.experiment.id.as_str();
+        let guessed = |point: Point| !guesses.behind(platform, id, &point, metric).is_empty();
+        let own = reduced(point, backend);
+        self.base(point, backend)
+            .into_iter()
+            .chain([own])
+            .any(guessed)
     }
 
     /// Lines on the right axis.

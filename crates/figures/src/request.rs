@@ -6,6 +6,7 @@ use dray_experiment::Figure;
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 
+use crate::guess::GuessIndex;
 use crate::measured::Machine;
 use crate::{CheckedTable, Protocol};
 
@@ -42,6 +43,8 @@ pub struct Request {
 pub struct Summary {
     /// The figures, in their order.
     pub figures: Vec<Figure>,
+    /// The guesses behind the figures.
+    pub guesses: GuessIndex,
     /// The model beside the published numbers.
     pub checked: Vec<CheckedTable>,
     /// This machine, if it was measured.

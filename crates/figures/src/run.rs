@@ -7,6 +7,7 @@ use dray_experiment::{Outcome, Progress, Run, Store, Task, figures, thread_pool}
 use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
+use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::request::{GENERATOR, Request, Summary};
 use crate::task::{Backend, Job, tasks};
@@ -66,8 +67,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
             out: request.out.clone(),
         });
     };
+    let figures = figures(experiments, &tasks, outcomes);
     let mut summary = Summary {
-        figures: figures(experiments, &tasks, outcomes),
+        guesses: pool.install(|| GuessIndex::find(request, &figures))?,
+        figures,
         checked: pool.install(|| accuracy(platform))?,
         machine,
         resumed: store.resumed(),

@@ -68,6 +68,7 @@ const SOFTWARE: &[&str] = &[
     "dst_node",
     "placement",
     "access",
+    "core",
     "pages",
     "layout",
 ];

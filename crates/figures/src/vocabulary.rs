@@ -68,6 +68,8 @@ pub(crate) const ALIGNMENTS: Words<u64, 3> = [("8", 8), ("32", 32), ("64", 64)];
 pub(crate) const FLAGS: Words<bool, 2> = [("true", true), ("false", false)];
 /// Whether software walks its buffers at random.
 pub(crate) const ACCESSES: Words<bool, 2> = [("sequential", false), ("random", true)];
+/// Whether software is the kernel's.
+pub(crate) const CORES: Words<bool, 2> = [("user", false), ("kernel", true)];
 pub(crate) const FAULTS: Words<FaultMode, 3> = [
     ("touch-write", FaultMode::Touch),
     ("touch-read", FaultMode::Touch),
@@ -180,6 +182,11 @@ const PARAMETERS: &[Parameter] = &[
         name: "access",
         kind: Kind::Choice(&names(&ACCESSES)),
         help: "order in which software walks its buffers",
+    },
+    Parameter {
+        name: "core",
+        kind: Kind::Choice(&names(&CORES)),
+        help: "software of a program, or of the kernel, which copies without vector registers",
     },
     Parameter {
         name: "count",

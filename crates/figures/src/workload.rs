@@ -123,6 +123,8 @@ pub struct Workload {
     pub cache_control: bool,
     /// Software walks its buffers at random.
     pub random: bool,
+    /// Software is the kernel's, which copies without vector registers.
+    pub kernel: bool,
     /// Descriptors of a burst.
     pub count: u32,
     /// Bytes of each descriptor of an overflow burst.
@@ -202,6 +204,7 @@ impl Workload {
             dst_align: word(point, "dst_align", &vocabulary::ALIGNMENTS, 64)?,
             cache_control,
             random: word(point, "access", &vocabulary::ACCESSES, false)?,
+            kernel: word(point, "core", &vocabulary::CORES, false)?,
             count: number("count", 1) as u32,
             payload: number("payload", 0) as u32,
             block_on_fault: optional_word(point, "fault", &vocabulary::FAULTS)?

@@ -45,6 +45,8 @@ pub struct ChannelOptions {
     pub non_temporal: bool,
     /// Software cannot foresee its addresses.
     pub random: bool,
+    /// Software is the kernel's, which copies without vector registers.
+    pub kernel: bool,
 }
 
 impl Default for ChannelOptions {
@@ -60,6 +62,7 @@ impl Default for ChannelOptions {
             hot: false,
             non_temporal: false,
             random: false,
+            kernel: false,
         }
     }
 }
@@ -113,6 +116,8 @@ pub struct Channel {
     draining: Option<(u32, u32)>,
     /// An ENQCMD is on its way, with this unit.
     pub(crate) awaiting: Option<u32>,
+    /// It has reached the device and waits for its turn.
+    pub(crate) deferred: bool,
     pub(crate) in_flight: u32,
     pub(crate) waiting: bool,
     pub(crate) scheduled: bool,
@@ -156,6 +161,7 @@ impl Channel {
             visible: VecDeque::with_capacity(units as usize),
             draining: None,
             awaiting: None,
+            deferred: false,
             in_flight: 0,
             waiting: false,
             scheduled: false,

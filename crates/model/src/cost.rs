@@ -175,9 +175,11 @@ impl Costs {
         let entry = &mut self.entries[opcode as usize % ENTRIES];
         let operands = operands(opcode, d, volume);
         let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
+        let readback = d.flags().contains(Flags::DESTINATION_READBACK);
         let alike = entry.opcode == Some(opcode)
             && entry.volume == volume
             && entry.transfer.cache_control == cache_control
+            && entry.transfer.readback == readback
             && follow(&mut entry.transfer, &operands, |_, stream, address| {
                 stream.place == place(map, address)
             });
@@ -185,7 +187,10 @@ impl Costs {
             *entry = Entry {
                 opcode: Some(opcode),
                 volume,
-                transfer: transfer(&operands, volume, cache_control, map),
+                transfer: Transfer {
+                    readback,
+                    ..transfer(&operands, volume, cache_control, map)
+                },
                 ..Entry::default()
             };
         }
@@ -285,6 +290,7 @@ fn transfer(operands: &Operands, volume: Volume, cache_control: bool, map: &Memo
         reads: [src, src2],
         writes: [dst, dst2],
         cache_control,
+        readback: false,
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct DeviceRun {
     pub(crate) serving: Vec<Vec<u16>>,
     /// No ENQCMD is answered before.
     pub(crate) accept_free: Time,
+    /// ENQCMD that have reached the device and wait for their answer.
+    pub(crate) enqcmd_waiting: u64,
     /// Time that the read port has delivered data, booked at the start of each descriptor.
     pub(crate) inbound: Duration,
     /// Descriptors between their acceptance and their record, a batch counted once.
@@ -61,6 +63,7 @@ impl DeviceRun {
             engines,
             serving,
             accept_free: Time::ZERO,
+            enqcmd_waiting: 0,
             inbound: Duration::ZERO,
             in_progress: 0,
         })

@@ -87,7 +87,16 @@ impl World {
             };
             let job = match work.kind {
                 WorkKind::FetchList { .. } => {
-                    let list_there = self.now + p.dispatch + p.read_llc + p.batch_dispatch;
+                    let owner = run.device.descriptor(work.id);
+                    let owner = owner.and_then(|d| record_at(d.completion_addr));
+                    let shared = owner
+                        .and_then(|(channel, _)| self.channels.get(channel.index()))
+                        .is_some_and(|channel| channel.shared);
+                    let shared = match shared {
+                        true => p.batch_shared,
+                        false => Duration::ZERO,
+                    };
+                    let list_there = self.now + p.dispatch + p.read_llc + p.batch_dispatch + shared;
                     self.events.schedule(list_there, Event::ListRead { at });
                     Job::Batch {
                         work,

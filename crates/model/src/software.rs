@@ -2,7 +2,7 @@
 
 use dray_clock::Duration;
 use dray_device::{Payload, check_software, execute};
-use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareOp};
+use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareAccess, SoftwareOp};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::channel::{Channel, ChannelOptions};
@@ -81,8 +81,11 @@ fn span(
         op,
         volume.read,
         &places[..count],
-        options.hot,
-        options.random,
+        SoftwareAccess {
+            hot: options.hot,
+            random: options.random,
+            kernel: options.kernel,
+        },
     );
     match opcode {
         // The comparison counts the sources alone; the record is written as a fill is.

@@ -59,6 +59,10 @@ impl World {
         let index = usize::from(channel.options.queue.map_or(0, |q| q.0));
         let run = &mut self.devices[index];
         if run.accept_free > self.now {
+            if !channel.deferred {
+                channel.deferred = true;
+                run.enqcmd_waiting += 1;
+            }
             self.events
                 .schedule(run.accept_free, Event::Enqcmd { channel: id });
             return;
@@ -66,7 +70,15 @@ impl World {
         let Some(unit) = channel.awaiting.take() else {
             return;
         };
-        run.accept_free = self.now + p.enqcmd_accept;
+        if std::mem::take(&mut channel.deferred) {
+            run.enqcmd_waiting -= 1;
+        }
+        let remote = channel.way - p.submit_to_wq;
+        let accept = match remote > Duration::ZERO {
+            true => p.enqcmd_accept_remote,
+            false => p.enqcmd_accept,
+        };
+        run.accept_free = self.now + accept + p.enqcmd_contention * run.enqcmd_waiting;
         // The answer and the data of reads come by the same way: it waits for its turn, as long
         // as that way was busy since the last answer.
         let elapsed = self.now.since(channel.last_enqcmd).0.max(1);
@@ -77,10 +89,10 @@ impl World {
         };
         channel.last_enqcmd = self.now;
         channel.inbound_then = run.inbound;
-        // Both ways to another socket; `way` has one of them.
-        let there = channel.way + p.enqcmd_admission;
-        let remote = channel.way - p.submit_to_wq;
-        let back = (p.enqcmd_period + p.enqcmd_admission - there) + remote + queued;
+        let back = match remote > Duration::ZERO {
+            true => p.enqcmd_period - p.submit_to_wq + remote + p.enqcmd_remote + queued,
+            false => p.enqcmd_period - p.submit_to_wq + queued,
+        };
         let answered = self.now + back;
         channel.core.work(answered.since(channel.core.clock));
         let portal = channel.portal;

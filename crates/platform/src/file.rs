@@ -175,6 +175,29 @@ impl PlatformFile {
         Ok(changed)
     }
 
+    /// The same machine with a parameter as it was measured.
+    ///
+    /// # Errors
+    /// An unknown parameter, or a value that cannot be.
+    pub fn measured(
+        &self,
+        name: &str,
+        value: f64,
+        range: [f64; 2],
+        source: &str,
+    ) -> Result<PlatformFile, PlatformError> {
+        let mut changed = self.clone();
+        let parameter = changed
+            .list
+            .iter_mut()
+            .find(|p| p.name == name)
+            .ok_or_else(|| unknown(&self.origin, name))?;
+        parameter.range = [range[0].min(value), range[1].max(value)];
+        parameter.guess = false;
+        parameter.source = source.to_owned();
+        changed.with(name, value)
+    }
+
     /// All parameters with unit, range and source.
     pub fn list(&self) -> &[Parameter] {
         &self.list

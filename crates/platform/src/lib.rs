@@ -22,7 +22,7 @@ pub use error::PlatformError;
 pub use file::{PlatformFile, builtin, builtin_names};
 pub use memory::{Cache, MemoryLocation, MemoryMap, Region, RegionId};
 pub use parameter::{Parameter, Parameters, Unit};
-pub use software::SoftwareOp;
+pub use software::{SoftwareAccess, SoftwareOp};
 pub use topology::{Distance, NodeId, Topology};
 
 /// Bytes of a cache line, the unit in which data moves.

@@ -116,6 +116,12 @@ parameters! {
     enqcmd_accept: Ns,
     /// Extra time of a descriptor to reach a shared queue instead of a dedicated one.
     enqcmd_admission: Ns,
+    /// What each further ENQCMD that waits at the device adds to that time.
+    enqcmd_contention: Ns,
+    /// Shortest time between two ENQCMD from the other socket that one device answers.
+    enqcmd_accept_remote: Ns,
+    /// Extra time that a core of the other socket is blocked by one ENQCMD, over the way there and back.
+    enqcmd_remote: Ns,
     /// Extra time of an ENQCMD that finds the device's inbound path busy with read data.
     enqcmd_behind_reads: Ns,
     /// Extra one-way time of a submission to a device of another socket.
@@ -180,6 +186,8 @@ parameters! {
     write_burst: GigabytesPerSecond,
     /// Engine time from a batch descriptor to the first member, besides reading the list.
     batch_dispatch: Ns,
+    /// Extra time of a batch descriptor from a shared work queue until its list is fetched.
+    batch_shared: Ns,
     /// Page fault that the device resolves by a page request, engine blocked.
     fault_block: Ns,
     /// Time that a faulting translation takes until the engine knows.
@@ -192,7 +200,7 @@ parameters! {
     node_read: GigabytesPerSecond,
     /// Write bandwidth of a DRAM node for data movers.
     node_write: GigabytesPerSecond,
-    /// Bandwidth between two sockets, each direction.
+    /// Payload bandwidth between two sockets, all links together, each direction.
     socket_link: GigabytesPerSecond,
     /// Read bandwidth of a CXL node.
     cxl_read: GigabytesPerSecond,
@@ -200,7 +208,15 @@ parameters! {
     cxl_write: GigabytesPerSecond,
     /// Core time to call a software routine.
     cpu_call: Ns,
-    /// Core time per line of memcpy from and to local DRAM.
+    /// Bytes from which memcpy copies by a string instruction, which reads no line for ownership.
+    cpu_string_from: Count,
+    /// Core time until a string instruction copies its first line.
+    cpu_string_start: Ns,
+    /// Latency of a line of local DRAM to a core.
+    cpu_line_latency: Ns,
+    /// Misses that a core keeps outstanding at once.
+    cpu_fill_buffers: Count,
+    /// Core time per line of memcpy from and to local DRAM, by a string instruction.
     cpu_copy_line: Ns,
     /// Core time per line of memset to local DRAM.
     cpu_fill_line: Ns,
@@ -214,7 +230,7 @@ parameters! {
     cpu_crc_line: Ns,
     /// Core time per line of a copy to two destinations.
     cpu_dualcast_line: Ns,
-    /// Extra core time of the first line at a random address.
+    /// Extra core time of a string instruction, fill or comparison at a random address.
     cpu_random_access: Ns,
     /// Line cost with data in the core's own caches, relative to local DRAM.
     cpu_scale_l1: Ratio,

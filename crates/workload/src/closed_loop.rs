@@ -70,7 +70,7 @@ pub struct ClosedLoop {
     ended: u64,
     /// When the operation of each slot was prepared.
     started: Vec<Time>,
-    /// Since when what was prepared is being submitted.
+    /// Since when the core waits for the answer to a submission.
     submitting_since: Option<Time>,
     warm_at: Time,
     /// When each round ended, warm-up and all.
@@ -216,14 +216,16 @@ impl ClosedLoop {
         true
     }
 
-    /// Submits what was prepared; false while something is left.
+    /// Submits what was prepared; false while something is left, or an answer is awaited.
     fn submit<M: Mover>(&mut self, mover: &mut M) -> bool {
-        let since = *self.submitting_since.get_or_insert(now(mover));
+        let since = now(mover);
         match mover.submit() {
-            Progress::Pending => false,
+            Progress::Pending => {
+                self.submitting_since = Some(since);
+                false
+            }
             Progress::Done => {
                 self.measured.submit += now(mover).since(since);
-                self.submitting_since = None;
                 true
             }
         }
@@ -246,12 +248,7 @@ impl ClosedLoop {
     fn refill<M: Mover>(&mut self, mover: &mut M) {
         let before = now(mover);
         while self.may_issue() && (0..self.plan.batch).all(|_| self.prepare(mover)) {}
-        let took = now(mover).since(before);
-        self.measured.prepare += took;
-        // What is prepared while something is being submitted is no part of the submission.
-        if let Some(since) = &mut self.submitting_since {
-            *since += took;
-        }
+        self.measured.prepare += now(mover).since(before);
     }
 }
 
@@ -259,7 +256,12 @@ impl Application for ClosedLoop {
     /// Collects what has ended, fills the slots that are free, whether or not something is being
     /// submitted, and submits what is ready.
     fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
-        if self.issued > self.ended || self.submitting_since.is_none() {
+        let submitting = self.submitting_since.take();
+        if let Some(since) = submitting {
+            // The core was blocked until now.
+            self.measured.submit += now(mover).since(since);
+        }
+        if self.issued > self.ended || submitting.is_none() {
             self.collect(mover);
         }
         if self.is_done() {

@@ -76,7 +76,7 @@ impl EnginePipe {
         let data_done = written + s.latency;
         self.slots.push(data_done);
         Issue {
-            next_start: (start + p.engine_issue).max(moved + p.engine_gap),
+            next_start: (start + p.engine_issue).max(moved + p.engine_gap) + s.readback,
             data_done,
             record_written: data_done + p.completion_write,
         }

@@ -42,6 +42,8 @@ pub struct Service {
     pub(super) body: Duration,
     /// Hold-up of the write stream by the first and by the last line.
     pub(super) edges: [Duration; 2],
+    /// Time to read the destination back, in which the engine starts nothing else.
+    pub(super) readback: Duration,
 }
 
 /// Parameters with what follows from them, ready for use per descriptor.
@@ -147,6 +149,14 @@ impl EngineTiming {
             true => edges[0] + read_latency_of_one(p, topology, socket, transfer) - buffered,
             false => Duration::ZERO,
         };
+        // The read back follows the last write, and pushes it out (spec 3.10): the next descriptor of
+        // the engine waits for it.
+        let readback = match (transfer.readback, transfer.writes[0]) {
+            (true, Some(s)) => {
+                p.read_latency(topology.distance(socket, s.place.node), s.place.cache)
+            }
+            _ => Duration::ZERO,
+        };
         let miss = match translated {
             true => Duration::ZERO,
             false => p.translation_miss,
@@ -155,11 +165,12 @@ impl EngineTiming {
             demand,
             inbound: Duration(read_lines * p.port_read / 1000),
             lines,
-            latency: read_latency + write_latency + miss,
+            latency: read_latency + write_latency + miss + readback,
             late,
             stall,
             body: Duration(write_lines * p.write_burst / 1000),
             edges,
+            readback,
         }
     }
 }

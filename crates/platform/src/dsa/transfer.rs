@@ -31,4 +31,6 @@ pub struct Transfer {
     pub writes: [Option<Stream>; 2],
     /// Writes go to the cache: partial lines are merged there and hold nobody up.
     pub cache_control: bool,
+    /// The destination is read back before the completion record is written (spec 3.10).
+    pub readback: bool,
 }
