@@ -9,10 +9,10 @@ use dray_figures::{
     Advice, BreakEven, Comparison, FiguresError, Metric, Model, RangeEffect, Used, VOCABULARY,
     Verdict, Workload,
 };
-use dray_idxd::Profile;
 use dray_platform::{Parameter, PlatformFile, Unit};
 
 use crate::complain::Usage;
+use crate::configured::{self, Configured};
 use crate::print::{self, Format};
 
 const EXAMPLES: &str = "\
@@ -78,9 +78,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|NAME", default_value = "spr-2s")]
     platform: String,
 
-    /// Device configuration: an accel-config file or a name.
-    #[arg(long, value_name = "FILE|NAME", default_value = "1e1w-d")]
-    config: String,
+    /// Device configuration: an accel-config file or a name. Without it the device that is
+    /// configured here, or 1e1w-d.
+    #[arg(long, value_name = "FILE|NAME")]
+    config: Option<String>,
 
     /// How to print it.
     #[arg(long, value_enum, default_value = "table")]
@@ -90,6 +91,8 @@ pub(crate) struct Args {
 /// What is printed.
 struct Printed<'a> {
     args: &'a Args,
+    /// What to call the device's configuration.
+    config: String,
     point: Point,
     model: Model,
     used: Used,
@@ -109,7 +112,8 @@ struct Row<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let point = point(args)?;
     let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
-    let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;
+    let chosen = configured::profile(args.config.as_deref(), "1e1w-d");
+    let Configured { profile, name } = chosen.map_err(FiguresError::from)?;
     for finding in profile.unmodelled() {
         eprintln!("warning: {finding}");
     }
@@ -123,6 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let printed = Printed {
         args,
+        config: name,
         used,
         advice: Advice::of(&model, &workload)?,
         point,
@@ -248,7 +253,7 @@ impl Printed<'_> {
             args.size,
             args.depth,
             self.model.platform.name,
-            args.config,
+            self.config,
             self.used.describe(),
             self.words().join("\n"),
         )

@@ -10,7 +10,6 @@ use dray_bench::{
     Api, BenchError, Case, Context, Layout, Modelled, Row, RowKind, TimeUnit, failed, positions,
     rows, select, write_csv, write_json,
 };
-use dray_idxd::Profile;
 use dray_output::Output;
 use dray_platform::{PlatformFile, WaitMode};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,6 +18,7 @@ pub(crate) use args::Args;
 use args::{Form, Unit, Wait, axes};
 
 use crate::complain::Usage;
+use crate::configured::{self, Configured};
 use crate::print;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -42,10 +42,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
-    let name = args.config.as_deref().unwrap_or("1e1w-s");
-    let profile = Profile::resolve(name).map_err(|e| complaint(e.into()))?;
+    let chosen = configured::profile(args.config.as_deref(), "1e1w-s");
+    let Configured { profile, name } = chosen.map_err(|e| complaint(e.into()))?;
+    // DML's own configurations take transfers as large as the device does.
+    let widest = args.config.is_none() && name == "1e1w-s";
     let node = u16::try_from(args.node).ok();
-    let mut machine = Modelled::new(platform, &profile, args.config.is_none())
+    let mut machine = Modelled::new(platform, &profile, widest)
         .map_err(complaint)?
         .on_node(node)
         .waiting(match args.wait {
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let topology = machine.platform().topology;
     let cores = u32::from(topology.sockets) * u32::from(topology.cores_per_socket);
-    let mut context = Context::modelled(&machine.platform().name, name, cores);
+    let mut context = Context::modelled(&machine.platform().name, &name, cores);
     add_context(args, &mut context)?;
     eprintln!(
         "Modelled time on platform {}, device {}: Time is virtual, CPU is the time that the core was busy.",

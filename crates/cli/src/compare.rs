@@ -168,7 +168,17 @@ fn table(compared: &Comparison) -> String {
         ]);
     }
     print::right(&mut table, 1);
-    format!("{table}\n")
+    let summary = compared.summary().map_or(String::new(), |summary| {
+        format!(
+            "\ngeometric mean {:.4}; best {:.4} ({}); worst {:.4} ({})\n",
+            summary.mean,
+            summary.best.ratio,
+            summary.best.name,
+            summary.worst.ratio,
+            summary.worst.name
+        )
+    });
+    format!("{table}\n{summary}")
 }
 
 fn csv(compared: &Comparison) -> String {
@@ -227,6 +237,11 @@ fn json(compared: &Comparison) -> anyhow::Result<String> {
         "only_old": compared.only_old,
         "only_new": compared.only_new,
         "ratios": rows,
+        "summary": compared.summary().map(|summary| serde_json::json!({
+            "geometric_mean": summary.mean,
+            "best": { "case": summary.best.name, "ratio": summary.best.ratio },
+            "worst": { "case": summary.worst.name, "ratio": summary.worst.ratio },
+        })),
     });
     let text = serde_json::to_string_pretty(&document).context("the comparison as JSON")?;
     Ok(format!("{text}\n"))

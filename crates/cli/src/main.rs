@@ -8,6 +8,7 @@ mod compare;
 mod complain;
 mod completions;
 mod config;
+mod configured;
 mod doctor;
 mod fabric;
 mod figures;

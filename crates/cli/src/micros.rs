@@ -19,6 +19,7 @@ use args::Form;
 
 use crate::bench::complaint;
 use crate::complain::Usage;
+use crate::configured::{self, Configured};
 use crate::{print, progress};
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -28,16 +29,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return software(args, &micros);
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
-    let profile = match &args.config {
-        None => None,
-        Some(name) => Some(Profile::resolve(name).map_err(|e| complaint(e.into()))?),
+    let chosen = match &args.config {
+        None => configured::configured().inspect(|found| {
+            eprintln!(
+                "note: modelled with the devices configured in {}; --config names others",
+                found.name
+            );
+        }),
+        Some(name) => Some(Configured {
+            profile: Profile::resolve(name).map_err(|e| complaint(e.into()))?,
+            name: name.clone(),
+        }),
     };
+    let profile = chosen.as_ref().map(|chosen| &chosen.profile);
     if args.large_pages.is_some() {
         eprintln!("note: -l has no effect: the modelled device translates pages of 4 KiB");
     }
     let gauge = Gauge::default();
     let outcome = progress::watch(&gauge, &case(), || {
-        dray_bench::micros::run(&micros, &platform, profile.as_ref(), &gauge)
+        dray_bench::micros::run(&micros, &platform, profile, &gauge)
     });
     let outcome = outcome.map_err(explained)?;
     if let Some(asked) = micros.iterations
@@ -51,7 +61,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.verify == 1 && !outcome.verified && micros.submission.is_none() {
         eprintln!("note: too many bytes to check them; every status was checked");
     }
-    let config = args.config.as_deref().unwrap_or(micros.stands_for());
+    let config = chosen
+        .as_ref()
+        .map_or(micros.stands_for(), |chosen| chosen.name.as_str());
     let made_on = format!("{} {config}", platform.name);
     eprintln!("Modelled time on platform {made_on}");
     report(args, &outcome, "modelled", &made_on, &[])

@@ -37,8 +37,10 @@ impl DeviceRun {
                 (true, limit) if limit > 0 => limit,
                 _ => u16::MAX,
             };
+            // A group that may have all of them is not limited: the platform says how many there are.
             let allowed = match group.read_buffers_allowed {
-                0 => config.capabilities.max_read_buffers,
+                0 => u16::MAX,
+                allowed if allowed >= config.capabilities.max_read_buffers => u16::MAX,
                 allowed => allowed,
             };
             let buffers = allowed.min(limit).into();

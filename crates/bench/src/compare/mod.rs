@@ -33,6 +33,32 @@ impl Comparison {
     }
 }
 
+/// A comparison in three numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CompareSummary<'a> {
+    /// Geometric mean of the ratios.
+    pub mean: f64,
+    /// The case with the smallest ratio: it got fastest.
+    pub best: &'a Ratio,
+    /// The case with the largest ratio: it got slowest.
+    pub worst: &'a Ratio,
+}
+
+impl Comparison {
+    /// All ratios together. `None` if there are none; a ratio that is not a positive number is
+    /// left out of the mean.
+    pub fn summary(&self) -> Option<CompareSummary<'_>> {
+        let order = |a: &&Ratio, b: &&Ratio| a.ratio.total_cmp(&b.ratio);
+        let logs = self.ratios.iter().map(|r| r.ratio.ln());
+        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+        Some(CompareSummary {
+            mean: (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp(),
+            best: self.ratios.iter().min_by(order)?,
+            worst: self.ratios.iter().max_by(order)?,
+        })
+    }
+}
+
 /// Matches the cases of two results by name.
 ///
 /// # Errors
@@ -97,6 +123,19 @@ mod tests {
         let names: Vec<&str> = compared.ratios.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(names, ["b", "c", "a"]);
         assert_eq!(compared.caution(), None);
+    }
+
+    #[test]
+    fn a_summary_is_the_geometric_mean_and_both_ends() {
+        let old = file(None, &[("a", &[100.0]), ("b", &[100.0]), ("c", &[100.0])]);
+        let new = file(None, &[("a", &[100.0]), ("b", &[50.0]), ("c", &[400.0])]);
+        let compared = compare(&old, &new).unwrap();
+        let summary = compared.summary().unwrap();
+        assert!((summary.mean - 2f64.powf(1.0 / 3.0)).abs() < 1e-12);
+        assert_eq!(
+            (summary.best.name.as_str(), summary.worst.name.as_str()),
+            ("b", "c")
+        );
     }
 
     #[test]

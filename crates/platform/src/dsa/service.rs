@@ -77,6 +77,7 @@ impl EngineTiming {
             translated,
             alone,
         } = requester;
+        let buffers = buffers.min(p.read_buffers);
         let socket = topology.socket_of_device(device);
         let sum = |streams: &[Option<Stream>; 2]| -> u64 {
             streams.iter().flatten().map(Stream::lines).sum()
@@ -137,7 +138,7 @@ impl EngineTiming {
         // Little's law: a line holds its part of the read buffers for as long as its read takes.
         let buffers_fs = per_line(occupancy_fs / window(p.read_buffers));
         shared(Resource(DEVICE_RESOURCES * device + 2), buffers_fs);
-        demand.limit(per_line(occupancy_fs / window(buffers.min(p.read_buffers))));
+        demand.limit(per_line(occupancy_fs / window(buffers)));
 
         let edges = match transfer.cache_control {
             true => [Duration::ZERO; 2],
