@@ -7,8 +7,8 @@ use std::io;
 use std::process::ExitCode;
 
 use dray_bench::{
-    Api, BenchError, Case, Context, Layout, Modelled, Row, RowKind, TimeUnit, failed, positions,
-    rows, select, write_csv, write_json,
+    Api, BenchError, COMMAND, Case, Context, Finished, Layout, Modelled, Row, RowKind, TimeUnit,
+    UNFINISHED, failed, positions, rows, select, write_csv, write_json,
 };
 use dray_output::Output;
 use dray_platform::{PlatformFile, WaitMode};
@@ -19,7 +19,7 @@ use args::{Form, Unit, Wait, axes};
 
 use crate::complain::Usage;
 use crate::configured::{self, Configured};
-use crate::print;
+use crate::{print, progress};
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args::refuse(args)?;
@@ -77,9 +77,76 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "note: api:c runs the same path as api:rust: interfaces cost nothing in modelled time."
         );
     }
-    let (rows, failures) = measure(args, unit, &cases, |case| machine.run(case))?;
-    finish(args, unit, &context, &rows, out.as_ref())?;
-    Ok(match failures {
+    progress::listen();
+    let finished = finished(args, &context);
+    let ran = measure(args, unit, &cases, &finished, |case| machine.run(case))?;
+    conclude(args, unit, context, &ran, out.as_ref())
+}
+
+/// What a run gave.
+struct Ran {
+    rows: Vec<Row>,
+    /// Cases that failed.
+    failures: usize,
+    /// Cases that it was stopped before.
+    left: usize,
+}
+
+/// The flags that were given, as one text.
+fn command() -> String {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    arguments.join(" ")
+}
+
+/// Results in the file to be written, if it is what the same command left when it was stopped.
+fn finished(args: &Args, context: &Context) -> Finished {
+    let (Some(path), Form::Json) = (&args.out, args.out_format) else {
+        return Finished::default();
+    };
+    // Devices and pipes hold no results.
+    let Some(text) = path
+        .is_file()
+        .then(|| std::fs::read_to_string(path).ok())
+        .flatten()
+    else {
+        return Finished::default();
+    };
+    let mut ours = context.clone();
+    ours.extra.insert(COMMAND.to_owned(), command().into());
+    let finished = Finished::read(&text, &ours);
+    if finished.cases() > 0 {
+        eprintln!(
+            "going on with {} cases of {}, which was stopped",
+            finished.cases(),
+            path.display()
+        );
+    }
+    finished
+}
+
+/// Writes what a run gave; the exit code that it has.
+fn conclude(
+    args: &Args,
+    unit: TimeUnit,
+    mut context: Context,
+    ran: &Ran,
+    out: Option<&Output>,
+) -> anyhow::Result<ExitCode> {
+    if ran.left > 0 {
+        let extra = &mut context.extra;
+        extra.insert(UNFINISHED.to_owned(), ran.left.into());
+        extra.insert(COMMAND.to_owned(), command().into());
+    }
+    finish(args, unit, &context, &ran.rows, out)?;
+    if ran.left > 0 {
+        let next = match (&args.out, args.out_format) {
+            (Some(_), Form::Json) => "the same command goes on",
+            _ => "--benchmark_out=FILE keeps results, and the same command goes on then",
+        };
+        eprintln!("stopped with {} cases left; {next}", ran.left);
+        return Ok(ExitCode::from(130));
+    }
+    Ok(match ran.failures {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
@@ -96,8 +163,9 @@ fn measure(
     args: &Args,
     unit: TimeUnit,
     cases: &[Case],
+    finished: &Finished,
     mut run: impl FnMut(&Case) -> Result<dray_bench::Timing, BenchError>,
-) -> anyhow::Result<(Vec<Row>, usize)> {
+) -> anyhow::Result<Ran> {
     let names: Vec<String> = cases.iter().map(Case::to_string).collect();
     let names = names.iter().map(String::as_str);
     let layout = Layout::new(names, args.repeated(), args.tabular, unit);
@@ -108,10 +176,15 @@ fn measure(
     if console {
         show(&layout.head(&["Latency", "Latency/Op", "Throughput"]), out)?;
     }
-    let (mut all, mut failures) = (Vec::new(), 0);
+    let (mut all, mut failures, mut left) = (Vec::new(), 0, 0);
     for (case, at) in cases.iter().zip(positions(cases)) {
+        if progress::stopped() {
+            left += 1;
+            continue;
+        }
         bar.set_message(case.to_string());
-        let found = match run(case) {
+        let known = finished.of(case).first().map(|(timing, _)| *timing);
+        let found = match known.map_or_else(|| run(case), Ok) {
             Ok(timing) => {
                 let one = (timing, timing.counters(case));
                 rows(case, at, &vec![one; args.repeated() as usize])
@@ -135,7 +208,11 @@ fn measure(
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok((all, failures))
+    Ok(Ran {
+        rows: all,
+        failures,
+        left,
+    })
 }
 
 /// Whether a row is reported where only aggregates are wanted: what has none is, all the same.

@@ -58,6 +58,11 @@ impl Progress for Bar {
     }
 }
 
+/// Whether Ctrl-C was pressed.
+pub(crate) fn stopped() -> bool {
+    STOPPED.load(Ordering::Relaxed)
+}
+
 /// Runs something, with a bar on stderr from the third second on that follows its gauge.
 pub(crate) fn watch<T>(gauge: &Gauge, what: &str, run: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
@@ -108,6 +113,6 @@ pub(crate) fn listen() {
         if STOPPED.swap(true, Ordering::Relaxed) {
             process::exit(130);
         }
-        eprintln!("stopping after the points that are running; Ctrl-C again stops at once");
+        eprintln!("stopping after what is running; Ctrl-C again stops at once");
     });
 }

@@ -11,6 +11,7 @@ mod check;
 mod concurrent;
 mod error;
 mod evidence;
+mod exercise;
 mod export;
 mod fault;
 mod findings;

@@ -4,6 +4,7 @@ use dray_experiment::Figure;
 use dray_report::{Cell, Chart, Column, Report, Section, Table};
 
 use crate::accuracy::{beside, misses, overview};
+use crate::exercise::measurement;
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
@@ -334,9 +335,25 @@ fn parameters(request: &Request) -> Section {
             Column::text("Guess"),
             Column::text("What it is"),
             Column::text("Source"),
+            Column::text("Published tables that it moves"),
         ],
     );
     let plain = |value: f64| Cell::text(value.to_string());
+    // Every platform has the parameters of the one that was fitted.
+    let fitted = dray_platform::builtin("spr-2s").ok();
+    let evidence = fitted.and_then(|platform| Evidence::kept(&platform).ok().flatten());
+    let moves = |name: &str| {
+        let influences = evidence.iter().flat_map(|e| &e.influences);
+        let tables = influences
+            .filter(|i| i.parameter == name)
+            .flat_map(|i| i.tables.iter().map(String::as_str));
+        let tables: Vec<&str> = tables.collect();
+        match (tables.is_empty(), measurement(name)) {
+            (false, _) => tables.join(", "),
+            (true, Some(what)) => format!("none; this would: {what}"),
+            (true, None) => "none".to_owned(),
+        }
+    };
     for p in platform.list() {
         table.push(
             vec![
@@ -350,6 +367,7 @@ fn parameters(request: &Request) -> Section {
                 }),
                 Cell::text(dray_platform::PlatformFile::help(&p.name)),
                 Cell::text(p.source.as_str()),
+                Cell::text(moves(&p.name)),
             ],
             None,
         );

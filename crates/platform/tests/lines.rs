@@ -37,6 +37,7 @@ fn copy(bytes: u64, destination: u64) -> Transfer {
         reads: [stream(1 << 20, bytes, 0), None],
         writes: [stream((1 << 30) + destination, bytes, 0), None],
         cache_control: false,
+        readback: false,
     }
 }
 
@@ -210,6 +211,7 @@ fn partial_lines_hold_the_write_stream_up_and_cache_control_lifts_that() {
     }
     let cached = Transfer {
         cache_control: true,
+        readback: false,
         ..copy(1024, 8)
     };
     assert!(pipelined(&platform, &cached) < p.partial_line);

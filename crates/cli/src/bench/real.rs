@@ -5,12 +5,12 @@ use std::io;
 use std::process::ExitCode;
 
 use dray_bench::real::{Measured, Real, context};
-use dray_bench::{Case, Counter, Layout, Row, TimeUnit, Timing, failed, positions, rows};
+use dray_bench::{Case, Counter, Finished, Layout, TimeUnit, Timing, failed, positions, rows};
 use dray_output::Output;
 
 use super::args::{Args, Form};
-use super::{add_context, bar, complaint, finish, shown};
-use crate::print;
+use super::{Ran, add_context, bar, complaint, conclude, finished, shown};
+use crate::{print, progress};
 
 /// Counters of a measured case; percentiles are of an iteration.
 const COUNTERS: [&str; 6] = ["Latency", "Latency/Op", "Throughput", "p50", "p90", "p99"];
@@ -33,41 +33,58 @@ pub(super) fn run(
     for warning in &context.dray_warnings {
         eprintln!("warning: {warning}");
     }
-    let (all, warnings, failures) = measure(args, &machine, cases);
+    progress::listen();
+    let finished = finished(args, &context);
+    let (ran, warnings) = measure(args, unit, &machine, cases, &finished)?;
     for warning in &warnings {
         eprintln!("warning: {warning}");
     }
     context.dray_warnings.extend(warnings);
-    if args.format == Form::Console {
-        let names: Vec<String> = cases.iter().map(Case::to_string).collect();
-        let names = names.iter().map(String::as_str);
-        let layout = Layout::new(names, args.repeated(), args.tabular, unit);
-        let only = args.report_aggregates_only || args.display_aggregates_only;
-        let lines = all.iter().filter(|row| shown(row, only));
-        let lines: String = lines.map(|row| layout.row(row)).collect();
-        print::all(
-            &mut io::stdout().lock(),
-            &format!("{}{lines}", layout.head(&COUNTERS)),
-        )?;
-    }
-    finish(args, unit, &context, &all, out)?;
-    Ok(match failures {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
+    conclude(args, unit, context, &ran, out)
 }
 
 /// Every case once, then every case again: what disturbs the machine for a while disturbs all of
 /// them, and not one.
-fn measure(args: &Args, machine: &Real, cases: &[Case]) -> (Vec<Row>, BTreeSet<String>, usize) {
-    let mut found: Vec<Vec<(Timing, Vec<Counter>)>> = vec![Vec::new(); cases.len()];
+///
+/// On the console a case appears with its last repetition.
+fn measure(
+    args: &Args,
+    unit: TimeUnit,
+    machine: &Real,
+    cases: &[Case],
+    finished: &Finished,
+) -> anyhow::Result<(Ran, BTreeSet<String>)> {
+    let repeated = args.repeated() as usize;
+    let mut found: Vec<Vec<(Timing, Vec<Counter>)>> = cases
+        .iter()
+        .map(|case| finished.of(case).iter().take(repeated).cloned().collect())
+        .collect();
     let mut reasons: Vec<Option<String>> = vec![None; cases.len()];
     let mut warnings = BTreeSet::new();
-    let bar = bar(cases.len() * args.repeated() as usize);
-    for _ in 0..args.repeated() {
+    let names: Vec<String> = cases.iter().map(Case::to_string).collect();
+    let names = names.iter().map(String::as_str);
+    let layout = Layout::new(names, args.repeated(), args.tabular, unit);
+    let only = args.report_aggregates_only || args.display_aggregates_only;
+    let bar = bar(cases.len() * repeated);
+    let show = |text: &str| bar.suspend(|| print::all(&mut io::stdout().lock(), text));
+    if args.format == Form::Console {
+        show(&layout.head(&COUNTERS))?;
+    }
+    let positions = positions(cases);
+    let of_case = |index: usize, timings: &[(Timing, Vec<Counter>)], reason: &Option<String>| {
+        let (case, at) = (&cases[index], positions[index]);
+        match reason {
+            None => rows(case, at, timings),
+            Some(reason) => vec![failed(case, at, reason.clone())],
+        }
+    };
+    for repetition in 0..repeated {
         for (index, case) in cases.iter().enumerate() {
+            if progress::stopped() {
+                break;
+            }
             bar.set_message(case.to_string());
-            if reasons[index].is_none() {
+            if reasons[index].is_none() && found[index].len() <= repetition {
                 match machine.run(case) {
                     Ok(Measured {
                         timing,
@@ -82,21 +99,24 @@ fn measure(args: &Args, machine: &Real, cases: &[Case]) -> (Vec<Row>, BTreeSet<S
                     Err(error) => reasons[index] = Some(error.to_string()),
                 }
             }
+            if args.format == Form::Console && repetition + 1 == repeated {
+                let rows = of_case(index, &found[index], &reasons[index]);
+                let lines = rows.iter().filter(|row| shown(row, only));
+                let lines: String = lines.map(|row| layout.row(row)).collect();
+                show(&lines)?;
+            }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    let mut all = Vec::new();
-    for ((case, at), (timings, reason)) in cases
-        .iter()
-        .zip(positions(cases))
-        .zip(found.iter().zip(&reasons))
-    {
-        match reason {
-            None => all.extend(rows(case, at, timings)),
-            Some(reason) => all.push(failed(case, at, reason.clone())),
-        }
-    }
-    let failures = reasons.iter().flatten().count();
-    (all, warnings, failures)
+    let is_left = |index: &usize| reasons[*index].is_none() && found[*index].len() < repeated;
+    let left = (0..cases.len()).filter(is_left).count();
+    let measured = (0..cases.len()).filter(|i| reasons[*i].is_some() || !found[*i].is_empty());
+    let all = measured.flat_map(|index| of_case(index, &found[index], &reasons[index]));
+    let ran = Ran {
+        rows: all.collect(),
+        failures: reasons.iter().flatten().count(),
+        left,
+    };
+    Ok((ran, warnings))
 }

@@ -90,6 +90,7 @@ fn copy_of(src: u64, dst: u64, bytes: u64) -> Transfer {
         reads: [stream(src), None],
         writes: [stream(dst), None],
         cache_control: false,
+        readback: false,
     }
 }
 

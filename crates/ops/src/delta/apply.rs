@@ -36,7 +36,7 @@ impl DeltaCursor {
     ///
     /// # Errors
     ///
-    /// [`DeltaError`] if its offset does not ascend, or if its word does not lie in the transfer.
+    /// [`DeltaError`] if its offset is below the one before it, or if its word does not lie in the transfer.
     pub fn next(&mut self, entry: [u8; DELTA_ENTRY_BYTES]) -> Result<DeltaEntry, DeltaError> {
         let [low, high, data @ ..] = entry;
         let offset_bytes = usize::from(u16::from_le_bytes([low, high])) * WORD;
@@ -53,7 +53,8 @@ impl DeltaCursor {
                 offset_bytes,
             });
         }
-        self.lowest_bytes = offset_bytes + WORD;
+        // An offset that is there twice does not descend: the later word stays.
+        self.lowest_bytes = offset_bytes;
         self.applied_bytes += DELTA_ENTRY_BYTES;
         Ok(DeltaEntry { offset_bytes, data })
     }

@@ -122,7 +122,7 @@ fn entry(offset_bytes: usize, byte: u8) -> [u8; DELTA_ENTRY_BYTES] {
 
 #[test]
 fn offsets_ascend() {
-    for (second, legal) in [(24, true), (16, false), (8, false)] {
+    for (second, legal) in [(24, true), (8, false), (0, false)] {
         let record = [entry(8, 1), entry(16, 2), entry(second, 3)];
         let mut dst = [0; 32];
         let applied = apply_delta(record.as_flattened(), &mut dst);
@@ -140,6 +140,16 @@ fn offsets_ascend() {
             assert_eq!(dst[24..], [0; 8]);
         }
     }
+}
+
+/// The functional tests of the Data Mover Library apply a record of zeros.
+#[test]
+fn an_offset_that_is_there_twice_is_written_twice() {
+    let record = [entry(8, 1), entry(16, 2), entry(16, 3), entry(24, 4)];
+    let mut dst = [0; 32];
+    assert_eq!(apply_delta(record.as_flattened(), &mut dst), Ok(()));
+    assert_eq!(dst[8..], [[1; 8], [3; 8], [4; 8]].concat());
+    assert_eq!(apply_delta(&[0; 40], &mut dst), Ok(()));
 }
 
 #[test]

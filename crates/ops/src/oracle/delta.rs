@@ -39,6 +39,10 @@ pub fn create_delta(
 
 /// Applies entry by entry (spec 8.3.9).
 ///
+/// Offsets that are "not in ascending order" are an error. Two that are equal are taken: the
+/// specification does not say "strictly", and the functional tests of the Data Mover Library, whose
+/// authors run them on the device, expect a record of zeros to be applied.
+///
 /// # Errors
 ///
 /// [`DeltaError`] at the first entry that breaks a rule; those before it have been applied.
@@ -48,7 +52,7 @@ pub fn apply_delta(record: &[u8], dst: &mut [u8]) -> Result<(), DeltaError> {
     while record.len() - applied_bytes >= 10 {
         let entry = &record[applied_bytes..applied_bytes + 10];
         let offset_bytes = (usize::from(entry[0]) + usize::from(entry[1]) * 256) * 8;
-        if previous.is_some_and(|previous| offset_bytes <= previous) {
+        if previous.is_some_and(|previous| offset_bytes < previous) {
             return Err(DeltaError::OffsetOrder {
                 applied_bytes,
                 offset_bytes,
