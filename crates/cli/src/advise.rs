@@ -431,10 +431,10 @@ fn range_words(effect: &RangeEffect) -> String {
 
 /// What to do to know a parameter better.
 fn narrow(p: &Parameter) -> String {
-    match p.name.starts_with("cpu_") {
-        true => "Measure it: dray advise --measure-cpu, on the machine in question.".to_owned(),
-        false => format!(
-            "Measure it with a data mover, and state it in a platform file (--platform): {}",
+    match dray_figures::measurement(&p.name) {
+        Some(what) => format!("What would narrow it: {what}."),
+        None => format!(
+            "What would narrow it: {} Measure that, and state it in a platform file (--platform).",
             PlatformFile::help(&p.name)
         ),
     }

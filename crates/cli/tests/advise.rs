@@ -52,9 +52,10 @@ fn a_verdict_that_rests_on_a_guess_says_so_in_every_format() {
     for part in [
         "(guess)",
         "guess: cpu_scale_llc = 0.4, possible are 0.2 to 0.9",
-        "With cpu_scale_llc from 0.4",
-        "the verdict is another; at 0.9: Offload: ",
-        "at no size that the work queue takes; within the ranges of the guesses",
+        "; from 0.4",
+        "the verdict is another, at 0.9: Offload: ",
+        "at no size that the work queue takes; 832 B to no size within the parameters' ranges",
+        "The range of cpu_scale_llc matters most",
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }
@@ -63,7 +64,7 @@ fn a_verdict_that_rests_on_a_guess_says_so_in_every_format() {
     assert!(throughput.unwrap().ends_with(",cpu_scale_llc"), "{csv}");
     let (_, json, _) = advise(&[LLC, &["--format", "json"]].concat());
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let named: Vec<&str> = value["guesses"]
+    let named: Vec<&str> = value["parameters"]
         .as_array()
         .expect("a list")
         .iter()
@@ -90,6 +91,74 @@ fn the_verdict_at_a_size_and_the_size_from_which_it_holds_agree() {
     assert!(verdict(from) && !verdict(from - 64), "{from}");
     let (_, text, _) = advise(&["--size", &from.to_string()]);
     assert!(text.contains("% more throughput than one core"), "{text}");
+}
+
+/// The time of a copy on the core, within what is published of it, decides more than anything else.
+#[test]
+fn a_break_even_is_an_interval_with_the_parameter_that_dominates_it() {
+    let (_, text, _) = advise(&["--size", "16k"]);
+    assert!(
+        text.contains("from 16448 B on; 6848 B to 73792 B within the parameters' ranges"),
+        "{text}"
+    );
+    assert!(
+        text.contains("The range of cpu_copy_line matters most"),
+        "{text}"
+    );
+    assert!(text.contains("--measure-cpu"), "{text}");
+}
+
+#[test]
+fn a_core_that_walks_at_random_and_the_kernels_core_are_other_cores() {
+    let core = |flags: &[&str]| {
+        let (_, json, _) = advise(&[&["--size", "1k", "--format", "json"], flags].concat());
+        let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        value["core"]["metrics"]["time_per_operation_ns"]
+            .as_f64()
+            .expect("a time")
+    };
+    let streaming = core(&[]);
+    assert!(core(&["--access", "random"]) > 2.0 * streaming);
+    assert!(core(&["--core", "kernel"]) < streaming);
+}
+
+#[test]
+fn the_configured_device_is_taken_and_named() {
+    let tree = tempfile::tempdir().expect("a directory");
+    let path = tree.path().join("sys");
+    let dray = |args: &[&str]| {
+        let mut command = Command::cargo_bin("dray").expect("the program");
+        command.env("XDG_STATE_HOME", tree.path());
+        command.env("DRAY_SYSFS_PATH", &path);
+        command.args(args).output().expect("runs")
+    };
+    let new = dray(&["config", "new-tree", path.to_str().expect("text")]);
+    assert!(new.status.success(), "{new:?}");
+    let said = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    // Nothing is enabled yet.
+    let idle = dray(&["advise", "--size", "4k"]);
+    assert!(!said(&idle).contains("configured in"), "{idle:?}");
+    let set_up = dray(&[
+        "config", "setup", "-d", "dsa0", "-w", "1", "-m", "s", "-e", "4", "-s", "16",
+    ]);
+    assert!(set_up.status.success(), "{set_up:?}");
+    for args in [
+        &["advise", "--size", "4k"][..],
+        &["micros", "-n32", "-s4k", "-i20", "-k0", "-w1"],
+        &[
+            "bench",
+            "--benchmark_filter=move/api:rust/path:dsa/exec:sync/qsize:16/bsize:0/.*/size:4096/",
+            "--benchmark_min_time=1x",
+        ],
+    ] {
+        let output = dray(args);
+        assert!(output.status.success(), "{output:?}");
+        let note = format!("configured in {}", path.join("bus/dsa").display());
+        assert!(said(&output).contains(&note), "{args:?}: {output:?}");
+    }
+    let advised = dray(&["advise", "--size", "4k"]);
+    let text = String::from_utf8_lossy(&advised.stdout);
+    assert!(text.contains("(shared, 16 entries, 4 engines)"), "{text}");
 }
 
 #[test]

@@ -325,7 +325,7 @@ fn more_threads_than_can_be_of_use() {
 fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
     let dir = directory();
     for figure in ["tenants", "priorities"] {
-        let arguments = format!("figures --only {figure} --set beside_size=0 --out {figure}");
+        let arguments = format!("figures --only {figure} --set neighbour_size=0 --out {figure}");
         dray(dir.path(), &arguments).assert().success();
         let chart = fs::read_dir(dir.path().join(figure)).unwrap();
         let names = chart.map(|entry| entry.unwrap().file_name().into_string().unwrap());

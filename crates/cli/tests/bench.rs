@@ -164,7 +164,7 @@ fn a_dry_run_is_one_iteration() {
     ]);
     let rows: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(rows.len(), 1, "{text}");
-    assert!(rows[0].contains("\",1,"), "{text}");
+    assert!(rows[0].contains("real_time,1,"), "{text}");
 }
 
 #[test]

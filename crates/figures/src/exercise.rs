@@ -106,7 +106,7 @@ const MEASUREMENTS: &[(&str, &str)] = &[
 ];
 
 /// The measurement that would exercise a parameter.
-pub(crate) fn measurement(parameter: &str) -> Option<&'static str> {
+pub fn measurement(parameter: &str) -> Option<&'static str> {
     let found = MEASUREMENTS.iter().find(|(name, _)| *name == parameter);
     found.map(|(_, text)| *text)
 }

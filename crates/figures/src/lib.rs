@@ -50,6 +50,7 @@ pub use dray_experiment::{Figure, Progress};
 pub use dray_workload::Op;
 pub use error::FiguresError;
 pub use evidence::{Evidence, LeftOutError};
+pub use exercise::measurement;
 pub use export::{header, with_guesses};
 pub use guess::GuessIndex;
 pub use list::{Layout, List};

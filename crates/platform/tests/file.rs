@@ -63,7 +63,7 @@ fn a_missing_or_wrong_unit_names_the_unit_to_write() {
 #[test]
 fn unknown_missing_and_repeated_parameters_are_told_apart() {
     let line = r#"dispach = { value = 80, unit = "ns", range = [40, 120], source = "x" }"#;
-    assert!(refused(&with_line("dispatch", line)).contains("did you mean 'dispatch'"));
+    assert!(refused(&with_line("dispatch", line)).contains("did you mean `dispatch`"));
     assert!(refused(&with_line("dispatch", "")).contains("'dispatch' (ns) is missing"));
     let twice = SPR.lines().find(|l| l.starts_with("dispatch = ")).unwrap();
     assert!(refused(&format!("{SPR}\n{twice}\n")).contains("mine.toml"));
@@ -133,6 +133,6 @@ fn a_changed_value_keeps_to_its_range() {
         spr.with("dipatch", 100.0)
             .unwrap_err()
             .to_string()
-            .contains("'dispatch'")
+            .contains("`dispatch`")
     );
 }

@@ -95,6 +95,7 @@ fn deltas(cases: &mut Vec<(Operation, Bytes)>) {
         (vec![0, 1, 511], 4096, 30),
         (vec![3, 500], 4096, 29),
         (vec![5, 6, 6], 4096, 30),
+        (vec![5, 6, 4], 4096, 30),
         (vec![5, 6, 512], 4096, 30),
         // Refused: less than one entry, sizes, alignment.
         (vec![5], 4096, 9),
