@@ -74,7 +74,7 @@ fn logs_and_json_of_the_other_tool_are_compared() {
     ]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("\"-n1 -q1\",541.5,601.5,1.11"), "{text}");
+    assert!(text.contains("\n-n1 -q1,541.5,601.5,1.11"), "{text}");
     assert!(
         text.trim_end().ends_with(",3,3,slower,measured,measured"),
         "{text}"
