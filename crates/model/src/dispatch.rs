@@ -7,7 +7,7 @@ use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::cost::{Costs, Volume};
 use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
-use crate::memory::{DeviceView, Memory, list_at};
+use crate::memory::{DeviceView, Memory, list_at, record_at};
 use crate::world::{Event, World};
 
 impl World {
