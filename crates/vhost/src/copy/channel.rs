@@ -199,9 +199,10 @@ impl Channel {
         }
     }
 
-    /// Lets go of what abandoned copies pointed into, if they have ended.
+    /// Takes ends of copies: what abandoned ones pointed into is let go of, the others' are kept for
+    /// their queues.
     pub fn reap(&mut self) {
-        if self.members.iter().any(|m| m.keep.is_some()) {
+        if self.members.iter().any(|m| m.in_flight > 0) {
             let place = self.register();
             self.poll(place, |_| {});
             self.unregister(place, Arc::new(()));

@@ -5,6 +5,8 @@ use super::parse::{self, Tcp};
 use super::{Header, Packet, Pool, checksum};
 use crate::protocol::features as f;
 
+/// Packets that a long segment is cut into at most: 64 KiB in parts of 64 bytes.
+const MAX_SEGMENTS: usize = 1024;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
@@ -115,6 +117,9 @@ fn cut(packet: &Packet, pool: &mut Pool, segments: &mut Vec<Packet>) -> Adapted 
     let size = usize::from(packet.header.gso_size);
     let data = &bytes[tcp.data..];
     let last = data.len().div_ceil(size) - 1;
+    if last >= MAX_SEGMENTS {
+        return Adapted::Bad;
+    }
     for (i, part) in data.chunks(size).enumerate() {
         let len = tcp.data + part.len();
         let mut segment = pool.take(len);
@@ -265,6 +270,15 @@ mod tests {
         let pseudo = checksum::sum(&packet.bytes()[26..34]) + 6 + 120;
         let all = pseudo + checksum::sum(&packet.bytes()[at..]);
         assert_eq!(checksum::fold(all), 0xffff);
+    }
+
+    #[test]
+    fn a_segment_is_not_cut_into_crumbs() {
+        let mut packet = frame(false, 2500);
+        packet.header.gso_size = 1;
+        let (mut pool, mut out) = (Pool::new(0), Vec::new());
+        assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), Adapted::Bad);
+        assert!(out.is_empty());
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Queue {
     }
 
     /// Empties the slots; what their copies point into lives as long as the result.
-    fn abandon(&mut self) -> Keep {
+    pub(super) fn abandon(&mut self) -> Keep {
         let memory = self.running.as_ref().map(|r| r.memory.clone());
         let packets = self.slots.abandon();
         Arc::new((memory, packets))

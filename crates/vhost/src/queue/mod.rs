@@ -228,3 +228,12 @@ impl Queue {
         }
     }
 }
+
+impl Drop for Queue {
+    /// A mover still writes where copies in flight lead: that memory is never given back.
+    fn drop(&mut self) {
+        if !self.slots.is_empty() {
+            std::mem::forget(self.abandon());
+        }
+    }
+}

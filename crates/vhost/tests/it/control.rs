@@ -109,6 +109,22 @@ fn a_drain_has_a_deadline_and_memory_outlives_it() {
 }
 
 #[test]
+fn memory_outlives_a_device_that_is_dropped() {
+    for kind in KINDS {
+        let (guest, go) = with_copies_held(kind);
+        let Guest {
+            backend,
+            mut channels,
+            ..
+        } = guest;
+        drop(backend);
+        go.store(true, Ordering::SeqCst);
+        channels[0].reap();
+        assert_eq!(channels[0].in_flight(), 0);
+    }
+}
+
+#[test]
 fn what_disturbs_nothing_does_not_wait() {
     for kind in KINDS {
         let (mut guest, go) = with_copies_held(kind);

@@ -297,11 +297,19 @@ impl Guest {
 
     /// Lets the back end take packets of the guest; those that it was given before and are done.
     pub fn poll_data(&mut self, out: &mut Vec<Packet>, max: usize) {
+        self.poll_from_guest(out, max);
+        self.poll_to_guest();
+    }
+
+    pub fn poll_from_guest(&mut self, out: &mut Vec<Packet>, max: usize) {
         let queue = self.backend.from_guest(0);
         match self.asynchronous {
             true => queue.try_dequeue(&mut self.channels, &mut self.pool, out, max),
             false => queue.dequeue(&mut self.pool, out, max),
         };
+    }
+
+    pub fn poll_to_guest(&mut self) {
         let mut done = Vec::new();
         let queue = self.backend.to_guest(0);
         queue.enqueue_poll(&mut self.channels, &mut done);
