@@ -48,7 +48,7 @@ enum Command {
     Vfio(Box<crate::vfio::Args>),
     /// Forward packets between virtual machines, with a data mover for the copies.
     Vhost(Box<crate::vhost::Args>),
-    /// Predict and schedule flows on a PCIe fabric.
+    /// Draw, measure and predict a PCIe fabric, and schedule flows on it.
     Fabric(Box<crate::fabric::Args>),
     /// Run a program on tiered memory, whose pages a data mover moves.
     Tier(Box<crate::tier::Args>),

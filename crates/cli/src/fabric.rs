@@ -1,15 +1,18 @@
 //! `dray fabric`.
 
+mod bench;
 mod collective;
 mod compare_estimators;
 mod des;
 mod estimators;
 mod flows;
+mod import;
 mod jobs;
 mod network;
 mod picture;
 mod predict;
 mod schedule;
+mod show;
 
 use std::process::ExitCode;
 
@@ -17,6 +20,10 @@ use clap::Subcommand;
 
 const EXAMPLES: &str = "\
 Examples:
+  dray fabric show testbed --svg testbed.svg
+  dray fabric bench --only latency,partition
+  dray fabric bench --check
+  dray fabric import > here.toml
   dray fabric predict --topology validation --flows flows.toml
   dray fabric schedule --topology validation --jobs jobs.toml
   dray fabric collective all-reduce
@@ -32,6 +39,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Show a topology as a tree, a picture or its file.
+    Show(show::Args),
+    /// Make a topology file from this machine's PCI tree, a captured one, or hwloc's XML.
+    Import(import::Args),
+    /// Measure the simulated fabric: latency, bandwidth, load, sharing, tails.
+    Bench(bench::Args),
     /// Predict what each flow gets, and which edge limits it.
     Predict(predict::Args),
     /// Decide when jobs start and how fast, and check the promises in the simulator.
@@ -44,6 +57,9 @@ enum Verb {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.verb {
+        Verb::Show(args) => show::run(args),
+        Verb::Import(args) => import::run(args),
+        Verb::Bench(args) => bench::run(args),
         Verb::Predict(args) => predict::run(args),
         Verb::Schedule(args) => schedule::run(args),
         Verb::Collective(args) => collective::run(args),

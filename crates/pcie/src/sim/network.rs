@@ -238,6 +238,11 @@ impl Network {
         self.first_ports[node.0 as usize] + self.inputs[node.0 as usize] + index
     }
 
+    /// Number of ports of all nodes.
+    pub(super) fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+
     /// Payload that waits at an agent's port, bytes.
     #[inline]
     pub(super) fn waiting(&self, port: u32) -> u64 {

@@ -25,6 +25,16 @@ pub(super) const PORT_SOURCES: u32 = 4;
 /// Sources of one node that have a port of their own; more share them.
 const MAX_SOURCE_PORTS: u32 = 56;
 
+/// Who fills a port of an agent and waits for room in it.
+#[derive(Debug, Clone, Copy)]
+enum Owner {
+    None,
+    Engine(u32),
+    Source(u32),
+    /// More than one source.
+    Shared,
+}
+
 /// A fabric at work.
 #[derive(Debug)]
 pub struct Simulation<'a> {
@@ -46,6 +56,7 @@ pub struct Simulation<'a> {
     pub(super) spans: Option<Vec<TransferSpan>>,
     pub(super) span_limit: usize,
     end: u64,
+    owners: Vec<Owner>,
 }
 
 /// What a stream did.
@@ -152,6 +163,18 @@ impl<'a> Simulation<'a> {
             let port = network.agent_port(source.from, PORT_SOURCES + order % MAX_SOURCE_PORTS);
             source_states.push(SourceState::new(topology, &mut network, source, port)?);
         }
+        let mut owners = vec![Owner::None; network.port_count()];
+        for (index, engine) in engines.iter().enumerate() {
+            owners[network.agent_port(engine.node, PORT_DATA) as usize] =
+                Owner::Engine(index as u32);
+        }
+        for (index, source) in source_states.iter().enumerate() {
+            let owner = &mut owners[source.port as usize];
+            *owner = match owner {
+                Owner::None => Owner::Source(index as u32),
+                _ => Owner::Shared,
+            };
+        }
         for (index, state) in states.iter().enumerate() {
             let at = ps(state.stream.start_ns as f64);
             network.schedule(at, AgentEvent::Arrival, index as u32);
@@ -182,6 +205,7 @@ impl<'a> Simulation<'a> {
             spans: options.trace.then(Vec::new),
             span_limit: options.trace_limit,
             end: 0,
+            owners,
         })
     }
 
@@ -288,19 +312,16 @@ impl<'a> Simulation<'a> {
 
     /// A port that an agent watched has more room.
     fn port_freed(&mut self, port: u32) {
-        for engine in 0..self.engines.len() {
-            if self
-                .network
-                .agent_port(self.engines[engine].node, PORT_DATA)
-                == port
-            {
-                self.engine_write(engine as u32);
-                return;
-            }
-        }
-        for index in 0..self.sources.len() {
-            if self.sources[index].port == port {
-                self.source_send(index as u32);
+        match self.owners[port as usize] {
+            Owner::None => {}
+            Owner::Engine(engine) => self.engine_write(engine),
+            Owner::Source(source) => self.source_send(source),
+            Owner::Shared => {
+                for index in 0..self.sources.len() {
+                    if self.sources[index].port == port {
+                        self.source_send(index as u32);
+                    }
+                }
             }
         }
     }

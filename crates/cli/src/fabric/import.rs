@@ -1,0 +1,46 @@
+//! `dray fabric import`: a topology file from a machine.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use dray_output::Output;
+
+use crate::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray fabric import > here.toml               this machine's PCI tree
+  dray fabric import captured/sys --name rack7 a captured copy: DIR/devices/pci0000:00/...
+  lstopo --whole-io --of xml node.xml && dray fabric import node.xml
+
+As root sysfs has MPS and MRRS, too; what cannot be read is marked `unread` in the file.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+
+/// Arguments of `dray fabric import`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// sysfs, a directory that holds a copy of it, or hwloc's XML.
+    #[arg(value_name = "DIR|FILE", default_value = "/sys")]
+    from: PathBuf,
+    /// Name of the topology.
+    #[arg(long, value_name = "NAME", default_value = "imported")]
+    name: String,
+    /// Write the file here instead of to stdout.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let out = args.out.as_deref().map(Output::prepare).transpose()?;
+    let imported = dray_pcie::import(&args.from, &args.name)?;
+    for note in &imported.notes {
+        eprintln!("note: {note}");
+    }
+    match out {
+        Some(out) => out.write(imported.toml.as_bytes())?,
+        None => print::all(&mut io::stdout().lock(), &imported.toml)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
