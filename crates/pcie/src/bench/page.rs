@@ -394,18 +394,13 @@ fn check_section(checks: &[Check]) -> Section {
                 (low, high) if low == high => format!("{low:.4}"),
                 (low, high) => format!("{low} to {high}"),
             };
-            let (tolerance, unit) = match row.tolerance {
-                Tolerance::Percent(percent) => (format!("{percent} %"), " %"),
-                Tolerance::Absolute(allowed) => (format!("{allowed} {}", row.unit), ""),
+            let tolerance = match row.tolerance {
+                Tolerance::Percent(percent) => format!("{percent} %"),
+                Tolerance::Absolute(allowed) => format!("{allowed} {}", row.unit),
             };
-            let unit = if row.unit.is_empty() {
-                String::new()
-            } else {
-                format!(" {}", row.unit)
-            } + if unit.is_empty() { "" } else { "" };
             vec![
                 Cell::text(&row.name),
-                Cell::text(format!("{target}{unit}")),
+                Cell::text(format!("{target} {}", row.unit)),
                 Cell::number(row.result, 3),
                 Cell::number(row.deviation(), 2),
                 Cell::text(tolerance),

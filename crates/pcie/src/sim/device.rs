@@ -324,7 +324,7 @@ impl Simulation<'_> {
         let state = &mut engine.pieces[piece as usize];
         state.left -= payload;
         let ends = state.left == 0;
-        let done = engine.to_memory(payload, ends, now);
+        let done = engine.write_to_memory(payload, ends, now);
         if ends {
             let event = index << PIECE_BITS | piece;
             self.network.schedule(done, AgentEvent::PieceDone, event);

@@ -210,7 +210,7 @@ impl Engine {
     }
 
     /// Read data of a piece goes to the memory. Gives the time at which it is there.
-    pub(super) fn to_memory(&mut self, bytes: u32, ends_piece: bool, now: u64) -> u64 {
+    pub(super) fn write_to_memory(&mut self, bytes: u32, ends_piece: bool, now: u64) -> u64 {
         let done = self.memory_free.max(now) + span(u64::from(bytes), self.memory_ps_per_byte);
         self.memory_free = done;
         if ends_piece {
@@ -262,7 +262,7 @@ mod tests {
         let mut engine = Engine::new(NodeId(0), &parameters);
         assert_eq!(engine.reserve(4096, 0), Ok(()));
         assert_eq!(engine.reserve(64, 0), Err(None));
-        let done = engine.to_memory(4096, true, 1000);
+        let done = engine.write_to_memory(4096, true, 1000);
         assert_eq!(engine.reserve(64, done - 1), Err(Some(done)));
         assert_eq!(engine.reserve(64, done), Ok(()));
     }

@@ -220,7 +220,7 @@ fn check<'a>(
         return fail("a length of 0 bytes; the shortest is 64".to_owned());
     }
     let short_mmio = stream.operation.is_mmio() && matches!(bytes, 8 | 16 | 32);
-    if bytes % LINE != 0 && !short_mmio {
+    if !bytes.is_multiple_of(LINE) && !short_mmio {
         return fail(format!("a length of {bytes} bytes is no multiple of 64"));
     }
     if bytes.saturating_mul(u64::from(stream.batch)) > MAX_BYTES {
@@ -229,7 +229,7 @@ fn check<'a>(
             stream.batch
         ));
     }
-    if stream.chunk == 0 || stream.chunk % LINE as u32 != 0 {
+    if stream.chunk == 0 || !stream.chunk.is_multiple_of(LINE as u32) {
         return fail(format!(
             "a chunk of {} bytes is no multiple of 64",
             stream.chunk

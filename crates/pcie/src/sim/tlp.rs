@@ -102,7 +102,7 @@ pub(super) struct Tlp {
 impl Tlp {
     /// Units of 16 bytes of its payload.
     pub(super) fn data_credits(&self) -> i64 {
-        i64::from(self.payload).div_euclid(16) + i64::from(self.payload % 16 != 0)
+        i64::from(self.payload.div_ceil(16))
     }
 }
 

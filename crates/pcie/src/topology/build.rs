@@ -208,7 +208,7 @@ impl Builder<'_> {
     }
 
     fn positive(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
-        if value.is_finite() && value >= 1e-3 && value <= 1e6 {
+        if (1e-3..=1e6).contains(&value) {
             Ok(())
         } else {
             let rule = format!(
