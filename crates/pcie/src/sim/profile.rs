@@ -85,8 +85,12 @@ impl Profile {
         ];
         for (index, span) in phases.into_iter().enumerate() {
             self.sums[index] += u128::from(span);
-            // The histogram resizes itself; only a value above 2^63 could not be counted.
-            self.histograms[index].saturating_record(span);
+            // The histogram grows with its values; one that it could not grow to would be counted
+            // as its largest.
+            let histogram = &mut self.histograms[index];
+            if histogram.record(span).is_err() {
+                histogram.saturating_record(span);
+            }
         }
     }
 

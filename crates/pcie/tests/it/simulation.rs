@@ -102,6 +102,15 @@ fn phases_add_up_to_the_total() {
         assert!((parts - mean(Phase::Total)).abs() < 0.01, "{operation:?}");
         let total = result.profile.summary(Phase::Total);
         assert!(total.min_ns <= total.p50_ns && total.p50_ns <= total.p999_ns);
+        // All in flight are alike, so that median and mean are near each other.
+        assert!(
+            (total.p50_ns / total.mean_ns - 1.0).abs() < 0.2,
+            "{total:?}"
+        );
+        assert!(
+            total.max_ns >= total.mean_ns && total.min_ns > 1000.0,
+            "{total:?}"
+        );
         let cdf = result.profile.cdf(Phase::Total);
         assert_eq!(cdf.last().map(|(_, share)| *share), Some(1.0));
         let counted: u64 = result
