@@ -282,12 +282,11 @@ impl<'f, 'n> Lanes<'f, 'n> {
             return f64::INFINITY;
         }
         let stay = buffer / amount;
-        if self.holds {
-            claims.iter_mut().for_each(|claim| claim.got = claim.cap);
-            return self.held(before as usize, claims, amount, stay);
-        }
         for claim in claims.iter_mut() {
             claim.got = claim.cap.min(window(claim) / stay);
+        }
+        if self.holds {
+            return self.held(before as usize, claims, amount, stay);
         }
         self.by_ingress(claims, 1, amount, shares);
         f64::INFINITY
