@@ -8,7 +8,7 @@ mod pcie_model;
 mod run;
 mod session;
 
-pub use check::{Check, CheckRow, Verdict, check_all, parameters};
+pub use check::{Check, CheckRow, Tolerance, Verdict, check_all, parameters};
 pub use experiment::{FabricExperiment, built_in_experiments};
 pub use page::{FabricReport, report};
 pub use run::{FabricOutcome, run_experiment, trace_experiment};
