@@ -77,10 +77,10 @@ pub(super) fn loaded(
             NodeKind::HostAdapter | NodeKind::EndpointAdapter => "#e6e0f0",
             NodeKind::Endpoint { .. } => "#dcefdc",
         };
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<g><title>{} {}</title><rect x=\"{:.1}\" y=\"{:.1}\" width=\"88\" height=\"28\" rx=\"4\" fill=\"{fill}\" \
-             stroke=\"#444\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text></g>\n",
+             stroke=\"#444\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text></g>",
             node.kind.word(),
             escape(&node.name),
             x - 44.0,
@@ -185,10 +185,10 @@ fn legend(svg: &mut String, height: f64) {
     ];
     for (index, (part, word)) in entries.into_iter().enumerate() {
         let (x, y) = (MARGIN + index as f64 * 110.0, height - 24.0);
-        let _ = write!(
+        let _ = writeln!(
             svg,
             "<line x1=\"{x:.0}\" y1=\"{y:.0}\" x2=\"{:.0}\" y2=\"{y:.0}\" stroke=\"{}\" stroke-width=\"{:.1}\"/>\
-             <text x=\"{:.0}\" y=\"{:.0}\">{word}</text>\n",
+             <text x=\"{:.0}\" y=\"{:.0}\">{word}</text>",
             x + 26.0,
             colour(part),
             1.0 + 5.0 * part,
