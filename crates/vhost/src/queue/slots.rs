@@ -93,7 +93,7 @@ impl Slots {
     /// Opens a slot with these buffers to give back.
     #[inline]
     pub(super) fn open(&mut self, packet: Option<Packet>, outstanding: u32, used: &[Used]) {
-        debug_assert!(
+        assert!(
             self.len() < self.slots.len(),
             "more buffers than the ring has"
         );

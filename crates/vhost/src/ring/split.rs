@@ -134,14 +134,19 @@ impl Split {
     ) -> Result<usize, RingFault> {
         let mut count = self.available.wrapping_sub(self.next_available);
         if usize::from(count) < max {
-            self.available = self.parts.available.atomic(INDEX).load(Ordering::Acquire);
-            let found = u32::from(self.available.wrapping_sub(self.next_used));
+            let available = self.parts.available.atomic(INDEX).load(Ordering::Acquire);
+            // In flight and available, each by itself: an index that goes back would pass as a sum.
+            let in_flight = self.next_available.wrapping_sub(self.next_used);
+            let ahead = available.wrapping_sub(self.next_available);
+            let found = u32::from(in_flight) + u32::from(ahead);
             if found > self.size {
                 return Err(RingFault::Overrun {
                     found,
                     size: self.size,
                 });
             }
+            // Kept only now: a later fetch takes what it finds here without another look.
+            self.available = available;
             count = self.available.wrapping_sub(self.next_available);
         }
         let count = usize::from(count).min(max);

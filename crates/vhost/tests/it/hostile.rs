@@ -269,6 +269,53 @@ fn an_index_that_jumps_stops_its_ring_and_no_other() {
 }
 
 #[test]
+fn an_index_that_goes_back_stops_its_ring() {
+    for asynchronous in [false, true] {
+        let go = Arc::new(AtomicBool::new(false));
+        let held: Vec<Box<dyn CopyEngine>> = match asynchronous {
+            true => vec![Held::new(&go)],
+            false => Vec::new(),
+        };
+        let mut guest = Guest::new(Setup::new(Kind::Split, 64), held);
+        for _ in 0..40 {
+            assert!(guest.transmit(&[1; 500], 4096, false));
+        }
+        let mut out = Vec::new();
+        guest.poll_data(&mut out, 64);
+        guest.rings[1].jump(&guest.memory, 65536 - 10);
+        for _ in 0..3 {
+            guest.poll_data(&mut out, 64);
+        }
+        let broken = guest.backend.queues()[1].broken();
+        assert!(
+            matches!(broken, Some(RingFault::Overrun { .. })),
+            "{broken:?}"
+        );
+        go.store(true, Ordering::SeqCst);
+        guest.settle(&mut out);
+        assert_eq!(out.len(), 40, "what was taken before is delivered, once");
+
+        // To the guest, where one call asks the ring more than once.
+        for by in [0x7000, 65536 - 10] {
+            let mut guest = Guest::new(Setup::new(Kind::Split, 64), engines(asynchronous));
+            while guest.provide(&[2048], false) {}
+            let packets = || vec![Packet::from_bytes(&[1; 500]), Packet::from_bytes(&[1; 9])];
+            assert_eq!(guest.deliver(&mut packets()), 2);
+            guest.rings[0].jump(&guest.memory, by);
+            for _ in 0..50 {
+                guest.deliver(&mut packets());
+            }
+            guest.settle(&mut Vec::new());
+            let broken = guest.backend.queues()[0].broken();
+            assert!(
+                matches!(broken, Some(RingFault::Overrun { .. })),
+                "{broken:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn more_in_flight_than_a_packed_ring_has_stops_it() {
     let go = Arc::new(AtomicBool::new(false));
     let mut guest = Guest::new(Setup::new(Kind::Packed, 64), vec![Held::new(&go)]);
