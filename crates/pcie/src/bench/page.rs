@@ -430,7 +430,7 @@ fn check_section(checks: &[Check]) -> Section {
     Section {
         id: "checks".to_owned(),
         title: "The model beside published numbers".to_owned(),
-        intro: vec!["One set of parameters for all; none is fitted to a row. A row outside its tolerance is marked.".to_owned()],
+        intro: vec!["One set of parameters for all rows. Some parameters are themselves published numbers: the sum of the latencies of a local path, capacities of ports, the rates at which a device takes writes and reads of its peers, and what the root complex forwards between devices. The cost of a read request was chosen so that a stream of 1 KiB chunks has its published rate. fabrics/README.md lists them. A row outside its tolerance is marked.".to_owned()],
         tables: tables.collect(),
         ..Section::default()
     }

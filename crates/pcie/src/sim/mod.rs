@@ -1,8 +1,8 @@
 //! The simulator: TLPs, credits, arbitration, DMA engines and cores in virtual time.
 //!
 //! Time is whole picoseconds and nothing is random but what a seed gives, so the same input gives
-//! the same trace on every machine. The parameters are those of the topology; no measured
-//! bandwidth of a path is an input.
+//! the same trace on every machine. The parameters are those of the topology: latencies, capacities,
+//! tags, credits. Bandwidths of paths with reads follow from latency and tags.
 
 mod device;
 mod edge;
