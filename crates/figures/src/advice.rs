@@ -67,7 +67,7 @@ impl Guesses {
     /// What the profile or the platform cannot run.
     pub fn of(model: &Model, w: &Workload) -> Result<Guesses, FiguresError> {
         let behind = |w: Workload| -> Result<Vec<Parameter>, FiguresError> {
-            Ok(moving(model, &w, |p| p.guess)?)
+            moving(model, &w, |p| p.guess)
         };
         Ok(Guesses {
             device: behind(on_device(w))?,
