@@ -102,7 +102,7 @@ impl Driver {
                 Page::ReadWrite => 7,
             };
             let place = pages_at(pasid) + n * PAGE;
-            let index = (base >> 12) + n & 0x1ff;
+            let index = ((base >> 12) + n) & 0x1ff;
             self.put(at + 3 * PAGE + 8 * index, place | permissions);
             self.memory
                 .put(place, pages.peek(base + n * PAGE, PAGE as usize));
