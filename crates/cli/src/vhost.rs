@@ -202,7 +202,8 @@ fn forward(
             steps = 0;
         }
         steps = steps.wrapping_add(1);
-        if !steps.is_multiple_of(CLOCK_EVERY) && !(args.interrupt && idle >= IDLE_STEPS) {
+        let asleep = args.interrupt && idle >= IDLE_STEPS;
+        if !steps.is_multiple_of(CLOCK_EVERY) && !asleep {
             continue;
         }
         let now = Instant::now();

@@ -21,7 +21,7 @@ fn commands() -> (TempDir, Vec<String>) {
         dir.path(),
         &format!("{BENCH} --benchmark_out=old.json --benchmark_format=json"),
     );
-    fs::copy(dir.path().join("old.json"), dir.path().join("new.json")).unwrap();
+    fs::copy(dir.path().join("old.json"), dir.path().join("new.json")).expect("a copy");
     output(dir.path(), "config new-tree sys");
     let commands = vec![
         format!("{BENCH} --benchmark_out=OUT"),
