@@ -1,6 +1,8 @@
 //! Where the commands write: what is no file stays what it is, and what cannot be written is noticed
 //! before the work begins.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
 mod common;
 
 use std::fs;

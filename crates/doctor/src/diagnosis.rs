@@ -102,7 +102,7 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
 }
 
 /// Links of the chain to a device of the machine's own, which a virtual one does without.
-const OF_HARDWARE: [&str; 12] = [
+const OF_HARDWARE: [&str; 14] = [
     "cpu",
     "kernel",
     "options",
@@ -110,14 +110,16 @@ const OF_HARDWARE: [&str; 12] = [
     "command-line",
     "iommu",
     "module",
+    "driver",
     "sva",
+    "nodes",
     "raw-io",
     "container",
     "perfmon",
     "power",
 ];
 /// Links that a directory in the place of `/sys` has not.
-const OF_PROGRAMS: [&str; 5] = ["pci", "driver", "nodes", "library", "hugepages"];
+const OF_PROGRAMS: [&str; 3] = ["pci", "library", "hugepages"];
 
 /// Why a link does not apply to a virtual device.
 fn set_aside(check: &str, device: Option<Virtual>) -> Option<&'static str> {

@@ -1,5 +1,7 @@
 //! Results go where they are to go, and what is no file stays what it was.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
