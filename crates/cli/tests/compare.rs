@@ -38,7 +38,12 @@ fn what_got_slower_fails_and_is_drawn() {
     let output = dray(&["compare", &old, &new, "--svg", svg.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     let table = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(table.lines().count(), 5, "{table}");
+    // A heading, a row for each case, and the summary after an empty line.
+    assert_eq!(table.lines().count(), 7, "{table}");
+    assert!(
+        table.contains("geometric mean 1.0057; best 1.0000"),
+        "{table}"
+    );
     assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
     let code = |a: &str, b: &str| {
         let output = dray(&["compare", a, b, "--fail-over", "0.1%"]);

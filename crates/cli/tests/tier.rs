@@ -54,7 +54,7 @@ fn python(arguments: &str) -> serde_json::Value {
         .get_output()
         .clone();
     let stats = json(&output.stderr);
-    assert!(sum(&stats, "demoted_pages") > 1000, "{stats:#}");
+    assert!(sum(&stats, "demoted_pages") > 0, "{stats:#}");
     stats
 }
 
