@@ -49,8 +49,13 @@ const CLOCK_EVERY: u32 = 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A port: SOCKET[,server|client][,queues=N][,no-offloads], or tap:NAME; may be given again.
-    #[arg(long = "port", value_name = "PORT", required = true)]
+    /// A port: a socket, a tap device.
+    #[arg(
+        help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], or tap:NAME; may be given again",
+        long = "port",
+        value_name = "PORT",
+        required = true
+    )]
     ports: Vec<PortSpec>,
     /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); one alone, to itself.
     #[arg(long, value_enum, default_value_t = Forward::Switch)]
