@@ -5,7 +5,29 @@ iommu='intel-iommu,scalable-mode=on,fsts=on,svm=on,pasid-bits=20,device-iotlb=on
 
 boot_defaults() {
     memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until= live=
+    tiers=
     door=() machine=() extra=()
+}
+
+# The machine's memory: one node, or (tiers) one with the processors and one that is slower and has none. HMAT tells
+# the guest which is which, so that it has two memory tiers. A device reads and writes it through its file.
+memory_arguments() {
+    local half
+    if [ -z "$tiers" ]; then
+        printf '%s\n' -machine q35,memory-backend=mem \
+            -object "memory-backend-memfd,id=mem,size=$memory,share=on"
+        return
+    fi
+    half=$(($(numfmt --from=iec "$memory") / 2))
+    printf '%s\n' -machine q35,hmat=on \
+        -object "memory-backend-memfd,id=near,size=$half,share=on" \
+        -object "memory-backend-memfd,id=far,size=$half,share=on" \
+        -numa "node,nodeid=0,memdev=near,cpus=0-$((processors - 1))" \
+        -numa node,nodeid=1,memdev=far,initiator=0 -numa dist,src=0,dst=1,val=20 \
+        -numa hmat-lb,initiator=0,target=0,hierarchy=memory,data-type=access-latency,latency=100 \
+        -numa hmat-lb,initiator=0,target=0,hierarchy=memory,data-type=access-bandwidth,bandwidth=100G \
+        -numa hmat-lb,initiator=0,target=1,hierarchy=memory,data-type=access-latency,latency=300 \
+        -numa hmat-lb,initiator=0,target=1,hierarchy=memory,data-type=access-bandwidth,bandwidth=20G
 }
 
 # Without no_timer_check a kernel on a busy host may find that its timer does not tick in time, and panics.
@@ -30,10 +52,11 @@ boot() {
             sleep 0.05
         done
     fi
+    local nodes
+    mapfile -t nodes < <(memory_arguments)
     local command=("${loader[@]}" "$root/usr/bin/qemu-system-x86_64"
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
-        -machine "q35,memory-backend=mem" -m "$memory" -smp "$processors"
-        -object "memory-backend-memfd,id=mem,size=$memory,share=on"
+        "${nodes[@]}" -m "$memory" -smp "$processors"
         -accel tcg -cpu max,la57=off -nodefaults -no-reboot -display none
         -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
         -append "console=ttyS0 panic=-1 no_timer_check ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"

@@ -18,9 +18,11 @@ initramfs() {
         module "$name" >"$tree/lib/modules/$name.ko"
     done
     cp "$built"/*.ko "$tree/lib/modules"
-    cp "$(copy_program)" "$tree/bin/copy"
+    for name in copy migrate; do
+        cp "$(guest_program "$name")" "$tree/bin/$name" || exit 1
+    done
     cp "$here/guest/init" "$tree/init"
-    cp "$here/guest/lib.sh" "$tree/lib.sh"
+    cp "$here/guest/lib.sh" "$here/guest/migrate.sh" "$tree"
     cp "$script" "$tree/script"
     for extra in "$@"; do
         mkdir -p "$tree/$(dirname "${extra%%=*}")"
@@ -39,13 +41,13 @@ module() {
     xz -dc "$file"
 }
 
-# The user program of the cases, static: the guest's C library is another than this machine's.
-copy_program() {
+# A user program of the cases, static: the guest's C library is another than this machine's.
+guest_program() { # NAME
     local program
-    program=$cache/copy-$(sha256sum <"$here/guest/copy.c" | cut -c1-16)
+    program=$cache/$1-$(sha256sum <"$here/guest/$1.c" | cut -c1-16)
     if [ ! -x "$program" ]; then
-        cc -static -O2 -Wall -o "$program.new" "$here/guest/copy.c" >&2 || fail "copy.c cannot be compiled"
-        mv "$program.new" "$program"
+        cc -static -O2 -Wall -pthread -o "$program.$$" "$here/guest/$1.c" >&2 || fail "$1.c cannot be compiled"
+        mv "$program.$$" "$program"
     fi
     echo "$program"
 }

@@ -6,14 +6,14 @@ helpers=$here/../../kernel
 modules() {
     local version folder build=$root/build
     version=$(kernel)
-    folder=$cache/modules/$( (echo "$version" && cat "$helpers"/*.[ch] "$helpers"/Makefile) | sha256sum | cut -c1-16)
+    folder=$cache/modules/$( (echo "$version" && cat "$helpers"/*.[ch] "$helpers"/*/*.[ch] "$helpers"/Makefile) | sha256sum | cut -c1-16)
     if [ ! -f "$folder/done" ]; then
         exec 8>"$cache/lock"
         flock 8
         note "building the guest's modules"
         rm -rf "$build"
         mkdir -p "$build" "$folder"
-        cp "$helpers"/*.[ch] "$helpers"/Makefile "$root/usr/src/dmatest/dmatest.c" "$build"
+        cp -r "$helpers"/*.[ch] "$helpers"/dray_migrate "$helpers"/Makefile "$root/usr/src/dmatest/dmatest.c" "$build"
         echo 'obj-m += dmatest.o' >>"$build/Makefile"
         kbuild "$version" >"$folder/log" 2>&1 || {
             cat "$folder/log" >&2

@@ -1,0 +1,83 @@
+# What the cases of page migration share; a case begins with `. /migrate.sh`.
+
+# accel-config 4.1 knows a few names of drivers only: these queues are configured by hand.
+configure_migrate() { # QUEUES...
+    local wq
+    accel-config config-engine dsa0/engine0.0 --group-id=0
+    accel-config config-engine dsa0/engine0.1 --group-id=0
+    for wq in "$@"; do
+        configure_migrate_wq "$wq"
+    done
+}
+
+configure_migrate_wq() { # NUMBER [ATTRIBUTE=VALUE]...
+    local at=/sys/bus/dsa/devices/wq0.$1 attribute
+    shift
+    for attribute in group_id=0 mode=dedicated size=16 type=kernel name=migrate driver_name=dray_migrate priority=10 \
+        max_batch_size=128 max_transfer_size=2097152 "$@"; do
+        echo "${attribute#*=}" >"$at/${attribute%%=*}" || die "${at##*/}: $attribute"
+    done
+}
+
+enable_migrate() { # QUEUES...
+    local wq
+    accel-config enable-device dsa0 || die "the device cannot be enabled"
+    for wq in "$@"; do
+        bind_migrate "$wq" || die "queue $wq cannot be enabled"
+        expect "/sys/bus/dsa/devices/wq0.$wq/state" enabled
+    done
+}
+
+bind_migrate() { # NUMBER
+    echo "wq0.$1" 2>/dev/null >/sys/bus/dsa/drivers/dray_migrate/bind
+}
+
+unbind_migrate() { # NUMBER
+    echo "wq0.$1" >/sys/bus/dsa/drivers/dray_migrate/unbind
+}
+
+# Writes a knob.
+knob() { # NAME VALUE
+    echo "$2" >"/proc/sys/vm/$1" || die "$1 cannot be $2"
+}
+
+# A write that must fail.
+refused() { # NAME VALUE
+    if echo "$2" 2>/dev/null >"/proc/sys/vm/$1"; then die "$1 was set to $2"; fi
+}
+
+counter() { # NAME
+    sed -n "s/^$1 //p" /sys/module/dray_migrate/parameters/counters
+}
+vmstat() { # NAME
+    sed -n "s/^$1 //p" /proc/vmstat
+}
+
+# Loads the module with queues and has the device copy every page.
+start_migrate() { # QUEUES...
+    [ -d /sys/devices/system/node/node1 ] || die "one memory node only"
+    echo 0 >/proc/sys/kernel/numa_balancing
+    configure_migrate "$@"
+    insmod /lib/modules/dray_migrate.ko
+    enable_migrate "$@"
+    knob dsa_state 1
+    knob dsa_copy_threshold 1
+    knob use_dsa_copy_pages 1
+}
+
+# Remembers where the counters are; `since NAME` says how much was added.
+mark() {
+    cp /sys/module/dray_migrate/parameters/counters /tmp/counters
+    vmstat pgmigrate_success >/tmp/pgmigrate_success
+}
+since() { # NAME
+    echo $(($(counter "$1") - $(sed -n "s/^$1 //p" /tmp/counters)))
+}
+migrated() {
+    echo $(($(vmstat pgmigrate_success) - $(cat /tmp/pgmigrate_success)))
+}
+
+# The kernel has not complained.
+no_complaint() {
+    if dmesg | grep -E 'Oops|BUG:|WARNING:|Bad page|general protection'; then die "the kernel complains"; fi
+}
