@@ -246,6 +246,10 @@ impl Manager {
         if let Some(failure) = active.engine.take_failure() {
             process.say(&failure.to_string());
         }
+        process.outcomes[crate::Outcome::Vanished as usize].fetch_add(
+            active.engine.take_vanished(),
+            std::sync::atomic::Ordering::Relaxed,
+        );
         process.add(Value::HintsArmed, tracked.armed);
         process.add(Value::HintsTouched, tracked.touched);
         process.add(Value::Scans, u64::from(tracked.scanned));

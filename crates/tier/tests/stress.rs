@@ -6,9 +6,12 @@
 
 mod common;
 
+use std::thread;
+
 use common::{Case, run};
 use dray_tier::copier::{Cores, VirtualCopier};
-use dray_tier::{Config, Order, Release};
+use dray_tier::sys::{PAGE, memory};
+use dray_tier::{Config, Engine, Order, Release};
 
 fn check(name: &str, case: Case) {
     let outcome = run(&case);
@@ -101,4 +104,62 @@ fn without_protection_writes_are_lost() {
     let outcome = run(&case);
     println!("negative control: {outcome:?}");
     assert!(outcome.lost > 0, "the test would not see a lost write");
+}
+
+/// Pages of a mapping that are there, by mincore(2).
+fn present(start: u64, pages: u64) -> usize {
+    let mut there = vec![0u8; pages as usize];
+    let address = std::ptr::with_exposed_provenance_mut(start as usize);
+    // SAFETY: a mapping of this test, and a byte for each of its pages.
+    let answer = unsafe { libc::mincore(address, (pages * PAGE) as usize, there.as_mut_ptr()) };
+    assert_eq!(answer, 0);
+    there.iter().filter(|byte| **byte & 1 == 1).count()
+}
+
+/// In `dray tier` the engine's files are in a table of its own: the thread that forks has none of them.
+#[test]
+fn a_thread_with_other_files_can_ask_for_quiet() {
+    const PAGES: u64 = 100;
+    let config = config(Order::Strict, Release::Kernel);
+    let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+    let start = memory::reserve(PAGES * PAGE, PAGE).expect("memory");
+    let word =
+        |page: u64| std::ptr::with_exposed_provenance_mut::<u64>((start + page * PAGE) as usize);
+    for page in 0..PAGES {
+        // SAFETY: memory of this test.
+        unsafe { word(page).write_volatile(page + 1) };
+    }
+    let pages: Vec<u64> = (0..PAGES).map(|page| start + page * PAGE).collect();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| engine.serve());
+        for _ in 0..2 {
+            engine
+                .register(start, start + PAGES * PAGE)
+                .expect("memory that can be registered");
+            assert_eq!(engine.arm_hints(&pages), PAGES);
+            assert_eq!(present(start, PAGES), 0);
+            let asking = scope.spawn(|| {
+                // SAFETY: this thread alone gets an empty table of files.
+                let alone = unsafe {
+                    libc::unshare(libc::CLONE_FILES);
+                    libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32)
+                };
+                assert_eq!(alone, 0);
+                let quiet = engine.quiet();
+                let there = present(start, PAGES);
+                drop(quiet);
+                there
+            });
+            assert_eq!(asking.join().expect("a thread"), PAGES as usize);
+        }
+        engine.stop();
+        server.join().expect("the server");
+    });
+    for page in 0..PAGES {
+        // SAFETY: as above.
+        assert_eq!(unsafe { word(page).read_volatile() }, page + 1);
+    }
+    assert_eq!(engine.take_vanished(), 0);
+    // SAFETY: this test's, and nothing uses it any more.
+    unsafe { memory::unmap(start, PAGES * PAGE) };
 }

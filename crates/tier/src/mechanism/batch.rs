@@ -16,7 +16,7 @@ use crate::sys::{HUGE, PAGE, memory};
 
 /// How often a layout that changes is waited for before pages are left where they are.
 const PATIENCE: u32 = 200;
-const PAUSE: Duration = Duration::from_micros(200);
+pub(crate) const PAUSE: Duration = Duration::from_micros(200);
 
 /// Slots of landing and making windows that a batch uses: base pages, huge pages.
 #[derive(Debug, Clone, Copy, Default)]

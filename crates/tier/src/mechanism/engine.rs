@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::batch::PAUSE;
 use super::hints::SLOTS;
 use super::outcome::Outcomes;
 use super::state::State;
@@ -123,6 +124,9 @@ pub struct Engine {
     pub(crate) counts: Counts,
     pub(crate) pid: i32,
     hint_window: (u64, u64),
+    /// A page that is never there but while a [`Quiet`] lives: who reads it asks the thread that
+    /// serves to put all hints back.
+    pub(crate) bell: u64,
     /// Held while pages are out: a fork waits for it.
     pub(crate) migrator: Mutex<Migrator>,
     state: Mutex<State>,
@@ -141,7 +145,26 @@ impl std::fmt::Debug for Engine {
 /// Everything in its place: no page is out as long as this lives. Faults are served all the same.
 #[derive(Debug)]
 pub struct Quiet<'a> {
+    /// The page that asked for hints, if some were out.
+    bell: Option<u64>,
     _migrator: MutexGuard<'a, Migrator>,
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        if let Some(bell) = self.bell {
+            empty_bell(bell);
+        }
+    }
+}
+
+/// Empties the page, so that the next read of it is a message.
+fn empty_bell(bell: u64) {
+    if memory::advise(bell, PAGE, libc::MADV_DONTNEED).is_err() {
+        // The program has locked all of its memory.
+        memory::unlock(bell, PAGE);
+        let _ = memory::advise(bell, PAGE, libc::MADV_DONTNEED);
+    }
 }
 
 impl std::fmt::Debug for Migrator {
@@ -174,7 +197,8 @@ impl Engine {
             TierWindows::new(&config.tiers[0], &uffd)?,
             TierWindows::new(&config.tiers[1], &uffd)?,
         ];
-        let len = SLOTS * PAGE;
+        let bell = SLOTS * PAGE;
+        let len = bell + PAGE;
         let hints = memory::reserve(len, PAGE).map_err(system("mmap"))?;
         let _ = memory::advise(hints, len, libc::MADV_NOHUGEPAGE);
         uffd.register(hints, len, REGISTER_MISSING)
@@ -199,6 +223,7 @@ impl Engine {
             counts: Counts::default(),
             pid: std::process::id() as i32,
             hint_window: (hints, hints + len),
+            bell: hints + bell,
             migrator: Mutex::new(Migrator {
                 windows,
                 copier,
@@ -237,7 +262,7 @@ impl Engine {
         while let Some(page) = state.hints.first_in(start, end) {
             if !self.put_hint_back(&mut state, page) {
                 drop(state);
-                std::thread::yield_now();
+                std::thread::sleep(PAUSE);
                 state = self.lock();
             }
         }
@@ -279,18 +304,23 @@ impl Engine {
     }
 
     /// Waits until no page is out, and keeps it so: before a fork.
+    ///
+    /// Any thread of the program may call it, also one that has another table of files than the
+    /// thread that [serves](Engine::serve), and that thread must run.
     pub fn quiet(&self) -> Quiet<'_> {
         let migrator = self.lock_migrator();
-        let mut state = self.lock();
-        while let Some(page) = state.hints.first() {
-            if !self.put_hint_back(&mut state, page) {
-                drop(state);
-                std::thread::yield_now();
-                state = self.lock();
+        let mut bell = None;
+        while self.lock().hints.first().is_some() {
+            if let Some(bell) = bell.replace(self.bell) {
+                empty_bell(bell);
             }
+            let page = std::ptr::with_exposed_provenance::<u8>(self.bell as usize);
+            // SAFETY: a page of the engine's own, which reads as zero once it has been given. The
+            // thread that serves gives it when no hint is out.
+            unsafe { page.read_volatile() };
         }
-        drop(state);
         Quiet {
+            bell,
             _migrator: migrator,
         }
     }
@@ -351,6 +381,12 @@ impl Engine {
 
     pub(crate) fn failed(&self, error: CopyError) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Hints that could not be put back since it was last asked: their mapping is gone, or bytes are
+    /// lost.
+    pub fn take_vanished(&self) -> u64 {
+        self.counts.vanished.swap(0, Ordering::Relaxed)
     }
 
     /// Why the copier last failed, once.

@@ -63,6 +63,8 @@ impl Engine {
                 self.counts.layout.fetch_add(1, Ordering::Relaxed);
                 state.remapped(from, to, len);
             }
+            // A `Quiet` has ended.
+            Event::Remove { start, .. } if start == self.bell => {}
             Event::Remove { start, end } => {
                 self.counts.layout.fetch_add(1, Ordering::Relaxed);
                 state.dropping(start, end);
@@ -76,6 +78,9 @@ impl Engine {
 
     /// A thread waits for a page.
     fn missing(&self, state: &mut State, page: u64) {
+        if page == self.bell {
+            return self.put_all_hints_back(state);
+        }
         if state.in_flight(page) {
             return;
         }
@@ -87,6 +92,23 @@ impl Engine {
             return;
         }
         self.fill(state, page);
+    }
+
+    /// A thread waits until no hint is out.
+    fn put_all_hints_back(&self, state: &mut State) {
+        for page in state.hints.addresses() {
+            self.put_hint_back(state, page);
+        }
+        if state.hints.first().is_some() {
+            state.deferred.push(self.bell);
+            return;
+        }
+        match self.uffd.zero(self.bell, PAGE) {
+            Ok(()) => {}
+            Err((_, libc::EAGAIN)) => state.deferred.push(self.bell),
+            // It is there: who waits looks again.
+            Err(_) => self.uffd.wake(self.bell, PAGE),
+        }
     }
 
     /// Zeros for a page that was never written, or has been dropped.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::batch::PAUSE;
 use super::blocks::{block_of, mask};
 use super::engine::Engine;
 use crate::sys::uffd::REGISTER_MISSING;
@@ -167,7 +168,7 @@ impl Engine {
                     break;
                 }
                 drop(state);
-                std::thread::yield_now();
+                std::thread::sleep(PAUSE);
             }
         }
         let (touched, waste) = {

@@ -87,6 +87,12 @@ pub fn advise(start: u64, len: u64, advice: i32) -> Result<(), i32> {
     }
 }
 
+/// munlock(2), by the system call.
+pub fn unlock(start: u64, len: u64) {
+    // SAFETY: it takes a range and changes nothing that is in it.
+    unsafe { libc::syscall(libc::SYS_munlock, start as usize, len as usize) };
+}
+
 /// Has the frames of a range come from one NUMA node.
 ///
 /// # Errors
