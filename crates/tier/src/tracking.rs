@@ -179,6 +179,9 @@ impl Tracker {
                 1 => count / 2,
                 _ => count - chosen.len(),
             };
+            if want == 0 {
+                continue;
+            }
             let cursor = self.cursor[tier];
             let (mut last, mut found) = (0, 0);
             engine.each_block(cursor, |number, block| {
@@ -242,5 +245,44 @@ pub(crate) fn unit(number: u64, huge: bool) -> (u64, u64) {
     match huge {
         true => (start / HUGE * HUGE, HUGE),
         false => (start, BLOCK),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copier::Cores;
+    use crate::mechanism::Config;
+    use crate::sys::memory;
+
+    #[test]
+    fn no_more_hints_are_chosen_than_may_be() {
+        const BLOCKS: u64 = 16;
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        let start = memory::reserve(BLOCKS * BLOCK, BLOCK).expect("memory");
+        let end = start + BLOCKS * BLOCK;
+        engine
+            .register(start, end)
+            .expect("memory that can be registered");
+        engine.with_blocks(start, end, |blocks| {
+            for number in 0..BLOCKS {
+                blocks.change(block_of(start) + number, |block| {
+                    block.present = u64::MAX;
+                    block.idle = 2;
+                    block.slow = if number % 2 == 0 { u64::MAX } else { 0 };
+                });
+            }
+        });
+        let mut tracker = Tracker::new().expect("/proc");
+        let mut total = 0;
+        for count in (0..=2 * BLOCKS as usize).chain([0, 1, 1]) {
+            let chosen = tracker.choose(&engine, count);
+            assert!(chosen.len() <= count, "{count}: {chosen:x?}");
+            total += chosen.len();
+        }
+        assert!(total > 0);
+        engine.stop();
+        // SAFETY: this test's, and nothing uses it any more.
+        unsafe { memory::unmap(start, end - start) };
     }
 }
