@@ -1,8 +1,9 @@
 //! What a packet costs the core in the calls of a queue, in time stamp counter ticks: synchronous,
-//! and asynchronous with a mover that has made each copy when it is asked first.
+//! and asynchronous with a mover that has made each copy when it is asked first. The difference is
+//! the bookkeeping; how much of it is the `Mover` trait's is shown by a mover behind that trait.
 //!
 //! The guest is played by the same thread, outside of what is timed. Printed: quartiles over bursts
-//! of 32, which interruptions of a busy machine leave nearly alone. Copies are warm in the cache.
+//! of 32, which interruptions of a busy machine leave nearly alone. The ways take turns.
 //!
 //! `cargo bench -p dray-vhost --bench bookkeeping`
 
@@ -12,59 +13,22 @@
 mod driver;
 #[path = "../tests/it/guest.rs"]
 mod guest;
+#[path = "bookkeeping/immediate.rs"]
+mod immediate;
 
-use dray_vhost::copy::{Copy, CopyEngine, Done};
+use dray_vhost::copy::{CopyEngine, MoverCopier};
 use dray_vhost::net::Packet;
 use dray_vhost::protocol::features as f;
 
 use driver::Kind;
-use guest::{Guest, Setup};
+use guest::{BASE, BUFFERS, Guest, Setup};
+use immediate::{Immediate, ImmediateMover};
 
 const BURST: usize = 32;
-const BURSTS: usize = 4000;
-
-/// Makes copies when they are submitted; or none at all, to leave the bookkeeping alone.
-struct Immediate {
-    copies: bool,
-    done: Vec<Done>,
-}
-
-impl CopyEngine for Immediate {
-    fn executor(&self) -> &'static str {
-        "immediate"
-    }
-
-    fn room(&self) -> usize {
-        1 << 16
-    }
-
-    unsafe fn submit(&mut self, copies: &[Copy]) {
-        for copy in copies {
-            if self.copies {
-                // SAFETY: the caller promises that the addresses are valid.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(
-                        copy.source as *const u8,
-                        copy.destination as *mut u8,
-                        copy.len as usize,
-                    );
-                }
-            }
-            self.done.push(Done {
-                token: copy.token,
-                ok: true,
-            });
-        }
-    }
-
-    fn poll(&mut self, into: &mut [Done]) -> usize {
-        let count = self.done.len().min(into.len());
-        for (place, done) in into.iter_mut().zip(self.done.drain(..count)) {
-            *place = done;
-        }
-        count
-    }
-}
+const BURSTS: usize = 500;
+const ROUNDS: usize = 8;
+/// Buffers of the guest: two rings of 256, of 2 KiB each.
+const BUFFER_BYTES: u64 = 2 * 256 * (2048 + 64);
 
 fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -74,73 +38,135 @@ fn ticks() -> u64 {
     0
 }
 
-/// Quartiles of ticks per packet, from the guest and to the guest.
-fn measure(kind: Kind, size: usize, engine: Option<Immediate>) -> [[f64; 3]; 2] {
-    let setup = Setup::new(kind, 256).with(f::MRG_RXBUF | f::IN_ORDER);
-    let engines = engine.map(|engine| {
-        let engine: Box<dyn CopyEngine> = Box::new(engine);
-        engine
-    });
-    let mut guest = Guest::new(setup, engines.into_iter().collect());
-    let bytes = vec![1; size];
-    let mut out: Vec<Packet> = Vec::with_capacity(BURST);
-    let mut found = [Vec::new(), Vec::new()];
-    for _ in 0..BURSTS {
-        for _ in 0..BURST {
-            assert!(guest.transmit(&bytes, 4096, false) && guest.provide(&[2048], false));
+/// How packets are copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Synchronous,
+    /// By an engine of ours, at submission.
+    Engine,
+    /// The same behind the `Mover` trait.
+    Mover,
+    /// By nobody.
+    Nothing,
+}
+
+impl Way {
+    const ALL: [Way; 4] = [Way::Synchronous, Way::Engine, Way::Mover, Way::Nothing];
+
+    fn name(self) -> &'static str {
+        match self {
+            Way::Synchronous => "synchronous",
+            Way::Engine => "asynchronous",
+            Way::Mover => "asynchronous, Mover trait",
+            Way::Nothing => "asynchronous, nothing copied",
         }
-        let start = ticks();
-        guest.poll_from_guest(&mut out, BURST);
-        if guest.asynchronous {
-            guest.poll_from_guest(&mut out, 0);
-        }
-        found[0].push(ticks() - start);
-        assert_eq!(out.len(), BURST);
-        let start = ticks();
-        let sent = guest.deliver(&mut out);
-        if guest.asynchronous {
-            guest.poll_to_guest();
-        }
-        found[1].push(ticks() - start);
-        assert_eq!(sent, BURST);
-        guest.rings[1].reclaim(&guest.memory);
-        while guest.received().is_some() {}
     }
-    found.map(|mut of| {
-        of.sort_unstable();
-        [1, 2, 3].map(|quarter| of[of.len() * quarter / 4] as f64 / BURST as f64)
-    })
+
+    fn engine(self) -> Option<Box<dyn CopyEngine>> {
+        match self {
+            Way::Synchronous => None,
+            Way::Engine => Some(Box::new(Immediate::new(true))),
+            Way::Mover => Some(Box::new(MoverCopier::new(
+                ImmediateMover::default(),
+                "immediate",
+            ))),
+            Way::Nothing => Some(Box::new(Immediate::new(false))),
+        }
+    }
+}
+
+/// A guest, and the ticks of each burst from it and to it.
+struct Trial {
+    guest: Guest,
+    found: [Vec<u64>; 2],
+}
+
+impl Trial {
+    fn new(kind: Kind, way: Way) -> Trial {
+        let setup = Setup::new(kind, 256).with(f::MRG_RXBUF | f::IN_ORDER);
+        let mut guest = Guest::new(setup, way.engine().into_iter().collect());
+        // A driver uses the buffers of its rings again and again.
+        guest.buffers_end = BASE + BUFFERS + BUFFER_BYTES;
+        guest.fills = false;
+        Trial {
+            guest,
+            found: [Vec::new(), Vec::new()],
+        }
+    }
+
+    fn round(&mut self, size: usize) {
+        let guest = &mut self.guest;
+        let bytes = vec![1; size];
+        let mut out: Vec<Packet> = Vec::with_capacity(BURST);
+        for _ in 0..BURSTS {
+            for _ in 0..BURST {
+                assert!(guest.transmit(&bytes, 4096, false) && guest.provide(&[2048], false));
+            }
+            let start = ticks();
+            guest.poll_from_guest(&mut out, BURST);
+            if guest.asynchronous {
+                guest.poll_from_guest(&mut out, 0);
+            }
+            self.found[0].push(ticks() - start);
+            assert_eq!(out.len(), BURST);
+            let start = ticks();
+            let sent = guest.deliver(&mut out);
+            if guest.asynchronous {
+                guest.poll_to_guest();
+            }
+            self.found[1].push(ticks() - start);
+            assert_eq!(sent, BURST);
+            guest.rings[1].reclaim(&guest.memory);
+            while guest.received().is_some() {}
+        }
+    }
+
+    /// Quartiles of ticks per packet.
+    fn quartiles(self) -> [[f64; 3]; 2] {
+        self.found.map(|mut of| {
+            // The first round warms up.
+            of.drain(..BURSTS);
+            of.sort_unstable();
+            [1, 2, 3].map(|quarter| of[of.len() * quarter / 4] as f64 / BURST as f64)
+        })
+    }
 }
 
 fn main() {
     println!(
-        "ticks per packet: lower quartile / median / upper quartile of {BURSTS} bursts of {BURST}"
+        "ticks per packet: lower quartile / median / upper quartile of {} bursts of {BURST}",
+        ROUNDS * BURSTS
     );
     println!(
-        "{:8} {:>5}  {:28} {:>22} {:>22}",
+        "{:8} {:>5}  {:28} {:>20} {:>20}",
         "ring", "bytes", "calls", "from guest", "to guest"
     );
     let show = |of: [f64; 3]| format!("{:.0} / {:.0} / {:.0}", of[0], of[1], of[2]);
     for kind in [Kind::Split, Kind::Packed] {
+        let ring = format!("{kind:?}").to_lowercase();
         for size in [64, 512, 1518] {
-            let ways: [(&str, Option<bool>); 3] = [
-                ("synchronous", None),
-                ("asynchronous", Some(true)),
-                ("asynchronous, no bytes copied", Some(false)),
-            ];
-            for (name, copies) in ways {
-                let engine = copies.map(|copies| Immediate {
-                    copies,
-                    done: Vec::new(),
-                });
-                let [from, to] = measure(kind, size, engine);
-                let ring = format!("{kind:?}").to_lowercase();
+            let mut trials = Way::ALL.map(|way| Trial::new(kind, way));
+            for _ in 0..=ROUNDS {
+                trials.iter_mut().for_each(|trial| trial.round(size));
+            }
+            let found = trials.map(Trial::quartiles);
+            for (way, [from, to]) in Way::ALL.iter().zip(found) {
+                let name = way.name();
                 println!(
-                    "{ring:8} {size:>5}  {name:28} {:>22} {:>22}",
+                    "{ring:8} {size:>5}  {name:28} {:>20} {:>20}",
                     show(from),
                     show(to)
                 );
             }
+            let [synchronous, engine, mover, _] = found.map(|both| both.map(|of| of[1]));
+            println!(
+                "{ring:8} {size:>5}  bookkeeping: ours {:.0} from and {:.0} to the guest; the Mover \
+                 trait's {:.0} and {:.0}",
+                engine[0] - synchronous[0],
+                engine[1] - synchronous[1],
+                mover[0] - engine[0],
+                mover[1] - engine[1]
+            );
         }
     }
 }

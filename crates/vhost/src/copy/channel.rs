@@ -14,43 +14,35 @@ pub(crate) type Keep = Arc<dyn Any + Send + Sync>;
 /// The channels of one thread. Queues name them by index.
 pub type Channels = Vec<Channel>;
 
-/// A copy of a queue that has ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Finished {
-    /// Sequence number of the packet's slot.
-    pub(crate) slot: u32,
-    pub(crate) copy: Copy,
-    pub(crate) ok: bool,
-}
-
 /// A queue's place at a channel.
 #[derive(Default)]
 struct Member {
     /// Ends that another queue's poll has found.
-    inbox: Vec<Finished>,
+    inbox: Vec<Done>,
     in_flight: usize,
     live: bool,
     keep: Option<Keep>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Op {
-    copy: Copy,
-    member: u32,
-    slot: u32,
 }
 
 /// One mover, used by any number of queues of a thread.
 pub struct Channel {
     name: String,
     engine: Box<dyn CopyEngine>,
-    ops: Vec<Op>,
-    free: Vec<u32>,
     staged: Vec<Copy>,
+    /// Copies that the engine can take, as of the last [`Channel::begin`].
+    room: usize,
     members: Vec<Member>,
+    in_flight: usize,
+    done: Box<[Done; POLL]>,
     copies: u64,
     bytes: u64,
     failed: u64,
+}
+
+/// A copy's token: its queue's place, and the number that the queue gave it.
+#[inline]
+fn token(member: u32, sequence: u32) -> u64 {
+    u64::from(member) << 32 | u64::from(sequence)
 }
 
 impl Channel {
@@ -59,10 +51,11 @@ impl Channel {
         Channel {
             name: name.into(),
             engine,
-            ops: Vec::new(),
-            free: Vec::new(),
             staged: Vec::new(),
+            room: 0,
             members: Vec::new(),
+            in_flight: 0,
+            done: Box::new([Done::default(); POLL]),
             copies: 0,
             bytes: 0,
             failed: 0,
@@ -86,7 +79,7 @@ impl Channel {
 
     /// Copies in flight.
     pub fn in_flight(&self) -> usize {
-        self.members.iter().map(|m| m.in_flight).sum()
+        self.in_flight
     }
 
     /// Gives a queue a place.
@@ -113,86 +106,87 @@ impl Channel {
         }
     }
 
-    /// Copies that can be staged and submitted now.
+    /// Asks the engine how many copies it takes: before a burst is staged.
     #[inline]
-    pub(crate) fn room(&self) -> usize {
-        self.engine.room().saturating_sub(self.staged.len())
+    pub(crate) fn begin(&mut self) {
+        debug_assert!(self.staged.is_empty());
+        self.room = self.engine.room();
     }
 
-    /// Adds a copy to the burst that the next submission starts. There must be room.
+    /// Copies that can be staged.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.room - self.staged.len().min(self.room)
+    }
+
+    /// Adds a copy to the burst that the next submission starts. There must be room. The end comes
+    /// back with `sequence`.
     ///
     /// # Safety
     /// As [`CopyEngine::submit`].
     #[inline]
-    pub(crate) unsafe fn stage(&mut self, member: u32, slot: u32, mut copy: Copy) {
-        let token = match self.free.pop() {
-            Some(token) => token,
-            None => self.grow(),
-        };
-        copy.token = token;
-        self.ops[token as usize] = Op { copy, member, slot };
-        self.members[member as usize].in_flight += 1;
-        self.staged.push(copy);
-        self.copies += 1;
-        self.bytes += u64::from(copy.len);
-    }
-
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        self.ops.push(Op {
-            copy: Copy {
-                source: 0,
-                destination: 0,
-                len: 0,
-                token: 0,
-            },
-            member: 0,
-            slot: 0,
+    pub(crate) unsafe fn stage(
+        &mut self,
+        member: u32,
+        sequence: u32,
+        (source, destination, len): (u64, u64, u32),
+    ) {
+        self.staged.push(Copy {
+            source,
+            destination,
+            token: token(member, sequence),
+            len,
         });
-        (self.ops.len() - 1) as u32
+        self.bytes += u64::from(len);
     }
 
-    /// Starts what was staged.
+    /// Starts what a queue has staged; how many copies these were.
     #[inline]
-    pub(crate) fn submit(&mut self) {
-        if !self.staged.is_empty() {
+    pub(crate) fn submit(&mut self, member: u32) -> u64 {
+        let count = self.staged.len();
+        if count > 0 {
+            self.members[member as usize].in_flight += count;
+            self.in_flight += count;
+            self.copies += count as u64;
             // SAFETY: `stage` had its callers promise it for each copy.
             unsafe { self.engine.submit(&self.staged) };
             self.staged.clear();
         }
+        count as u64
     }
 
-    /// Hands the ends of a queue's copies to `each`; those of other queues wait in their places.
+    /// Hands the ends of a queue's copies to `each`, by their numbers and whether they were made;
+    /// those of other queues wait in their places.
     #[inline]
-    pub(crate) fn poll(&mut self, member: u32, mut each: impl FnMut(Finished)) {
+    pub(crate) fn poll(&mut self, member: u32, mut each: impl FnMut(u32, bool)) {
         let mine = &mut self.members[member as usize];
         if !mine.inbox.is_empty() {
-            mine.inbox.drain(..).for_each(&mut each);
+            let ends = mine.inbox.drain(..);
+            ends.for_each(|end| each(end.token as u32, end.ok));
         }
-        let mut done = [Done::default(); POLL];
+        if self.in_flight == 0 {
+            return;
+        }
         loop {
-            let count = self.engine.poll(&mut done);
+            let Channel {
+                engine,
+                done,
+                members,
+                ..
+            } = self;
+            let count = engine.poll(&mut done[..]);
+            let mut own = 0;
             for end in &done[..count] {
-                let Some(op) = self.ops.get(end.token as usize).copied() else {
-                    continue;
-                };
-                self.free.push(end.token);
                 self.failed += u64::from(!end.ok);
-                let of = &mut self.members[op.member as usize];
-                of.in_flight -= 1;
-                let finished = Finished {
-                    slot: op.slot,
-                    copy: op.copy,
-                    ok: end.ok,
-                };
-                if op.member == member {
-                    each(finished);
-                } else if of.live {
-                    of.inbox.push(finished);
-                } else if of.in_flight == 0 {
-                    of.keep = None;
+                if (end.token >> 32) as u32 == member {
+                    own += 1;
+                    each(end.token as u32, end.ok);
+                } else {
+                    hand_over(members, *end);
                 }
             }
+            members[member as usize].in_flight -= own;
+            self.in_flight -= count;
             if count < POLL {
                 return;
             }
@@ -202,11 +196,24 @@ impl Channel {
     /// Takes ends of copies: what abandoned ones pointed into is let go of, the others' are kept for
     /// their queues.
     pub fn reap(&mut self) {
-        if self.members.iter().any(|m| m.in_flight > 0) {
+        if self.in_flight > 0 {
             let place = self.register();
-            self.poll(place, |_| {});
+            self.poll(place, |_, _| {});
             self.unregister(place, Arc::new(()));
         }
+    }
+}
+
+/// Keeps the end of another queue's copy for it; of a queue that has gone, lets go of what it kept.
+fn hand_over(members: &mut [Member], end: Done) {
+    let Some(of) = members.get_mut((end.token >> 32) as usize) else {
+        return;
+    };
+    of.in_flight -= 1;
+    if of.live {
+        of.inbox.push(end);
+    } else if of.in_flight == 0 {
+        of.keep = None;
     }
 }
 

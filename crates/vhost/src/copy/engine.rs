@@ -7,17 +7,17 @@ pub struct Copy {
     pub source: u64,
     /// Address of the first byte to write.
     pub destination: u64,
+    /// Comes back with the copy's end.
+    pub token: u64,
     /// Bytes: at least 1.
     pub len: u32,
-    /// Comes back with the copy's end.
-    pub token: u32,
 }
 
 /// A copy that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
     /// Which one.
-    pub token: u32,
+    pub token: u64,
     /// Whether all bytes were copied.
     pub ok: bool,
 }

@@ -6,7 +6,7 @@ mod mover;
 mod open;
 
 pub use channel::{Channel, Channels};
-pub(crate) use channel::{Finished, Keep};
+pub(crate) use channel::Keep;
 pub use engine::{Copy, CopyEngine, Done};
 pub use mover::MoverCopier;
 pub use open::{open_cpu, open_hw, open_virtual};

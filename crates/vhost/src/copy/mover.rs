@@ -35,8 +35,7 @@ impl<M: Mover> MoverCopier<M> {
 }
 
 fn operation(copy: &Copy) -> Operation {
-    Operation::memmove(copy.source, copy.destination, copy.len)
-        .with_user_data(u64::from(copy.token))
+    Operation::memmove(copy.source, copy.destination, copy.len).with_user_data(copy.token)
 }
 
 impl<M: Mover + Send> CopyEngine for MoverCopier<M> {
@@ -78,7 +77,7 @@ impl<M: Mover + Send> CopyEngine for MoverCopier<M> {
         let count = self.mover.poll(&mut self.ended[..most]);
         for (done, completion) in into.iter_mut().zip(&self.ended[..count]) {
             *done = Done {
-                token: completion.user_data as u32,
+                token: completion.user_data,
                 ok: completion.status().is_success(),
             };
         }

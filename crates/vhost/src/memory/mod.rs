@@ -1,10 +1,12 @@
 //! The front end's memory: mapped, translated, and guarded against files that shrink.
 
+mod copy;
 mod guard;
 mod map;
 mod mapping;
 mod shared;
 
+pub(crate) use copy::copy;
 pub(crate) use map::Hint;
 pub use map::{MemoryMap, RegionInfo};
 pub use mapping::Mapping;

@@ -37,6 +37,7 @@ pub struct Header {
 
 impl Header {
     /// Reads a header.
+    #[inline]
     pub fn from_bytes(bytes: [u8; HEADER_BYTES]) -> Header {
         let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         Header {

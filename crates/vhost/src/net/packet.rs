@@ -107,8 +107,25 @@ impl Packet {
     }
 }
 
+impl Default for Packet {
+    /// A packet without room, which owns nothing.
+    #[inline]
+    fn default() -> Packet {
+        Packet {
+            data: NonNull::dangling(),
+            capacity: 0,
+            len: 0,
+            header: Header::default(),
+        }
+    }
+}
+
 impl Drop for Packet {
+    #[inline]
     fn drop(&mut self) {
+        if self.capacity == 0 {
+            return;
+        }
         let layout = Packet::layout(self.capacity());
         // SAFETY: allocated with this layout, and nobody else has it.
         unsafe { dealloc(self.data.as_ptr(), layout) };

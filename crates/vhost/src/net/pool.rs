@@ -27,7 +27,7 @@ impl Pool {
 
     /// A packet of `len` bytes, at most [`MAX_PACKET_BYTES`](super::MAX_PACKET_BYTES). Its bytes are
     /// what an earlier packet left: the caller overwrites all of them.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, len: usize) -> Packet {
         let mut packet = match len <= SMALL_BYTES {
             true => match self.small.pop() {

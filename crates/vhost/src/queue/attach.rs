@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::slots::CopyInFlight;
 use super::{Attached, DropCause, Queue};
-use crate::copy::{Channel, Finished, Keep};
+use crate::copy::{Channel, Keep};
 use crate::net::Packet;
 use crate::ring::Direction;
 
@@ -68,13 +69,13 @@ impl Queue {
             let Attached { channel, member } = self.attached[i];
             let (slots, stats) = (&mut self.slots, &mut self.stats);
             if let Some(channel) = channels.get_mut(channel) {
-                channel.poll(member, |finished| {
-                    if !finished.ok {
+                channel.poll(member, |sequence, ok| {
+                    let copy = slots.complete(sequence);
+                    debug_assert!(copy.is_some(), "a copy that is not in flight");
+                    if let (false, Some(copy)) = (ok, copy) {
                         stats.copies_repeated += 1;
-                        repeat(&finished);
+                        repeat(&copy);
                     }
-                    let known = slots.complete(finished.slot);
-                    debug_assert!(known, "a copy of a slot that is not open");
                 });
             }
         }
@@ -85,9 +86,9 @@ impl Queue {
     pub(super) fn leave(&mut self, out: &mut Vec<Packet>) -> usize {
         let sound = self.memory_is_sound();
         self.used.clear();
-        let before = out.len();
+        let (before, mut completed) = (out.len(), 0);
         while let Some(left) = self.slots.leave(&mut self.used) {
-            self.stats.completed += u64::from(left.offloaded);
+            completed += u64::from(left.offloaded);
             let Some(packet) = left.packet else {
                 continue;
             };
@@ -101,6 +102,7 @@ impl Queue {
         if self.used.is_empty() {
             return 0;
         }
+        self.stats.completed += completed;
         if let Some(running) = &mut self.running {
             match self.direction {
                 Direction::ToGuest => running.ring.publish(&self.used),
@@ -114,15 +116,9 @@ impl Queue {
 
 /// The core makes a copy that a mover has failed to make.
 #[cold]
-fn repeat(finished: &Finished) {
-    let copy = finished.copy;
+fn repeat(copy: &CopyInFlight) {
+    let (from, to) = (copy.source.as_ptr(), copy.destination.as_ptr());
     // SAFETY: source and destination are a packet's buffer and a mapped segment of the guest; the
     // slot, which is still open, holds both.
-    unsafe {
-        std::ptr::copy_nonoverlapping(
-            copy.source as *const u8,
-            copy.destination as *mut u8,
-            copy.len as usize,
-        );
-    }
+    unsafe { std::ptr::copy_nonoverlapping(from, to, copy.len as usize) };
 }

@@ -1,8 +1,9 @@
 //! From the guest.
 
 use super::place::{core_copy, gather, offset, prefetch, read_header};
+use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, Running};
-use crate::copy::{Channel, Copy};
+use crate::copy::Channel;
 use crate::net::{self, Header, MAX_PACKET_BYTES, Packet, Pool};
 use crate::ring::{Buffer, Direction, Segment};
 
@@ -74,8 +75,7 @@ impl Queue {
     fn submit_fetched(&mut self, channels: &mut [Channel], pool: &mut Pool) {
         let discard = !self.enabled;
         let place = self.choose();
-        let mut channel = place.and_then(|p| Some((channels.get_mut(p.channel)?, p.member)));
-        let threshold = self.copy_threshold as usize;
+        let mut taker = Taker::begin(place, channels, self.copy_threshold);
         let Queue {
             burst,
             stats,
@@ -86,61 +86,41 @@ impl Queue {
         } = self;
         for buffer in &burst.buffers {
             let segments = burst.segments_of(buffer);
-            let used = [buffer.used(0)];
+            let used = buffer.used(0);
             let (len, header) = match inspect(buffer, segments, *header_bytes, *features, discard) {
                 Ok(found) => found,
                 Err(cause) => {
                     stats.count_drops(cause, 1);
-                    slots.open(None, 0, &used);
+                    slots.open(None, used, &[]);
                     continue;
                 }
             };
             let mut packet = pool.take(len);
             packet.header = header;
             let target = packet.data();
-            let taker = match &mut channel {
-                _ if len < threshold => {
-                    stats.copies_small += 1;
-                    None
-                }
-                None => {
-                    stats.copies_core += 1;
-                    None
-                }
-                Some((channel, _)) if channel.room() < segments.len() => {
-                    stats.copies_no_room += 1;
-                    None
-                }
-                Some(taker) => Some(taker),
-            };
-            let mut outstanding = 0;
-            match taker {
-                None => gather(segments, *header_bytes, |from, at, part| {
+            match (taker.takes(len, segments.len(), slots), segments) {
+                (None, _) => gather(segments, *header_bytes, |from, at, part| {
                     core_copy(from, offset(target, at), part);
                 }),
-                Some((channel, member)) => {
-                    let sequence = slots.next();
+                (Some((channel, member)), [one]) => {
+                    let from = offset(one.ptr, *header_bytes);
+                    // SAFETY: the slot holds the packet and the queue the map until the copy's end
+                    // has been polled; see `detach` for what else may be.
+                    unsafe { stage_one(channel, member, slots, (from, target, len)) };
+                    slots.open_one(packet, from, used);
+                    continue;
+                }
+                (Some((channel, member)), _) => {
                     gather(segments, *header_bytes, |from, at, part| {
-                        let copy = Copy {
-                            source: from.as_ptr() as u64,
-                            destination: offset(target, at).as_ptr() as u64,
-                            len: part as u32,
-                            token: 0,
-                        };
-                        // SAFETY: the slot holds the packet and the queue the map until the copy's
-                        // end has been polled; see `detach` for what else may be.
-                        unsafe { channel.stage(*member, sequence, copy) };
-                        outstanding += 1;
+                        let to = offset(target, at);
+                        // SAFETY: as above.
+                        unsafe { stage(channel, member, slots, (from, to, part)) };
                     });
-                    stats.submitted += 1;
-                    stats.copies_channel += u64::from(outstanding);
                 }
             }
-            slots.open(Some(packet), outstanding, &used);
+            slots.open(Some(packet), used, &[]);
         }
-        if let Some((channel, _)) = channel {
-            channel.submit();
-        }
+        taker.submit(stats);
     }
 
     /// Fetches a burst, and brings the beginnings of its buffers into the cache. False if there is

@@ -1,9 +1,10 @@
 //! To the guest.
 
-use super::place::{Placed, Placer, core_copy, offset, prefetch, scatter};
+use super::place::{Placed, Placer, core_copy, offset, prefetch, scatter, write};
 use super::slots::Slots;
+use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
-use crate::copy::{Channel, Copy};
+use crate::copy::Channel;
 use crate::net::{self, HEADER_BYTES, Header, Packet};
 use crate::protocol::features as f;
 use crate::ring::{Burst, Direction, RingFault, Used};
@@ -23,9 +24,18 @@ impl Queue {
         let Some(mut work) = Work::begin(self, packets.len()) else {
             return 0;
         };
-        let mut dealt = 0;
+        let (mut dealt, before) = (0, work.stats.packets);
+        let long = work.placer.header_bytes as usize;
         for packet in packets.iter().take(MAX_BURST) {
             let (used, len) = (&mut *work.used, packet.len());
+            if let Some((to, element)) = work.placer.place_whole(long + len) {
+                write(to, &header_bytes(packet, features, 1)[..long]);
+                core_copy(packet.data(), offset(to, long), len);
+                used.push(element);
+                work.stats.count_packet(len);
+                dealt += 1;
+                continue;
+            }
             match work.placer.place(len, |skipped| used.push(skipped)) {
                 Ok(Placed::In { from, to }) => {
                     let header = header_bytes(packet, features, to - from);
@@ -42,7 +52,6 @@ impl Queue {
                     );
                     push_used(work.placer.burst, (from, to), header.len() + len, work.used);
                     work.stats.count_packet(len);
-                    work.stats.copies_core += 1;
                 }
                 Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
                 Ok(Placed::None) => break,
@@ -53,6 +62,7 @@ impl Queue {
             }
             dealt += 1;
         }
+        work.stats.copies_core += work.stats.packets - before;
         let fault = work.end();
         if let Some(fault) = fault {
             self.break_ring(fault);
@@ -75,67 +85,58 @@ impl Queue {
             return 0;
         }
         let place = self.choose();
-        let mut channel = place.and_then(|p| Some((channels.get_mut(p.channel)?, p.member)));
-        let (features, threshold) = (self.features, self.copy_threshold as usize);
+        let mut taker = Taker::begin(place, channels, self.copy_threshold);
+        let features = self.features;
         let Some((mut work, slots)) = Work::begin_async(self, packets.len()) else {
             return 0;
         };
-        // The slot of each packet that has one; packets move there at the end.
-        let mut sequences = [None; MAX_BURST];
         let mut dealt = 0;
-        for packet in packets.iter().take(MAX_BURST) {
+        let long = work.placer.header_bytes as usize;
+        for packet in packets.iter_mut().take(MAX_BURST) {
             let len = packet.len();
-            let skipped = |used: Used| slots.open(None, 0, &[used]);
+            if let Some((to, used)) = work.placer.place_whole(long + len) {
+                write(to, &header_bytes(packet, features, 1)[..long]);
+                let (from, to) = (packet.data(), offset(to, long));
+                let packet = std::mem::take(packet);
+                match taker.takes(len, 1, slots) {
+                    None => {
+                        core_copy(from, to, len);
+                        slots.open(Some(packet), used, &[]);
+                    }
+                    Some((channel, member)) => {
+                        // SAFETY: the slot holds the packet and the queue the map until the copy's
+                        // end has been polled; see `detach` for what else may be.
+                        unsafe { stage_one(channel, member, slots, (from, to, len)) };
+                        slots.open_one(packet, to, used);
+                    }
+                }
+                dealt += 1;
+                continue;
+            }
+            let skipped = |used: Used| slots.open(None, used, &[]);
             match work.placer.place(len, skipped) {
                 Ok(Placed::In { from, to }) => {
                     let header = header_bytes(packet, features, to - from);
                     let header = &header[..work.placer.header_bytes as usize];
-                    let sequence = slots.next();
                     let source = packet.data();
-                    let parts = work.placer.burst.buffers[from..to].iter();
-                    let parts: u32 = parts.map(|b| b.end - b.first).sum();
-                    let taker = match &mut channel {
-                        _ if len < threshold => {
-                            work.stats.copies_small += 1;
-                            None
-                        }
-                        None => {
-                            work.stats.copies_core += 1;
-                            None
-                        }
-                        Some((channel, _)) if channel.room() < parts as usize => {
-                            work.stats.copies_no_room += 1;
-                            None
-                        }
-                        Some(taker) => Some(taker),
-                    };
-                    let mut outstanding = 0;
                     let burst = &*work.placer.burst;
-                    match taker {
+                    let parts = burst.segments_between(from, to);
+                    match taker.takes(len, parts, slots) {
                         None => scatter(burst, (from, to), header, len, |to, at, part| {
                             core_copy(offset(source, at), to, part);
                         }),
                         Some((channel, member)) => {
                             scatter(burst, (from, to), header, len, |to, at, part| {
-                                let copy = Copy {
-                                    source: offset(source, at).as_ptr() as u64,
-                                    destination: to.as_ptr() as u64,
-                                    len: part as u32,
-                                    token: 0,
-                                };
-                                // SAFETY: the slot holds the packet and the queue the map until the
-                                // copy's end has been polled; see `detach` for what else may be.
-                                unsafe { channel.stage(*member, sequence, copy) };
-                                outstanding += 1;
+                                let from = offset(source, at);
+                                // SAFETY: as above.
+                                unsafe { stage(channel, member, slots, (from, to, part)) };
                             });
-                            work.stats.submitted += 1;
-                            work.stats.copies_channel += u64::from(outstanding);
                         }
                     }
                     work.used.clear();
                     push_used(burst, (from, to), header.len() + len, work.used);
-                    slots.open(None, outstanding, work.used);
-                    sequences[dealt] = Some(sequence);
+                    let packet = std::mem::take(packet);
+                    slots.open(Some(packet), work.used[0], &work.used[1..]);
                 }
                 Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
                 Ok(Placed::None) => break,
@@ -146,15 +147,9 @@ impl Queue {
             }
             dealt += 1;
         }
+        taker.submit(work.stats);
         let fault = work.end();
-        for (packet, sequence) in packets.drain(..dealt).zip(sequences) {
-            if let Some(sequence) = sequence {
-                self.slots.set_packet(sequence, packet);
-            }
-        }
-        if let Some((channel, _)) = channel {
-            channel.submit();
-        }
+        packets.drain(..dealt);
         if let Some(fault) = fault {
             self.break_ring(fault);
         }

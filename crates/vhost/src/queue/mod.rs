@@ -12,6 +12,7 @@ mod enqueue;
 mod place;
 mod slots;
 mod stats;
+mod taker;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -71,12 +72,13 @@ pub struct Queue {
 impl Queue {
     /// The queue with this index: even ones carry packets to the guest, odd ones from it.
     pub fn new(index: usize) -> Queue {
+        let direction = match index % 2 {
+            0 => Direction::ToGuest,
+            _ => Direction::FromGuest,
+        };
         Queue {
             index,
-            direction: match index % 2 {
-                0 => Direction::ToGuest,
-                _ => Direction::FromGuest,
-            },
+            direction,
             features: 0,
             header_bytes: crate::net::HEADER_BYTES,
             running: None,
@@ -85,7 +87,7 @@ impl Queue {
             broken: None,
             call: None,
             error: None,
-            slots: Slots::new(),
+            slots: Slots::new(direction),
             attached: Vec::new(),
             turn: 0,
             copy_threshold: DEFAULT_COPY_THRESHOLD,

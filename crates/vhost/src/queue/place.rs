@@ -30,6 +30,20 @@ pub(super) struct Placer<'a> {
 }
 
 impl Placer<'_> {
+    /// The next buffer, if it has one segment and `needed` bytes fit: where it lies, and what to
+    /// give back.
+    #[inline]
+    pub(super) fn place_whole(&mut self, needed: usize) -> Option<(NonNull<u8>, Used)> {
+        let buffer = self.burst.buffers.get(self.next)?;
+        // One with a fault has no segments.
+        if buffer.end - buffer.first != 1 || (buffer.bytes as usize) < needed {
+            return None;
+        }
+        let segment = self.burst.segments.get(buffer.first as usize)?;
+        self.next += 1;
+        Some((segment.ptr, buffer.used(needed as u32)))
+    }
+
     /// The buffers for a packet of `len` bytes. `skipped` is told of each buffer passed over.
     #[inline]
     pub(super) fn place(
@@ -159,15 +173,32 @@ pub(super) fn scatter(
     debug_assert_eq!(done, len);
 }
 
+/// Writes a header to a guest's memory.
 #[inline]
-fn write(to: NonNull<u8>, bytes: &[u8]) {
-    // SAFETY: callers have checked that so many bytes are mapped there; they are no memory of ours.
+pub(super) fn write(to: NonNull<u8>, bytes: &[u8]) {
+    if let Ok(whole) = <[u8; HEADER_BYTES]>::try_from(bytes) {
+        // SAFETY: callers have checked that so many bytes are mapped there.
+        unsafe { to.cast().write_unaligned(whole) };
+        return;
+    }
+    // SAFETY: as above; they are no memory of ours.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
 }
 
 /// Reads a header from the beginning of the segments, which have at least `len` bytes.
 #[inline]
 pub(super) fn read_header(segments: &[Segment], len: usize) -> [u8; HEADER_BYTES] {
+    match segments.first() {
+        Some(first) if len == HEADER_BYTES && first.len as usize >= HEADER_BYTES => {
+            // SAFETY: so many bytes are mapped there.
+            unsafe { first.ptr.cast().read_unaligned() }
+        }
+        _ => read_scattered_header(segments, len),
+    }
+}
+
+#[cold]
+fn read_scattered_header(segments: &[Segment], len: usize) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let mut done = 0;
     for segment in segments {
@@ -192,6 +223,11 @@ pub(super) fn gather(
     mut skip: usize,
     mut copy: impl FnMut(NonNull<u8>, usize, usize),
 ) {
+    if let [one] = segments {
+        // SAFETY: the packet is longer than `skip`, and this is all of it.
+        copy(unsafe { one.ptr.add(skip) }, 0, one.len as usize - skip);
+        return;
+    }
     let mut done = 0;
     for segment in segments {
         let len = segment.len as usize;
@@ -219,7 +255,7 @@ pub(super) fn offset(ptr: NonNull<u8>, by: usize) -> NonNull<u8> {
 pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     // SAFETY: one side is a packet's buffer, the other a mapped segment of the guest; both have
     // `len` bytes, and they are different memory.
-    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), len) };
+    unsafe { crate::memory::copy(from, to, len) };
 }
 
 /// Brings the beginning of each buffer into the cache.

@@ -95,14 +95,11 @@ impl QueueStats {
     pub(crate) fn count_packet(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
+        // Above 64 bytes a bin is a power of two, but that the last but one ends at 1518.
         let bin = match bytes {
             0..=64 => 0,
-            65..=127 => 1,
-            128..=255 => 2,
-            256..=511 => 3,
-            512..=1023 => 4,
-            1024..=1518 => 5,
-            _ => 6,
+            65..=1518 => bytes.ilog2() as usize - 5,
+            _ => SIZE_BINS.len() - 1,
         };
         self.sizes[bin] += 1;
     }

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use crate::memory::{Hint, MemoryMap};
+
 /// Which way packets go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -73,6 +75,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    #[inline]
     pub(crate) fn used(&self, len: u32) -> Used {
         Used {
             id: self.id,
@@ -83,7 +86,7 @@ impl Buffer {
 }
 
 /// A buffer to give back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Used {
     pub(crate) id: u16,
     pub(crate) slots: u16,
@@ -113,6 +116,37 @@ impl Burst {
     #[inline]
     pub(crate) fn segments_of(&self, buffer: &Buffer) -> &[Segment] {
         &self.segments[buffer.first as usize..buffer.end as usize]
+    }
+
+    /// Segments of the buffers `[from, to)`.
+    #[inline]
+    pub(crate) fn segments_between(&self, from: usize, to: usize) -> usize {
+        (self.buffers[to - 1].end - self.buffers[from].first) as usize
+    }
+
+    /// Appends a buffer of one descriptor, if its bytes lie in one region.
+    #[inline]
+    pub(super) fn push_plain(
+        &mut self,
+        memory: &MemoryMap,
+        hint: &mut Hint,
+        (addr, len): (u64, u32),
+        id: u16,
+    ) -> bool {
+        let Some(ptr) = memory.translate_with(addr, len, hint) else {
+            return false;
+        };
+        let first = self.segments.len() as u32;
+        self.segments.push(Segment { ptr, len });
+        self.buffers.push(Buffer {
+            id,
+            slots: 1,
+            first,
+            end: first + 1,
+            bytes: len,
+            fault: None,
+        });
+        true
     }
 
     pub(crate) fn pop(&mut self) -> Option<Buffer> {

@@ -14,6 +14,16 @@ pub(super) const INDIRECT: u16 = v::VRING_DESC_F_INDIRECT as u16;
 /// Bytes of a descriptor, in a ring and in an indirect table.
 const DESCRIPTOR_BYTES: u32 = 16;
 
+/// Flags of a descriptor that is a whole buffer by itself; in a packed ring, with AVAIL and USED
+/// masked out.
+#[inline]
+pub(super) fn plain(direction: Direction) -> u16 {
+    match direction {
+        Direction::ToGuest => WRITE,
+        Direction::FromGuest => 0,
+    }
+}
+
 /// A descriptor of either form; `tail` is `next` (split) or the buffer's id (packed).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Descriptor {

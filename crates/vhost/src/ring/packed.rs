@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use virtio_bindings::virtio_ring as v;
 
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
-use super::chain::{Collector, Descriptor, INDIRECT, NEXT, WRITE};
+use super::chain::{Collector, Descriptor, INDIRECT, NEXT, WRITE, plain};
 use crate::memory::{Hint, MemoryMap, Shared};
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
@@ -164,6 +164,7 @@ impl Packed {
         max: usize,
         burst: &mut Burst,
     ) -> Result<usize, RingFault> {
+        let plain = plain(direction);
         for done in 0..max {
             if burst.is_full() {
                 return Ok(done);
@@ -171,8 +172,18 @@ impl Packed {
             let Some(word) = self.available(self.next_available) else {
                 return Ok(done);
             };
+            let addr = self.parts.ring.read(2 * self.next_available.at);
+            let first = Descriptor::packed(addr, word);
+            if first.flags & (NEXT | INDIRECT | WRITE) == plain
+                && self.in_flight < self.size
+                && burst.push_plain(memory, hint, (addr, first.len), first.tail)
+            {
+                self.in_flight += 1;
+                self.next_available.advance(1, self.size);
+                continue;
+            }
             let mut collector = Collector::new(memory, hint, direction, self.size, burst);
-            let (result, id, slots) = self.walk(word, &mut collector);
+            let (result, id, slots) = self.walk(first, &mut collector);
             let found = self.in_flight + slots;
             if found > self.size {
                 return Err(RingFault::Overrun {
@@ -188,10 +199,13 @@ impl Packed {
     }
 
     /// Collects a list of descriptors: the result, the buffer's id and how many they were.
-    #[inline]
-    fn walk(&self, first: u64, collector: &mut Collector<'_>) -> (Result<(), Fault>, u16, u32) {
-        let addr = self.parts.ring.read(2 * self.next_available.at);
-        let mut d = Descriptor::packed(addr, first);
+    #[inline(never)]
+    fn walk(
+        &self,
+        first: Descriptor,
+        collector: &mut Collector<'_>,
+    ) -> (Result<(), Fault>, u16, u32) {
+        let mut d = first;
         let mut cursor = self.next_available;
         let mut slots = 1;
         let mut result = Ok(());

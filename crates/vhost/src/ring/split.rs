@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
-use super::chain::{Collector, Descriptor, INDIRECT, NEXT};
+use super::chain::{Collector, Descriptor, INDIRECT, NEXT, plain};
 use crate::memory::{Hint, MemoryMap, Shared};
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
@@ -155,16 +155,27 @@ impl Split {
             let head = self.parts.available.read(RING + ((start + i) & self.mask));
             self.parts.descriptors.prefetch(2 * u32::from(head));
         }
+        let plain = plain(direction);
         for done in 0..count {
             if burst.is_full() {
                 return Ok(done);
             }
             let slot = RING + (u32::from(self.next_available) & self.mask);
             let head = self.parts.available.read(slot);
-            let mut collector = Collector::new(memory, hint, direction, self.size, burst);
-            let result = self.walk(head, &mut collector);
-            collector.finish(head, 1, result);
             self.next_available = self.next_available.wrapping_add(1);
+            let first = (u32::from(head) < self.size).then(|| self.read(head));
+            if let Some(d) = first
+                && d.flags == plain
+                && burst.push_plain(memory, hint, (d.addr, d.len), head)
+            {
+                continue;
+            }
+            let mut collector = Collector::new(memory, hint, direction, self.size, burst);
+            let result = match first {
+                Some(d) => self.walk(d, &mut collector),
+                None => Err(Fault::Head),
+            };
+            collector.finish(head, 1, result);
         }
         Ok(count)
     }
@@ -176,12 +187,10 @@ impl Split {
         Descriptor::split(addr, self.parts.descriptors.read(word + 1))
     }
 
-    #[inline]
-    fn walk(&self, head: u16, collector: &mut Collector<'_>) -> Result<(), Fault> {
-        if u32::from(head) >= self.size {
-            return Err(Fault::Head);
-        }
-        let mut d = self.read(head);
+    /// Collects a chain from its first descriptor on.
+    #[inline(never)]
+    fn walk(&self, first: Descriptor, collector: &mut Collector<'_>) -> Result<(), Fault> {
+        let mut d = first;
         loop {
             if d.flags & INDIRECT != 0 {
                 return collector.push_table(d, false);

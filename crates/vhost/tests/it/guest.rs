@@ -118,6 +118,11 @@ pub struct Guest {
     pub rings: [Driver; 2],
     pub asynchronous: bool,
     next_buffer: u64,
+    /// Where buffers end: the next one is the first again.
+    pub buffers_end: u64,
+    /// Whether buffers are filled before they are provided, so that what is written shows.
+    pub fills: bool,
+    done: Vec<Packet>,
 }
 
 impl Guest {
@@ -138,6 +143,9 @@ impl Guest {
             rings,
             asynchronous,
             next_buffer: BASE + BUFFERS,
+            buffers_end: BASE + SIZE,
+            fills: true,
+            done: Vec::new(),
         };
         for queue in guest.backend.queues_mut() {
             queue.set_copy_threshold(0);
@@ -223,7 +231,7 @@ impl Guest {
     /// A run of the guest's memory that was not used before; it begins again at the end.
     pub fn buffer(&mut self, len: u32) -> u64 {
         let len = u64::from(len).next_multiple_of(64) + 64;
-        if self.next_buffer + len > BASE + SIZE {
+        if self.next_buffer + len > self.buffers_end {
             self.next_buffer = BASE + BUFFERS;
         }
         let at = self.next_buffer;
@@ -270,7 +278,9 @@ impl Guest {
         let mut chain = Vec::new();
         for len in parts {
             let at = self.buffer(*len);
-            self.memory.write(at, &vec![CANARY; *len as usize + 64]);
+            if self.fills {
+                self.memory.write(at, &vec![CANARY; *len as usize + 64]);
+            }
             chain.push((at, *len, true));
         }
         let table = indirect.then(|| self.buffer(16 * chain.len() as u32));
@@ -310,10 +320,11 @@ impl Guest {
     }
 
     pub fn poll_to_guest(&mut self) {
-        let mut done = Vec::new();
         let queue = self.backend.to_guest(0);
-        queue.enqueue_poll(&mut self.channels, &mut done);
-        done.drain(..).for_each(|packet| self.pool.put(packet));
+        queue.enqueue_poll(&mut self.channels, &mut self.done);
+        self.done
+            .drain(..)
+            .for_each(|packet| self.pool.put(packet));
     }
 
     /// Lets the back end give packets to the guest; what it does not take stays.
