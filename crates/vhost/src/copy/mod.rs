@@ -5,8 +5,8 @@ mod engine;
 mod mover;
 mod open;
 
-pub use channel::{Channel, Channels};
 pub(crate) use channel::Keep;
+pub use channel::{Channel, Channels};
 pub use engine::{Copy, CopyEngine, Done};
 pub use mover::MoverCopier;
 pub use open::{open_cpu, open_hw, open_virtual};

@@ -52,11 +52,23 @@ impl Switch {
             pool: Pool::new(256),
             mode,
             table: Table::default(),
-            generator: Generator::new(),
+            generator: Generator::default(),
             packets: Vec::with_capacity(BURST),
             steps: 0,
             packets_switched: 0,
         }
+    }
+
+    /// Does something else with packets from now on; those of [`Mode::TxOnly`] have so many bytes (64
+    /// to 9000). Returns whether it does: not while copies are in flight.
+    pub fn set_mode(&mut self, mode: Mode, generated_bytes: usize) -> bool {
+        let mut queues = self.ports.iter().flat_map(Port::queues);
+        if queues.any(|queue| queue.in_flight() > 0) {
+            return false;
+        }
+        self.mode = mode;
+        self.generator = Generator::new(generated_bytes);
+        true
     }
 
     /// Moves a burst from each queue. Returns whether there was anything to do.
@@ -67,8 +79,12 @@ impl Switch {
                 busy |= self.step_queue(at, pair);
             }
         }
+        let pool = match self.mode {
+            Mode::TxOnly => &mut self.generator.pool,
+            _ => &mut self.pool,
+        };
         for port in &mut self.ports {
-            busy |= port.poll_copies(&mut self.channels, &mut self.pool);
+            busy |= port.poll_copies(&mut self.channels, pool);
         }
         self.steps += 1;
         if !busy || self.steps >= CONTROL_EVERY {
@@ -98,12 +114,11 @@ impl Switch {
             }
             let port = &mut self.ports[to];
             let pair = pair % port.pairs();
-            port.send(
-                pair,
-                &mut self.channels,
-                &mut self.pool,
-                &mut self.outgoing[to],
-            );
+            let pool = match self.mode {
+                Mode::TxOnly => &mut self.generator.pool,
+                _ => &mut self.pool,
+            };
+            port.send(pair, &mut self.channels, pool, &mut self.outgoing[to]);
         }
         true
     }
@@ -124,8 +139,7 @@ impl Switch {
             Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
             Mode::TxOnly => {
                 self.packets.drain(..).for_each(|p| self.pool.put(p));
-                self.generator
-                    .fill(&mut self.pool, &mut self.outgoing[at], BURST);
+                self.generator.fill(&mut self.outgoing[at], BURST);
             }
             Mode::Icmp => {
                 for mut packet in self.packets.drain(..) {

@@ -28,18 +28,41 @@ pub(crate) unsafe fn copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
 unsafe fn copy_ends<const N: usize>(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     let back = len - 16 * N;
     let mut pieces = [[0u128; 2]; N];
-    for (i, [first, last]) in pieces.iter_mut().enumerate() {
+    for (i, piece) in pieces.iter_mut().enumerate() {
+        let at = 16 * i;
         // SAFETY: the piece lies within the `len` bytes.
-        *first = unsafe { from.add(16 * i).cast().read_unaligned() };
+        let first = unsafe { read(from, at) };
         // SAFETY: as above.
-        *last = unsafe { from.add(back + 16 * i).cast().read_unaligned() };
+        let last = unsafe { read(from, back + at) };
+        *piece = [first, last];
     }
     for (i, [first, last]) in pieces.into_iter().enumerate() {
+        let at = 16 * i;
         // SAFETY: the piece lies within the `len` bytes.
-        unsafe { to.add(16 * i).cast().write_unaligned(first) };
+        unsafe { write(to, at, first) };
         // SAFETY: as above.
-        unsafe { to.add(back + 16 * i).cast().write_unaligned(last) };
+        unsafe { write(to, back + at, last) };
     }
+}
+
+/// # Safety
+/// 16 bytes are mapped at the offset.
+#[inline]
+unsafe fn read(from: NonNull<u8>, at: usize) -> u128 {
+    // SAFETY: the caller's promise is the same.
+    let at = unsafe { from.add(at) };
+    // SAFETY: as above; any bytes are a number.
+    unsafe { at.cast().read_unaligned() }
+}
+
+/// # Safety
+/// 16 bytes are mapped at the offset, and nobody else of this process uses them.
+#[inline]
+unsafe fn write(to: NonNull<u8>, at: usize, piece: u128) {
+    // SAFETY: the caller's promise is the same.
+    let at = unsafe { to.add(at) };
+    // SAFETY: as above.
+    unsafe { at.cast().write_unaligned(piece) };
 }
 
 #[cfg(test)]

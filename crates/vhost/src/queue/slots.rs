@@ -142,12 +142,7 @@ impl Slots {
     /// Notes one of several copies of the slot that is opened next. Its number, by which its end is
     /// told. There must be room.
     #[inline]
-    pub(super) fn stage(
-        &mut self,
-        source: NonNull<u8>,
-        destination: NonNull<u8>,
-        len: u32,
-    ) -> u32 {
+    pub(super) fn stage(&mut self, source: NonNull<u8>, destination: NonNull<u8>, len: u32) -> u32 {
         let sequence = self.copies_tail;
         let at = sequence as usize & (self.copies.len() - 1);
         self.copies[at] = CopyInFlight {
@@ -170,7 +165,7 @@ impl Slots {
     #[inline]
     pub(super) fn open_one(&mut self, packet: Packet, guest: NonNull<u8>, used: Used) {
         let slot = self.push();
-        forget(replace(&mut slot.packet, Some(packet)));
+        forget(slot.packet.replace(packet));
         slot.guest = Some(guest);
         slot.outstanding = 1;
         slot.copies = ONE;

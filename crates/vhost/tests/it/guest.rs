@@ -322,9 +322,7 @@ impl Guest {
     pub fn poll_to_guest(&mut self) {
         let queue = self.backend.to_guest(0);
         queue.enqueue_poll(&mut self.channels, &mut self.done);
-        self.done
-            .drain(..)
-            .for_each(|packet| self.pool.put(packet));
+        self.done.drain(..).for_each(|packet| self.pool.put(packet));
     }
 
     /// Lets the back end give packets to the guest; what it does not take stays.
