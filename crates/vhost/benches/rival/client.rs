@@ -77,7 +77,10 @@ impl Testpmd {
         buffers: usize,
     ) -> Result<Testpmd, String> {
         let prefix = format!("dray-{role}-{}", std::process::id());
-        let mut child = Command::new(testpmd)
+        // Line by line, although it writes to a pipe.
+        let mut child = Command::new("stdbuf")
+            .arg("-oL")
+            .arg(testpmd)
             .args(["--lcores", &format!("0@{cpu},1@{cpu}")])
             .args(["--no-pci", "--no-huge", "-m", "256", "--file-prefix"])
             .args([prefix.as_str(), "--vdev", device, "--", "-i"])
