@@ -140,7 +140,8 @@ fn updates(
     };
     let (mut all, mut few, mut refills, mut affected, mut worst) =
         (Vec::new(), Vec::new(), 0, Vec::new(), Vec::new());
-    let mut full_seconds = Vec::new();
+    let (mut full_seconds, mut ratios) = (Vec::new(), Vec::new());
+    let exact = precision == Precision::Exact;
     for round in 0..count {
         let demand = demand * draw.between(0.1, 1.5);
         let flow = tree.flow(draw, demand);
@@ -152,11 +153,12 @@ fn updates(
             few.push(took);
         }
         refills += usize::from(change.method == Method::Refill);
-        if round % (count / 5).max(1) == 0 {
+        if exact || round % 4 == 0 {
             let mut with = flows.clone();
             if with.push(&flow).is_ok() {
                 let (took, full) = timed(|| MaxMin.estimate(&with));
                 full_seconds.push(took);
+                ratios.push(all[all.len() - 1] / took);
                 if let Ok(full) = full {
                     let off = (0..flows.len()).map(|flow| {
                         let rate = solver.rate(FlowId(flow as u32)).unwrap_or(f64::NAN);
@@ -179,6 +181,13 @@ fn updates(
         print(&format!("  {} that change at most 1000", few.len()), few);
     }
     print("  a full solve beside them", full_seconds);
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "  an arrival takes of a full solve: median {:.3}, P99 {:.3}, most {:.3}",
+        quantile(&ratios, 0.5),
+        quantile(&ratios, 0.99),
+        quantile(&ratios, 1.0)
+    );
     affected.sort_by(f64::total_cmp);
     println!(
         "  affected flows: median {}, P99 {}, most {}",

@@ -23,7 +23,7 @@ pub(crate) struct Filling {
     /// By edge: how many active flows it has.
     counts: Vec<u32>,
     /// By flow.
-    pub(crate) active: Vec<bool>,
+    active: Vec<bool>,
 }
 
 /// Levels are not negative, and the bits of such floats are in the order of their values.
@@ -41,13 +41,22 @@ impl Filling {
         }
     }
 
-    /// As new, without active flows.
-    pub(crate) fn restart(&mut self, capacities: impl Iterator<Item = f64>) {
+    /// As new, without active flows, for `flows` flows. `remaining` is what the edges have left.
+    pub(crate) fn restart(&mut self, remaining: impl Iterator<Item = Sum>, flows: usize) {
         self.remaining.clear();
-        self.remaining.extend(capacities.map(Sum::new));
+        self.remaining.extend(remaining);
         self.weights.fill(Sum::default());
         self.counts.fill(0);
-        self.active.fill(false);
+        self.active.clear();
+        self.active.resize(flows, false);
+    }
+
+    /// Makes `flow` rise again from nothing, and gives its edges back what it had.
+    pub(crate) fn release(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
+        self.activate(incidence, flow);
+        for &edge in incidence.path(flow) {
+            self.remaining[edge as usize].add(rate);
+        }
     }
 
     /// Makes `flow` one of those that rise.
@@ -69,9 +78,9 @@ impl Filling {
         (self.remaining[edge].value() / self.weights[edge].value()).max(0.0) + 0.0
     }
 
-    fn freeze(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
+    fn freeze(&mut self, incidence: &impl Incidence, flow: u32, weight: f64, level: f64) {
         self.active[flow as usize] = false;
-        let weight = incidence.weight(flow);
+        let rate = weight * level;
         for &edge in incidence.path(flow) {
             let edge = edge as usize;
             self.remaining[edge].add(-rate);
@@ -81,13 +90,12 @@ impl Filling {
     }
 
     /// Raises the active flows, which `by_demand` lists by increasing `demand / weight` (it may list frozen ones: they are
-    /// passed over). Calls `stopped(flow, level, stop)` for each and `saturated(edge, level)` for each edge that stops one.
+    /// passed over). Calls `stopped(flow, level, stop)` for each.
     pub(crate) fn run<I: Incidence>(
         &mut self,
         incidence: &I,
         by_demand: impl Iterator<Item = (f64, u32)>,
         mut stopped: impl FnMut(u32, f64, Stop),
-        mut saturated: impl FnMut(u32, f64),
     ) {
         let mut heap: BinaryHeap<Key> = (0..self.counts.len() as u32)
             .filter(|&edge| self.counts[edge as usize] > 0)
@@ -122,7 +130,8 @@ impl Filling {
             if demand_level <= edge_level {
                 reached = reached.max(demand_level);
                 by_demand.next();
-                self.freeze(incidence, flow, incidence.weight(flow) * demand_level);
+                let weight = incidence.weight(flow);
+                self.freeze(incidence, flow, weight, demand_level);
                 stopped(flow, demand_level, Stop::Demand);
                 continue;
             }
@@ -133,11 +142,11 @@ impl Filling {
             reached = level;
             for &flow in incidence.members(edge) {
                 if self.active[flow as usize] {
-                    self.freeze(incidence, flow, incidence.weight(flow) * level);
+                    let weight = incidence.weight(flow);
+                    self.freeze(incidence, flow, weight, level);
                     stopped(flow, level, Stop::Edge(edge));
                 }
             }
-            saturated(edge, level);
         }
     }
 }

@@ -23,7 +23,6 @@ mod level;
 mod maxmin;
 mod network;
 mod schedule;
-mod store;
 
 pub use divide::DivideByN;
 pub use ecr::Ecr;

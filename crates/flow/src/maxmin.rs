@@ -30,21 +30,16 @@ impl Estimator for MaxMin {
         by_demand.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let mut rates = vec![0.0; flows.len()];
         let mut limits = vec![Limit::Demand; flows.len()];
-        filling.run(
-            &index,
-            by_demand.into_iter(),
-            |flow, level, stop| {
-                let flow = flow as usize;
-                match stop {
-                    Stop::Demand => rates[flow] = flows.demand(flow),
-                    Stop::Edge(edge) => {
-                        rates[flow] = flows.weight(flow) * level;
-                        limits[flow] = Limit::Edge(EdgeId(edge));
-                    }
+        filling.run(&index, by_demand.into_iter(), |flow, level, stop| {
+            let flow = flow as usize;
+            match stop {
+                Stop::Demand => rates[flow] = flows.demand(flow),
+                Stop::Edge(edge) => {
+                    rates[flow] = flows.weight(flow) * level;
+                    limits[flow] = Limit::Edge(EdgeId(edge));
                 }
-            },
-            |_, _| {},
-        );
+            }
+        });
         Ok(Estimate::new(rates, limits))
     }
 }

@@ -119,7 +119,7 @@ fn approximate_updates_keep_their_bound() {
             residual <= bound,
             "seed {seed}: residual {residual:e} above {bound:e}"
         );
-        assert!(worst < 20.0 * bound, "seed {seed}: off by {worst:e}");
+        assert!(worst <= bound, "seed {seed}: off by {worst:e}");
     }
     assert!(
         IncrementalMaxMin::new(
@@ -128,4 +128,47 @@ fn approximate_updates_keep_their_bound() {
         )
         .is_err()
     );
+}
+
+/// So many flows that an approximate update stops before all is exact.
+#[test]
+fn approximate_rates_of_many_flows_are_near_a_full_solve() {
+    for (seed, demand) in [(1, 30.0), (2, 3.0), (3, 1.5)] {
+        let mut draw = Draw::new(seed);
+        let tree = Tree::new(&mut draw, 6, 4, 30.0, 0.7);
+        let mut flow = || {
+            let demand = demand * draw.between(0.1, 1.9);
+            tree.flow(&mut draw, demand)
+        };
+        let mut flows = Flows::new(&tree.network);
+        let mut list: Vec<Flow> = (0..20_000).map(|_| flow()).collect();
+        for flow in &list {
+            flows.push(flow).unwrap();
+        }
+        let mut solver = IncrementalMaxMin::new(&flows, Precision::Within(1e-3)).unwrap();
+        let (mut moved, mut inexact) = (0, 0);
+        for update in 0..45 {
+            // The last slot that came free is the first that is taken again.
+            let at = (update * 7919) % list.len();
+            moved += solver.depart(FlowId(at as u32)).unwrap().affected;
+            list[at] = flow();
+            let (id, change) = solver.arrive(&list[at]).unwrap();
+            moved += change.affected;
+            assert_eq!(id.index(), at);
+            if update % 15 < 14 {
+                continue;
+            }
+            assert!(solver.residual() <= 1e-3 / 8.0 + 1e-12);
+            let mut full = Flows::new(&tree.network);
+            for flow in &list {
+                full.push(flow).unwrap();
+            }
+            for (at, rate) in estimate(&MaxMin, &full).rates().iter().enumerate() {
+                let error = (solver.rate(FlowId(at as u32)).unwrap() / rate - 1.0).abs();
+                assert!(error <= 1e-3, "seed {seed}: flow {at} is off by {error:e}");
+                inexact += usize::from(error > 1e-9);
+            }
+        }
+        assert!(moved > 0 && inexact > 0, "seed {seed}: {moved} {inexact}");
+    }
 }
