@@ -4,6 +4,7 @@
 use std::env;
 use std::process::Command;
 
+use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
 use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
 use dray::{Completion, CpuMover, Executor, Mover, Operation, Progress, WaitPolicy, wait};
 use dray_conformance::{ProcessDoor, check};
@@ -73,6 +74,73 @@ fn write_conforms_where_the_kernel_has_it() {
     if is_inside("write_conforms_where_the_kernel_has_it", &options) {
         conforms(Some(Submitting::Write));
     }
+}
+
+#[test]
+fn all_queues_as_one_conform() {
+    if !is_inside("all_queues_as_one_conform", &["--profile", "2e2w-s"]) {
+        return;
+    }
+    let options = ChannelsOptions {
+        require: Require::Hardware,
+        stripe_bytes: 1024,
+        ..ChannelsOptions::default()
+    };
+    let members = hw::open_all(HwOptions::default()).expect("work queues");
+    assert_eq!(members.len(), 2);
+    let channels = Channels::new(members, options).expect("hardware alone");
+    let mut door = ProcessDoor::new("channels hw", Executor::Hardware, channels);
+    println!("{}", check(&mut door).expect("they conform"));
+}
+
+#[test]
+fn pages_that_are_not_present_are_touched_and_the_copy_goes_on() {
+    let test = "pages_that_are_not_present_are_touched_and_the_copy_goes_on";
+    if !is_inside(test, &["--profile", "2e2w-s"]) {
+        return;
+    }
+    let members = hw::open_all(HwOptions::default()).expect("work queues");
+    let options = ChannelsOptions {
+        require: Require::Hardware,
+        ..ChannelsOptions::default()
+    };
+    let mut channels = Channels::new(members, options).expect("hardware alone");
+    let (bytes, source) = (64 * 4096, vec![7_u8; 64 * 4096]);
+    let target = untouched_pages(64) as u64;
+    let from = source.as_ptr().expose_provenance() as u64;
+    let copy = Operation::memmove(from, target, bytes);
+    // SAFETY: both areas outlive the operation, which is waited for.
+    unsafe { channels.enqueue(&copy) }.expect("a slot");
+    let mut ended = [Outcome::default()];
+    while channels.poll_outcomes(&mut ended) == 0 {
+        channels.submit();
+        std::thread::yield_now();
+    }
+    assert_eq!(ended[0].output(&copy), Ok(dray::Output::Done));
+    assert_eq!(ended[0].device_bytes, u64::from(bytes));
+    assert_eq!((ended[0].resumed_faults, ended[0].stripes), (64, 2));
+    // SAFETY: a mapping of so many bytes, which has been written.
+    let copied = unsafe { std::slice::from_raw_parts(target as *const u8, bytes as usize) };
+    assert!(copied == source);
+}
+
+#[test]
+fn an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts() {
+    let test = "an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mut queue = hw::discover().expect("work queues").remove(0);
+    // As if it were smaller: the device's own limit would take 2 MiB and more.
+    queue.capabilities.max_transfer_bytes = 64 << 10;
+    let mut mover = HwMover::open(&queue, HwOptions::default()).expect("a work queue");
+    let bytes = (1 << 20) + 7;
+    let source: Vec<u8> = (0..bytes).map(|n| (n * 7 >> 3) as u8).collect();
+    let target = vec![1_u8; bytes as usize];
+    let from = source.as_ptr().expose_provenance() as u64;
+    let to = target.as_ptr().expose_provenance() as u64;
+    assert_eq!(copy(&mut mover, from, to, bytes).status(), Status::SUCCESS);
+    assert!(source == target);
 }
 
 /// A copy on a mover, to its end.

@@ -4,6 +4,7 @@ use dray_device::{DeviceConfig, SOFTWARE_OPERATIONS, WorkQueueConfig};
 use dray_spec::{Flags, GenCap, OpCap, Opcode};
 
 use crate::Operation;
+use crate::parts::largest_part;
 
 /// Operations and limits of a mover: those of its device and its work queue.
 ///
@@ -25,6 +26,8 @@ pub struct Capabilities {
     pub general: GenCap,
     /// Bytes of one operation at most.
     pub max_transfer_bytes: u64,
+    /// A single operation that is larger travels in parts, if it can.
+    pub divides: bool,
     /// Operations in one batch descriptor at most; 1 if the mover has no batches.
     pub max_batch: u32,
     /// The queue lets descriptors wait for pages that are not present.
@@ -42,6 +45,7 @@ impl Capabilities {
                 .with_fill_pattern_16(true)
                 .with_crc64(true),
             max_transfer_bytes: u32::MAX.into(),
+            divides: false,
             max_batch: 1,
             block_on_fault: false,
         }
@@ -58,6 +62,7 @@ impl Capabilities {
             operations: OpCap(operations),
             general: GenCap::from_bits(has.gen_cap),
             max_transfer_bytes: has.max_transfer_size.min(queue.max_transfer_size),
+            divides: false,
             max_batch: has.max_batch_size.min(queue.max_batch_size).max(1),
             block_on_fault: queue.block_on_fault,
         }
@@ -72,7 +77,8 @@ impl Capabilities {
         let opcode = operation.opcode();
         let crc = matches!(opcode, Opcode::CrcGenerate | Opcode::CopyCrc);
         self.operations.supports(opcode as u8)
-            && u64::from(d.size) <= self.max_transfer_bytes
+            && (u64::from(d.size) <= self.max_transfer_bytes
+                || self.divides && largest_part(operation, self.max_transfer_bytes).is_some())
             && (self.general.crc64() || !crc || !flags.contains(Flags::CRC_64))
             && (self.general.fill_pattern_16()
                 || opcode != Opcode::Fill

@@ -11,6 +11,8 @@ use std::time::Instant;
 use dray_ops::{CrcOptions, Pattern};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
+use crate::operands::operands;
+use crate::populate::populate;
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
     Timestamp,
@@ -20,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub struct CpuMover {
     slots: usize,
+    /// Operands are looked at before an operation is executed.
+    checked: bool,
     next_ticket: u32,
     queued: VecDeque<Queued>,
     /// An operation of the batch that is executed has not succeeded.
@@ -52,12 +56,37 @@ impl CpuMover {
     pub fn new(slots: usize) -> CpuMover {
         CpuMover {
             slots,
+            checked: false,
             next_ticket: 0,
             queued: VecDeque::with_capacity(slots),
             batch_failed: false,
             batch_stopped: false,
             ended: VecDeque::with_capacity(slots),
             start: Instant::now(),
+        }
+    }
+
+    /// The same, but memory that the core cannot access ends an operation with a page fault, as on a
+    /// device, instead of the process with a signal. A system call an operand.
+    ///
+    /// ```
+    /// use dray::{Completion, CpuMover, Failure, Mover, Operation};
+    /// let mut mover = CpuMover::checked(1);
+    /// let fill = Operation::fill(0, 8, 64);
+    /// // SAFETY: the mover looks at the address.
+    /// unsafe { mover.enqueue(&fill) }?;
+    /// mover.submit();
+    /// let mut ended = [Completion::default()];
+    /// mover.poll(&mut ended);
+    /// let address = 8;
+    /// let fault = Failure::PageFault { address, write: true, bytes_completed: 0 };
+    /// assert_eq!(ended[0].output(&fill), Err(fault));
+    /// # Ok::<(), dray::Full>(())
+    /// ```
+    pub fn checked(slots: usize) -> CpuMover {
+        CpuMover {
+            checked: true,
+            ..CpuMover::new(slots)
         }
     }
 
@@ -82,9 +111,8 @@ impl CpuMover {
         let fence = queued.operation.descriptor().flags().contains(Flags::FENCE);
         match queued.role {
             BatchRole::Single if fence => {
-                let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
-                record.set_invalid_flags(Flags::FENCE);
-                return record;
+                // SAFETY: the caller's promise is the same.
+                return unsafe { execute_single(&queued.operation) };
             }
             BatchRole::Single => {}
             BatchRole::First => (self.batch_failed, self.batch_stopped) = (false, false),
@@ -93,8 +121,15 @@ impl CpuMover {
         if self.batch_stopped && queued.role != BatchRole::Single {
             return CompletionRecord::default();
         }
-        // SAFETY: the caller's promise is the same.
-        let record = unsafe { execute(&queued.operation) };
+        let fault = match self.checked {
+            true => inaccessible(&queued.operation),
+            false => None,
+        };
+        let record = match fault {
+            Some(record) => record,
+            // SAFETY: the caller's promise is the same.
+            None => unsafe { execute(&queued.operation) },
+        };
         self.batch_failed |= record.status() != Status::SUCCESS;
         record
     }
@@ -168,10 +203,33 @@ unsafe impl Mover for CpuMover {
         software
     }
 
+    fn executor(&self) -> Option<Executor> {
+        Some(Executor::Cpu)
+    }
+
     unsafe fn touch(&mut self, addr: u64, write: bool) {
         // SAFETY: the caller's promise is the same.
         unsafe { touch(addr, write) };
     }
+}
+
+/// The page fault of an operation that the core cannot execute on this process's memory; nothing of
+/// it has been done then.
+#[cold]
+pub(crate) fn inaccessible(operation: &Operation) -> Option<CompletionRecord> {
+    // What breaks a rule accesses nothing.
+    dray_device::check_software(operation.descriptor()).ok()?;
+    let mut operands = operands(operation).into_iter();
+    operands.find_map(|operand| {
+        let address = populate(operand.address, operand.bytes, operand.write).err()?;
+        let status = match operand.write {
+            true => Status::PAGE_FAULT.with_write_fault(),
+            false => Status::PAGE_FAULT,
+        };
+        let mut record = CompletionRecord::with_status(status);
+        record.fault_address = address;
+        Some(record)
+    })
 }
 
 /// Makes the page of `addr` present.
@@ -186,6 +244,20 @@ pub(crate) unsafe fn touch(addr: u64, write: bool) {
         // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
         unsafe { byte.write_volatile(value) };
     }
+}
+
+/// Executes an operation outside a batch.
+///
+/// # Safety
+/// As [`execute`].
+pub(crate) unsafe fn execute_single(operation: &Operation) -> CompletionRecord {
+    if operation.descriptor().flags().contains(Flags::FENCE) {
+        let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
+        record.set_invalid_flags(Flags::FENCE);
+        return record;
+    }
+    // SAFETY: the caller's promise is the same.
+    unsafe { execute(operation) }
 }
 
 /// # Safety

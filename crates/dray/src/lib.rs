@@ -8,25 +8,33 @@
 
 mod capabilities;
 mod channel;
+pub mod channels;
 mod cpu;
 mod drive;
 #[cfg(feature = "hw")]
 pub mod hw;
 mod mover;
+mod operands;
 mod operation;
 pub mod pages;
+mod parts;
+mod populate;
 #[cfg(any(feature = "virtual", feature = "hw"))]
 mod queue;
 mod result;
 #[cfg(any(feature = "virtual", feature = "hw"))]
 mod slots;
+pub mod task;
 mod timestamp;
 #[cfg(feature = "virtual")]
 pub mod virt;
 mod wait;
 
 pub use capabilities::Capabilities;
-pub use channel::{Buffer, Buffers, Channel, ChannelError, Completed, Rejected};
+pub use channel::{
+    Buffer, Buffers, Channel, ChannelBatch, ChannelError, Completed, NotSubmitted, PageBuffer,
+    Rejected, Request,
+};
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};
 pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};

@@ -130,6 +130,18 @@ pub unsafe trait Mover {
         None
     }
 
+    /// Who executes what is enqueued, if that is known beforehand and the same for all.
+    fn executor(&self) -> Option<Executor> {
+        None
+    }
+
+    /// Takes back what was enqueued and not yet handed over, because its queue is full or disabled:
+    /// how many operations. They complete with the status 0, not executed. A mover that hands
+    /// everything over at once takes nothing back.
+    fn withdraw(&mut self) -> usize {
+        0
+    }
+
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///
     /// # Safety

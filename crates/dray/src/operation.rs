@@ -233,6 +233,15 @@ impl Operation {
         }
     }
 
+    /// Of a descriptor whose opcode is that of an operation.
+    #[inline]
+    pub(crate) fn of_valid(descriptor: Descriptor, user_data: u64) -> Operation {
+        Operation {
+            descriptor,
+            user_data,
+        }
+    }
+
     fn new(descriptor: Descriptor) -> Operation {
         Operation {
             descriptor,

@@ -7,6 +7,7 @@ use std::time::Instant;
 use dray_device::Submission;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
+use crate::parts;
 use crate::slots::{SlotMemory, SlotRing};
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Operation, Progress, Ticket, Timestamp,
@@ -39,6 +40,33 @@ pub(crate) trait Port {
 struct Unit {
     first: u32,
     members: u32,
+    /// It is larger than a descriptor may be, and travels in parts.
+    divided: bool,
+}
+
+/// An operation that travels in parts, one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Divided {
+    operation: Operation,
+    /// Bytes of the parts that have ended.
+    done: u32,
+    /// Bytes of the part in flight.
+    part: u32,
+    /// From the last part to the first.
+    backward: bool,
+}
+
+impl Divided {
+    /// The next part, of at most `most` bytes.
+    fn next(&mut self, most: u32, before: Option<&CompletionRecord>) -> Operation {
+        let left = self.operation.len() - self.done;
+        self.part = most.min(left);
+        let offset = match self.backward {
+            true => left - self.part,
+            false => self.done,
+        };
+        parts::part(&self.operation, offset, self.part, before)
+    }
 }
 
 /// A unit that has ended, and its next member to report.
@@ -59,7 +87,11 @@ pub(crate) struct Queue<P> {
     ring: SlotRing,
     /// By slot.
     user_data: Vec<u64>,
+    /// By slot, of operations in parts; empty if the queue does not divide operations.
+    divided: Vec<Option<Divided>>,
     queued: VecDeque<Unit>,
+    /// Taken back, and not yet reported.
+    withdrawn: VecDeque<Unit>,
     /// In the order of their submission.
     in_flight: VecDeque<Unit>,
     ended: Option<Ended>,
@@ -85,12 +117,25 @@ impl<P: Port> Queue<P> {
             ring: SlotRing::new(memory.slots()),
             memory,
             user_data: vec![0; slots],
+            divided: Vec::new(),
             queued: VecDeque::with_capacity(slots),
+            withdrawn: VecDeque::with_capacity(slots),
             in_flight: VecDeque::with_capacity(slots),
             ended: None,
             window: window.max(1),
             start: Instant::now(),
         }
+    }
+
+    /// Divides operations that are larger than the largest transfer.
+    pub(crate) fn dividing(mut self) -> Queue<P> {
+        self.divide_from_now_on();
+        self
+    }
+
+    pub(crate) fn divide_from_now_on(&mut self) {
+        self.capabilities.divides = true;
+        self.divided = vec![None; self.slots()];
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -109,10 +154,15 @@ impl<P: Port> Queue<P> {
     pub(crate) fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let slots = self.slots();
         let slot = self.ring.take(1).ok_or(Full { slots })?;
-        self.prepare(slot, operation);
+        let divided = u64::from(operation.len()) > self.capabilities.max_transfer_bytes
+            && self.divide(slot, operation);
+        if !divided {
+            self.prepare(slot, operation);
+        }
         self.queued.push_back(Unit {
             first: slot,
             members: 1,
+            divided,
         });
         Ok(Ticket(slot))
     }
@@ -136,8 +186,57 @@ impl<P: Port> Queue<P> {
         for (slot, operation) in (first..).zip(operations) {
             self.prepare(slot, operation);
         }
-        self.queued.push_back(Unit { first, members });
+        self.queued.push_back(Unit {
+            first,
+            members,
+            divided: false,
+        });
         Ok(Ticket(first))
+    }
+
+    /// Prepares the first part of an operation. False if it cannot be divided: the device then
+    /// refuses it.
+    #[cold]
+    fn divide(&mut self, slot: u32, operation: &Operation) -> bool {
+        let most = parts::largest_part(operation, self.capabilities.max_transfer_bytes);
+        let (Some(most), false) = (most, self.divided.is_empty()) else {
+            return false;
+        };
+        // What breaks a rule as a whole is refused as a whole.
+        if dray_device::check_operands(operation.opcode(), operation.descriptor()).is_err() {
+            return false;
+        }
+        let mut divided = Divided {
+            operation: *operation,
+            done: 0,
+            part: 0,
+            backward: parts::is_backward(operation),
+        };
+        let first = divided.next(most, None);
+        self.divided[slot as usize] = Some(divided);
+        self.prepare(slot, &first);
+        true
+    }
+
+    /// A part has ended. True if another follows, which is prepared then.
+    #[cold]
+    fn continue_divided(&mut self, unit: Unit, record: &mut CompletionRecord) -> bool {
+        let slot = unit.first as usize;
+        let Some(mut divided) = self.divided.get_mut(slot).and_then(Option::take) else {
+            return false;
+        };
+        let operation = divided.operation;
+        if !parts::goes_on(&operation, record) || divided.done + divided.part >= operation.len() {
+            *record = parts::finish(&operation, divided.done, *record);
+            return false;
+        }
+        divided.done += divided.part;
+        let most = parts::largest_part(&operation, self.capabilities.max_transfer_bytes);
+        let next = divided.next(most.unwrap_or(1), Some(record));
+        self.divided[slot] = Some(divided);
+        self.prepare(unit.first, &next);
+        self.queued.push_front(unit);
+        true
     }
 
     #[inline]
@@ -214,18 +313,25 @@ impl<P: Port> Queue<P> {
 
     #[inline]
     pub(crate) fn poll(&mut self, into: &mut [Completion]) -> usize {
-        for (count, place) in into.iter_mut().enumerate() {
+        let mut count = 0;
+        while let Some(place) = into.get_mut(count) {
             let ended = match self.ended.take() {
                 Some(ended) => Some(ended),
                 None => match self.find_ended() {
                     None if self.port.has_ended() => self.give_up(),
                     None if self.port.is_closed() && self.in_flight.is_empty() => self.give_up(),
+                    None => self.take_withdrawn(),
                     found => found,
                 },
             };
             let Some(mut ended) = ended else {
                 return count;
             };
+            if ended.unit.divided && self.continue_divided(ended.unit, &mut ended.record) {
+                // The next part goes at once: its caller has submitted all it knows of.
+                self.submit();
+                continue;
+            }
             let slot = ended.unit.first + ended.next;
             *place = Completion {
                 ticket: Ticket(slot),
@@ -234,12 +340,30 @@ impl<P: Port> Queue<P> {
                 executor: P::EXECUTOR,
             };
             self.ring.give_back(slot);
+            count += 1;
             ended.next += 1;
             if ended.next < ended.unit.members {
                 self.ended = Some(ended);
             }
         }
-        into.len()
+        count
+    }
+
+    /// Takes back what has not been submitted.
+    pub(crate) fn withdraw(&mut self) -> usize {
+        let count = self.queued.iter().map(|unit| unit.members as usize).sum();
+        self.withdrawn.append(&mut self.queued);
+        count
+    }
+
+    #[inline]
+    fn take_withdrawn(&mut self) -> Option<Ended> {
+        let unit = self.withdrawn.pop_front()?;
+        Some(Ended {
+            unit,
+            next: 0,
+            record: CompletionRecord::default(),
+        })
     }
 
     #[inline]
@@ -248,6 +372,10 @@ impl<P: Port> Queue<P> {
             return ended.record;
         }
         let record = self.memory.peek(slot);
+        if record.status == 0 && ended.record.status == 0 {
+            // What else is there is of an earlier operation.
+            return CompletionRecord::default();
+        }
         let ran = matches!(
             ended.record.status(),
             Status::SUCCESS | Status::BATCH_FAIL | Status(0)
@@ -267,6 +395,8 @@ impl<P: Port> Queue<P> {
     /// Waits until nothing is in flight, at most until `deadline`. False if something still is.
     pub(crate) fn drain(&mut self, deadline: Option<Instant>) -> bool {
         self.queued.clear();
+        // The part in flight is the last.
+        self.divided.clear();
         let mut ended = [Completion::default(); 16];
         while !self.is_idle() {
             if self.poll(&mut ended) == 0 {
@@ -283,6 +413,11 @@ impl<P: Port> Queue<P> {
     pub(crate) fn oldest_record(&self) -> Option<u64> {
         let unit = *self.in_flight.front()?;
         Some(self.memory.record_address(self.record_of(unit)))
+    }
+
+    /// Who executes what is submitted here.
+    pub(crate) fn executor(&self) -> Executor {
+        P::EXECUTOR
     }
 
     /// The memory that the device writes to.
@@ -336,6 +471,14 @@ macro_rules! mover_on_queue {
 
             fn oldest_record(&self) -> Option<u64> {
                 self.queue.oldest_record()
+            }
+
+            fn executor(&self) -> Option<$crate::Executor> {
+                Some(self.queue.executor())
+            }
+
+            fn withdraw(&mut self) -> usize {
+                self.queue.withdraw()
             }
 
             unsafe fn touch(&mut self, addr: u64, write: bool) {

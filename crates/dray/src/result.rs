@@ -68,6 +68,9 @@ pub enum Failure {
     /// The operation was not executed: an abort, a fence behind a failure, a device that is gone.
     #[error("not executed")]
     NotExecuted,
+    /// Every queue was full, and the operation was not to wait.
+    #[error("not executed: every queue is full")]
+    QueueFull,
     /// The device refused it, or failed.
     #[error("{status}")]
     Status {

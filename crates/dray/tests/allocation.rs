@@ -3,8 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use dray::channels::{Channels, ChannelsOptions, Member};
 use dray::virt::{Options, VirtualDevice};
-use dray::{Channel, Completion, CpuMover, Mover, Operation, Progress, WaitPolicy};
+use dray::{Channel, Completion, CpuMover, Mover, Operation, Progress, Request, WaitPolicy, task};
 use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
 
 /// Counts what the calling thread allocates.
@@ -120,4 +124,43 @@ fn channels_allocate_nothing() {
     assert_eq!(count, 0);
     let (source, destination) = buffers.expect("they came back");
     assert_eq!(source, destination);
+}
+
+#[test]
+fn futures_allocate_nothing() {
+    let device = device();
+    let (client, mut driver) = task::channel(device.open(0, 8).expect("a queue"));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut buffers = Some((vec![1_u8; 4096], vec![0_u8; 4096]));
+    let count = counted(|| {
+        for _ in 0..100 {
+            let (source, destination) = buffers.take().expect("they came back");
+            let mut future = client.request(Request::copy(source, destination));
+            let done = loop {
+                if let Poll::Ready(done) = Pin::new(&mut future).poll(&mut context) {
+                    break done.expect("it is taken");
+                }
+                let _ = Pin::new(&mut driver).poll(&mut context);
+                std::thread::yield_now();
+            };
+            buffers = done.buffers.source.zip(done.buffers.destination);
+        }
+    });
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn channels_over_several_queues_allocate_nothing() {
+    let device = device();
+    let mover = device.open(0, 32).expect("a queue");
+    let member = Member {
+        mover,
+        numa_node: None,
+    };
+    let options = ChannelsOptions {
+        slots: 32,
+        ..ChannelsOptions::default()
+    };
+    let mut channels = Channels::new([member], options).expect("channels");
+    assert_eq!(counted(|| rounds(&mut channels)), 0);
 }

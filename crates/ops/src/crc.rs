@@ -39,6 +39,20 @@ pub fn crc32c(seed: u32, data: &[u8], options: CrcOptions) -> u32 {
     crc.finish() as u32
 }
 
+/// The CRC-32C of two runs of bytes, one behind the other, from that of the first (with the seed of
+/// both) and that of the second (with seed 0), whose length is `second_bytes`.
+///
+/// ```
+/// use dray_ops::{CrcOptions, crc32c, crc32c_combine};
+/// let (first, second) = (crc32c(7, b"1234", CrcOptions::default()), crc32c(0, b"56789", CrcOptions::default()));
+/// let both = crc32c(7, b"123456789", CrcOptions::default());
+/// assert_eq!(crc32c_combine(first, second, 5), both);
+/// ```
+pub fn crc32c_combine(first: u32, second: u32, second_bytes: u64) -> u32 {
+    let algorithm = CrcAlgorithm::Crc32Iscsi;
+    crc_fast::checksum_combine(algorithm, first.into(), second.into(), second_bytes) as u32
+}
+
 /// The CRC-64 of NVM Express of `data`, version 2; seed and padding are as in [`crc32c`].
 pub fn crc64(seed: u64, data: &[u8], options: CrcOptions) -> u64 {
     if seed == 0 && options == CrcOptions::default() {

@@ -164,6 +164,7 @@ impl Paths {
                 operations,
                 general: GenCap::from_bits(of_device.hexadecimal("gen_cap")?.unwrap_or(0)),
                 max_transfer_bytes: limit("max_transfer_size")?,
+                divides: false,
                 max_batch: u32::try_from(limit("max_batch_size")?).unwrap_or(u32::MAX),
                 block_on_fault: of_queue.number("block_on_fault")? == Some(1),
             },

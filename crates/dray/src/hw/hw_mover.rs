@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::port::{HwPort, Submitting};
 use super::{HwError, Paths, QueueInfo};
 use crate::Capabilities;
+use crate::channels::Member;
 use crate::queue::{Queue, mover_on_queue};
 use crate::slots::SlotMemory;
 
@@ -36,7 +37,8 @@ impl Default for HwOptions {
 
 /// Submits to one work queue of this machine.
 ///
-/// It keeps no more descriptors in flight than the queue has entries, so that a dedicated queue
+/// An operation that is larger than the queue's largest transfer travels in parts, one after the
+/// other, and completes once, as if it were one; a member of a batch does not. It keeps no more descriptors in flight than the queue has entries, so that a dedicated queue
 /// that it has to itself loses none. Dropping a mover waits for what is in flight.
 #[derive(Debug)]
 pub struct HwMover {
@@ -79,6 +81,36 @@ pub fn open(name: Option<&str>, options: HwOptions) -> Result<HwMover, HwError> 
     }))
 }
 
+/// Opens all work queues that no other process has, with the nodes of their devices, for
+/// [`Channels`](crate::channels::Channels).
+///
+/// # Errors
+/// There is none; all are taken; one cannot be opened or mapped.
+pub fn open_all(options: HwOptions) -> Result<Vec<Member<HwMover>>, HwError> {
+    let paths = Paths::from_environment();
+    let mut members = Vec::new();
+    let mut busy = None;
+    for queue in &paths.discover()? {
+        match HwMover::open(queue, options) {
+            Ok(mover) => members.push(Member {
+                mover,
+                numa_node: queue.numa_node,
+            }),
+            Err(HwError::Open { path, source })
+                if source.kind() == std::io::ErrorKind::ResourceBusy =>
+            {
+                busy = Some(HwError::Open { path, source });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match (members.is_empty(), busy) {
+        (false, _) => Ok(members),
+        (true, Some(error)) => Err(error),
+        (true, None) => Err(HwError::NoQueues { path: paths.dev }),
+    }
+}
+
 impl HwMover {
     /// Opens a work queue.
     ///
@@ -103,7 +135,7 @@ impl HwMover {
         };
         let memory = Arc::new(SlotMemory::new(slots));
         Ok(HwMover {
-            queue: Queue::new(port, capabilities, memory, WINDOW),
+            queue: Queue::new(port, capabilities, memory, WINDOW).dividing(),
             info: info.clone(),
         })
     }

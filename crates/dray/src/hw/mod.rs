@@ -19,5 +19,5 @@ mod port;
 
 pub use discovery::{Paths, QueueInfo, discover};
 pub use error::HwError;
-pub use hw_mover::{HwMover, HwOptions, open};
+pub use hw_mover::{HwMover, HwOptions, open, open_all};
 pub use port::Submitting;

@@ -61,6 +61,14 @@ impl VirtualMover {
             queue: Queue::new(port, capabilities, memory, window),
         }
     }
+
+    /// The same, but an operation that is larger than the queue's largest transfer travels in parts,
+    /// as on hardware, instead of being refused. Before anything is enqueued.
+    #[must_use]
+    pub fn dividing(mut self) -> VirtualMover {
+        self.queue.divide_from_now_on();
+        self
+    }
 }
 
 mover_on_queue!(VirtualMover);

@@ -2,5 +2,7 @@
 
 mod aborts;
 mod channel;
+mod channels;
 mod machine;
 mod pages;
+mod task;

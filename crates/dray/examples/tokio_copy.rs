@@ -1,0 +1,73 @@
+//! Copies buffers with futures on a tokio runtime, a virtual device behind them; the driver is a task
+//! like any other: `cargo run -p dray --example tokio_copy`.
+
+use dray::virt::{Options, VirtualDevice};
+use dray::{Output, Rejected, Request, task};
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+type Refused = Box<Rejected<Vec<u8>>>;
+
+async fn copies() -> Result<usize, Box<dyn std::error::Error>> {
+    let device = VirtualDevice::start(config(), Options::default())?;
+    let (client, driver) = task::channel(device.open(0, 16)?);
+    let driver = tokio::spawn(driver);
+    let tasks: Vec<_> = (0..64_u8)
+        .map(|n| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let request = Request::copy(vec![n; 10_000], vec![0; 10_000]);
+                let done = client.request(request).await?;
+                let copied = done.result == Ok(Output::Done)
+                    && done.buffers.source == done.buffers.destination;
+                Ok::<bool, Refused>(copied)
+            })
+        })
+        .collect();
+    drop(client);
+    let mut copied = 0;
+    for task in tasks {
+        copied += usize::from(task.await?.map_err(|refused| refused.error)?);
+    }
+    // It ends when all clients are gone.
+    driver.await?;
+    Ok(copied)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    println!("{} buffers copied", runtime.block_on(copies())?);
+    Ok(())
+}
+
+/// A device as of Sapphire Rapids, with one engine and one dedicated queue.
+fn config() -> DeviceConfig {
+    DeviceConfig {
+        capabilities: Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            max_groups: 1,
+            max_work_queues: 1,
+            max_engines: 1,
+            work_queue_size: 32,
+            max_read_buffers: 96,
+            max_batch_size: 32,
+            max_transfer_size: 1 << 20,
+            ..Capabilities::default()
+        },
+        work_queues: vec![WorkQueueConfig {
+            mode: WorkQueueMode::Dedicated,
+            size: 32,
+            priority: 10,
+            max_batch_size: 32,
+            max_transfer_size: 1 << 20,
+            pasid: Some(0),
+            ..WorkQueueConfig::default()
+        }],
+        groups: vec![GroupConfig {
+            engines: vec![0],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}

@@ -1,0 +1,389 @@
+//! The safe way to a mover: buffers belong to the channel until their operation is complete.
+
+mod batch;
+mod buffer;
+mod request;
+
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::{
+    BatchError, Completion, Executor, Failure, Full, Mover, Operation, Output, Progress, Ticket,
+    WaitError, WaitPolicy, wait,
+};
+
+pub use batch::{ChannelBatch, NotSubmitted};
+pub use buffer::{Buffer, Buffers, PageBuffer};
+pub use request::Request;
+
+/// Completions that are looked at together.
+const LOOK: usize = 32;
+
+/// How long a channel that is dropped waits for what is in flight. Then it leaves the buffers that a
+/// device may still access where they are.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why an operation was not taken. The buffers come back in [`Rejected`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// All slots are taken.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// The mover has no such operation, or not of this size.
+    #[error("the mover does not support {opcode:?} of {len} bytes")]
+    Unsupported {
+        /// The operation.
+        opcode: dray_spec::Opcode,
+        /// Its length.
+        len: usize,
+    },
+    /// Buffers of one operation have lengths that do not go together.
+    #[error("buffers of {first} and {second} bytes for one operation")]
+    Lengths {
+        /// Bytes of the first, or that the second should have.
+        first: usize,
+        /// Bytes of the second.
+        second: usize,
+    },
+    /// An operation has at least 1 byte, and less than 4 GiB.
+    #[error("an operation on {len} bytes: 1 to 4294967295 are possible")]
+    Length {
+        /// Bytes asked for.
+        len: usize,
+    },
+    /// A buffer that is not of whole blocks.
+    #[error("{len} bytes are not whole blocks of {block} bytes")]
+    Blocks {
+        /// Bytes of the buffer.
+        len: usize,
+        /// Bytes of a block.
+        block: usize,
+    },
+    /// Too many operations for a batch.
+    #[error(transparent)]
+    Batch(BatchError),
+    /// The driver that polls has ended.
+    #[error("the driver of the channel has ended")]
+    Closed,
+}
+
+/// An operation that was not taken, and its buffers.
+#[derive(Debug)]
+pub struct Rejected<B> {
+    /// Why.
+    pub error: ChannelError,
+    /// What was given.
+    pub buffers: Buffers<B>,
+}
+
+/// An operation that is complete, with its buffers.
+#[derive(Debug)]
+pub struct Completed<B> {
+    /// What [`Channel`] gave for it.
+    pub ticket: Ticket,
+    /// The caller's number; 0 if none was given.
+    pub user_data: u64,
+    /// What it gives, or how it failed.
+    pub result: Result<Output, Failure>,
+    /// Who executed it.
+    pub executor: Executor,
+    /// The buffers, which are the caller's again.
+    pub buffers: Buffers<B>,
+}
+
+/// Why a request was not taken.
+pub(crate) enum Refused<B> {
+    /// The mover has no slot now.
+    Full(Full, Request<B>),
+    /// It never will be.
+    Rejected(Box<Rejected<B>>),
+}
+
+/// An operation under way.
+#[derive(Debug)]
+struct InFlight<B> {
+    operation: Operation,
+    buffers: Buffers<B>,
+    user_data: u64,
+}
+
+/// Operations on buffers that the channel owns until they are complete.
+///
+/// Buffers go in by value and come back in [`Completed`]. Dropping a channel waits for what is in
+/// flight, and takes back what no queue has accepted; a channel that is forgotten keeps its buffers for
+/// ever, so a device never writes to memory that somebody else has. One thread uses a channel at a
+/// time: all that hands operations over takes it exclusively.
+///
+/// Nothing is allocated after [`Channel::new`].
+///
+/// ```
+/// use dray::{Channel, CpuMover, Output, WaitPolicy};
+///
+/// let mut channel = Channel::new(CpuMover::new(8));
+/// channel.copy(vec![7_u8; 4096], vec![0_u8; 4096]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!(done.result, Ok(Output::Done));
+/// assert_eq!(done.buffers.source, done.buffers.destination);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Channel<M: Mover, B: Buffer = Vec<u8>> {
+    mover: M,
+    /// By slot; the slot is the operation's user data.
+    slots: Vec<Option<InFlight<B>>>,
+    free: Vec<u32>,
+    /// Operations of a batch that is not yet submitted.
+    batch: Vec<Operation>,
+    /// Completions that were seen and not given out, the next one last.
+    seen: Vec<Completion>,
+}
+
+impl<M: Mover, B: Buffer> Channel<M, B> {
+    /// A channel on a mover that nobody else uses.
+    pub fn new(mover: M) -> Channel<M, B> {
+        let count = mover.slots();
+        Channel {
+            mover,
+            slots: (0..count).map(|_| None).collect(),
+            free: (0..count as u32).rev().collect(),
+            batch: Vec::with_capacity(count),
+            seen: Vec::with_capacity(LOOK),
+        }
+    }
+
+    /// Takes an operation and its buffers. It is handed over with the next [`submit`](Channel::submit),
+    /// [`poll`](Channel::poll) or [`wait`](Channel::wait).
+    ///
+    /// # Errors
+    /// No slot, lengths that do not go together, an operation that the mover does not have; with the
+    /// buffers.
+    pub fn push(&mut self, request: Request<B>) -> Result<Ticket, Box<Rejected<B>>> {
+        self.try_push(request).map_err(|refused| match refused {
+            Refused::Rejected(rejected) => rejected,
+            Refused::Full(full, request) => Box::new(Rejected {
+                error: full.into(),
+                buffers: request.into_buffers(),
+            }),
+        })
+    }
+
+    /// The same, but a request for which there is no slot yet comes back whole.
+    pub(crate) fn try_push(&mut self, request: Request<B>) -> Result<Ticket, Refused<B>> {
+        let blank = request.again(Buffers::<()> {
+            source: None,
+            destination: None,
+            second: None,
+        });
+        let (slot, operation) = self.keep(request).map_err(Refused::Rejected)?;
+        // SAFETY: the buffers are the channel's until the completion has been polled; see `keep`.
+        match unsafe { self.mover.enqueue(&operation) } {
+            Ok(ticket) => Ok(ticket),
+            Err(full) => Err(match self.release(slot.into()) {
+                Some(buffers) => Refused::Full(full, blank.again(buffers)),
+                None => unreachable!("it was kept a moment ago"),
+            }),
+        }
+    }
+
+    /// A batch to add operations to.
+    pub fn batch(&mut self) -> ChannelBatch<'_, M, B> {
+        // Of one that was forgotten.
+        self.drop_batch();
+        ChannelBatch { channel: self }
+    }
+
+    /// Copies `source` to `destination`, which is as long.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push), as for all that follow.
+    pub fn copy(&mut self, source: B, destination: B) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::copy(source, destination))
+    }
+
+    /// Compares two buffers of the same length.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push).
+    pub fn compare(&mut self, first: B, second: B) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::compare(first, second))
+    }
+
+    /// Copies `source` to `destination`, which is as long, and takes its CRC32C.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push).
+    pub fn copy_crc(
+        &mut self,
+        source: B,
+        destination: B,
+        seed: u32,
+    ) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::copy_crc(source, destination, seed))
+    }
+
+    /// Fills a buffer with an 8-byte pattern.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push).
+    pub fn fill(&mut self, pattern: u64, destination: B) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::fill(pattern, destination))
+    }
+
+    /// CRC32C of a buffer.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push).
+    pub fn crc(&mut self, source: B, seed: u32) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::crc(source, seed))
+    }
+
+    /// Compares a buffer with an 8-byte pattern.
+    ///
+    /// # Errors
+    /// As [`push`](Channel::push).
+    pub fn compare_pattern(&mut self, source: B, pattern: u64) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::compare_pattern(source, pattern))
+    }
+
+    /// Operations that are neither complete nor given out.
+    pub fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len() - self.batch.len()
+    }
+
+    /// Hands over what was given.
+    pub fn submit(&mut self) -> Progress {
+        self.mover.submit()
+    }
+
+    /// Takes back what was given and no queue has accepted: how many operations. They complete as
+    /// [not executed](Failure::NotExecuted), with their buffers.
+    pub fn withdraw(&mut self) -> usize {
+        self.mover.withdraw()
+    }
+
+    /// Hands over what was given, and takes one operation that is complete, if there is one.
+    pub fn poll(&mut self) -> Option<Completed<B>> {
+        if self.seen.is_empty() {
+            self.mover.submit();
+            let mut look = [Completion::default(); LOOK];
+            let count = self.mover.poll(&mut look);
+            self.seen.extend(look[..count].iter().rev());
+        }
+        self.next_seen()
+    }
+
+    /// Waits for one operation to complete.
+    ///
+    /// # Errors
+    /// The deadline has passed; a way to wait that this processor does not have.
+    pub fn wait(
+        &mut self,
+        policy: WaitPolicy,
+        deadline: Option<Duration>,
+    ) -> Result<Completed<B>, WaitError> {
+        loop {
+            if let Some(completed) = self.next_seen() {
+                return Ok(completed);
+            }
+            if self.in_flight() == 0 {
+                return Err(WaitError::Nothing);
+            }
+            let mut look = [Completion::default(); LOOK];
+            let count = wait(&mut self.mover, &mut look, policy, deadline)?;
+            self.seen.extend(look[..count].iter().rev());
+        }
+    }
+
+    /// The mover.
+    pub fn mover(&self) -> &M {
+        &self.mover
+    }
+
+    /// Keeps the buffers of an operation, in the slot that is its user data, until its completion has
+    /// been polled: they are valid, stay where they are, and nobody else accesses them. They belong to
+    /// this operation alone, since they came by value.
+    fn keep(&mut self, mut request: Request<B>) -> Result<(u32, Operation), Box<Rejected<B>>> {
+        match self.check(&mut request) {
+            Ok((slot, operation)) => {
+                self.free.pop();
+                self.slots[slot as usize] = Some(InFlight {
+                    operation,
+                    user_data: request.user_data,
+                    buffers: request.into_buffers(),
+                });
+                Ok((slot, operation))
+            }
+            Err(error) => {
+                let buffers = request.into_buffers();
+                Err(Box::new(Rejected { error, buffers }))
+            }
+        }
+    }
+
+    fn check(&mut self, request: &mut Request<B>) -> Result<(u32, Operation), ChannelError> {
+        let operation = request.operation()?;
+        if !self.mover.capabilities().supports(&operation) {
+            let (opcode, len) = (operation.opcode(), operation.len() as usize);
+            return Err(ChannelError::Unsupported { opcode, len });
+        }
+        let slots = self.slots.len();
+        let slot = *self.free.last().ok_or(Full { slots })?;
+        Ok((slot, operation.with_user_data(slot.into())))
+    }
+
+    /// Gives the buffers of a slot back, whose operation no device has.
+    fn release(&mut self, slot: u64) -> Option<Buffers<B>> {
+        let place = self.slots.get_mut(slot as usize)?;
+        let kept = place.take()?;
+        self.free.push(slot as u32);
+        Some(kept.buffers)
+    }
+
+    fn drop_batch(&mut self) {
+        while let Some(operation) = self.batch.pop() {
+            drop(self.release(operation.user_data()));
+        }
+    }
+
+    fn next_seen(&mut self) -> Option<Completed<B>> {
+        while let Some(completion) = self.seen.pop() {
+            let slot = completion.user_data as usize;
+            let place = self.slots.get_mut(slot).and_then(Option::take);
+            let Some(kept) = place else {
+                debug_assert!(false, "a completion of nobody");
+                continue;
+            };
+            self.free.push(slot as u32);
+            return Some(Completed {
+                ticket: completion.ticket,
+                user_data: kept.user_data,
+                result: completion.output(&kept.operation),
+                executor: completion.executor,
+                buffers: kept.buffers,
+            });
+        }
+        None
+    }
+}
+
+impl<M: Mover, B: Buffer> Drop for Channel<M, B> {
+    fn drop(&mut self) {
+        self.drop_batch();
+        self.mover.withdraw();
+        let mut deadline = None;
+        while self.in_flight() > 0 {
+            if self.poll().is_some() {
+                continue;
+            }
+            let now = Instant::now();
+            if now >= *deadline.get_or_insert(now + DROP_TIMEOUT) {
+                // A completion that never comes: the device may still write to the buffers.
+                std::mem::forget(std::mem::take(&mut self.slots));
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}

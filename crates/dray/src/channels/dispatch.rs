@@ -1,0 +1,320 @@
+//! What was enqueued is handed over: to the core, to channels, in batches.
+
+use dray_spec::{CompletionRecord, Status};
+
+use super::engine::{Channels, takes};
+use super::parts_table::NONE;
+use super::{CoreReason, FullQueuePolicy};
+use crate::cpu;
+use crate::parts::{is_backward, largest_part, part};
+use crate::{Completion, Executor, Mover, Operation, Progress};
+
+/// Submissions in a row that leave something, until a queue counts as full.
+const PATIENCE: u32 = 64;
+
+impl<M: Mover> Channels<M> {
+    pub(super) fn dispatch(&mut self) -> Progress {
+        self.execute_on_core();
+        self.dispatch_large();
+        self.dispatch_groups();
+        self.dispatch_small();
+        let mut pending = !self.large.is_empty() || !self.small.is_empty();
+        pending |= !self.grouped.is_empty();
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
+            if lane.in_flight == 0 || lane.mover.submit() == Progress::Done {
+                lane.stuck = 0;
+                continue;
+            }
+            pending = true;
+            lane.stuck = lane.stuck.saturating_add(1);
+            if self.options.full_queue != FullQueuePolicy::Wait && lane.stuck > PATIENCE {
+                // They complete as not executed, and are treated by the policy then.
+                lane.mover.withdraw();
+            }
+        }
+        match pending {
+            true => Progress::Pending,
+            false => Progress::Done,
+        }
+    }
+
+    fn execute_on_core(&mut self) {
+        while let Some(slot) = self.on_core.pop_front() {
+            let entry = self.slots[slot as usize];
+            let begin = entry.timed.map(|_| self.nanoseconds());
+            // SAFETY: `enqueue` had its caller promise that the addresses are valid.
+            let record = unsafe { cpu::execute_single(&entry.operation) };
+            if let (Some((class, _)), Some(begin)) = (entry.timed, begin) {
+                let took = self.nanoseconds().saturating_sub(begin);
+                if let Some(learned) = &mut self.learned {
+                    learned.add(class, false, took as f64);
+                }
+            }
+            let outcome = &mut self.slots[slot as usize].outcome;
+            outcome.core_bytes = done_bytes(&entry.operation, &record);
+            self.end_slot(slot, record, Executor::Cpu);
+        }
+    }
+
+    /// The channel that an operation goes to: with room, with the least load, the local first.
+    fn choose(&self, operation: &Operation, room: usize) -> Option<usize> {
+        let usable = self.lanes.iter().enumerate().filter(|(_, lane)| {
+            lane.mover.slots().saturating_sub(lane.in_flight) >= room && lane.stuck <= PATIENCE
+        });
+        let remote = self.options.remote_bytes;
+        let load = |lane: &super::engine::Lane<M>| match lane.is_local {
+            true => lane.load,
+            false => lane.load.saturating_add(remote),
+        };
+        let capable = self.lanes.iter().any(|lane| takes(lane, operation));
+        usable
+            // If none is capable, any of them refuses it by name.
+            .filter(|(_, lane)| !capable || takes(lane, operation))
+            .min_by_key(|(_, lane)| load(lane))
+            .map(|(index, _)| index)
+    }
+
+    /// The next descriptor of a part on a channel.
+    fn descriptor(&mut self, index: u32, lane: usize) -> Operation {
+        let most = self.lanes[lane].capabilities.max_transfer_bytes;
+        let part_ = self.parts.get_mut(index);
+        let left = part_.operation.len() - part_.done;
+        let whole = part_.done == 0 && u64::from(left) <= most;
+        let size = largest_part(&part_.operation, most.min(left.into()));
+        let operation = match (whole, size) {
+            // What cannot be divided is refused by the device.
+            (true, _) | (false, None) => {
+                part_.in_flight = left;
+                part_.operation
+            }
+            (false, Some(size)) => {
+                let bytes = if u64::from(left) <= most { left } else { size };
+                part_.in_flight = bytes;
+                let offset = match is_backward(&part_.operation) {
+                    true => left - bytes,
+                    false => part_.done,
+                };
+                part(&part_.operation, offset, bytes, Some(&part_.record))
+            }
+        };
+        part_.member = lane as u16;
+        operation.with_user_data(index.into())
+    }
+
+    fn took(&mut self, index: u32, lane: usize) {
+        let bytes = u64::from(self.parts.get(index).in_flight);
+        let lane = &mut self.lanes[lane];
+        lane.in_flight += 1;
+        lane.load += bytes;
+    }
+
+    fn dispatch_large(&mut self) {
+        while let Some(index) = self.large.front().copied() {
+            let operation = self.parts.get(index).operation;
+            let chosen = self.choose(&operation, 1).filter(|lane| {
+                let descriptor = self.descriptor(index, *lane);
+                // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
+                unsafe { self.lanes[*lane].mover.enqueue(&descriptor) }.is_ok()
+            });
+            match chosen {
+                Some(lane) => {
+                    self.large.pop_front();
+                    self.took(index, lane);
+                }
+                None if self.options.full_queue == FullQueuePolicy::Wait => return,
+                None => {
+                    self.large.pop_front();
+                    self.when_full(index);
+                }
+            }
+        }
+    }
+
+    fn dispatch_small(&mut self) {
+        while !self.small.is_empty() {
+            let first = self.parts.get(self.small[0]).operation;
+            let Some(lane) = self.choose(&first, 1) else {
+                if self.options.full_queue == FullQueuePolicy::Wait {
+                    return;
+                }
+                if let Some(index) = self.small.pop_front() {
+                    self.when_full(index);
+                }
+                continue;
+            };
+            let mover = &self.lanes[lane].mover;
+            let room = mover.slots().saturating_sub(self.lanes[lane].in_flight);
+            let most = (self.options.max_gathered as usize)
+                .min(self.lanes[lane].capabilities.max_batch as usize)
+                // Two batches are in flight.
+                .min((mover.slots() / 2).max(1))
+                .min(room)
+                .max(1);
+            let mut count = most.min(self.small.len());
+            loop {
+                self.batch.clear();
+                for position in 0..count {
+                    let index = self.small[position];
+                    if position > 0 && !takes(&self.lanes[lane], &self.parts.get(index).operation) {
+                        count = position;
+                        break;
+                    }
+                    let descriptor = self.descriptor(index, lane);
+                    self.batch.push(descriptor);
+                }
+                let mover = &mut self.lanes[lane].mover;
+                let taken = match self.batch.as_slice() {
+                    // SAFETY: operations for which `enqueue` had its caller promise this.
+                    [one] => unsafe { mover.enqueue(one) }.is_ok(),
+                    // SAFETY: as above.
+                    batch => unsafe { mover.enqueue_batch(batch) }.is_ok(),
+                };
+                if taken {
+                    break;
+                }
+                // There are not so many neighbouring slots.
+                if count == 1 {
+                    return self.no_room_for_small();
+                }
+                count /= 2;
+            }
+            for _ in 0..count {
+                if let Some(index) = self.small.pop_front() {
+                    let slot = self.parts.get(index).slot as usize;
+                    self.slots[slot].outcome.gathered = count > 1;
+                    self.took(index, lane);
+                }
+            }
+        }
+    }
+
+    fn no_room_for_small(&mut self) {
+        if self.options.full_queue != FullQueuePolicy::Wait {
+            while let Some(index) = self.small.pop_front() {
+                self.when_full(index);
+            }
+        }
+    }
+
+    fn dispatch_groups(&mut self) {
+        while let Some(count) = self.groups.front().map(|count| *count as usize) {
+            let on_core = self.lanes.is_empty()
+                || self.core_allowed && self.options.choice == super::Choice::Core;
+            if on_core {
+                self.execute_group(count, CoreReason::Chosen);
+                continue;
+            }
+            let first = self.parts.get(self.grouped[0]).operation;
+            let chosen = self.choose(&first, count).filter(|lane| {
+                self.batch.clear();
+                for position in 0..count {
+                    let index = self.grouped[position];
+                    let part_ = self.parts.get_mut(index);
+                    part_.in_flight = part_.operation.len();
+                    part_.member = *lane as u16;
+                    let operation = part_.operation.with_user_data(index.into());
+                    self.batch.push(operation);
+                }
+                let mover = &mut self.lanes[*lane].mover;
+                // SAFETY: `enqueue_batch` had its caller promise this.
+                unsafe { mover.enqueue_batch(&self.batch) }.is_ok()
+            });
+            match (chosen, self.options.full_queue) {
+                (Some(lane), _) => {
+                    self.groups.pop_front();
+                    for _ in 0..count {
+                        if let Some(index) = self.grouped.pop_front() {
+                            self.took(index, lane);
+                        }
+                    }
+                }
+                (None, FullQueuePolicy::Wait) => return,
+                (None, FullQueuePolicy::Core) if self.core_allowed => {
+                    self.execute_group(count, CoreReason::QueueFull);
+                }
+                (None, _) => {
+                    self.groups.pop_front();
+                    for _ in 0..count {
+                        if let Some(index) = self.grouped.pop_front() {
+                            self.refuse(index);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A batch of the caller's on the core, in order, with its fences.
+    fn execute_group(&mut self, count: usize, reason: CoreReason) {
+        self.groups.pop_front();
+        self.batch.clear();
+        for index in self.grouped.drain(..count) {
+            let slot = self.parts.get(index).slot;
+            let operation = self.slots[slot as usize].operation;
+            self.batch.push(operation.with_user_data(slot.into()));
+        }
+        // SAFETY: `enqueue_batch` had its caller promise this.
+        let taken = unsafe { self.core.enqueue_batch(&self.batch) };
+        debug_assert!(taken.is_ok(), "it has as many slots");
+        self.core.submit();
+        let mut seen = [Completion::default(); 32];
+        loop {
+            let ended = self.core.poll(&mut seen);
+            if ended == 0 {
+                return;
+            }
+            for completion in &seen[..ended] {
+                let slot = completion.user_data as u32;
+                let entry = &mut self.slots[slot as usize];
+                entry.outcome.core_reason = Some(reason);
+                entry.outcome.core_bytes = done_bytes(&entry.operation, &completion.record);
+                let first = std::mem::replace(&mut entry.first, NONE);
+                self.parts.release(first);
+                self.end_slot(slot, completion.record, Executor::Cpu);
+            }
+        }
+    }
+
+    /// Every queue that could take a part is full, and it is not to wait.
+    pub(super) fn when_full(&mut self, index: u32) {
+        match self.options.full_queue == FullQueuePolicy::Core && self.core_allowed {
+            true => self.finish_on_core(index, CoreReason::QueueFull),
+            false => self.refuse(index),
+        }
+    }
+
+    fn refuse(&mut self, index: u32) {
+        let slot = self.parts.get(index).slot as usize;
+        self.slots[slot].outcome.queue_was_full = true;
+        let record = CompletionRecord {
+            bytes_completed: self.parts.get(index).done,
+            ..CompletionRecord::default()
+        };
+        self.end_part(index, record);
+    }
+
+    /// Gives back what waits for a queue: it ends as not executed.
+    pub(super) fn take_back(&mut self) -> usize {
+        let mut count = 0;
+        while let Some(index) = self.large.pop_front().or(self.small.pop_front()) {
+            self.refuse(index);
+            count += 1;
+        }
+        self.groups.clear();
+        while let Some(index) = self.grouped.pop_front() {
+            self.refuse(index);
+            count += 1;
+        }
+        let lanes = self.lanes.iter_mut();
+        count + lanes.map(|lane| lane.mover.withdraw()).sum::<usize>()
+    }
+}
+
+/// Bytes that an operation has done by its record.
+pub(super) fn done_bytes(operation: &Operation, record: &CompletionRecord) -> u64 {
+    match record.status() {
+        Status::SUCCESS | Status::SUCCESS_PREDICATE => operation.len().into(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,539 @@
+//! Channels: what is enqueued, and to whom it goes.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use dray_device::SOFTWARE_OPERATIONS;
+use dray_spec::{CompletionRecord, Flags, Opcode};
+
+use super::cost::{ClassIndex, Learned, Verdict};
+use super::parts_table::{NONE, Part, Parts};
+use super::{
+    ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, Member, Outcome,
+    PageFaultPolicy, Require,
+};
+use crate::parts::{granule, is_parallel, part};
+use crate::{
+    BatchError, Capabilities, Completion, CpuMover, Executor, Full, Mover, Operation, Progress,
+    Ticket, Timestamp,
+};
+
+/// Slots that there can be.
+const MOST_SLOTS: usize = 1 << 20;
+/// Channels that there can be.
+const MOST_CHANNELS: usize = 1 << 10;
+
+/// A mover, and what it has.
+#[derive(Debug)]
+pub(super) struct Lane<M> {
+    pub(super) mover: M,
+    pub(super) executor: Option<Executor>,
+    pub(super) capabilities: Capabilities,
+    pub(super) is_local: bool,
+    /// Operations enqueued or in flight.
+    pub(super) in_flight: usize,
+    /// Their bytes.
+    pub(super) load: u64,
+    /// Submissions in a row that left something, without a completion between them.
+    pub(super) stuck: u32,
+}
+
+/// An operation that is under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) operation: Operation,
+    pub(super) outcome: Outcome,
+    pub(super) first: u32,
+    /// Parts that have not ended.
+    pub(super) left: u32,
+    /// Where its time is learned, and when it was enqueued.
+    pub(super) timed: Option<(ClassIndex, u64)>,
+}
+
+/// Several movers as one.
+///
+/// Large operations are striped over channels, those of the local node first; small ones that were
+/// enqueued before the same [`submit`](Mover::submit) are gathered into batches; what each policy has done
+/// is in the [`Outcome`]. Operations without order between them, as with any mover: a batch of the
+/// caller's stays one batch on one channel. Nothing is allocated after [`Channels::new`].
+///
+/// ```
+/// use dray::channels::{Channels, ChannelsOptions, Choice, CoreReason, Member, Outcome};
+/// use dray::{CpuMover, Mover, Operation};
+///
+/// let members = [0, 1].map(|node| Member { mover: CpuMover::new(16), numa_node: Some(node) });
+/// let options = ChannelsOptions {
+///     choice: Choice::Threshold { device_from_bytes: 4096 },
+///     ..ChannelsOptions::default()
+/// };
+/// let mut channels = Channels::new(members, options)?;
+/// let (source, target) = (vec![7_u8; 1 << 20], vec![0_u8; 1 << 20]);
+/// let from = source.as_ptr().expose_provenance() as u64;
+/// let to = target.as_ptr().expose_provenance() as u64;
+/// // SAFETY: both buffers outlive the operations, and are not accessed meanwhile.
+/// unsafe { channels.enqueue(&Operation::memmove(from, to, 1 << 20)) }?;
+/// // SAFETY: as above.
+/// unsafe { channels.enqueue(&Operation::crc(from, 64, 0)) }?;
+/// channels.submit();
+/// let mut ended = [Outcome::default(); 2];
+/// assert_eq!(channels.poll_outcomes(&mut ended), 2);
+/// assert_eq!(ended[0].core_reason, Some(CoreReason::BelowThreshold));
+/// assert_eq!((ended[1].device_bytes, ended[1].stripes), (1 << 20, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Channels<M: Mover> {
+    pub(super) lanes: Vec<Lane<M>>,
+    pub(super) options: ChannelsOptions,
+    /// The core may execute operations: nobody else is required, and the memory is this process's.
+    pub(super) core_allowed: bool,
+    capabilities: Capabilities,
+    pub(super) slots: Vec<Slot>,
+    pub(super) free: Vec<u32>,
+    pub(super) parts: Parts,
+    /// Slots whose operations the core executes.
+    pub(super) on_core: VecDeque<u32>,
+    /// Parts that travel alone.
+    pub(super) large: VecDeque<u32>,
+    /// Parts that may travel together.
+    pub(super) small: VecDeque<u32>,
+    /// Members of the caller's batches, and how many each has.
+    pub(super) grouped: VecDeque<u32>,
+    pub(super) groups: VecDeque<u32>,
+    /// Executes the caller's batches on the core.
+    pub(super) core: CpuMover,
+    pub(super) batch: Vec<Operation>,
+    pub(super) ended: VecDeque<Outcome>,
+    pub(super) next_ticket: u32,
+    pub(super) learned: Option<Learned>,
+    pub(super) start: Instant,
+    /// When a device last completed something, in nanoseconds.
+    pub(super) last_end: u64,
+}
+
+impl<M: Mover> Channels<M> {
+    /// Channels on these movers, which nobody else uses.
+    ///
+    /// # Errors
+    /// Options that exclude each other, or that a mover cannot keep; see [`ChannelsError`].
+    pub fn new(
+        members: impl IntoIterator<Item = Member<M>>,
+        options: ChannelsOptions,
+    ) -> Result<Channels<M>, ChannelsError> {
+        let lane = |member: Member<M>| Lane {
+            executor: member.mover.executor(),
+            capabilities: member.mover.capabilities(),
+            is_local: match (member.numa_node, options.local_node) {
+                (Some(node), Some(local)) => node == local,
+                _ => true,
+            },
+            mover: member.mover,
+            in_flight: 0,
+            load: 0,
+            stuck: 0,
+        };
+        let mut lanes: Vec<Lane<M>> = members.into_iter().map(lane).collect();
+        check(&lanes, &options)?;
+        lanes.sort_by_key(|lane| !lane.is_local);
+        let in_process = |lane: &Lane<M>| {
+            let here = [Executor::Cpu, Executor::Virtual, Executor::Hardware];
+            lane.executor
+                .is_some_and(|executor| here.contains(&executor))
+        };
+        let core_allowed = options.require == Require::Any && lanes.iter().all(in_process);
+        let slots = options.slots;
+        let empty = Slot {
+            operation: Operation::noop(),
+            outcome: Outcome::default(),
+            first: NONE,
+            left: 0,
+            timed: None,
+        };
+        let stripes = options.max_stripes.min(lanes.len()).max(1);
+        let parts = slots * stripes;
+        Ok(Channels {
+            capabilities: together(&lanes, core_allowed, slots),
+            lanes,
+            options,
+            core_allowed,
+            slots: vec![empty; slots],
+            free: (0..slots as u32).rev().collect(),
+            parts: Parts::new(parts),
+            on_core: VecDeque::with_capacity(slots),
+            large: VecDeque::with_capacity(parts),
+            small: VecDeque::with_capacity(parts),
+            grouped: VecDeque::with_capacity(slots),
+            groups: VecDeque::with_capacity(slots),
+            core: CpuMover::new(slots),
+            batch: Vec::with_capacity(slots),
+            ended: VecDeque::with_capacity(slots),
+            next_ticket: 0,
+            learned: match options.choice {
+                Choice::Learned(prior) => Some(Learned::new(prior)),
+                _ => None,
+            },
+            start: Instant::now(),
+            last_end: 0,
+        })
+    }
+
+    /// Movers, those of the local node first.
+    pub fn movers(&self) -> impl Iterator<Item = &M> {
+        self.lanes.iter().map(|lane| &lane.mover)
+    }
+
+    /// What operations have taken so far, if the choice is to be learned.
+    pub fn learned(&self) -> Option<&Learned> {
+        self.learned.as_ref()
+    }
+
+    pub(super) fn nanoseconds(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Operations that can be enqueued: outcomes that nobody has polled count as well.
+    fn room(&self) -> usize {
+        self.free.len().saturating_sub(self.ended.len())
+    }
+
+    /// A slot for an operation; one must be free.
+    fn open(&mut self, operation: &Operation) -> (u32, Ticket) {
+        let slot = self.free.pop().unwrap_or(0);
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        self.slots[slot as usize] = Slot {
+            operation: *operation,
+            outcome: Outcome::of(Completion {
+                ticket,
+                user_data: operation.user_data(),
+                ..Completion::default()
+            }),
+            first: NONE,
+            left: 0,
+            timed: None,
+        };
+        (slot, ticket)
+    }
+
+    /// Whether a channel leads to a device that executes it.
+    fn has_device(&self, operation: &Operation) -> bool {
+        self.lanes.iter().any(|lane| takes(lane, operation))
+    }
+
+    /// Why the core executes an operation; `None`: a device does.
+    fn core_reason(&mut self, slot: u32) -> Option<CoreReason> {
+        let operation = self.slots[slot as usize].operation;
+        if self.lanes.is_empty() {
+            return Some(CoreReason::NoDevice);
+        }
+        let possible = self.core_allowed && SOFTWARE_OPERATIONS.supports(operation.opcode() as u8);
+        if !possible {
+            return None;
+        }
+        if !self.has_device(&operation) {
+            return Some(CoreReason::NoDevice);
+        }
+        let bytes = operation.len();
+        let depth = (self.slots.len() - self.free.len()) as u32;
+        let batch = match bytes < self.options.gather_below_bytes {
+            true => (self.small.len() as u32 + 1).min(self.options.max_gathered.max(1)),
+            false => 1,
+        };
+        match self.options.choice {
+            Choice::Device => None,
+            Choice::Core => Some(CoreReason::Chosen),
+            Choice::Threshold { device_from_bytes } => {
+                (bytes < device_from_bytes).then_some(CoreReason::BelowThreshold)
+            }
+            Choice::Cost(model) => {
+                let device = model.device_is_faster(bytes, depth, batch);
+                (!device).then_some(CoreReason::Faster)
+            }
+            Choice::Learned(_) => {
+                let now = self.nanoseconds();
+                let learned = self.learned.as_mut()?;
+                let class = Learned::class(operation.opcode(), bytes, depth);
+                self.slots[slot as usize].timed = Some((class, now));
+                match learned.decide(class, bytes, depth, batch) {
+                    Verdict::Device => None,
+                    Verdict::Core => Some(CoreReason::Faster),
+                    Verdict::TryCore => Some(CoreReason::Tried),
+                }
+            }
+        }
+    }
+
+    /// Divides an operation into stripes, and queues them.
+    fn stripe(&mut self, slot: u32) {
+        let mut operation = self.slots[slot as usize].operation;
+        let opcode = operation.opcode();
+        if self.options.page_fault == PageFaultPolicy::BlockOnFault
+            && !matches!(opcode, Opcode::Noop | Opcode::Drain | Opcode::UpdateWindow)
+        {
+            operation = operation.with_block_on_fault();
+        }
+        let len = operation.len();
+        if len / 2 >= self.smallest_part() {
+            // What breaks a rule as a whole must not be divided into parts that break none.
+            let checked = dray_device::check_operands(opcode, operation.descriptor());
+            if let Err(status) = checked {
+                let executor = self.lanes.first().and_then(|lane| lane.executor);
+                let record = CompletionRecord::with_status(status);
+                return self.end_slot(slot, record, executor.unwrap_or(Executor::Cpu));
+            }
+        }
+        let mut stripes = 1;
+        if len / 2 >= self.options.stripe_bytes.max(1) && is_parallel(&operation) {
+            let usable = self.lanes.iter().filter(|lane| takes(lane, &operation));
+            let most = usable.count().min(self.options.max_stripes);
+            let most = most.min(self.parts.available());
+            stripes = (len / self.options.stripe_bytes.max(1))
+                .min(most as u32)
+                .max(1);
+        }
+        // Whole pages, or whole blocks.
+        let granule = granule(&operation).unwrap_or(1).max(1);
+        let granule = if granule <= 16 { 4096 } else { granule };
+        let size = match stripes {
+            1 => len,
+            _ => len.div_ceil(stripes).next_multiple_of(granule),
+        };
+        let gathered = stripes == 1 && self.is_gathered(&operation);
+        let (mut offset, mut last) = (0, NONE);
+        loop {
+            let bytes = size.min(len - offset);
+            let stripe = match stripes {
+                1 => operation,
+                _ => part(&operation, offset, bytes, None),
+            };
+            let index = self.parts.add(Part {
+                slot,
+                next: NONE,
+                operation: stripe,
+                offset,
+                done: 0,
+                in_flight: 0,
+                faults: 0,
+                record: CompletionRecord::default(),
+                member: u16::MAX,
+                in_batch: false,
+            });
+            match last {
+                NONE => self.slots[slot as usize].first = index,
+                last => self.parts.get_mut(last).next = index,
+            }
+            last = index;
+            self.slots[slot as usize].left += 1;
+            match gathered {
+                true => self.small.push_back(index),
+                false => self.large.push_back(index),
+            }
+            offset += bytes;
+            if offset >= len {
+                return;
+            }
+        }
+    }
+
+    /// Operations of twice as many bytes, or more, may be divided.
+    fn smallest_part(&self) -> u32 {
+        let most = self.capabilities.max_transfer_bytes / 2;
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        most.min(self.options.stripe_bytes).max(1)
+    }
+
+    fn is_gathered(&self, operation: &Operation) -> bool {
+        let opcode = operation.opcode();
+        operation.len() < self.options.gather_below_bytes
+            && self.options.max_gathered > 1
+            // A fence of its own means nothing, and must not mean something in a batch.
+            && !operation.descriptor().flags().contains(Flags::FENCE)
+            && SOFTWARE_OPERATIONS.supports(opcode as u8)
+    }
+}
+
+/// Whether a channel's device executes an operation, in parts if it must.
+pub(super) fn takes<M>(lane: &Lane<M>, operation: &Operation) -> bool {
+    let dividing = Capabilities {
+        divides: true,
+        ..lane.capabilities
+    };
+    dividing.supports(operation)
+}
+
+fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(), ChannelsError> {
+    let counted = |what, asked, most| match (1..=most).contains(&asked) {
+        true => Ok(()),
+        false => Err(ChannelsError::Count { what, asked, most }),
+    };
+    counted("slots", options.slots, MOST_SLOTS)?;
+    counted("stripes", options.max_stripes, MOST_CHANNELS)?;
+    if !lanes.is_empty() {
+        counted("channels", lanes.len(), MOST_CHANNELS)?;
+    }
+    let required = options.require != Require::Any;
+    if required && lanes.is_empty() {
+        return Err(ChannelsError::NoChannel);
+    }
+    let policies = [
+        ("choice", options.choice != Choice::Device),
+        (
+            "page-fault",
+            options.page_fault == PageFaultPolicy::FinishOnCore,
+        ),
+        ("full-queue", options.full_queue == FullQueuePolicy::Core),
+    ];
+    if let Some((policy, _)) = policies.into_iter().find(|(_, core)| required && *core) {
+        return Err(ChannelsError::CoreExcluded { policy });
+    }
+    for (channel, lane) in lanes.iter().enumerate() {
+        let executor = lane.executor;
+        let no_device = executor == Some(Executor::Cpu) && required;
+        if options.require == Require::Hardware && executor != Some(Executor::Hardware) || no_device
+        {
+            return Err(ChannelsError::NotHardware { channel, executor });
+        }
+        let blocks = lane.capabilities.block_on_fault;
+        if options.page_fault == PageFaultPolicy::BlockOnFault && !blocks {
+            return Err(ChannelsError::NoBlockOnFault { channel });
+        }
+    }
+    Ok(())
+}
+
+/// What all of them can do, or the core if it may.
+fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -> Capabilities {
+    let software = Capabilities {
+        max_batch: u32::try_from(slots).unwrap_or(u32::MAX),
+        ..Capabilities::software()
+    };
+    let Some(first) = lanes.first() else {
+        return software;
+    };
+    let mut all = first.capabilities;
+    all.divides = true;
+    for lane in lanes {
+        let other = &lane.capabilities;
+        for (word, others) in all.operations.0.iter_mut().zip(other.operations.0) {
+            *word |= others;
+        }
+        all.max_transfer_bytes = all.max_transfer_bytes.min(other.max_transfer_bytes);
+        all.max_batch = all.max_batch.min(other.max_batch);
+        all.block_on_fault &= other.block_on_fault;
+    }
+    if core_allowed {
+        for (word, others) in all.operations.0.iter_mut().zip(software.operations.0) {
+            *word |= others;
+        }
+    }
+    all.max_batch = all.max_batch.min(software.max_batch);
+    all
+}
+
+// SAFETY: an operation's outcome is given when all its parts have completed on their movers, and the
+// core has done with it.
+unsafe impl<M: Mover> Mover for Channels<M> {
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        let slots = self.slots.len();
+        if self.room() == 0 || self.parts.available() == 0 {
+            return Err(Full { slots });
+        }
+        let (slot, ticket) = self.open(operation);
+        match self.core_reason(slot) {
+            Some(reason) => {
+                self.slots[slot as usize].outcome.core_reason = Some(reason);
+                self.on_core.push_back(slot);
+            }
+            None => self.stripe(slot),
+        }
+        Ok(ticket)
+    }
+
+    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
+        let (slots, count) = (self.slots.len(), operations.len());
+        let max = self.capabilities.max_batch;
+        if count == 0 || count > max as usize {
+            return Err(BatchError::Size {
+                operations: count,
+                max,
+            });
+        }
+        if self.room() < count || self.parts.available() < count {
+            return Err(Full { slots }.into());
+        }
+        let ticket = Ticket(self.next_ticket);
+        for operation in operations {
+            let (slot, _) = self.open(operation);
+            let index = self.parts.add(Part {
+                slot,
+                next: NONE,
+                operation: *operation,
+                offset: 0,
+                done: 0,
+                in_flight: 0,
+                faults: 0,
+                record: CompletionRecord::default(),
+                member: u16::MAX,
+                in_batch: true,
+            });
+            self.slots[slot as usize].first = index;
+            self.slots[slot as usize].left = 1;
+            self.grouped.push_back(index);
+        }
+        self.groups.push_back(count as u32);
+        Ok(ticket)
+    }
+
+    fn submit(&mut self) -> Progress {
+        self.dispatch()
+    }
+
+    fn poll(&mut self, into: &mut [Completion]) -> usize {
+        self.reap();
+        let count = into.len().min(self.ended.len());
+        for (place, outcome) in into.iter_mut().zip(self.ended.drain(..count)) {
+            *place = outcome.completion;
+        }
+        count
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_duration(self.start.elapsed())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn executor(&self) -> Option<Executor> {
+        match self.options.require {
+            Require::Hardware => Some(Executor::Hardware),
+            _ => None,
+        }
+    }
+
+    fn withdraw(&mut self) -> usize {
+        self.take_back()
+    }
+
+    unsafe fn touch(&mut self, addr: u64, write: bool) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { crate::cpu::touch(addr, write) };
+    }
+}
+
+impl<M: Mover> Channels<M> {
+    /// As [`Mover::poll`], with who did what of each operation, and why.
+    pub fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        self.reap();
+        let count = into.len().min(self.ended.len());
+        for (place, outcome) in into.iter_mut().zip(self.ended.drain(..count)) {
+            *place = outcome;
+        }
+        count
+    }
+}

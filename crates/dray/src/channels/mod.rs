@@ -1,0 +1,19 @@
+//! Several queues and devices as one: large operations striped, small ones gathered, and a choice
+//! between core and device that every outcome names.
+
+mod cost;
+mod dispatch;
+mod engine;
+mod error;
+mod options;
+mod outcome;
+mod parts_table;
+mod reap;
+
+pub use cost::{CostModel, Learned};
+pub use engine::Channels;
+pub use error::ChannelsError;
+pub use options::{
+    ChannelsOptions, Choice, FullQueuePolicy, Member, PageFaultPolicy, Require, local_node,
+};
+pub use outcome::{CoreReason, Outcome};

@@ -1,0 +1,142 @@
+//! How channels share operations out.
+
+use super::CostModel;
+
+/// A mover, and the memory node near it.
+#[derive(Debug)]
+pub struct Member<M> {
+    /// The mover; nobody else uses it.
+    pub mover: M,
+    /// NUMA node of its device; `None`: unknown, taken for local.
+    pub numa_node: Option<u32>,
+}
+
+/// Who executes an operation, as far as that is free.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Choice {
+    /// A device, whenever one has the operation.
+    #[default]
+    Device,
+    /// The calling core, whenever it has the operation.
+    Core,
+    /// A device from so many bytes on, the core below.
+    Threshold {
+        /// Bytes of the smallest operation for a device.
+        device_from_bytes: u32,
+    },
+    /// Whom a cost model takes for faster, by size, operations in flight and batch.
+    Cost(CostModel),
+    /// The same, from what operations have taken so far. It reads the clock twice an operation, and
+    /// gives one of 64 of a size to the other, so that it notices when things change.
+    Learned(CostModel),
+}
+
+/// What becomes of an operation that met a page that was not present. (With block on fault the device
+/// waits for the page instead.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageFaultPolicy {
+    /// The core makes the page present, and the device goes on from there, up to `most` times an
+    /// operation's part; a page that the core cannot make present either ends the operation.
+    TouchAndResume {
+        /// Page faults at most.
+        most: u32,
+    },
+    /// The core does the rest.
+    FinishOnCore,
+    /// The device waits for pages: every queue must allow it.
+    BlockOnFault,
+    /// The operation ends with the fault.
+    Return,
+}
+
+/// What becomes of an operation when every queue that could take it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FullQueuePolicy {
+    /// It waits until one is not; [`Mover::submit`](crate::Mover::submit) says that something is left.
+    #[default]
+    Wait,
+    /// The core executes it.
+    Core,
+    /// It ends with [`Failure::QueueFull`](crate::Failure::QueueFull).
+    Error,
+}
+
+/// Who must execute all operations: if he does not, they fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Require {
+    /// Nobody in particular: what no device does, the core does.
+    #[default]
+    Any,
+    /// A device, of hardware or virtual.
+    Device,
+    /// A device of this machine.
+    Hardware,
+}
+
+/// How channels share operations out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChannelsOptions {
+    /// Operations that can be enqueued or in flight at once. Default 256.
+    pub slots: usize,
+    /// Who must execute all operations. Default: nobody in particular.
+    pub require: Require,
+    /// Who executes an operation. Default: a device.
+    pub choice: Choice,
+    /// Default: the core touches the page, 64 times at most.
+    pub page_fault: PageFaultPolicy,
+    /// Default: wait.
+    pub full_queue: FullQueuePolicy,
+    /// Bytes of the smallest stripe: an operation of twice as many is striped over two channels.
+    /// Default 64 KiB.
+    pub stripe_bytes: u32,
+    /// Channels that an operation is striped over at most. Default 8.
+    pub max_stripes: usize,
+    /// Operations below so many bytes are gathered into batches. Default 16 KiB; 0: none.
+    pub gather_below_bytes: u32,
+    /// Operations that are gathered into one batch at most. Default 32.
+    pub max_gathered: u32,
+    /// Node of the core; channels of other nodes come later. Default: that of the calling thread.
+    pub local_node: Option<u32>,
+    /// A channel of another node gets an operation when every local one has so many bytes more in
+    /// flight. Default 256 KiB.
+    pub remote_bytes: u64,
+}
+
+impl Default for ChannelsOptions {
+    fn default() -> ChannelsOptions {
+        ChannelsOptions {
+            slots: 256,
+            require: Require::Any,
+            choice: Choice::Device,
+            page_fault: PageFaultPolicy::TouchAndResume { most: 64 },
+            full_queue: FullQueuePolicy::Wait,
+            stripe_bytes: 64 << 10,
+            max_stripes: 8,
+            gather_below_bytes: 16 << 10,
+            max_gathered: 32,
+            local_node: local_node(),
+            remote_bytes: 256 << 10,
+        }
+    }
+}
+
+/// NUMA node of the CPU that the calling thread runs on; `None` where the system does not say.
+pub fn local_node() -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut cpu = 0_u32;
+        let mut node = 0_u32;
+        // SAFETY: two places for a number each, and no third argument since Linux 2.6.24.
+        let code = unsafe {
+            libc::syscall(
+                libc::SYS_getcpu,
+                &raw mut cpu,
+                &raw mut node,
+                std::ptr::null_mut::<libc::c_void>(),
+            )
+        };
+        (code == 0).then_some(node)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}

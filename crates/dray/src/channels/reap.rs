@@ -1,0 +1,224 @@
+//! What has ended: parts that go on, page faults, and the record of the whole.
+
+use dray_ops::crc32c_combine;
+use dray_spec::{CompletionRecord, Opcode, Status};
+
+use super::engine::Channels;
+use super::parts_table::NONE;
+use super::{CoreReason, PageFaultPolicy};
+use crate::parts::{self, goes_on, is_backward};
+use crate::populate::populate;
+use crate::{Completion, Executor, Mover, cpu};
+
+/// Completions that are looked at together.
+const LOOK: usize = 32;
+
+impl<M: Mover> Channels<M> {
+    /// Looks at what has ended on all channels.
+    pub(super) fn reap(&mut self) {
+        let mut seen = [Completion::default(); LOOK];
+        for lane in 0..self.lanes.len() {
+            while self.lanes[lane].in_flight > 0 {
+                let count = self.lanes[lane].mover.poll(&mut seen);
+                if count > 0 {
+                    self.lanes[lane].stuck = 0;
+                }
+                for completion in &seen[..count] {
+                    self.take(lane, completion);
+                }
+                if count < seen.len() {
+                    break;
+                }
+            }
+        }
+        // The rest of what is under way goes at once: its caller has submitted all it knows of.
+        if !self.large.is_empty() {
+            self.dispatch();
+        }
+    }
+
+    fn take(&mut self, lane: usize, completion: &Completion) {
+        let index = completion.user_data as u32;
+        let part = *self.parts.get(index);
+        let counters = &mut self.lanes[lane];
+        counters.in_flight -= 1;
+        counters.load = counters.load.saturating_sub(part.in_flight.into());
+        let record = completion.record;
+        let status = record.status();
+        let executor = &mut self.slots[part.slot as usize].outcome.completion.executor;
+        *executor = completion.executor;
+        if status == Status(0) {
+            // A queue that is full: it was taken back. Or aborted, or behind a fence.
+            match counters.executor.is_some() && !part.in_batch && self.was_withdrawn() {
+                true => return self.when_full(index),
+                false => return self.end_part(index, record),
+            }
+        }
+        let slot = &mut self.slots[part.slot as usize];
+        if goes_on(&part.operation, &record) {
+            slot.outcome.device_bytes += u64::from(part.in_flight);
+            let part = self.parts.get_mut(index);
+            part.done += part.in_flight;
+            part.record = record;
+            match part.done < part.operation.len() {
+                true => self.large.push_back(index),
+                false => self.end_part(index, record),
+            }
+            return;
+        }
+        let fault = status.code() == Status::PAGE_FAULT.code();
+        if !fault || part.in_batch {
+            let bytes = match fault {
+                true => record.bytes_completed,
+                false if status.is_success() => part.in_flight,
+                false => 0,
+            };
+            slot.outcome.device_bytes += u64::from(bytes);
+            let record = parts::finish(&part.operation, part.done, record);
+            return self.end_part(index, record);
+        }
+        self.page_fault(lane, index, record);
+    }
+
+    /// Whether operations may have been taken back: only the policies that do not wait do that.
+    fn was_withdrawn(&self) -> bool {
+        self.options.full_queue != super::FullQueuePolicy::Wait
+    }
+
+    fn page_fault(&mut self, lane: usize, index: u32, record: CompletionRecord) {
+        let part = self.parts.get_mut(index);
+        // Of a move that goes backward, what was done forward is done again: its source is whole.
+        let bytes = match is_backward(&part.operation) && record.result == 0 {
+            true => 0,
+            // What has no parts begins again: a delta record is made, or applied, anew.
+            false if parts::granule(&part.operation).is_none() => 0,
+            false => record.bytes_completed.min(part.in_flight),
+        };
+        if bytes > 0 || part.done == 0 {
+            part.record = record;
+        }
+        part.done += bytes;
+        let (done, faults, slot) = (part.done, part.faults, part.slot as usize);
+        self.slots[slot].outcome.device_bytes += u64::from(bytes);
+        let write = record.status().is_write_fault();
+        let fault = CompletionRecord {
+            bytes_completed: done,
+            ..record
+        };
+        match self.options.page_fault {
+            PageFaultPolicy::TouchAndResume { most } if faults < most => {
+                let address = record.fault_address;
+                let here = self.lanes[lane].executor.is_some();
+                if here && populate(address, 1, write).is_err() {
+                    return self.end_part(index, fault);
+                }
+                if !here {
+                    // SAFETY: the page belongs to an operation, which its caller has promised to be
+                    // mapped.
+                    unsafe { self.lanes[lane].mover.touch(address, write) };
+                }
+                self.parts.get_mut(index).faults += 1;
+                self.slots[slot].outcome.resumed_faults += 1;
+                self.large.push_back(index);
+            }
+            PageFaultPolicy::FinishOnCore if self.core_allowed => {
+                self.finish_on_core(index, CoreReason::PageFault);
+            }
+            _ => self.end_part(index, fault),
+        }
+    }
+
+    /// The core does what is left of a part, if it can access the memory.
+    pub(super) fn finish_on_core(&mut self, index: u32, reason: CoreReason) {
+        let part = *self.parts.get(index);
+        let left = part.operation.len() - part.done;
+        let rest = match (part.done, is_backward(&part.operation)) {
+            (0, _) => part.operation,
+            (_, true) => parts::part(&part.operation, 0, left, None),
+            (done, false) => parts::part(&part.operation, done, left, Some(&part.record)),
+        };
+        let outcome = &mut self.slots[part.slot as usize].outcome;
+        outcome.core_reason = Some(reason);
+        outcome.completion.executor = Executor::Cpu;
+        let record = match cpu::inaccessible(&rest) {
+            Some(fault) => fault,
+            None => {
+                outcome.core_bytes += u64::from(left);
+                // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
+                unsafe { cpu::execute_single(&rest) }
+            }
+        };
+        let record = parts::finish(&part.operation, part.done, record);
+        self.end_part(index, record);
+    }
+
+    /// A part has ended.
+    pub(super) fn end_part(&mut self, index: u32, record: CompletionRecord) {
+        let part = self.parts.get_mut(index);
+        part.record = record;
+        let slot = part.slot;
+        let entry = &mut self.slots[slot as usize];
+        entry.left -= 1;
+        if entry.left > 0 {
+            return;
+        }
+        let first = std::mem::replace(&mut entry.first, NONE);
+        let (record, stripes) = self.merged(slot, first);
+        let entry = &mut self.slots[slot as usize];
+        entry.outcome.stripes = stripes;
+        let timed = entry.timed;
+        let executor = match entry.outcome.core_reason {
+            Some(_) => Executor::Cpu,
+            None => entry.outcome.completion.executor,
+        };
+        self.parts.release(first);
+        if let Some((class, begin)) = timed.filter(|_| executor != Executor::Cpu) {
+            let now = self.nanoseconds();
+            let took = now.saturating_sub(begin.max(self.last_end));
+            self.last_end = now;
+            if let Some(learned) = &mut self.learned {
+                learned.add(class, true, took as f64);
+            }
+        }
+        self.end_slot(slot, record, executor);
+    }
+
+    /// The record of all parts together, and how many channels had one.
+    fn merged(&self, slot: u32, first: u32) -> (CompletionRecord, u32) {
+        let operation = &self.slots[slot as usize].operation;
+        let crc = matches!(operation.opcode(), Opcode::CrcGenerate | Opcode::CopyCrc);
+        let mut stripes = 0;
+        let mut merged: Option<CompletionRecord> = None;
+        let mut stopped = false;
+        let mut index = first;
+        while index != NONE {
+            let part = self.parts.get(index);
+            index = part.next;
+            stripes += u32::from(part.member != u16::MAX);
+            if stopped {
+                continue;
+            }
+            let mut record = part.record;
+            if !goes_on(operation, &record) {
+                record.bytes_completed = record.bytes_completed.saturating_add(part.offset);
+                stopped = true;
+            } else if let (Some(before), true) = (&merged, crc) {
+                let both =
+                    crc32c_combine(before.crc32(), record.crc32(), part.operation.len().into());
+                record.set_crc32(both);
+            }
+            merged = Some(record);
+        }
+        let record = parts::finish(operation, 0, merged.unwrap_or_default());
+        (record, stripes)
+    }
+
+    pub(super) fn end_slot(&mut self, slot: u32, record: CompletionRecord, executor: Executor) {
+        let entry = &mut self.slots[slot as usize];
+        entry.outcome.completion.record = record;
+        entry.outcome.completion.executor = executor;
+        let outcome = entry.outcome;
+        self.free.push(slot);
+        self.ended.push_back(outcome);
+    }
+}

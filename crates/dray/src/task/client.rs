@@ -1,0 +1,126 @@
+//! Who asks for operations.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use super::shared::Shared;
+use crate::{Completed, Rejected, Request};
+
+/// Asks the driver for operations. Clones ask the same driver, from any thread.
+pub struct Client<B> {
+    shared: Arc<Shared<B>>,
+}
+
+impl<B> Client<B> {
+    pub(super) fn new(shared: Arc<Shared<B>>) -> Client<B> {
+        Client { shared }
+    }
+
+    /// An operation, which begins when the future is first polled; while all slots are taken it waits
+    /// for one. The future gives what became of it, and its buffers.
+    ///
+    /// # Errors
+    /// The future gives the reason, with the buffers, of what the channel does not take; see
+    /// [`ChannelError`](crate::ChannelError).
+    pub fn request(&self, request: Request<B>) -> OperationFuture<B> {
+        OperationFuture {
+            shared: self.shared.clone(),
+            stage: Stage::New(Some(request)),
+        }
+    }
+}
+
+impl<B> Clone for Client<B> {
+    fn clone(&self) -> Client<B> {
+        self.shared.clients.fetch_add(1, Ordering::Relaxed);
+        Client {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<B> Drop for Client<B> {
+    fn drop(&mut self) {
+        if self.shared.clients.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.driver.wake();
+        }
+    }
+}
+
+impl<B> fmt::Debug for Client<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+/// Ready when its operation is complete. Dropped before, it leaves its buffers with the driver until
+/// the device has done with them.
+#[must_use = "an operation begins when its future is polled"]
+pub struct OperationFuture<B> {
+    shared: Arc<Shared<B>>,
+    stage: Stage<B>,
+}
+
+enum Stage<B> {
+    /// Not begun; it may wait for a cell.
+    New(Option<Request<B>>),
+    Requested(u32),
+    Ended,
+}
+
+// It holds no pointer into itself.
+impl<B> Unpin for OperationFuture<B> {}
+
+impl<B> Future for OperationFuture<B> {
+    type Output = Result<Completed<B>, Box<Rejected<B>>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Stage::New(request) = &mut this.stage
+            && let Some(wanted) = request.take()
+        {
+            match this.shared.request(wanted, context.waker()) {
+                Ok(index) => this.stage = Stage::Requested(index),
+                Err(back) => {
+                    *request = Some(back);
+                    return Poll::Pending;
+                }
+            }
+        }
+        let Stage::Requested(index) = this.stage else {
+            return Poll::Pending;
+        };
+        match this.shared.take(index, context.waker()) {
+            Some(answer) => {
+                this.stage = Stage::Ended;
+                Poll::Ready(answer)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<B> Drop for OperationFuture<B> {
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::Requested(index) => self.shared.abandon(index),
+            // It may have been woken for a cell that it does not take.
+            Stage::New(_) => self.shared.wake_waiting(),
+            Stage::Ended => {}
+        }
+    }
+}
+
+impl<B> fmt::Debug for OperationFuture<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::New(_) => "not begun",
+            Stage::Requested(_) => "in flight",
+            Stage::Ended => "ended",
+        };
+        write!(f, "OperationFuture ({stage})")
+    }
+}

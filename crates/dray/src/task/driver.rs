@@ -1,0 +1,143 @@
+//! Who polls the mover.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::shared::Shared;
+use crate::channel::Refused;
+use crate::{Buffer, Channel, ChannelError, Mover, Rejected, Request};
+
+/// How long a driver that is dropped waits for what is in flight, to answer it.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Polls a mover, and answers its clients. As a future it ends when all clients are gone; dropped before,
+/// it waits for what is in flight, and refuses the rest.
+///
+/// While operations are in flight the future wakes itself: devices of this interface do not interrupt.
+pub struct Driver<M: Mover, B: Buffer> {
+    channel: Channel<M, B>,
+    shared: Arc<Shared<B>>,
+    /// A request that the channel had no slot for.
+    held: Option<(u32, Request<B>)>,
+}
+
+impl<M: Mover, B: Buffer> Driver<M, B> {
+    pub(super) fn new(channel: Channel<M, B>, shared: Arc<Shared<B>>) -> Driver<M, B> {
+        Driver {
+            channel,
+            shared,
+            held: None,
+        }
+    }
+
+    /// Polls on the calling thread until all clients are gone. It sleeps while nothing is in flight.
+    pub fn run(mut self) {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        while Pin::new(&mut self).poll(&mut context).is_pending() {
+            match self.is_busy() {
+                true => thread::yield_now(),
+                false => thread::park(),
+            }
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.channel.in_flight() > 0 || self.held.is_some()
+    }
+
+    /// Takes requests, hands them over, and answers what has ended.
+    fn step(&mut self) {
+        while self.channel.in_flight() < self.channel.mover().slots() {
+            let next = self.held.take().or_else(|| self.shared.next_request());
+            let Some((index, request)) = next else {
+                break;
+            };
+            let request = request.with_user_data(index.into());
+            match self.channel.try_push(request) {
+                Ok(_) => {}
+                Err(Refused::Rejected(rejected)) => self.shared.answer(index, Err(rejected)),
+                Err(Refused::Full(_, request)) => {
+                    self.held = Some((index, request));
+                    break;
+                }
+            }
+        }
+        while let Some(completed) = self.channel.poll() {
+            let index = completed.user_data as u32;
+            self.shared.answer(index, Ok(completed));
+        }
+    }
+}
+
+// It holds no pointer into itself.
+impl<M: Mover, B: Buffer> Unpin for Driver<M, B> {}
+
+impl<M: Mover, B: Buffer> Future for Driver<M, B> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.step();
+        if self.is_busy() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.shared.driver.register(context.waker());
+        // What came before the waker was there.
+        let clients = self.shared.clients.load(Ordering::Acquire);
+        match (self.shared.has_requests(), clients) {
+            (true, _) => context.waker().wake_by_ref(),
+            (false, 0) => return Poll::Ready(()),
+            (false, _) => {}
+        }
+        Poll::Pending
+    }
+}
+
+impl<M: Mover, B: Buffer> Drop for Driver<M, B> {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some((index, request)) = self.held.take() {
+            let rejected = Rejected {
+                error: ChannelError::Closed,
+                buffers: request.into_buffers(),
+            };
+            self.shared.answer(index, Err(Box::new(rejected)));
+        }
+        self.channel.withdraw();
+        let deadline = Instant::now() + DROP_TIMEOUT;
+        while self.channel.in_flight() > 0 && Instant::now() < deadline {
+            match self.channel.poll() {
+                Some(completed) => {
+                    let index = completed.user_data as u32;
+                    self.shared.answer(index, Ok(completed));
+                }
+                None => thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl<M: Mover, B: Buffer> fmt::Debug for Driver<M, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver ({} in flight)", self.channel.in_flight())
+    }
+}
+
+/// Wakes a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}

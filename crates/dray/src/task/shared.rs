@@ -1,0 +1,209 @@
+//! What clients and their driver share: a cell an operation, and queues of their numbers.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use atomic_waker::AtomicWaker;
+use crossbeam_queue::ArrayQueue;
+
+use crate::{ChannelError, Completed, Rejected, Request};
+
+/// What a request became.
+pub(super) type Answer<B> = Result<Completed<B>, Box<Rejected<B>>>;
+
+/// Nobody uses the cell.
+const FREE: u8 = 0;
+/// The driver has it: a request, or an operation in flight.
+const REQUESTED: u8 = 1;
+/// The future has it: an answer.
+const ANSWERED: u8 = 2;
+/// The driver has it, and nobody waits for the answer.
+const ABANDONED: u8 = 3;
+
+/// What is in a cell.
+#[derive(Debug)]
+enum Content<B> {
+    Nothing,
+    Request(Request<B>),
+    Answer(Answer<B>),
+}
+
+/// One operation's place.
+#[derive(Debug)]
+struct Cell<B> {
+    state: AtomicU8,
+    content: UnsafeCell<Content<B>>,
+    waker: AtomicWaker,
+}
+
+/// Cells and queues.
+#[derive(Debug)]
+pub(super) struct Shared<B> {
+    cells: Box<[Cell<B>]>,
+    free: ArrayQueue<u32>,
+    requests: ArrayQueue<u32>,
+    /// Of futures that wait for a cell.
+    waiting: ArrayQueue<Waker>,
+    pub(super) driver: AtomicWaker,
+    pub(super) clients: AtomicUsize,
+    closed: AtomicBool,
+}
+
+// SAFETY: a cell's content is accessed by whoever its state names, and handed over with release and
+// acquire; the rest is atomic.
+unsafe impl<B: Send> Sync for Shared<B> {}
+
+impl<B> Shared<B> {
+    pub(super) fn new(slots: usize) -> Shared<B> {
+        let slots = slots.max(1);
+        let cell = |_| Cell {
+            state: AtomicU8::new(FREE),
+            content: UnsafeCell::new(Content::Nothing),
+            waker: AtomicWaker::new(),
+        };
+        let free = ArrayQueue::new(slots);
+        for index in 0..slots as u32 {
+            // As many places as numbers.
+            let _ = free.push(index);
+        }
+        Shared {
+            cells: (0..slots).map(cell).collect(),
+            free,
+            requests: ArrayQueue::new(slots),
+            waiting: ArrayQueue::new(1024),
+            driver: AtomicWaker::new(),
+            clients: AtomicUsize::new(1),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Replaces a cell's content.
+    ///
+    /// # Safety
+    /// The caller must be the one that the cell's state names.
+    unsafe fn replace(&self, index: u32, content: Content<B>) -> Content<B> {
+        let place = self.cells[index as usize].content.get();
+        // SAFETY: by the caller's promise nobody else accesses it.
+        unsafe { std::ptr::replace(place, content) }
+    }
+
+    /// Hands a request over: its cell; or the request back if no cell is free, and `waker` is woken
+    /// when one is.
+    pub(super) fn request(&self, request: Request<B>, waker: &Waker) -> Result<u32, Request<B>> {
+        let index = self.free.pop().or_else(|| {
+            if self.waiting.push(waker.clone()).is_err() {
+                // There are too many that wait: this one asks again.
+                waker.wake_by_ref();
+            }
+            self.free.pop()
+        });
+        let Some(index) = index else {
+            return Err(request);
+        };
+        // SAFETY: a number out of `free` belongs to whoever took it.
+        drop(unsafe { self.replace(index, Content::Request(request)) });
+        let cell = &self.cells[index as usize];
+        cell.waker.register(waker);
+        cell.state.store(REQUESTED, Ordering::Release);
+        // As many places as numbers.
+        let _ = self.requests.push(index);
+        if self.closed.load(Ordering::SeqCst) {
+            self.refuse_all();
+        } else {
+            self.driver.wake();
+        }
+        Ok(index)
+    }
+
+    /// The next request, and its cell.
+    pub(super) fn next_request(&self) -> Option<(u32, Request<B>)> {
+        while let Some(index) = self.requests.pop() {
+            // SAFETY: the driver takes numbers out of `requests`, whose cells are its own.
+            match unsafe { self.replace(index, Content::Nothing) } {
+                Content::Request(request) => return Some((index, request)),
+                other => drop(other),
+            }
+        }
+        None
+    }
+
+    pub(super) fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Gives the answer of a request that the driver has.
+    pub(super) fn answer(&self, index: u32, answer: Answer<B>) {
+        let cell = &self.cells[index as usize];
+        // SAFETY: the cell is the driver's until the state says otherwise.
+        drop(unsafe { self.replace(index, Content::Answer(answer)) });
+        let handed =
+            cell.state
+                .compare_exchange(REQUESTED, ANSWERED, Ordering::AcqRel, Ordering::Acquire);
+        match handed {
+            Ok(_) => cell.waker.wake(),
+            Err(_) => self.recycle(index),
+        }
+    }
+
+    /// The answer, if it is there; the cell is free then.
+    pub(super) fn take(&self, index: u32, waker: &Waker) -> Option<Answer<B>> {
+        let cell = &self.cells[index as usize];
+        cell.waker.register(waker);
+        if cell.state.load(Ordering::Acquire) != ANSWERED {
+            return None;
+        }
+        // SAFETY: an answered cell is its future's.
+        let content = unsafe { self.replace(index, Content::Nothing) };
+        self.recycle(index);
+        match content {
+            Content::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Nobody waits for the answer of this cell any more.
+    pub(super) fn abandon(&self, index: u32) {
+        let cell = &self.cells[index as usize];
+        let left =
+            cell.state
+                .compare_exchange(REQUESTED, ABANDONED, Ordering::AcqRel, Ordering::Acquire);
+        if left.is_err() {
+            self.recycle(index);
+        }
+    }
+
+    /// Wakes the next future that waits for a cell.
+    pub(super) fn wake_waiting(&self) {
+        if let Some(waker) = self.waiting.pop() {
+            waker.wake();
+        }
+    }
+
+    /// Frees a cell, which must be the caller's.
+    fn recycle(&self, index: u32) {
+        // SAFETY: the caller has it: an answered cell its future, an abandoned one the driver.
+        drop(unsafe { self.replace(index, Content::Nothing) });
+        let cell = &self.cells[index as usize];
+        drop(cell.waker.take());
+        cell.state.store(FREE, Ordering::Release);
+        let _ = self.free.push(index);
+        self.wake_waiting();
+    }
+
+    /// The driver ends: what it has not begun is refused, and what comes is.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.refuse_all();
+    }
+
+    fn refuse_all(&self) {
+        while let Some((index, request)) = self.next_request() {
+            let rejected = Rejected {
+                error: ChannelError::Closed,
+                buffers: request.into_buffers(),
+            };
+            self.answer(index, Err(Box::new(rejected)));
+        }
+    }
+}
