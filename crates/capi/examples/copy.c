@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
         return fail("crc", code);
     if ((code = dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_SPIN, 0)) != 1)
         return fail("wait", code);
-    printf("crc32c: %08x\n", done.crc32c);
+    printf("crc32c: %08x\n", (unsigned)done.crc);
     /* What is wrong has a code and a text. */
     printf("null: %s\n", dray_strerror(dray_submit(NULL)));
     dray_close(mover);

@@ -15,6 +15,9 @@ typedef enum dray_backend {
   DRAY_BACKEND_VIRTUAL = 1,
   // The calling core.
   DRAY_BACKEND_CPU = 2,
+  // A work queue of this machine if there is one that is free, the calling core if not: every
+  // completion says which.
+  DRAY_BACKEND_ANY = 3,
 } dray_backend;
 
 // Who has executed an operation.
@@ -40,6 +43,8 @@ typedef enum dray_wait_policy {
 } dray_wait_policy;
 
 // Executes memory operations for one thread at a time.
+//
+// It is never freed, only emptied: a handle that is used after it was closed is told so.
 typedef struct dray_mover dray_mover;
 
 // How a mover is opened. Set `size` to sizeof(dray_options), all else to 0 or what you want.
@@ -54,25 +59,65 @@ typedef struct dray_options {
   const char *queue;
 } dray_options;
 
+// Tags of a data integrity field.
+typedef struct dray_tags {
+  // Reference tag.
+  uint32_t reference;
+  // Bits of the application tag that are forced to 0.
+  uint16_t app_mask;
+  // Application tag.
+  uint16_t app;
+} dray_tags;
+
 // An operation that has ended.
 typedef struct dray_completion {
   // What the operation was given.
   uint64_t user_data;
   // Address of the page fault, for status 3.
   uint64_t fault_address;
+  // CRC, of operations that compute one; CRC32C in the lower half.
+  uint64_t crc;
   // Bytes done before a fault; offset of a difference.
   uint32_t bytes_completed;
-  // CRC32C, of operations that compute one.
-  uint32_t crc32c;
+  // Bytes of the delta record that was made.
+  uint32_t delta_bytes;
+  // Tags of the block after the last that was checked.
+  struct dray_tags source;
+  // Tags of the block after the last that was made.
+  struct dray_tags destination;
   // A dray_executor.
   uint32_t executor;
   // Status of the completion record (Intel DSA specification, 8.2): 1 is success, 0 not executed.
   uint8_t status;
-  // Result of a comparison: 1 if there is a difference.
+  // Result of a comparison or a delta: 1 if there is a difference, 2 if the record is full; for status
+  // 9 which integrity checks failed.
   uint8_t result;
+  // 1 if the fault of status 3 was a write.
+  uint8_t write_fault;
   // 0.
-  uint8_t reserved[2];
+  uint8_t reserved[9];
 } dray_completion;
+
+// How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
+// you want.
+typedef struct dray_dif {
+  // sizeof(dray_dif), so that later versions can tell what is there.
+  size_t size;
+  // Bytes of a block without its field: 512, 520, 4096 or 4104.
+  uint32_t block_bytes;
+  // Bits 7:0 of the DIF flags but for the block size (Intel DSA specification, 8.3.17).
+  uint8_t flags;
+  // Source DIF flags: what is checked.
+  uint8_t source_flags;
+  // Destination DIF flags: what is made.
+  uint8_t destination_flags;
+  // 0.
+  uint8_t reserved;
+  // Of the first block that is read.
+  struct dray_tags source;
+  // Of the first block that is written.
+  struct dray_tags destination;
+} dray_dif;
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,34 +140,37 @@ const char *dray_strerror(int code);
 // `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
 int dray_open(const struct dray_options *options, struct dray_mover **mover);
 
-// Waits for what is in flight, and closes a mover. NULL is allowed.
+// Waits for what is in flight, and closes a mover: 0. NULL is allowed.
+//
+// # Errors
+// -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.
 //
 // # Safety
-// `mover` must come from [`dray_open`], and not be used any more.
-void dray_close(struct dray_mover *mover);
+// `mover` must come from [`dray_open`].
+int dray_close(struct dray_mover *mover);
 
 // Operations that can be enqueued or in flight at once.
 //
 // # Safety
-// `mover` must be NULL or open.
+// `mover` must be NULL or from [`dray_open`].
 int dray_slots(struct dray_mover *mover);
 
 // Whether operations with this opcode are executed: 1 or 0.
 //
 // # Safety
-// `mover` must be NULL or open.
+// `mover` must be NULL or from [`dray_open`].
 int dray_supports(struct dray_mover *mover, uint8_t opcode);
 
 // Hands over what was enqueued: 0, or 1 if something is left to submit later.
 //
 // # Safety
-// `mover` must be NULL or open.
+// `mover` must be NULL or from [`dray_open`].
 int dray_submit(struct dray_mover *mover);
 
 // Takes at most `count` completions: how many there were.
 //
 // # Safety
-// `mover` must be NULL or open; `into` a place for `count` completions.
+// `mover` must be NULL or from [`dray_open`]; `into` a place for `count` completions.
 int dray_poll(struct dray_mover *mover, struct dray_completion *into, size_t count);
 
 // Submits, and waits until at least one operation has ended: how many have, at most `count`.
@@ -139,16 +187,58 @@ int dray_wait(struct dray_mover *mover,
               uint32_t policy,
               uint64_t timeout_ns);
 
+// Begins a batch: the operations that follow are handed over together, by [`dray_batch_end`].
+//
+// # Errors
+// -EALREADY: one has begun.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open`].
+int dray_batch_begin(struct dray_mover *mover);
+
+// The next operation of the batch starts when all before it have ended; not at all if one of them has
+// not succeeded.
+//
+// # Errors
+// -ENOENT: no batch has begun.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open`].
+int dray_batch_fence(struct dray_mover *mover);
+
+// Enqueues the batch: how many operations it has. Each completes on its own.
+//
+// # Errors
+// -ENOENT: no batch has begun, or it has no operations. -EAGAIN: there are not enough slots; the batch
+// stays, for another try.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open`]; the addresses of all its operations valid until they have
+// ended.
+int dray_batch_end(struct dray_mover *mover);
+
+// Forgets the batch that has begun, if one has: 0.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open`].
+int dray_batch_cancel(struct dray_mover *mover);
+
+// Takes back what no queue has accepted: how many operations. They complete with status 0.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open`].
+int dray_withdraw(struct dray_mover *mover);
+
 // Does nothing.
 //
 // # Safety
-// `mover` must be NULL or open.
+// `mover` must be NULL or from [`dray_open`](crate::dray_open).
 int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
 // Copies `len` bytes.
 //
 // # Safety
-// `mover` must be NULL or open; the buffers valid, and not accessed otherwise, until it has ended.
+// `mover` must be NULL or from [`dray_open`](crate::dray_open); the buffers valid, and not accessed otherwise, until it has ended.
 int dray_copy(struct dray_mover *mover,
               void *destination,
               const void *source,
@@ -216,6 +306,100 @@ int dray_copy_crc32c(struct dray_mover *mover,
                      uint32_t len,
                      uint32_t seed,
                      uint64_t user_data);
+
+// CRC-64 of NVM Express of `len` bytes; a device of version 2, or a core, has it.
+//
+// # Safety
+// As [`dray_copy`].
+int dray_crc64(struct dray_mover *mover,
+               const void *source,
+               uint32_t len,
+               uint64_t seed,
+               uint64_t user_data);
+
+// Copies `len` bytes and takes their CRC-64; a device of version 2, or a core, has it.
+//
+// # Safety
+// As [`dray_copy`].
+int dray_copy_crc64(struct dray_mover *mover,
+                    void *destination,
+                    const void *source,
+                    uint32_t len,
+                    uint64_t seed,
+                    uint64_t user_data);
+
+// Records where two buffers of `len` bytes differ, in at most `max_bytes` bytes (80 or more) at `record`:
+// buffers and lengths are multiples of 8.
+//
+// # Safety
+// As [`dray_copy`].
+int dray_create_delta(struct dray_mover *mover,
+                      const void *first,
+                      const void *second,
+                      uint32_t len,
+                      void *record,
+                      uint32_t max_bytes,
+                      uint64_t user_data);
+
+// Applies a delta record of `record_bytes` bytes to `len` bytes.
+//
+// # Safety
+// As [`dray_copy`].
+int dray_apply_delta(struct dray_mover *mover,
+                     void *destination,
+                     uint32_t len,
+                     const void *record,
+                     uint32_t record_bytes,
+                     uint64_t user_data);
+
+// Evicts `len` bytes from the processor's caches.
+//
+// # Safety
+// As [`dray_copy`].
+int dray_cache_flush(struct dray_mover *mover, void *buffer, uint32_t len, uint64_t user_data);
+
+// Checks the integrity fields of `len` bytes of blocks, each with its field.
+//
+// # Safety
+// As [`dray_copy`]; `dif` must point to `dif->size` readable bytes.
+int dray_dif_check(struct dray_mover *mover,
+                   const void *source,
+                   uint32_t len,
+                   const struct dray_dif *dif,
+                   uint64_t user_data);
+
+// Copies `len` bytes of blocks without fields, and adds a field to each: the destination is larger.
+//
+// # Safety
+// As [`dray_dif_check`].
+int dray_dif_insert(struct dray_mover *mover,
+                    void *destination,
+                    const void *source,
+                    uint32_t len,
+                    const struct dray_dif *dif,
+                    uint64_t user_data);
+
+// Checks the fields of `len` bytes of blocks, and copies the blocks without: the destination is smaller.
+//
+// # Safety
+// As [`dray_dif_check`].
+int dray_dif_strip(struct dray_mover *mover,
+                   void *destination,
+                   const void *source,
+                   uint32_t len,
+                   const struct dray_dif *dif,
+                   uint64_t user_data);
+
+// Checks the fields of `len` bytes of blocks, and copies the blocks with new ones.
+//
+// # Safety
+// As [`dray_dif_check`].
+int dray_dif_update(struct dray_mover *mover,
+                    void *destination,
+                    const void *source,
+                    uint32_t len,
+                    const struct dray_dif *dif,
+                    uint64_t user_data);
 
 #ifdef __cplusplus
 }  // extern "C"

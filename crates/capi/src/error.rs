@@ -70,7 +70,13 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         (libc::EIO, c"the work queue cannot be used"),
         (libc::ENOTSUP, c"the mover or this processor cannot do this"),
         (libc::ETIMEDOUT, c"no completion before the deadline"),
-        (libc::ENOENT, c"nothing is in flight"),
+        (libc::ENOENT, c"there is nothing in flight, or no batch"),
+        (libc::EBADF, c"the mover is closed"),
+        (
+            libc::E2BIG,
+            c"a batch has more operations than the mover takes",
+        ),
+        (libc::EALREADY, c"a batch has begun already"),
         (libc::ENOTRECOVERABLE, c"libdray has panicked"),
     ];
     let found = TEXTS.iter().find(|(number, _)| -number == code);

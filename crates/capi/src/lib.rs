@@ -2,7 +2,7 @@
 //!
 //! Every function catches panics and gives an error code instead, and says why with
 //! [`dray_last_error`]. A mover belongs to one thread at a time: a call while another thread is in
-//! one gives `-EBUSY`.
+//! one gives `-EBUSY`. A handle that was closed gives `-EBADF`.
 
 mod error;
 mod mover;
@@ -11,10 +11,12 @@ mod types;
 
 pub use error::{dray_last_error, dray_strerror};
 pub use mover::{
-    Mover, dray_close, dray_open, dray_poll, dray_slots, dray_submit, dray_supports, dray_wait,
+    Mover, dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_close,
+    dray_open, dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw,
 };
 pub use operations::{
-    dray_compare, dray_compare_pattern, dray_copy, dray_copy_crc32c, dray_crc32c, dray_dualcast,
-    dray_fill, dray_noop,
+    dray_apply_delta, dray_cache_flush, dray_compare, dray_compare_pattern, dray_copy,
+    dray_copy_crc32c, dray_copy_crc64, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
+    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dualcast, dray_fill, dray_noop,
 };
-pub use types::{Backend, Completion, Executor, Options, Wait};
+pub use types::{Backend, Completion, Dif, Executor, Options, Tags, Wait};

@@ -12,6 +12,9 @@ pub enum Backend {
     Virtual = 1,
     /// The calling core.
     Cpu = 2,
+    /// A work queue of this machine if there is one that is free, the calling core if not: every
+    /// completion says which.
+    Any = 3,
 }
 
 /// Who has executed an operation.
@@ -54,6 +57,41 @@ pub struct Options {
     pub queue: *const c_char,
 }
 
+/// Tags of a data integrity field.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// Reference tag.
+    pub reference: u32,
+    /// Bits of the application tag that are forced to 0.
+    pub app_mask: u16,
+    /// Application tag.
+    pub app: u16,
+}
+
+/// How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
+/// you want.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Dif {
+    /// sizeof(dray_dif), so that later versions can tell what is there.
+    pub size: usize,
+    /// Bytes of a block without its field: 512, 520, 4096 or 4104.
+    pub block_bytes: u32,
+    /// Bits 7:0 of the DIF flags but for the block size (Intel DSA specification, 8.3.17).
+    pub flags: u8,
+    /// Source DIF flags: what is checked.
+    pub source_flags: u8,
+    /// Destination DIF flags: what is made.
+    pub destination_flags: u8,
+    /// 0.
+    pub reserved: u8,
+    /// Of the first block that is read.
+    pub source: Tags,
+    /// Of the first block that is written.
+    pub destination: Tags,
+}
+
 /// An operation that has ended.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -62,16 +100,27 @@ pub struct Completion {
     pub user_data: u64,
     /// Address of the page fault, for status 3.
     pub fault_address: u64,
+    /// CRC, of operations that compute one; CRC32C in the lower half.
+    pub crc: u64,
     /// Bytes done before a fault; offset of a difference.
     pub bytes_completed: u32,
-    /// CRC32C, of operations that compute one.
-    pub crc32c: u32,
+    /// Bytes of the delta record that was made.
+    pub delta_bytes: u32,
+    /// Tags of the block after the last that was checked.
+    pub source: Tags,
+    /// Tags of the block after the last that was made.
+    pub destination: Tags,
     /// A dray_executor.
     pub executor: u32,
     /// Status of the completion record (Intel DSA specification, 8.2): 1 is success, 0 not executed.
     pub status: u8,
-    /// Result of a comparison: 1 if there is a difference.
+    /// Result of a comparison or a delta: 1 if there is a difference, 2 if the record is full; for status
+    /// 9 which integrity checks failed.
     pub result: u8,
+    /// 1 if the fault of status 3 was a write.
+    pub write_fault: u8,
     /// 0.
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 9],
 }
+
+const _: () = assert!(size_of::<Completion>() == 64);

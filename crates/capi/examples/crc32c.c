@@ -1,0 +1,12 @@
+/* CRC32C of a buffer. */
+#include "example.h"
+
+int main(int argc, char **argv) {
+
+    struct dray_mover *mover = open_mover(argc, argv);
+    struct dray_completion done;
+
+    check("crc32c", dray_crc32c(mover, "123456789", 9, 0, 0));
+    done = finish(mover);
+    return result(mover, "crc32c", done.status == 1 && done.crc == 0xe3069283);
+}

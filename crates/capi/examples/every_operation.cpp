@@ -1,0 +1,93 @@
+// Every operation by dray.hpp, on the backend that the first argument names.
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dray.hpp>
+
+static int failed = 0;
+
+static void expect(const char *what, bool right) {
+    if (!right) {
+        std::fprintf(stderr, "%s: wrong\n", what);
+        failed = 1;
+    }
+}
+
+int main(int argc, char **argv) {
+    auto who = argc > 1 ? static_cast<dray::backend>(std::atoi(argv[1])) : dray::backend::any;
+    dray::mover mover(who, 16);
+    alignas(4096) static unsigned char a[4096], b[4096], c[4096];
+    alignas(8) static unsigned char record[8192], fields[8 * 520];
+    auto wait = [&] { return mover.wait(dray::wait_policy::yield, std::chrono::seconds(30)); };
+
+    mover.noop(5);
+    expect("noop", wait().user_data() == 5);
+    mover.fill(a, 0x0101010101010101, sizeof a);
+    expect("fill", wait().ok() && a[4095] == 1);
+    mover.copy(b, a, sizeof a);
+    expect("copy", wait().ok() && std::memcmp(a, b, sizeof a) == 0);
+    mover.compare(a, b, sizeof a);
+    expect("compare", wait().equal());
+    b[7] = 0;
+    mover.compare(a, b, sizeof a);
+    auto different = wait();
+    expect("compare", different.ok() && !different.equal() && different.bytes_completed() == 7);
+    mover.compare_pattern(a, 0x0101010101010101, sizeof a);
+    expect("compare_pattern", wait().equal());
+    mover.dualcast(b, c, a, sizeof a);
+    expect("dualcast", wait().ok() && std::memcmp(b, c, sizeof b) == 0);
+    mover.crc32c("123456789", 9);
+    expect("crc32c", wait().crc32c() == 0xe3069283);
+    mover.copy_crc32c(c, "123456789", 9);
+    expect("copy_crc32c", wait().crc32c() == 0xe3069283 && std::memcmp(c, "123456789", 9) == 0);
+    try {
+        mover.crc64("123456789", 9);
+        expect("crc64", wait().crc64() == 0xae8b14860a799888);
+        mover.copy_crc64(c, "123456789", 9);
+        expect("copy_crc64", wait().crc64() == 0xae8b14860a799888);
+    } catch (const dray::error &error) {
+        // A device of version 1 has none.
+        expect("crc64", error.code() == -ENOTSUP);
+    }
+    mover.fill(b, 0, sizeof b);
+    expect("fill", wait().ok());
+    mover.create_delta(b, a, sizeof a, record, sizeof record);
+    auto delta = wait();
+    expect("create_delta", delta.ok() && delta.delta_bytes() == 5120);
+    mover.apply_delta(b, sizeof b, record, delta.delta_bytes());
+    expect("apply_delta", wait().ok() && std::memcmp(a, b, sizeof a) == 0);
+    dray::dif how(512);
+    mover.dif_insert(fields, a, sizeof a, how);
+    expect("dif_insert", wait().ok());
+    mover.dif_check(fields, sizeof fields, how);
+    expect("dif_check", wait().ok());
+    mover.dif_update(record, fields, sizeof fields, how);
+    expect("dif_update", wait().ok() && std::memcmp(record, fields, sizeof fields) == 0);
+    mover.dif_strip(b, fields, sizeof fields, how);
+    expect("dif_strip", wait().ok() && std::memcmp(a, b, sizeof a) == 0);
+    mover.cache_flush(a, sizeof a);
+    expect("cache_flush", wait().ok());
+    {
+        auto batch = mover.begin_batch();
+        mover.fill(a, 0, sizeof a, 1);
+        batch.fence();
+        mover.copy(c, a, sizeof a, 2);
+        expect("batch", batch.submit() == 2);
+    }
+    expect("batch", wait().ok() && wait().ok() && c[0] == 0);
+    {
+        auto forgotten = mover.begin_batch();
+        mover.noop();
+    }
+    try {
+        mover.copy(nullptr, a, 1);
+        expect("null", false);
+    } catch (const dray::error &error) {
+        expect("null", error.code() == -EINVAL);
+    }
+    dray::mover moved(std::move(mover));
+    expect("moved", moved.slots() == 16 && moved.poll().empty());
+    std::printf("every operation: %s\n", failed ? "wrong" : "right");
+    return failed;
+}
