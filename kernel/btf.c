@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What has no public header, from the type information (BTF) of the kernel and of its modules. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/btf.h>
 #include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "btf.h"
+
+/* This file is part of several modules. */
+#undef pr_fmt
+#define pr_fmt(fmt) "%s: " fmt, THIS_MODULE->name
 
 /* Types and strings of one file. Those of a module go on where the kernel's end. */
 struct btf_types {

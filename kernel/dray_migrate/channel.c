@@ -286,8 +286,8 @@ static int probe(struct idxd_dev *idxd_dev)
 	mutex_lock(wq_lock(wq));
 	if (strcmp(wq_driver_name(wq), KBUILD_MODNAME)) {
 		device_set_status(idxd, IDXD_SCMD_WQ_NO_DRV_NAME);
-		result = -ENODEV;
-		goto no;
+		mutex_unlock(wq_lock(wq));
+		return -ENODEV;
 	}
 	if (wq_type(wq) != IDXD_WQT_KERNEL) {
 		pr_err("wq%d.%d: its type is not kernel\n", device_id(idxd), wq_id(wq));
@@ -314,7 +314,8 @@ static int probe(struct idxd_dev *idxd_dev)
 		channel->max_batch, channel->max_transfer);
 	return 0;
 no:
-	wq_set_type(wq, IDXD_WQT_NONE);
+	/* Freed resources have taken its type with them. */
+	wq_set_type(wq, IDXD_WQT_KERNEL);
 	mutex_unlock(wq_lock(wq));
 	return result;
 }

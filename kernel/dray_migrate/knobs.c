@@ -40,7 +40,7 @@ GETTER(reason_mask)
 
 static int refuse(int error, const char *why)
 {
-	pr_err("%s\n", why);
+	pr_warn("%s\n", why);
 	return error;
 }
 
@@ -144,7 +144,7 @@ static struct knob_rule rules[] = {
 static int set(const struct knob_rule *rule, int value)
 {
 	if (value < rule->minimum || value > rule->maximum) {
-		pr_err("%s: %d is not in %d to %d\n", rule->name, value, rule->minimum, rule->maximum);
+		pr_warn("%s: %d is not in %d to %d\n", rule->name, value, rule->minimum, rule->maximum);
 		return -EINVAL;
 	}
 	return rule->set(value);

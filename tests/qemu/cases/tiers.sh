@@ -1,0 +1,122 @@
+# vm: --tiers --watchdog 1200
+# Demotion, promotion and compaction while a program writes and checks without end, the device refuses descriptors now
+# and then, and the module is unloaded and loaded again. `--append dray.seconds=600` makes it longer than 20 s.
+. /migrate.sh
+seconds=$(sed -n 's/.*dray.seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
+seconds=${seconds:-20}
+nodes=/sys/devices/system/node
+[ "$(ls -d /sys/devices/virtual/memory_tiering/memory_tier* | wc -l)" -eq 2 ] || die "not two memory tiers"
+
+start_migrate 0 1
+# Batches for compaction (0), move_pages (3), NUMA faults (5) and demotion (8).
+batch_all() {
+    knob use_concur_to_compact 1
+    knob use_concur_to_demote 1
+    knob reason_mask $(($(cat /proc/sys/vm/reason_mask) | 1 << 3 | 1 << 5))
+}
+batch_all
+echo 1 >/sys/kernel/mm/numa/demotion_enabled
+
+# A program that keeps its memory until its input ends.
+hold() { # NAME migrate's arguments...
+    local name=$1
+    shift
+    mkfifo "/tmp/$name.end"
+    migrate "$@" <"/tmp/$name.end" >"/tmp/$name" 2>&1 &
+    eval "$name=$!"
+    # The fifo has a writer until `release`.
+    case $name in
+    idle) exec 5>"/tmp/$name.end" ;;
+    holes) exec 6>"/tmp/$name.end" ;;
+    esac
+    await 60 grep -q READY "/tmp/$name"
+}
+released() { # NAME
+    local name=$1
+    case $name in
+    idle) exec 5>&- ;;
+    holes) exec 6>&- ;;
+    esac
+    eval "wait \$$name" || die "$name: $(cat "/tmp/$name")"
+    cat "/tmp/$name"
+    rm "/tmp/$name.end"
+}
+
+# What was done is the device's: each page that the kernel says it migrated was copied by it, but for pages that it
+# refused, that are no memory of programs (page tables' and drivers' pages copy themselves), or that were retried.
+report() { # WHAT
+    echo "$1: migrated $(migrated), by device $(since pages_by_device), by core $(since pages_by_core)," \
+        "batched $(since pages_batched), submissions $(since submissions), given back $(since pairs_given_back)"
+    [ "$(since pages_by_device)" -gt 0 ] || die "$1: none by the device"
+    [ "$(since pages_by_core)" -eq 0 ] || die "$1: some by the core"
+}
+
+echo 1 >/proc/timer
+mark
+hold idle idle 67108864 4k
+echo 64M >$nodes/node0/reclaim || true
+report demotion
+released idle
+
+mark
+hold holes fragments 134217728
+echo 1 >/proc/sys/vm/compact_memory
+report compaction
+released holes
+
+# NUMA faults, often: the scan of an address space is every 100 ms, and no page is too cold.
+at=/sys/kernel/debug/sched/numa_balancing
+echo 0 >$at/scan_delay_ms
+echo 100 >$at/scan_period_min_ms
+echo 100 >$at/scan_period_max_ms
+echo 1 >/proc/sys/kernel/numa_balancing
+mark
+migrate hot 8388608 4k 60 || die "hot"
+report promotion
+echo 0 >/proc/timer
+cat /proc/timer
+
+say "$seconds s of all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
+set_up_again() {
+    rmmod dray_migrate || die "rmmod"
+    insmod /lib/modules/dray_migrate.ko fail_every=97
+    for wq in 0 1; do
+        # The driver forgets all but size and group.
+        at=/sys/bus/dsa/devices/wq0.$wq
+        echo kernel >$at/type
+        echo migrate >$at/name
+        echo dray_migrate >$at/driver_name
+        echo 128 >$at/max_batch_size
+        bind_migrate $wq || die "queue $wq cannot be enabled again"
+    done
+    knob dsa_state 1
+    knob dsa_copy_threshold 1
+    knob use_dsa_copy_pages 1
+    batch_all
+}
+migrate write 33554432 4k "$seconds" >/tmp/write.4k 2>&1 &
+small=$!
+migrate write 33554432 2m "$seconds" >/tmp/write.2m 2>&1 &
+large=$!
+hold idle idle 67108864 4k
+rounds=0 injected=0 refused=0
+while kill -0 $small 2>/dev/null || kill -0 $large 2>/dev/null; do
+    echo 32M 2>/dev/null >$nodes/node0/reclaim || true
+    echo 1 >/proc/sys/vm/compact_memory
+    # A queue goes while it is used; then all of the module.
+    unbind_migrate $((rounds % 2))
+    injected=$((injected + $(counter faults_injected)))
+    refused=$((refused + $(counter fallback_error)))
+    lost=$((lost + $(counter pages_lost)))
+    set_up_again
+    rounds=$((rounds + 1))
+done
+wait $small || die "writer of small pages: $(cat /tmp/write.4k)"
+wait $large || die "writer of huge pages: $(cat /tmp/write.2m)"
+cat /tmp/write.4k /tmp/write.2m
+released idle
+echo "$rounds rounds, $injected descriptors refused, $refused pages copied by the core for that, $lost pages lost"
+[ "$rounds" -gt 1 ] && [ "$injected" -gt 0 ] && [ "$refused" -gt 0 ] || die "too little happened"
+rmmod dray_migrate
+dmesg | grep dray_migrate: | sed 's/.*dray_migrate: //' | sort | uniq -c | sort -rn | head
+no_complaint
