@@ -289,6 +289,11 @@ static int probe(struct idxd_dev *idxd_dev)
 		mutex_unlock(wq_lock(wq));
 		return -ENODEV;
 	}
+	if (wq_type(wq) == IDXD_WQT_NONE) {
+		/* Not configured: a driver that is registered is offered every queue. */
+		mutex_unlock(wq_lock(wq));
+		return -ENODEV;
+	}
 	if (wq_type(wq) != IDXD_WQT_KERNEL) {
 		pr_err("wq%d.%d: its type is not kernel\n", device_id(idxd), wq_id(wq));
 		mutex_unlock(wq_lock(wq));

@@ -4,8 +4,17 @@
 . /migrate.sh
 seconds=$(sed -n 's/.*dray.seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 seconds=${seconds:-20}
-nodes=/sys/devices/system/node
 [ "$(ls -d /sys/devices/virtual/memory_tiering/memory_tier* | wc -l)" -eq 2 ] || die "not two memory tiers"
+
+# Reclaim on demand is a control group's.
+mkdir -p /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/case
+reclaim() { # BYTES
+    # What cannot be reclaimed is told as an error; what was demoted is counted below.
+    echo "$1 swappiness=max" 2>/dev/null >/sys/fs/cgroup/case/memory.reclaim || true
+}
 
 start_migrate 0 1
 # Batches for compaction (0), move_pages (3), NUMA faults (5) and demotion (8).
@@ -22,7 +31,7 @@ hold() { # NAME migrate's arguments...
     local name=$1
     shift
     mkfifo "/tmp/$name.end"
-    migrate "$@" <"/tmp/$name.end" >"/tmp/$name" 2>&1 &
+    (echo 0 >/sys/fs/cgroup/case/cgroup.procs && exec migrate "$@") <"/tmp/$name.end" >"/tmp/$name" 2>&1 &
     eval "$name=$!"
     # The fifo has a writer until `release`.
     case $name in
@@ -46,7 +55,8 @@ released() { # NAME
 # refused, that are no memory of programs (page tables' and drivers' pages copy themselves), or that were retried.
 report() { # WHAT
     echo "$1: migrated $(migrated), by device $(since pages_by_device), by core $(since pages_by_core)," \
-        "batched $(since pages_batched), submissions $(since submissions), given back $(since pairs_given_back)"
+        "batched $(since pages_batched), submissions $(since submissions), given back $(since pairs_given_back)," \
+        "not anonymous $(since pairs_not_anonymous), referenced $(since pairs_referenced)"
     [ "$(since pages_by_device)" -gt 0 ] || die "$1: none by the device"
     [ "$(since pages_by_core)" -eq 0 ] || die "$1: some by the core"
 }
@@ -54,7 +64,7 @@ report() { # WHAT
 echo 1 >/proc/timer
 mark
 hold idle idle 67108864 4k
-echo 64M >$nodes/node0/reclaim || true
+reclaim 64M
 report demotion
 released idle
 
@@ -80,13 +90,10 @@ say "$seconds s of all of it, with refused descriptors, disabled queues, and the
 set_up_again() {
     rmmod dray_migrate || die "rmmod"
     insmod /lib/modules/dray_migrate.ko fail_every=97
+    # A queue that is not configured would be a shared one, without PASID, and spoil the whole configuration.
+    set_migrate_wq 0
+    set_migrate_wq 1
     for wq in 0 1; do
-        # The driver forgets all but size and group.
-        at=/sys/bus/dsa/devices/wq0.$wq
-        echo kernel >$at/type
-        echo migrate >$at/name
-        echo dray_migrate >$at/driver_name
-        echo 128 >$at/max_batch_size
         bind_migrate $wq || die "queue $wq cannot be enabled again"
     done
     knob dsa_state 1
@@ -99,9 +106,9 @@ small=$!
 migrate write 33554432 2m "$seconds" >/tmp/write.2m 2>&1 &
 large=$!
 hold idle idle 67108864 4k
-rounds=0 injected=0 refused=0
+rounds=0 injected=0 refused=0 lost=0
 while kill -0 $small 2>/dev/null || kill -0 $large 2>/dev/null; do
-    echo 32M 2>/dev/null >$nodes/node0/reclaim || true
+    reclaim 32M
     echo 1 >/proc/sys/vm/compact_memory
     # A queue goes while it is used; then all of the module.
     unbind_migrate $((rounds % 2))

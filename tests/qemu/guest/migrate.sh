@@ -11,9 +11,16 @@ configure_migrate() { # QUEUES...
 }
 
 configure_migrate_wq() { # NUMBER [ATTRIBUTE=VALUE]...
+    local number=$1
+    shift
+    set_migrate_wq "$number" group_id=0 size=16 "$@"
+}
+
+# All but size and group, which the driver does not forget when a queue is disabled.
+set_migrate_wq() { # NUMBER [ATTRIBUTE=VALUE]...
     local at=/sys/bus/dsa/devices/wq0.$1 attribute
     shift
-    for attribute in group_id=0 mode=dedicated size=16 type=kernel name=migrate driver_name=dray_migrate priority=10 \
+    for attribute in mode=dedicated type=kernel name=migrate driver_name=dray_migrate priority=10 \
         max_batch_size=128 max_transfer_size=2097152 "$@"; do
         echo "${attribute#*=}" >"$at/${attribute%%=*}" || die "${at##*/}: $attribute"
     done

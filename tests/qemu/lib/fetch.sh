@@ -15,21 +15,23 @@ private_apt() {
     local apt=$cache/apt keyring=/usr/share/keyrings/debian-archive-keyring.gpg site security
     [ -f "$keyring" ] || fail "$keyring is missing: the package debian-archive-keyring has it"
     site=${DRAY_DEBIAN_MIRROR:-$(mirror Debian)}
-    security=$(mirror Debian-Security)
+    # An archive that was named is the only one.
+    security=${DRAY_DEBIAN_MIRROR:+none}
+    [ -n "$security" ] || security=$(mirror Debian-Security)
     [ -n "$site" ] || fail "apt has no Debian archive; name one in DRAY_DEBIAN_MIRROR"
     mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$cache/debs"
     : >"$apt/status"
     {
         echo "deb [signed-by=$keyring] $site $release main"
         echo "deb [signed-by=$keyring] $site $release-backports main"
-        [ -z "$security" ] || echo "deb [signed-by=$keyring] $security $release-security main"
+        [[ -z $security || $security = none ]] || echo "deb [signed-by=$keyring] $security $release-security main"
     } >"$apt/sources.list"
     cat >"$apt/apt.conf" <<EOF
 Dir::State "$apt"; Dir::State::lists "$apt/lists"; Dir::State::status "$apt/status";
 Dir::Cache "$apt"; Dir::Cache::archives "$apt/archives";
 Dir::Etc::sourcelist "$apt/sources.list"; Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferencesparts "/dev/null"; Dir::Etc::preferences "/dev/null"; Dir::Etc::main "/dev/null";
-Acquire::Languages "none"; APT::Architecture "amd64"; APT::Sandbox::User "";
+Acquire::Languages "none"; Acquire::Retries "1"; Acquire::http::Timeout "30"; Acquire::https::Timeout "30"; APT::Architecture "amd64"; APT::Sandbox::User "";
 EOF
     export APT_CONFIG=$apt/apt.conf
 }
