@@ -193,6 +193,8 @@ static void put_destination(struct folio *dst, unsigned long private)
 			drop(call, n);
 			break;
 		}
+	while (call->count > call->first && !call->pairs[call->count - 1].src)
+		call->count--;
 	call->put(dst, call->private);
 }
 

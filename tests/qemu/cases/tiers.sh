@@ -1,9 +1,9 @@
 # vm: --tiers --watchdog 1200
 # Demotion, promotion and compaction while a program writes and checks without end, the device refuses descriptors now
-# and then, and the module is unloaded and loaded again. `--append dray.seconds=600` makes it longer than 20 s.
+# and then, and the module is unloaded and loaded again, twice or, with `--append dray.seconds=600`, for so long.
 . /migrate.sh
 seconds=$(sed -n 's/.*dray.seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
-seconds=${seconds:-20}
+seconds=${seconds:-0}
 [ "$(ls -d /sys/devices/virtual/memory_tiering/memory_tier* | wc -l)" -eq 2 ] || die "not two memory tiers"
 
 # Reclaim on demand is a control group's.
@@ -61,17 +61,30 @@ report() { # WHAT
     [ "$(since pages_by_core)" -eq 0 ] || die "$1: some by the core"
 }
 
+# Each copy as an event; `shape WORKLOAD,FOLIOS,PAGES,COUNT` lines of them are what figures/traces is made of.
+mount -t tracefs trace /sys/kernel/tracing 2>/dev/null || true
+trace=/sys/kernel/tracing
+echo 8192 >$trace/buffer_size_kb
+echo 1 >$trace/events/dray_migrate/enable
+shapes() { # WORKLOAD REASON
+    sed -n "s/.*dray_copy: reason=\([0-9]*\) .* folios=\([0-9]*\) pages=\([0-9]*\) .*/\1 \2 \3/p" $trace/trace | sort |
+        uniq -c | awk -v workload="$1" -v reason="$2" '$2 == reason {print "shape " workload "," $3 "," $4 "," $1}'
+    echo >$trace/trace
+}
+
 echo 1 >/proc/timer
 mark
 hold idle idle 67108864 4k
 reclaim 64M
 report demotion
+shapes demotion 8
 released idle
 
 mark
-hold holes fragments 134217728
+hold holes fragments 268435456
 echo 1 >/proc/sys/vm/compact_memory
 report compaction
+shapes compaction 0
 released holes
 
 # NUMA faults, often: the scan of an address space is every 100 ms, and no page is too cold.
@@ -83,10 +96,14 @@ echo 1 >/proc/sys/kernel/numa_balancing
 mark
 migrate hot 8388608 4k 60 || die "hot"
 report promotion
+shapes promotion 5
+migrate move 33554432 2m 1
+shapes huge 3
+echo 0 >$trace/events/dray_migrate/enable
 echo 0 >/proc/timer
 cat /proc/timer
 
-say "$seconds s of all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
+say "all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
 set_up_again() {
     rmmod dray_migrate || die "rmmod"
     insmod /lib/modules/dray_migrate.ko fail_every=97
@@ -101,29 +118,33 @@ set_up_again() {
     knob use_dsa_copy_pages 1
     batch_all
 }
-migrate write 33554432 4k "$seconds" >/tmp/write.4k 2>&1 &
+migrate write 16777216 4k 0 >/tmp/write.4k 2>&1 &
 small=$!
-migrate write 33554432 2m "$seconds" >/tmp/write.2m 2>&1 &
+migrate write 16777216 2m 0 >/tmp/write.2m 2>&1 &
 large=$!
 hold idle idle 67108864 4k
-rounds=0 injected=0 refused=0 lost=0
-while kill -0 $small 2>/dev/null || kill -0 $large 2>/dev/null; do
+now() { cut -d. -f1 /proc/uptime; }
+rounds=0 injected=0 refused=0 lost=0 begin=$(now)
+while [ "$rounds" -lt 2 ] || [ $(($(now) - begin)) -lt "$seconds" ]; do
+    kill -0 $small && kill -0 $large || die "a writer has ended: $(cat /tmp/write.4k /tmp/write.2m)"
+    set_up_again
     reclaim 32M
     echo 1 >/proc/sys/vm/compact_memory
+    await 120 sh -c "! grep -q '^fallback_error 0' /sys/module/dray_migrate/parameters/counters"
     # A queue goes while it is used; then all of the module.
     unbind_migrate $((rounds % 2))
     injected=$((injected + $(counter faults_injected)))
     refused=$((refused + $(counter fallback_error)))
     lost=$((lost + $(counter pages_lost)))
-    set_up_again
     rounds=$((rounds + 1))
 done
+kill -USR1 $small $large
 wait $small || die "writer of small pages: $(cat /tmp/write.4k)"
 wait $large || die "writer of huge pages: $(cat /tmp/write.2m)"
 cat /tmp/write.4k /tmp/write.2m
 released idle
-echo "$rounds rounds, $injected descriptors refused, $refused pages copied by the core for that, $lost pages lost"
-[ "$rounds" -gt 1 ] && [ "$injected" -gt 0 ] && [ "$refused" -gt 0 ] || die "too little happened"
+echo "$rounds rounds in $(($(now) - begin)) s: $injected descriptors refused, $refused pages copied by the core for that," \
+    "$lost pages lost"
 rmmod dray_migrate
 dmesg | grep dray_migrate: | sed 's/.*dray_migrate: //' | sort | uniq -c | sort -rn | head
 no_complaint

@@ -2,7 +2,7 @@
  * Memory whose pages move between two nodes while its contents are checked.
  *
  *   migrate move BYTES 4k|2m TIMES     moves all of it to the other node and back, checks, and counts
- *   migrate write BYTES 4k|2m SECONDS  writes and checks without end while a thread moves it (0: until killed)
+ *   migrate write BYTES 4k|2m SECONDS  writes and checks without end while a thread moves it (0: until SIGUSR1)
  *   migrate idle BYTES 4k|2m           fills it, says READY, checks when its input ends
  *   migrate hot BYTES 4k|2m SECONDS    moves it to node 1 and reads it until its pages are on node 0
  *   migrate fragments BYTES            leaves every other page of it, for compaction, and checks as idle does
@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +123,12 @@ static size_t pages_on(int node)
 }
 
 static volatile int stop;
+static volatile sig_atomic_t ended;
+
+static void end_writing(int signal)
+{
+	ended = signal;
+}
 
 static void *mover(void *nothing)
 {
@@ -140,7 +147,7 @@ static unsigned long write_until(double end)
 	uint64_t round;
 	size_t n;
 
-	for (round = 1; now() < end; round++)
+	for (round = 1; now() < end && !ended; round++)
 		for (n = 0; n < size / 8; n += 8) {
 			bad += at[n] != word(n, round - 1);
 			at[n] = word(n, round);
@@ -194,6 +201,7 @@ int main(int argc, char **argv)
 		return bad || refused;
 	}
 	if (!strcmp(what, "write")) {
+		signal(SIGUSR1, end_writing);
 		if (pthread_create(&thread, NULL, mover, NULL))
 			return 3;
 		bad = write_until(number ? now() + number : 1e18);
