@@ -15,6 +15,7 @@ Examples:
   dray vm -- accel-config list -i                a command, with its exit code
   dray vm --inject halt-flr@100 -- sh -c 'dmesg | grep idxd'
   dray vm --module ./idxd.ko                     an own build of the driver
+  dray vm --tiers -- cat /sys/devices/system/node/online
   dray vm --gdb                                  waits for gdb on port 1234
 
 The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache with apt, which must
@@ -43,6 +44,9 @@ pub(crate) struct Args {
     /// Processors of the guest.
     #[arg(long, value_name = "N", default_value_t = 2)]
     processors: u32,
+    /// Two memory nodes: half of the memory with the processors, half slower and without.
+    #[arg(long)]
+    tiers: bool,
     /// The DSA version.
     #[arg(long, value_enum, default_value_t = Version::One)]
     version: Version,
@@ -85,7 +89,7 @@ macro_rules! bundle {
     };
 }
 
-const BUNDLE: [(&str, &str); 15] = bundle![
+const BUNDLE: [(&str, &str); 36] = bundle![
     "tests/qemu/vm",
     "tests/qemu/packages.lock",
     "tests/qemu/lib/cache.sh",
@@ -96,11 +100,32 @@ const BUNDLE: [(&str, &str); 15] = bundle![
     "tests/qemu/guest/init",
     "tests/qemu/guest/lib.sh",
     "tests/qemu/guest/copy.c",
+    "tests/qemu/guest/migrate.c",
+    "tests/qemu/guest/migrate.sh",
     "kernel/Makefile",
     "kernel/btf.c",
     "kernel/btf.h",
     "kernel/dray_instructions.c",
     "kernel/iommu.c",
+    "kernel/dray_migrate/call.c",
+    "kernel/dray_migrate/call.h",
+    "kernel/dray_migrate/channel.c",
+    "kernel/dray_migrate/channel.h",
+    "kernel/dray_migrate/copy.c",
+    "kernel/dray_migrate/copy.h",
+    "kernel/dray_migrate/counters.h",
+    "kernel/dray_migrate/device.c",
+    "kernel/dray_migrate/hook.c",
+    "kernel/dray_migrate/hook.h",
+    "kernel/dray_migrate/knobs.c",
+    "kernel/dray_migrate/knobs.h",
+    "kernel/dray_migrate/layout.c",
+    "kernel/dray_migrate/layout.h",
+    "kernel/dray_migrate/main.c",
+    "kernel/dray_migrate/threads.c",
+    "kernel/dray_migrate/timer.c",
+    "kernel/dray_migrate/timer.h",
+    "kernel/dray_migrate/trace.h",
 ];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -138,6 +163,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn options(vm: &mut Command, args: &Args) {
     vm.args(["--memory", &args.memory]);
     vm.args(["--processors", &args.processors.to_string()]);
+    if args.tiers {
+        vm.arg("--tiers");
+    }
     if args.version == Version::Two {
         vm.args(["--version", "2"]);
     }
@@ -185,6 +213,32 @@ fn line(command: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    /// A file that is missing here is missing in the guest of whoever has the program alone.
+    #[test]
+    fn the_bundle_has_every_file_that_a_boot_needs() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folders = [
+            "tests/qemu/lib",
+            "tests/qemu/guest",
+            "kernel",
+            "kernel/dray_migrate",
+        ];
+        for folder in folders {
+            for entry in std::fs::read_dir(root.join(folder)).expect("a checkout") {
+                let name = entry.expect("an entry").file_name();
+                let path = format!("{folder}/{}", name.to_string_lossy());
+                let source = path.ends_with(".c") || path.ends_with(".h");
+                let shell = path.ends_with(".sh") && !path.ends_with("endless.sh");
+                if source || shell {
+                    let is_there = super::BUNDLE.iter().any(|(known, _)| *known == path);
+                    assert!(is_there, "{path}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_command_is_what_was_typed() {
         let command = ["sh", "-c", "echo 'a b' $x"].map(str::to_owned);
