@@ -1,4 +1,5 @@
-//! Has cargo build `dray-portal` and `dray-tier-preload` as shared objects, in a directory of their own.
+//! Has cargo build `dray-portal`, `dray-tier-preload` and `dray-offload` as shared objects, in a
+//! directory of their own.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ struct Library {
     linked_with: &'static [&'static str],
 }
 
-const LIBRARIES: [Library; 2] = [
+const LIBRARIES: [Library; 3] = [
     Library {
         package: "dray-portal",
         name: "dray_portal",
@@ -31,6 +32,18 @@ const LIBRARIES: [Library; 2] = [
         name: "dray_tier_preload",
         manifest: "crates/tier-preload/Cargo.toml",
         linked_with: &[],
+    },
+    Library {
+        package: "dray-offload",
+        name: "dray_offload",
+        manifest: "crates/offload/Cargo.toml",
+        // Its own copies are never offloaded: see entry.rs there.
+        linked_with: &[
+            "-Clink-arg=-Wl,--wrap=memcpy",
+            "-Clink-arg=-Wl,--wrap=memmove",
+            "-Clink-arg=-Wl,--wrap=memset",
+            "-Clink-arg=-Wl,--wrap=memcmp",
+        ],
     },
 ];
 

@@ -52,6 +52,8 @@ enum Command {
     Fabric(Box<crate::fabric::Args>),
     /// Run a program on tiered memory, whose pages a data mover moves.
     Tier(Box<crate::tier::Args>),
+    /// Run an unmodified program, and offload its memcpy, memmove, memset and memcmp.
+    Offload(Box<crate::offload::Args>),
     /// Boot a guest whose stock kernel drives a virtual device.
     Vm(Box<crate::vm::Args>),
     /// Print a completion script for a shell.
@@ -76,6 +78,7 @@ impl Cli {
             Command::Vhost(args) => crate::vhost::run(&args),
             Command::Fabric(args) => crate::fabric::run(&args),
             Command::Tier(args) => crate::tier::run(&args),
+            Command::Offload(args) => crate::offload::run(&args),
             Command::Vm(args) => crate::vm::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use dray::hw::HwError;
 use dray_config::ConfigError;
 use dray_figures::FiguresError;
 use dray_idxd::ProfileError;
@@ -34,6 +35,9 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+const HARDWARE_HINT: &str =
+    "dray doctor says what is missing; without a device: dray run -- dray ...";
+
 /// Prints the error to stderr; the exit code that it has.
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {}", chain(error));
@@ -42,12 +46,14 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     let config = error.downcast_ref::<ConfigError>();
     let session = error.downcast_ref::<RunError>();
     let fabric = error.downcast_ref::<PcieError>();
+    let hardware = error.downcast_ref::<HwError>();
     let hint = figures
         .and_then(FiguresError::hint)
         .or(config.and_then(ConfigError::hint))
         .or(session.and_then(RunError::hint))
         .or(fabric.and_then(PcieError::hint))
         .or(usage.map(|u| u.hint.clone()))
+        .or(hardware.map(|_| HARDWARE_HINT.to_owned()))
         .or(error.downcast_ref::<TierError>().and_then(TierError::hint));
     if let Some(hint) = hint {
         eprintln!("hint: {hint}");
@@ -56,6 +62,7 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
         Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
         Some(error) if error.is_bad_input() => ExitCode::from(2),
         _ if usage.is_some() => ExitCode::from(2),
+        _ if hardware.is_some() => ExitCode::from(3),
         _ if session.is_some_and(RunError::is_bad_input) => ExitCode::from(2),
         _ if fabric.is_some_and(PcieError::is_bad_input) => ExitCode::from(2),
         _ => match config {

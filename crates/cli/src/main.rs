@@ -14,6 +14,7 @@ mod fabric;
 mod figures;
 mod man;
 mod micros;
+mod offload;
 mod print;
 mod progress;
 mod run;

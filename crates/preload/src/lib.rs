@@ -1,4 +1,4 @@
-//! The shared objects that `dray run` and `dray tier` have programs load, as bytes.
+//! The shared objects that `dray run`, `dray tier` and `dray offload` have programs load, as bytes.
 //!
 //! Cargo gives a program no way on stable Rust to depend on a shared object of another package. So
 //! this package's build script has cargo build `dray-portal` once more, as one, in a directory of
@@ -30,6 +30,19 @@ const TIER: Option<&[u8]> = Some(include_bytes!(concat!(
 )));
 #[cfg(not(dray_preload))]
 const TIER: Option<&[u8]> = None;
+
+#[cfg(dray_preload)]
+const OFFLOAD: Option<&[u8]> = Some(include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/libdray_offload.so"
+)));
+#[cfg(not(dray_preload))]
+const OFFLOAD: Option<&[u8]> = None;
+
+/// The shared object of `dray offload`; `None` where there is none, as for [`tier_library`].
+pub fn offload_library() -> Option<&'static [u8]> {
+    OFFLOAD
+}
 
 /// The shared object of `dray tier`; `None` where there is none: it exists for x86-64 Linux with
 /// glibc.

@@ -1,0 +1,132 @@
+//! `dray offload`.
+
+mod json;
+mod program;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+const EXAMPLES: &str = "\
+Examples:
+  dray offload --stats -- redis-server            calls of 64 KiB and more go to a device
+  dray offload --min-bytes 16k --wait umwait -- ./program argument
+  dray offload --mover virtual --stats=json -- ./program
+  dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
+
+DTO's environment variables are honoured, with the defaults of DTO's code (DTO_MIN_BYTES=65536,
+DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an option here goes before its variable.
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, 2 usage or
+bad input, 3 no work queue, 126 the program cannot be executed, 127 there is no such program.";
+
+/// Arguments of `dray offload`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Who executes what is offloaded.
+    #[arg(long, value_enum, default_value_t = Mover::Auto)]
+    mover: Mover,
+    /// Work queues to use: wq0.0,wq2.0. Without it all shared ones, or else the dedicated ones.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    wq: Vec<String>,
+    /// Bytes from which on a call is offloaded (DTO_MIN_BYTES, 64k).
+    #[arg(long, value_name = "BYTES")]
+    min_bytes: Option<String>,
+    /// Part of a call that the core does meanwhile, 0 to 0.99 (DTO_CPU_SIZE_FRACTION, 0). 0 switches
+    /// splitting off, if nothing is adapted.
+    #[arg(long, value_name = "FRACTION")]
+    core_fraction: Option<String>,
+    /// Whether the two above follow the load of the device (DTO_AUTO_ADJUST_KNOBS, on).
+    #[arg(long, value_enum)]
+    adapt: Option<Switch>,
+    /// How threads wait for the device (DTO_WAIT_METHOD, busypoll).
+    #[arg(long, value_enum)]
+    wait: Option<Wait>,
+    /// Prefer work queues on the node of the buffer or of the core (DTO_IS_NUMA_AWARE, off).
+    #[arg(long, value_enum)]
+    numa: Option<Numa>,
+    /// The calls that are taken; without it all four (DTO_DSA_MEMCPY and so on).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
+    calls: Vec<Call>,
+    /// What is done about a page fault of the device.
+    #[arg(long, value_enum, default_value_t = Faults::Resume)]
+    faults: Faults,
+    /// Count calls below the threshold as well, which slows each of them down.
+    #[arg(long)]
+    count_small: bool,
+    /// Print at the end a histogram by size, call and executor.
+    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "table")]
+    stats: Option<Format>,
+    /// Do not say at the end who executed how much.
+    #[arg(long, conflicts_with = "stats")]
+    quiet: bool,
+    /// The program and its arguments, after `--`.
+    #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mover {
+    /// The work queues of this machine; where there is none, the virtual device.
+    Auto,
+    /// The work queues of this machine.
+    Hw,
+    /// The virtual device, on a thread of the program.
+    Virtual,
+    /// The core: calls are counted, and nothing is offloaded.
+    Cpu,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Wait {
+    /// PAUSE between looks.
+    Busypoll,
+    /// UMWAIT on the completion record.
+    Umwait,
+    /// Other threads run between looks.
+    Yield,
+    /// TPAUSE between looks.
+    Tpause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Numa {
+    Off,
+    Buffer,
+    Core,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Call {
+    Memcpy,
+    Memmove,
+    Memset,
+    Memcmp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Faults {
+    /// The pages are made present and the device goes on, once.
+    Resume,
+    /// The core does what is left, as in DTO.
+    Core,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    run::run(args)
+}

@@ -1,0 +1,79 @@
+"""Runs redis-server under a command, with values of so many bytes: redis.py DIR VALUES BYTES COMMAND...
+
+Prints what DEBUG DIGEST says, and how BGSAVE ended. What the server writes to stderr is passed on.
+"""
+import os, random, socket, subprocess, sys
+
+directory, values, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+path = os.path.join(directory, "socket")
+server = subprocess.Popen(
+    sys.argv[4:]
+    + ["redis-server", "--port", "0", "--unixsocket", path, "--dir", directory, "--save", ""]
+    + ["--enable-debug-command", "yes", "--daemonize", "no"],
+    stdout=subprocess.PIPE,
+)
+for line in server.stdout:
+    if b"eady to accept connections" in line or b"server is now ready" in line:
+        break
+else:
+    sys.exit("the server has not started")
+# Whatever else it says is read, so that it never waits.
+import threading
+
+threading.Thread(target=server.stdout.read, daemon=True).start()
+
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(path)
+answers = connection.makefile("rb")
+
+
+def answer():
+    line = answers.readline()
+    kind, rest = line[:1], line[1:-2]
+    if kind in b"+-":
+        return rest
+    if kind == b":":
+        return int(rest)
+    if kind == b"$":
+        return None if int(rest) < 0 else answers.read(int(rest) + 2)[:-2]
+    return [answer() for _ in range(int(rest))]
+
+
+def command(*words):
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
+    connection.sendall(b"".join(parts))
+    return answer()
+
+
+random.seed(7)
+held = {}
+for index in range(values):
+    held[index] = random.randbytes(size)
+    assert command("SET", f"k{index}", held[index]) == b"OK"
+for _ in range(3):
+    for index, value in held.items():
+        assert command("GET", f"k{index}") == value, index
+for index in range(values // 3):
+    more = bytes(size // 10)
+    command("SETRANGE", f"k{index}", 1000, more)
+    value = held[index]
+    value = value[:1000] + more + value[1000 + len(more) :]
+    command("APPEND", f"k{index}", value)
+    held[index] = value + value
+    assert command("GETRANGE", f"k{index}", 0, -1) == held[index], index
+print(command("DEBUG", "DIGEST").decode())
+command("BGSAVE")
+while b"rdb_bgsave_in_progress:1" in command("INFO", "persistence"):
+    pass
+status = [line for line in command("INFO", "persistence").split() if b"bgsave_status" in line]
+print(status[0].decode())
+connection.sendall(b"*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")
+code = server.wait()
+check = subprocess.run(
+    ["redis-check-rdb", os.path.join(directory, "dump.rdb")], stdout=subprocess.PIPE
+)
+print("dump", check.returncode)
+sys.exit(code)
