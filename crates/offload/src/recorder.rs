@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn code_of_this_program_is_in_its_file() {
         let mut path = [0; PATH_BYTES];
-        place(place as usize, &mut path);
+        place(place as *const () as usize, &mut path);
         let name = String::from_utf8_lossy(&path);
         assert!(name.contains("dray_offload"), "{name}");
     }
