@@ -33,6 +33,7 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     ("fig6b", 56, 0x771f_e81b_deaa_31c7),
     ("fig7", 64, 0x0aa1_f2a2_941d_f743),
     ("knee", 104, 0x1fac_e013_6895_c9b1),
+    ("migration", 64, 0xdfc2_4024_9689_7ee8),
     ("misalignment", 30, 0xe25e_af41_3580_6a47),
     ("orders", 30, 0xd1b6_4748_f46d_2816),
     ("overtaking", 12, 0xea3d_35d1_1565_bf68),

@@ -75,7 +75,8 @@ const PAPER: &[(&str, &str)] =
 /// What the published figures leave out.
 const MORE: &[(&str, &str)] = files![
     "figures/more/": "knee", "enqcmd", "devices", "split", "misalignment", "faults", "waits",
-    "priorities", "read-buffers", "tenants", "overtaking", "orders", "pages", "break-even",
+    "priorities", "read-buffers", "tenants", "overtaking", "orders", "pages", "migration",
+    "break-even",
 ];
 const SEED: &[(&str, &str)] =
     files!["figures/seed/": "modes", "fig2", "fig3", "fig4", "fig6a", "fig7"];

@@ -102,6 +102,12 @@ pub enum FiguresError {
         /// What can be at most.
         ceiling: f64,
     },
+    /// The trace that is part of the program cannot be read.
+    #[error("the trace of migrations cannot be read")]
+    Trace {
+        /// What is wrong with it.
+        source: Box<csv::Error>,
+    },
     /// A figure that does not exist.
     #[error("there is no figure '{name}'{}; there are: {known}", did_you_mean(.near))]
     UnknownFigure {

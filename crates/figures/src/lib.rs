@@ -23,6 +23,7 @@ mod list;
 mod measured;
 mod mechanism;
 mod metric;
+mod migration;
 mod model;
 mod output;
 mod overlap;

@@ -73,6 +73,10 @@ words! {
         NeighbourLatency = "neighbour_latency_us",
         /// Time to copy a list of pages.
         List = "list_ns",
+        /// Time of a migration, for each of its pages.
+        MigrationPage = "migration_page_ns",
+        /// The part of it that is copying.
+        CopyPage = "copy_page_ns",
         /// Size from which the device has more throughput than the core.
         BreakEven = "break_even_bytes",
         /// Size from which offload takes less core time.

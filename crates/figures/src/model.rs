@@ -12,7 +12,7 @@ use crate::break_even::BreakEven;
 use crate::fault::Faulting;
 use crate::setup::{Setup, node};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metric, Metrics, concurrent};
+use crate::{FiguresError, Metric, Metrics, concurrent, migration};
 
 /// What a model run stands on.
 #[derive(Debug, Clone)]
@@ -95,6 +95,10 @@ impl Model {
             What::Burst => self.burst(w),
             What::Overflow => self.overflow(w),
             What::Fault => self.fault(w),
+            What::Migration => match w.migration {
+                Some(migration) => migration::run(self, w, migration),
+                None => Ok(Metrics::default()),
+            },
         }
     }
 

@@ -6,6 +6,7 @@ use dray_workload::Op;
 
 use crate::Metric;
 use crate::list::Layout;
+use crate::migration::{System, Trace};
 use crate::tenants::Sharing;
 use crate::workload::{FaultMode, Mode, Placement, What};
 
@@ -23,13 +24,14 @@ const fn names<T: Copy, const N: usize>(words: &Words<T, N>) -> [&'static str; N
     names
 }
 
-pub(crate) const KINDS: Words<What, 6> = [
+pub(crate) const KINDS: Words<What, 7> = [
     ("offload", What::Offload),
     ("software", What::Software),
     ("burst", What::Burst),
     ("overflow", What::Overflow),
     ("fault", What::Fault),
     ("break-even", What::BreakEven),
+    ("migration", What::Migration),
 ];
 pub(crate) const OPERATIONS: Words<Op, 9> = [
     ("noop", Op::Nop),
@@ -84,6 +86,19 @@ pub(crate) const LAYOUTS: Words<Layout, 3> = [
     ("contiguous", Layout::Contiguous),
     ("scattered", Layout::Scattered),
     ("mixed", Layout::Mixed),
+];
+
+pub(crate) const TRACES: Words<Trace, 4> = [
+    ("demotion", Trace::Demotion),
+    ("promotion", Trace::Promotion),
+    ("compaction", Trace::Compaction),
+    ("huge", Trace::Huge),
+];
+pub(crate) const SYSTEMS: Words<System, 4> = [
+    ("core", System::Core),
+    ("huge-pages", System::HugePages),
+    ("threads", System::Threads),
+    ("device", System::Device),
 ];
 
 const GIB: u64 = 1 << 30;
@@ -258,6 +273,21 @@ const PARAMETERS: &[Parameter] = &[
         name: "layout",
         kind: Kind::Choice(&names(&LAYOUTS)),
         help: "one range, each page for itself, or half of them in one range",
+    },
+    Parameter {
+        name: "trace",
+        kind: Kind::Choice(&names(&TRACES)),
+        help: "migrations of a kernel that are replayed",
+    },
+    Parameter {
+        name: "system",
+        kind: Kind::Choice(&names(&SYSTEMS)),
+        help: "who copies what is migrated: one core; the device huge pages alone; what is migrated together four threads, or the device",
+    },
+    Parameter {
+        name: "copy_share",
+        kind: Kind::Count { min: 1, max: 99 },
+        help: "percent of the time in which one core migrates 4 KiB pages that is copying",
     },
 ];
 

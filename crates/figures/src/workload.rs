@@ -4,6 +4,7 @@ use dray_experiment::{Point, VocabularyError};
 use dray_platform::{Cache, Distance, WaitMode};
 use dray_workload::{Buffers, LargerEach, Op, Operations, Shape};
 
+use crate::migration::{Migration, System, Trace};
 use crate::tenants::{Neighbour, Sharing, Tenants};
 use crate::vocabulary::{self, VOCABULARY};
 use crate::{FiguresError, Layout, List};
@@ -25,6 +26,8 @@ pub enum What {
     Fault,
     /// The size from which the device is worth it.
     BreakEven,
+    /// The migrations of a trace.
+    Migration,
 }
 
 /// How many operations are outstanding, where no number says so.
@@ -137,6 +140,8 @@ pub struct Workload {
     pub read_buffers: Option<u16>,
     /// Pages that are copied together; they stand for size and batch.
     pub list: Option<List>,
+    /// Whose migrations are copied by whom.
+    pub(crate) migration: Option<Migration>,
 }
 
 impl Workload {
@@ -212,6 +217,14 @@ impl Workload {
             tenants,
             read_buffers: optional("read_buffers"),
             list: None,
+            migration: match what {
+                Some(What::Migration) => Some(Migration {
+                    trace: word(point, "trace", &vocabulary::TRACES, Trace::Demotion)?,
+                    system: word(point, "system", &vocabulary::SYSTEMS, System::Core)?,
+                    copy_share: number("copy_share", 25) as u8,
+                }),
+                _ => None,
+            },
         };
         Ok(match point.integer("pages") {
             Some(pages) => List {

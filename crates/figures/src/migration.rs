@@ -1,0 +1,235 @@
+//! Migrations that a kernel made, in modelled time: the copies of a trace by four systems.
+//!
+//! A trace says how many folios were copied together how often. Each such copy is run on the modelled device, or on
+//! the modelled core as the kernel copies. What a migration does besides (unmapping, flushing translations, mapping
+//! again) takes a constant time per folio: the published share of copying in the migration of 4 KiB pages by one core
+//! says how long.
+
+use std::collections::HashMap;
+
+use dray_platform::PAGE_BYTES;
+use serde::Deserialize;
+
+use crate::model::Window;
+use crate::workload::{What, Workload};
+use crate::{FiguresError, Layout, List, Metric, Metrics, Model, concurrent};
+
+/// Copies of a guest, by workload.
+const TRACE: &str = include_str!("../../../figures/traces/guest-migrations.csv");
+/// Pages of a huge page.
+const HUGE: u32 = 512;
+/// Lists shorter than this are left to the core, as the kernel module's `dsa_copy_threshold` has it.
+const THRESHOLD: u32 = 12;
+/// Threads that copy a list together, as `limit_mt_num` has it.
+const THREADS: u32 = 4;
+
+/// Who copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum System {
+    /// One core, folio by folio.
+    Core,
+    /// The device copies huge pages, the core the rest.
+    HugePages,
+    /// Folios that are migrated together are copied together, by four threads.
+    Threads,
+    /// The same by the device, huge pages over all of its channels.
+    Device,
+}
+
+/// Whose migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trace {
+    Demotion,
+    Promotion,
+    Compaction,
+    Huge,
+}
+
+impl Trace {
+    /// Its name in the file.
+    fn name(self) -> &'static str {
+        match self {
+            Trace::Demotion => "demotion",
+            Trace::Promotion => "promotion",
+            Trace::Compaction => "compaction",
+            Trace::Huge => "huge",
+        }
+    }
+}
+
+/// One point: a trace, a system, and how much of a migration is copying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Migration {
+    pub(crate) trace: Trace,
+    pub(crate) system: System,
+    /// Percent of the time in which one core migrates 4 KiB pages.
+    pub(crate) copy_share: u8,
+}
+
+/// Folios that were copied together.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Copied {
+    workload: String,
+    folios: u32,
+    pages: u32,
+    /// How often.
+    count: u64,
+}
+
+impl Copied {
+    /// Huge pages and nothing else.
+    fn is_huge(&self) -> bool {
+        self.pages == self.folios * HUGE
+    }
+}
+
+fn copies(trace: Trace) -> Result<Vec<Copied>, FiguresError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(TRACE.as_bytes());
+    let all: Result<Vec<Copied>, _> = reader.deserialize().collect();
+    let mut all = all.map_err(|source| FiguresError::Trace {
+        source: Box::new(source),
+    })?;
+    all.retain(|copied| copied.workload == trace.name());
+    Ok(all)
+}
+
+/// The times of lists, each run once.
+struct Times<'a> {
+    model: &'a Model,
+    workload: &'a Workload,
+    known: HashMap<(bool, u32, bool), f64>,
+}
+
+impl Times<'_> {
+    /// Nanoseconds to copy pages, by the device or by the core; in one range, or each for itself.
+    fn list(&mut self, by_device: bool, pages: u32, range: bool) -> Result<f64, FiguresError> {
+        let key = (by_device, pages, range);
+        if let Some(ns) = self.known.get(&key) {
+            return Ok(*ns);
+        }
+        let layout = match range {
+            true => Layout::Contiguous,
+            false => Layout::Scattered,
+        };
+        let w = Workload {
+            what: match by_device {
+                true => What::Offload,
+                false => What::Software,
+            },
+            kernel: !by_device,
+            migration: None,
+            ..*self.workload
+        };
+        // One list at a time: a few are as good as many.
+        let w = List { pages, layout }.fill(w);
+        let metrics = concurrent::run(self.model, &w, Window::Probe)?;
+        let ns = metrics.get(Metric::List).unwrap_or_default();
+        self.known.insert(key, ns);
+        Ok(ns)
+    }
+
+    /// Nanoseconds in which a system copies what was copied together.
+    fn copy(&mut self, system: System, copied: &Copied) -> Result<f64, FiguresError> {
+        let core = f64::from(copied.pages) * self.list(false, 1, false)?;
+        let huge = match (system, copied.is_huge()) {
+            (System::HugePages | System::Device, true) => {
+                Some(f64::from(copied.folios) * self.list(true, HUGE, true)?)
+            }
+            _ => None,
+        };
+        Ok(match (system, huge) {
+            (_, Some(huge)) => huge,
+            (System::Core | System::HugePages, None) => core,
+            (System::Threads, None) => core / f64::from(THREADS.min(copied.pages)),
+            (System::Device, None) if copied.pages < THRESHOLD => core,
+            (System::Device, None) => self.list(true, copied.pages, false)?,
+        })
+    }
+}
+
+/// The migrations of a trace.
+///
+/// # Errors
+/// What the model refuses of a list.
+pub(crate) fn run(model: &Model, w: &Workload, of: Migration) -> Result<Metrics, FiguresError> {
+    let mut times = Times {
+        model,
+        workload: w,
+        known: HashMap::new(),
+    };
+    // One core that migrates single pages copies for this share of its time.
+    let share = f64::from(of.copy_share) / 100.0;
+    let rest_ns = times.list(false, 1, false)? * (1.0 - share) / share;
+    let (mut copy_ns, mut folios, mut pages) = (0.0, 0.0, 0.0);
+    for copied in copies(of.trace)? {
+        let count = copied.count as f64;
+        copy_ns += count * times.copy(of.system, &copied)?;
+        folios += count * f64::from(copied.folios);
+        pages += count * f64::from(copied.pages);
+    }
+    let total_ns = copy_ns + folios * rest_ns;
+    Ok(Metrics::single(
+        Metric::Throughput,
+        pages * PAGE_BYTES as f64 / total_ns.max(f64::MIN_POSITIVE),
+    )
+    .with(Metric::MigrationPage, total_ns / f64::max(pages, 1.0))
+    .with(Metric::CopyPage, copy_ns / f64::max(pages, 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_experiment::Point;
+    use dray_idxd::Profile;
+
+    use super::*;
+
+    const TRACES: [Trace; 4] = [
+        Trace::Demotion,
+        Trace::Promotion,
+        Trace::Compaction,
+        Trace::Huge,
+    ];
+
+    #[test]
+    fn the_trace_has_copies_of_every_workload() {
+        for trace in TRACES {
+            let copies = copies(trace).unwrap();
+            assert!(!copies.is_empty(), "{trace:?}");
+            for copied in copies {
+                assert!(copied.folios >= 1 && copied.pages >= copied.folios && copied.count >= 1);
+            }
+        }
+    }
+
+    fn run_point(trace: &str, system: &str, share: u64) -> Metrics {
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
+        let point = Point::default()
+            .with("kind", "migration")
+            .with("trace", trace)
+            .with("system", system)
+            .with("copy_share", share);
+        model.run(&Workload::from_point(&point).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_core_that_copies_for_a_quarter_of_its_time_does_so() {
+        let metrics = run_point("promotion", "core", 25);
+        let of = |metric| metrics.get(metric).unwrap();
+        let share = of(Metric::CopyPage) / of(Metric::MigrationPage);
+        // Some of the pages were copied in the moves before the promotion, several at a time.
+        assert!((share - 0.25).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
+    fn what_is_not_copied_by_the_device_takes_the_same_time() {
+        let page = |trace, system| run_point(trace, system, 25).get(Metric::MigrationPage);
+        // Nothing in a demotion of 4 KiB pages is a huge page.
+        assert_eq!(page("demotion", "huge-pages"), page("demotion", "core"));
+        assert!(page("huge", "huge-pages") < page("huge", "core"));
+        assert_eq!(page("huge", "huge-pages"), page("huge", "device"));
+        assert!(page("demotion", "device") < page("demotion", "core"));
+    }
+}
