@@ -37,6 +37,8 @@ pub(crate) fn op_name(op: Op) -> &'static str {
 pub enum Api {
     /// DML's low-level C interface.
     C,
+    /// DML's high-level C++ interface, which has no integrity fields.
+    Cpp,
     /// This project's library.
     Rust,
     /// The C library.
@@ -122,6 +124,7 @@ impl Case {
             op_name(self.op),
             match self.api {
                 Api::C => "c",
+                Api::Cpp => "cpp",
                 Api::Rust => "rust",
                 Api::Glibc => "glibc",
             },

@@ -25,6 +25,8 @@ pub struct Axes {
     pub no_hw: bool,
     /// Operations that the device does not have.
     pub lacking: Vec<Op>,
+    /// Cases of a device of this machine, and nothing else.
+    pub device: bool,
     /// Cases that can be measured on this machine, instead of those that can be modelled.
     pub real: bool,
 }
@@ -44,6 +46,7 @@ impl Default for Axes {
             timers: vec![Timer::Proc, Timer::Full],
             no_hw: false,
             lacking: Vec::new(),
+            device: false,
             real: false,
         }
     }
@@ -64,13 +67,28 @@ impl Axes {
     /// Interfaces and paths that an operation has.
     fn ways(&self, op: Op) -> Vec<(Api, Path)> {
         let mut ways = Vec::new();
+        if self.device {
+            return vec![(Api::Rust, Path::Dsa)];
+        }
+        // DML's C++ interface has these.
+        let in_cpp = !matches!(
+            op,
+            Op::DifCheck | Op::DifInsert | Op::DifStrip | Op::DifUpdate | Op::DixGenerate
+        );
         if !self.no_hw && !self.real && !self.lacking.contains(&op) {
-            ways.extend([(Api::C, Path::Dsa), (Api::Rust, Path::Dsa)]);
+            ways.push((Api::C, Path::Dsa));
+            if in_cpp {
+                ways.push((Api::Cpp, Path::Dsa));
+            }
+            ways.push((Api::Rust, Path::Dsa));
         }
         // Doing nothing has no software.
         if op != Op::Nop {
             if !self.real {
                 ways.push((Api::C, Path::Cpu));
+                if in_cpp {
+                    ways.push((Api::Cpp, Path::Cpu));
+                }
             }
             ways.push((Api::Rust, Path::Cpu));
         }
@@ -141,7 +159,7 @@ impl Axes {
     fn threads(&self, path: Path, exec: Exec) -> &[u32] {
         match (exec, path) {
             (Exec::Sync, _) => &[1],
-            (Exec::Async, Path::Cpu) if !self.real => &[1],
+            (Exec::Async, Path::Cpu) if !self.real && !self.device => &[1],
             (Exec::Async, _) => &self.threads,
         }
     }

@@ -72,6 +72,12 @@ pub enum BenchError {
         /// Only devices of this node were asked for.
         node: Option<u16>,
     },
+    /// A device of this machine that cannot be used.
+    #[error("no device of this machine can be measured")]
+    Device {
+        /// Why.
+        source: Box<dray::hw::HwError>,
+    },
     /// Somebody waits for what will not come.
     #[error(transparent)]
     Stalled(#[from] Stalled),
@@ -125,6 +131,10 @@ impl BenchError {
             Self::Unsupported { .. } => Some(
                 "a profile that has it: --config 1e1w-s-v2 is a device of version 2".to_owned(),
             ),
+            Self::Device { .. } => Some(
+                "dray doctor says why; dray run --profile 1e1w-d -- dray ... has a virtual one"
+                    .to_owned(),
+            ),
             Self::NoWorkQueue { node: Some(_) } => {
                 Some("--node=-1 takes the devices of every node".to_owned())
             }
@@ -137,6 +147,7 @@ impl BenchError {
         !matches!(
             self,
             Self::Stalled(_)
+                | Self::Device { .. }
                 | Self::Failed { .. }
                 | Self::WrongBytes { .. }
                 | Self::Software { .. }

@@ -67,7 +67,7 @@ fn hint(pattern: &str, names: &[String]) -> String {
                 "threads" => format!("; --threads={value} adds it"),
                 "in_mem" => format!("; --in_mem={value} chooses it"),
                 "out_mem" => format!("; --out_mem={value} chooses it"),
-                "api" if value == "cpp" => "; DML's C++ interface is not provided".to_owned(),
+                "api" if value == "cpp" => "; it has no integrity fields".to_owned(),
                 _ => String::new(),
             };
             let values = values.join(", ");
@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn what_matches_nothing_is_explained() {
-        assert!(complaint("move/api:cpp/path:dsa/.*").contains("not provided"));
+        let text = complaint("dif_check/api:cpp/path:dsa/.*");
+        assert!(text.contains("dif_check and api:cpp never meet"), "{text}");
         assert!(complaint("move/.*/qsize:7/.*").contains("--queue_size=7"));
         assert!(complaint("move/.*/colour:red/.*").contains("no part of a name"));
         assert!(complaint("mvoe/api:c/path:dsa").contains("near: move/api:c/path:dsa"));

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         true => None,
         false => args.out.as_deref().map(Output::prepare).transpose()?,
     };
-    if args.real {
+    if args.real || args.device.is_some() {
         let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
         return match args.list {
             true => list(&cases),
@@ -72,9 +72,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "Modelled time on platform {}, device {}: Time is virtual, CPU is the time that the core was busy.",
         context.dray_platform, name
     );
-    if cases.iter().any(|case| case.api == Api::C) {
+    if cases
+        .iter()
+        .any(|case| matches!(case.api, Api::C | Api::Cpp))
+    {
         eprintln!(
-            "note: api:c runs the same path as api:rust: interfaces cost nothing in modelled time."
+            "note: api:c and api:cpp run the same path as api:rust: interfaces cost nothing in modelled time."
         );
     }
     progress::listen();

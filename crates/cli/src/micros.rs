@@ -8,7 +8,7 @@ use std::io;
 use std::process::ExitCode;
 
 use dray_bench::micros::{Micros, Outcome};
-use dray_bench::real::{context, run_micros};
+use dray_bench::real::{DeviceChoice, context, is_virtual, run_micros, run_micros_on_device};
 use dray_bench::{BenchError, Gauge};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
@@ -27,6 +27,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let micros = read::measurement(args)?;
     if args.cpu {
         return software(args, &micros);
+    }
+    if let Some(choice) = &args.device {
+        return on_device(args, &micros, choice);
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
     let chosen = match &args.config {
@@ -112,6 +115,31 @@ fn software(args: &Args, micros: &Micros) -> anyhow::Result<ExitCode> {
         .map(|p| (format!("{}_ns", p.name), json!(p.value * 1e9)))
         .collect();
     let made_on = head.dray_platform.clone();
+    more.push(("machine".to_owned(), serde_json::to_value(head)?));
+    report(args, &found.outcome, "measured", &made_on, &more)
+}
+
+/// `--device`: a device of this machine.
+fn on_device(args: &Args, micros: &Micros, choice: &DeviceChoice) -> anyhow::Result<ExitCode> {
+    let mut head = context("dray micros --device");
+    let cpus = args.cpus.as_ref().map(|_| micros.cpus.as_slice());
+    let gauge = Gauge::default();
+    let found = progress::watch(&gauge, &case(), || {
+        run_micros_on_device(micros, cpus, choice, &gauge)
+    });
+    let found = found.map_err(complaint)?;
+    eprintln!("Measured on {}", found.queues.join(", "));
+    head.dray_warnings.extend(found.warnings);
+    for warning in &head.dray_warnings {
+        eprintln!("warning: {warning}");
+    }
+    let percentiles = found.percentiles.iter();
+    let mut more: Vec<(String, Value)> = percentiles
+        .map(|p| (format!("{}_ns", p.name), json!(p.value * 1e9)))
+        .collect();
+    let made_on = format!("{}; {}", found.queues.join(", "), head.dray_platform);
+    more.push(("virtual".to_owned(), json!(is_virtual())));
+    more.push(("iteration_samples_ns".to_owned(), json!(found.samples)));
     more.push(("machine".to_owned(), serde_json::to_value(head)?));
     report(args, &found.outcome, "measured", &made_on, &more)
 }

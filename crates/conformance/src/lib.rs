@@ -8,6 +8,7 @@
 mod batches;
 mod case;
 mod door;
+mod integrity;
 mod refused;
 mod script;
 mod suite;

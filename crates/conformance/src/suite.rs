@@ -7,6 +7,7 @@ use dray_spec::{CompletionRecord, Status};
 use crate::batches::{self, Batches};
 use crate::case::{AREA, Case, cases};
 use crate::door::{Door, PAGE};
+use crate::integrity;
 use crate::refused;
 use crate::script::Script;
 
@@ -22,6 +23,8 @@ pub struct Report {
     pub operations: usize,
     /// Operations that were refused with the right status.
     pub refused: usize,
+    /// Operations on integrity fields and delta records, sound and flawed ones; 0 where the mover has none.
+    pub integrity: usize,
     /// Operations in batches; 0 where the mover has no batches.
     pub in_batches: usize,
     /// Times that the mover was full, and went on.
@@ -32,8 +35,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<24} {:>4} operations {:>3} refused {:>3} in batches {:>4} times full",
-            self.door, self.operations, self.refused, self.in_batches, self.full
+            "{:<24} {:>4} operations {:>3} refused {:>3} DIF and delta {:>3} in batches {:>4} times full",
+            self.door, self.operations, self.refused, self.integrity, self.in_batches, self.full
         )
     }
 }
@@ -49,6 +52,7 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
         operations,
         full,
         refused: refusals(door)?,
+        integrity: integrity(door)?,
         in_batches: in_batches(door)?,
     })
 }
@@ -91,6 +95,35 @@ fn operations<D: Door>(door: &mut D) -> Result<(usize, usize), String> {
         return Err("more operations than slots, and the mover was never full".into());
     }
     Ok((ended, full))
+}
+
+/// Integrity fields and delta records.
+fn integrity<D: Door>(door: &mut D) -> Result<usize, String> {
+    let capabilities = door.capabilities();
+    let planned = |base| {
+        let mut bytes = noise(integrity::BYTES);
+        let (all, after) = integrity::operations(base, &capabilities, &mut bytes);
+        (bytes, all, after)
+    };
+    // Addresses are known when the memory is there; its bytes do not depend on them.
+    let base = door.prepare(&planned(0).0);
+    let (_, all, after) = planned(base);
+    let mut script = Script::new(all.iter().map(|expected| expected.operation).collect());
+    door.run(&mut script);
+    for (expected, found) in all.iter().zip(&script.records) {
+        if *found != Some(expected.record) {
+            let descriptor = expected.operation.descriptor();
+            let record = expected.record;
+            return Err(format!(
+                "{found:?} instead of {record:?} for {descriptor:?}"
+            ));
+        }
+    }
+    if door.bytes() != after {
+        return Err("DIF or delta operations wrote other bytes than they should".into());
+    }
+    executed_by(door, &script.executors)?;
+    Ok(all.len())
 }
 
 /// What cannot be done, and writes nothing.

@@ -128,11 +128,13 @@ impl<P: Port> Queue<P> {
     }
 
     /// Divides operations that are larger than the largest transfer.
+    #[cfg(feature = "hw")]
     pub(crate) fn dividing(mut self) -> Queue<P> {
         self.divide_from_now_on();
         self
     }
 
+    /// The same; before anything is enqueued.
     pub(crate) fn divide_from_now_on(&mut self) {
         self.capabilities.divides = true;
         self.divided = vec![None; self.slots()];

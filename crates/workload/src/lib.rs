@@ -7,6 +7,7 @@
 mod buffers;
 mod burst;
 mod closed_loop;
+mod device_loop;
 mod gauge;
 mod host;
 mod op;
@@ -18,6 +19,7 @@ mod window;
 pub use buffers::{Buffers, PATTERN, Ring};
 pub use burst::Burst;
 pub use closed_loop::{ClosedLoop, Exec, Measured, Plan};
+pub use device_loop::{DeviceLoop, Rounds};
 pub use gauge::Gauge;
 pub use host::{
     Arena, CAN_PLACE, CacheLevel, Location, Operand, Pages, Percentiles, Placement, Routine,

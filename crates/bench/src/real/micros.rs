@@ -52,7 +52,7 @@ pub fn run(micros: &Micros, cpus: Option<&[u16]>, gauge: &Gauge) -> Result<Softw
     together(micros, shares)
 }
 
-fn chosen(cpus: Option<&[u16]>) -> Result<Vec<u16>, BenchError> {
+pub(super) fn chosen(cpus: Option<&[u16]>) -> Result<Vec<u16>, BenchError> {
     let there = available_cpus();
     let cpus: Vec<u16> = match cpus {
         Some(cpus) => cpus.to_vec(),
@@ -72,7 +72,7 @@ fn chosen(cpus: Option<&[u16]>) -> Result<Vec<u16>, BenchError> {
 }
 
 /// Whether the machine has the memory nodes and the large pages.
-fn check(micros: &Micros, cpus: usize) -> Result<(), BenchError> {
+pub(super) fn check(micros: &Micros, cpus: usize) -> Result<(), BenchError> {
     let there = memory_nodes();
     let known = cpu_list(&there).unwrap_or_default();
     for node in micros.nodes.iter().flatten().filter(|node| **node != -1) {
@@ -144,7 +144,7 @@ fn together(micros: &Micros, shares: Vec<Share>) -> Result<Software, BenchError>
 
 /// Ticks of the time stamp counter in a second, measured against the clock.
 #[cfg(target_arch = "x86_64")]
-fn ticks_per_second() -> u64 {
+pub(super) fn ticks_per_second() -> u64 {
     // SAFETY: no condition but the instruction set's baseline.
     let before = unsafe { std::arch::x86_64::_rdtsc() };
     let start = Instant::now();
@@ -160,7 +160,7 @@ fn ticks_per_second() -> u64 {
 
 /// Latencies are told in nanoseconds where there is no such counter.
 #[cfg(not(target_arch = "x86_64"))]
-fn ticks_per_second() -> u64 {
+pub(super) fn ticks_per_second() -> u64 {
     1_000_000_000
 }
 

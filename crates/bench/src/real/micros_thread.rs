@@ -58,31 +58,8 @@ pub(super) fn share(
     let made: io::Result<Vec<Arena>> = made.collect();
     barrier.wait();
     let made = made?;
-    let ring = |wanted: usize| {
-        let operand = wanted.min(made.len() - 1);
-        Ring {
-            base: made[operand].start() + offset(micros, operand),
-            stride: micros.stride(wanted),
-            count: micros.buffers.into(),
-        }
-    };
-    let buffers = Buffers {
-        src: ring(0),
-        dst: ring(1),
-        dst2: ring(2),
-    };
-    let operands = (0..made.len()).map(|operand| Operand {
-        address: ring(operand).base,
-        len: micros.span(operand, micros.buffers.into()),
-        location: match micros.access.get(operand) {
-            None | Some(Access::None) => Location::None,
-            Some(Access::Touched) => Location::L1,
-            Some(Access::Demoted) => Location::Llc,
-            Some(Access::Flushed) => Location::Ram,
-        },
-    });
-    // SAFETY: the operands are in the arenas, which outlive the placement.
-    let placement = unsafe { Placement::new(operands.collect(), cpu) };
+    let buffers = operand_rings(micros, &made);
+    let placement = placed(micros, &made, cpu);
     let mut doubts = Vec::new();
     if !pinned {
         doubts.push(format!("a thread could not be kept on CPU {cpu}"));
@@ -112,6 +89,39 @@ pub(super) fn share(
         share.wrong = wrong(&shape, &buffers);
     }
     Ok(share)
+}
+
+/// Where the operands of one CPU are.
+pub(super) fn operand_rings(micros: &Micros, made: &[Arena]) -> Buffers {
+    let ring = |wanted: usize| {
+        let operand = wanted.min(made.len() - 1);
+        Ring {
+            base: made[operand].start() + offset(micros, operand),
+            stride: micros.stride(wanted),
+            count: micros.buffers.into(),
+        }
+    };
+    Buffers {
+        src: ring(0),
+        dst: ring(1),
+        dst2: ring(2),
+    }
+}
+
+/// Where their bytes are put before each iteration. The arenas must outlive it.
+pub(super) fn placed(micros: &Micros, made: &[Arena], cpu: u16) -> Placement {
+    let operands = made.iter().enumerate().map(|(operand, arena)| Operand {
+        address: arena.start() + offset(micros, operand),
+        len: micros.span(operand, micros.buffers.into()),
+        location: match micros.access.get(operand) {
+            None | Some(Access::None) => Location::None,
+            Some(Access::Touched) => Location::L1,
+            Some(Access::Demoted) => Location::Llc,
+            Some(Access::Flushed) => Location::Ram,
+        },
+    });
+    // SAFETY: the operands are in the arenas, which outlive the placement.
+    unsafe { Placement::new(operands.collect(), cpu) }
 }
 
 /// The iterations that count.
@@ -155,7 +165,7 @@ fn repeat(
 }
 
 /// The first buffer that does not hold what it should.
-fn wrong(shape: &Shape, buffers: &Buffers) -> Option<u64> {
+pub(super) fn wrong(shape: &Shape, buffers: &Buffers) -> Option<u64> {
     let rings = [buffers.src, buffers.dst, buffers.dst2];
     rings.iter().enumerate().find_map(|(operand, ring)| {
         let expected = shape.after(operand)?;

@@ -1,7 +1,10 @@
 //! Measurement on the processor of this machine.
 
+mod case_device;
+mod device;
 mod host;
 mod micros;
+mod micros_device;
 mod micros_thread;
 mod run;
 mod thread;
@@ -10,9 +13,11 @@ use dray_workload::Percentiles;
 
 use crate::timing::Counter;
 
+pub use device::{DeviceChoice, describe, is_virtual};
 pub use dray_workload::{Pages, available_cpus};
 pub use host::context;
 pub use micros::{Software, run as run_micros};
+pub use micros_device::{OnDevice, run as run_micros_on_device};
 pub use run::{Measured, Real};
 
 /// Percentiles as a result reports them.

@@ -5,11 +5,13 @@ use std::sync::Barrier;
 
 use dray_workload::{Percentiles, available_cpus};
 
+use super::case_device;
 use super::counters;
+use super::device::DeviceChoice;
 use super::host::on_node;
 use super::thread::{Share, share};
 use crate::BenchError;
-use crate::case::Case;
+use crate::case::{Case, Path};
 use crate::modelled::MinTime;
 use crate::timing::{Counter, Timing};
 
@@ -29,6 +31,7 @@ pub struct Measured {
 pub struct Real {
     cpus: Vec<u16>,
     min_time: MinTime,
+    device: Option<DeviceChoice>,
 }
 
 impl Real {
@@ -42,7 +45,20 @@ impl Real {
             None => available_cpus(),
             Some(node) => on_node(node)?,
         };
-        Ok(Real { cpus, min_time })
+        Ok(Real {
+            cpus,
+            min_time,
+            device: None,
+        })
+    }
+
+    /// The same with a device of this machine, for cases of path:dsa.
+    #[must_use]
+    pub fn with_device(self, device: DeviceChoice) -> Real {
+        Real {
+            device: Some(device),
+            ..self
+        }
     }
 
     /// CPUs that there are.
@@ -64,10 +80,22 @@ impl Real {
             });
         }
         let barrier = Barrier::new(threads);
+        let mut movers = match &self.device {
+            Some(choice) if case.path == Path::Dsa => case_device::movers(case, choice)?,
+            _ => Vec::new(),
+        };
         let shares: Vec<io::Result<Share>> = std::thread::scope(|scope| {
             let handles: Vec<_> = self.cpus[..threads]
                 .iter()
-                .map(|cpu| scope.spawn(|| share(case, *cpu, self.min_time, &barrier)))
+                .map(|cpu| {
+                    let (mover, barrier) = (movers.pop(), &barrier);
+                    scope.spawn(move || match mover {
+                        Some(mover) => {
+                            case_device::share(case, *cpu, mover, self.min_time, barrier)
+                        }
+                        None => share(case, *cpu, self.min_time, barrier),
+                    })
+                })
                 .collect();
             let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
                 let lost = |_| Err(io::Error::other("a measuring thread ended early"));

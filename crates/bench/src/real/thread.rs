@@ -89,6 +89,53 @@ pub(super) fn share(
     })
 }
 
+/// A thread's operands.
+pub(super) struct Operands {
+    pub(super) buffers: Buffers,
+    pub(super) placement: Placement,
+    /// What they lie in; dropped last.
+    pub(super) arena: Arena,
+}
+
+/// The operands of one thread of a case.
+pub(super) fn operands(case: &Case, cpu: u16) -> io::Result<Operands> {
+    let queue = case.queue_per_thread() * case.bsize.max(1);
+    let shape = case.shape();
+    // What does nothing has buffers all the same.
+    let operands = case.op.operands().max(1);
+    let longest = (0..operands as usize).map(|operand| shape.operand(operand));
+    let longest = u64::from(longest.max().unwrap_or(0).max(64));
+    let stride = longest.next_multiple_of(shape.alignment());
+    let part = (stride * u64::from(queue)).next_multiple_of(4096);
+    let arena = Arena::new((part * operands) as usize, Pages::Transparent, None)?;
+    let ring = |index: u64| Ring {
+        base: arena.start() + index.min(operands - 1) * part,
+        stride,
+        count: queue.into(),
+    };
+    let buffers = Buffers {
+        src: ring(0),
+        // What has no source, or no destination, has its only operand there.
+        dst: ring(1),
+        dst2: ring(2),
+    };
+    let places = (0..operands).map(|index| Operand {
+        address: ring(index).base,
+        len: stride * u64::from(queue),
+        location: match index == 0 && !case.op.is_destination_only() {
+            true => case.in_mem,
+            false => case.out_mem.location,
+        },
+    });
+    // SAFETY: the operands are in the arena, which is dropped after the placement.
+    let placement = unsafe { Placement::new(places.collect(), cpu) };
+    Ok(Operands {
+        buffers,
+        placement,
+        arena,
+    })
+}
+
 /// A thread's operands and operations.
 struct Thread {
     work: Software,
@@ -107,33 +154,11 @@ impl Thread {
     fn new(case: &Case, cpu: u16) -> io::Result<Thread> {
         let queue = case.queue_per_thread();
         let shape = case.shape();
-        let operands = case.op.operands();
-        let longest = (0..operands as usize).map(|operand| shape.operand(operand));
-        let longest = u64::from(longest.max().unwrap_or(0).max(64));
-        let stride = longest.next_multiple_of(shape.alignment());
-        let part = (stride * u64::from(queue)).next_multiple_of(4096);
-        let arena = Arena::new((part * operands) as usize, Pages::Transparent, None)?;
-        let ring = |index: u64| Ring {
-            base: arena.start() + index.min(operands - 1) * part,
-            stride,
-            count: queue.into(),
-        };
-        let buffers = Buffers {
-            src: ring(0),
-            // What has no source, or no destination, has its only operand there.
-            dst: ring(1),
-            dst2: ring(2),
-        };
-        let places = (0..operands).map(|index| Operand {
-            address: ring(index).base,
-            len: stride * u64::from(queue),
-            location: match index == 0 && !case.op.is_destination_only() {
-                true => case.in_mem,
-                false => case.out_mem.location,
-            },
-        });
-        // SAFETY: the operands are in the arena, which is dropped after the placement.
-        let placement = unsafe { Placement::new(places.collect(), cpu) };
+        let Operands {
+            buffers,
+            placement,
+            arena,
+        } = operands(case, cpu)?;
         // SAFETY: the operands are in the arena, which this thread alone has.
         unsafe { prepare(&shape, &buffers) };
         Ok(Thread {
@@ -190,6 +215,6 @@ impl Thread {
 fn routine(api: Api) -> Routine {
     match api {
         Api::Glibc => Routine::CLibrary,
-        Api::C | Api::Rust => Routine::Library,
+        Api::C | Api::Cpp | Api::Rust => Routine::Library,
     }
 }

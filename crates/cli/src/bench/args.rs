@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ValueEnum};
+use dray_bench::real::DeviceChoice;
 use dray_bench::{Axes, Location, MinTime, Output, Timer, parse_block_size};
 
 use crate::complain::Usage;
@@ -14,6 +15,7 @@ Examples:
   dray bench --benchmark_filter=\"copy/api:c/path:cpu/exec:sync/.*\"
   dray bench --block_size=4k --queue_size=1 --benchmark_filter=path:dsa/exec:sync
   dray bench --real --block_size=4k --benchmark_repetitions=9 --benchmark_filter=^copy/
+  dray bench --device hw --block_size=4k --queue_size=16 --benchmark_filter=^copy/
   dray bench --benchmark_filter=size:65536/ --benchmark_out=result.json --benchmark_out_format=json
 
 Without --real, cases run in modelled time: Time is virtual, CPU is the time that the core was busy with an
@@ -154,6 +156,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["platform", "config", "wait"])]
     pub(super) real: bool,
 
+    /// Measure a device of this machine instead: hw, the first free work queues, or hw:wqX.Y.
+    #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["platform", "config", "real", "no_hw"])]
+    pub(super) device: Option<DeviceChoice>,
+
     /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file.
     #[arg(long, value_name = "FILE|NAME", default_value = "spr-2s")]
     pub(super) platform: String,
@@ -256,7 +262,8 @@ pub(super) fn axes(args: &Args) -> anyhow::Result<Axes> {
         sizes: or(&args.block_size, defaults.sizes),
         queue_sizes: or(&args.queue_size, defaults.queue_sizes),
         batch_sizes: or(&batch_sizes, defaults.batch_sizes),
-        threads: match (threads.is_empty(), args.real) {
+        device: args.device.is_some(),
+        threads: match (threads.is_empty(), args.real || args.device.is_some()) {
             (false, _) => threads,
             (true, false) => defaults.threads,
             (true, true) => {

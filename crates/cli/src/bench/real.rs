@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::process::ExitCode;
 
-use dray_bench::real::{Measured, Real, context};
+use dray_bench::real::{Measured, Real, context, describe};
 use dray_bench::{Case, Counter, Finished, Layout, TimeUnit, Timing, failed, positions, rows};
 use dray_output::Output;
 
@@ -22,8 +22,18 @@ pub(super) fn run(
     out: Option<&Output>,
 ) -> anyhow::Result<ExitCode> {
     let node = u16::try_from(args.node).ok();
-    let machine = Real::new(args.lasting(), node).map_err(complaint)?;
-    let mut context = context("dray bench --real");
+    let mut machine = Real::new(args.lasting(), node).map_err(complaint)?;
+    let mut context = context(match args.device {
+        Some(_) => "dray bench --device",
+        None => "dray bench --real",
+    });
+    if let Some(choice) = &args.device {
+        let queues = choice.queues().map_err(complaint)?;
+        let queues: Vec<String> = queues.iter().map(describe).collect();
+        eprintln!("Work queues: {}", queues.join(", "));
+        context.dray_profile = Some(queues.join(", "));
+        machine = machine.with_device(choice.clone());
+    }
     context.num_cpus = machine.cpus().len() as u32;
     add_context(args, &mut context)?;
     eprintln!(

@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, ValueEnum};
 use dray_bench::micros::opcode;
+use dray_bench::real::DeviceChoice;
 use dray_bench::{Op, parse_block_size};
 use dray_experiment::parse_bytes;
 
@@ -15,6 +16,7 @@ Examples (dsa_perf_micros's own):
   dray micros -jcf -K[0-3]@dsa0,0 -K[4-7]@dsa2,0 -n32 -o3 -zF,F several devices
 
   dray micros -m -n128 -s4k -i25 -zF,F -o3                      the CPU of this machine
+  dray micros --device hw:wq0.0 -n128 -s4k -j -i1000 -o3        a device of this machine
   dray micros -n1 -q1 -s4k --format json                        the same for programs
 
 Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
@@ -120,6 +122,9 @@ pub(crate) struct Args {
     /// The CPU of this machine does the work: measured, not modelled.
     #[arg(short = 'm', action = ArgAction::SetTrue, conflicts_with_all = ["platform", "config"])]
     pub(super) cpu: bool,
+    /// A device of this machine does the work: hw, the first free work queues, or hw:wqX.Y. Measured.
+    #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["platform", "config", "cpu"])]
+    pub(super) device: Option<DeviceChoice>,
     #[arg(short = 'Y', hide = true)]
     pub(super) drain: bool,
     #[arg(short = 'X', hide = true)]

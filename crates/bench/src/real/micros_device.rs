@@ -1,0 +1,265 @@
+//! dsa_perf_micros's lines on a device of this machine.
+
+use std::io;
+use std::sync::Barrier;
+use std::time::Duration;
+
+use dray::hw::{HwMover, QueueInfo};
+use dray_device::WorkQueueMode;
+use dray_workload::{
+    Arena, DeviceLoop, Exec, Gauge, Operations, Percentiles, Rounds, pin, prepare,
+};
+
+use super::counters;
+use super::device::{self, DeviceChoice};
+use super::micros::{check, chosen, ticks_per_second};
+use super::micros_thread::{arenas, operand_rings, placed, wrong};
+use crate::BenchError;
+use crate::micros::{Micros, OPCODES, Outcome};
+use crate::timing::Counter;
+
+/// Rounds before the first that counts.
+const WARM_UP: u64 = 8;
+
+/// A measurement on devices of this machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnDevice {
+    /// What was found.
+    pub outcome: Outcome,
+    /// Percentiles of an operation, each iteration giving one value.
+    pub percentiles: Vec<Counter>,
+    /// The queue of each CPU.
+    pub queues: Vec<String>,
+    /// Nanoseconds of each iteration of each CPU, as they were measured.
+    pub samples: Vec<Vec<u64>>,
+    /// What makes it doubtful.
+    pub warnings: Vec<String>,
+}
+
+/// Runs a measurement on work queues of this machine, one for each CPU; without a list of CPUs, on the
+/// first that may be used.
+///
+/// # Errors
+/// No queue for a CPU, or one that cannot do it; no memory; operations that fail or move the wrong bytes.
+pub fn run(
+    micros: &Micros,
+    cpus: Option<&[u16]>,
+    choice: &DeviceChoice,
+    gauge: &Gauge,
+) -> Result<OnDevice, BenchError> {
+    let cpus = chosen(cpus)?;
+    check(micros, cpus.len())?;
+    if micros.submission.is_some() {
+        return Err(BenchError::Value {
+            flag: "-x".to_owned(),
+            reason: "descriptors that nobody waits for are not measured on a device".to_owned(),
+            hint: "cargo bench -p dray --bench own_cost measures submissions".to_owned(),
+        });
+    }
+    let movers = movers(micros, choice, cpus.len())?;
+    let names: Vec<String> = movers.iter().map(|m| device::describe(m.info())).collect();
+    let barrier = Barrier::new(cpus.len());
+    gauge.start(micros.iterations.unwrap_or((micros.seconds * 1e9) as u64));
+    let shares: Vec<io::Result<Share>> = std::thread::scope(|scope| {
+        let one = |((index, cpu), mover): ((usize, &u16), HwMover)| {
+            let (cpu, barrier) = (*cpu, &barrier);
+            scope.spawn(move || share(micros, index, cpu, mover, barrier))
+        };
+        let handles: Vec<_> = cpus.iter().enumerate().zip(movers).map(one).collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
+            let lost = |_| Err(io::Error::other("a measuring thread ended early"));
+            handle.join().unwrap_or_else(lost)
+        };
+        handles.into_iter().map(join).collect()
+    });
+    let shares: Vec<Share> = shares.into_iter().collect::<io::Result<_>>()?;
+    together(micros, names, shares)
+}
+
+/// A queue for each CPU, of the kind that was asked for.
+fn movers(micros: &Micros, choice: &DeviceChoice, cpus: usize) -> Result<Vec<HwMover>, BenchError> {
+    let wanted = |queue: &QueueInfo| match micros.shared {
+        Some(shared) => (queue.mode == WorkQueueMode::Shared) == shared,
+        None => true,
+    };
+    let mut queues: Vec<QueueInfo> = choice.queues()?.into_iter().filter(wanted).collect();
+    let shape = micros.shape();
+    let name = OPCODES.iter().find(|(_, op, _)| *op == micros.op);
+    let name = name.map_or("", |(_, _, name)| *name);
+    let slots = micros.queue_depth.unwrap_or(micros.descriptors()).max(1) * micros.batch;
+    let mut movers = Vec::new();
+    for _ in 0..cpus {
+        if queues.is_empty() {
+            let kind = match micros.shared {
+                Some(true) => "shared ",
+                Some(false) => "dedicated ",
+                None => "",
+            };
+            return Err(BenchError::Value {
+                flag: "--device hw".to_owned(),
+                reason: format!(
+                    "{cpus} CPUs, and {} {kind}work queues are free",
+                    movers.len()
+                ),
+                hint: "dray config list shows the queues; -w and -k choose others".to_owned(),
+            });
+        }
+        let mover = device::open(&queues, slots as usize * 2)?;
+        let opcode = shape.operation(&device::NOWHERE, 0, false).opcode();
+        device::check(
+            mover.info(),
+            name,
+            opcode,
+            u64::from(micros.size),
+            micros.batch,
+        )?;
+        // Each CPU has another queue, as long as there are some.
+        if queues.len() > 1 || mover.info().mode == WorkQueueMode::Dedicated {
+            let taken = mover.info().name();
+            queues.retain(|queue| queue.name() != taken);
+        }
+        movers.push(mover);
+    }
+    Ok(movers)
+}
+
+struct Share {
+    rounds: Rounds,
+    wrong: Option<u64>,
+    doubts: Vec<String>,
+}
+
+/// Runs the part of one CPU; all start together.
+fn share(
+    micros: &Micros,
+    index: usize,
+    cpu: u16,
+    mut mover: HwMover,
+    barrier: &Barrier,
+) -> io::Result<Share> {
+    let pinned = pin(cpu);
+    let nodes = micros.nodes.get(index).or(micros.nodes.last());
+    let node = |operand: usize| {
+        let node = nodes.and_then(|nodes| nodes.get(operand))?;
+        u16::try_from(*node).ok()
+    };
+    let made = arenas(micros)
+        .enumerate()
+        .map(|(operand, bytes)| Arena::new(bytes, micros.pages, node(operand)));
+    let made: io::Result<Vec<Arena>> = made.collect();
+    barrier.wait();
+    let made = made?;
+    let buffers = operand_rings(micros, &made);
+    let placement = placed(micros, &made, cpu);
+    let shape = micros.shape();
+    // SAFETY: the buffers are in this thread's arenas, which nobody else uses.
+    unsafe { prepare(&shape, &buffers) };
+    let mut doubts = Vec::new();
+    if !pinned {
+        doubts.push(format!("a thread could not be kept on CPU {cpu}"));
+    }
+    doubts.extend(placement.doubt());
+    if device::is_virtual() {
+        let text = "the device is virtual: these are times of the emulation, not of hardware";
+        doubts.push(text.to_owned());
+    }
+    let round = u64::from(micros.descriptors() * micros.batch);
+    let work = DeviceLoop {
+        operations: Operations {
+            cache_control: micros.cache_control,
+            flags: micros.flags,
+            ..Operations::new(shape, buffers)
+        },
+        exec: match micros.continuous {
+            true => Exec::Async,
+            false => Exec::Sync,
+        },
+        round,
+        queue: micros.queue_depth.unwrap_or(micros.descriptors()),
+        batch: micros.batch,
+    };
+    // SAFETY: the buffers are in this thread's arenas; operations that use the same write the same.
+    let warm = unsafe { work.run(&mut mover, WARM_UP, || {}, |_| false) };
+    if warm.failed > 0 {
+        return Ok(Share {
+            rounds: warm,
+            wrong: None,
+            doubts,
+        });
+    }
+    let limit = match micros.iterations {
+        Some(_) => Duration::MAX,
+        None => Duration::from_secs_f64(micros.seconds.clamp(0.001, 1e6)),
+    };
+    let count = micros.iterations.unwrap_or(u64::MAX / round.max(1));
+    let place = || placement.place();
+    // SAFETY: as above.
+    let rounds = unsafe { work.run(&mut mover, count, place, |elapsed| elapsed >= limit) };
+    let wrong = match micros.verify {
+        true => wrong(&shape, &buffers),
+        false => None,
+    };
+    Ok(Share {
+        rounds,
+        wrong,
+        doubts,
+    })
+}
+
+fn together(
+    micros: &Micros,
+    queues: Vec<String>,
+    shares: Vec<Share>,
+) -> Result<OnDevice, BenchError> {
+    let failed: u64 = shares.iter().map(|share| share.rounds.failed).sum();
+    if let Some(share) = shares.iter().find(|share| share.rounds.failed > 0) {
+        return Err(BenchError::Failed {
+            operations: failed,
+            status: share.rounds.first_failure.0,
+        });
+    }
+    if let Some(buffer) = shares.iter().find_map(|share| share.wrong) {
+        return Err(BenchError::WrongBytes { buffer });
+    }
+    let descriptors = f64::from(micros.descriptors());
+    let per_round = descriptors * f64::from(micros.batch);
+    let (mut rate, mut busy, mut latency, mut iterations) = (0.0, 0.0, 0.0, 0);
+    let mut percentiles = Percentiles::default();
+    let mut warnings = Vec::new();
+    let mut samples = Vec::new();
+    let cpus = shares.len().max(1) as f64;
+    for share in shares {
+        let rounds = &share.rounds;
+        let elapsed = (rounds.elapsed().as_nanos() as f64).max(1.0);
+        rate += rounds.samples.len() as f64 * per_round / elapsed;
+        busy += rounds.busy.as_nanos() as f64 / elapsed / cpus;
+        latency += elapsed / (rounds.samples.len() as f64 * descriptors).max(1.0) / cpus;
+        iterations += rounds.samples.len() as u64;
+        let mut own = Percentiles::default();
+        for sample in &rounds.samples {
+            own.record(*sample, per_round as u64);
+        }
+        percentiles.add(&own);
+        let nanoseconds = rounds.samples.iter().map(|sample| sample.as_nanos() as u64);
+        samples.push(nanoseconds.collect());
+        warnings.extend(share.doubts);
+    }
+    warnings.dedup();
+    let alone = micros.queue_depth == Some(1) || micros.buffers == 1;
+    Ok(OnDevice {
+        outcome: Outcome {
+            gb_per_sec: rate * micros.counted_bytes(),
+            latency_ns: alone.then_some(latency),
+            cycles_per_sec: ticks_per_second(),
+            cpu_percent: (busy * 100.0).min(100.0),
+            kops: (rate * 1e6) as u64,
+            submission: None,
+            iterations: iterations / cpus as u64,
+            verified: micros.verify,
+        },
+        percentiles: counters(&percentiles),
+        queues,
+        samples,
+        warnings,
+    })
+}

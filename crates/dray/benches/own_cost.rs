@@ -1,0 +1,284 @@
+//! What the library costs beside what it carries out: on the core, on page lists, and with a work queue
+//! of this machine beside the instructions alone.
+//!
+//! `cargo bench -p dray --bench own_cost`; the last part where there are two dedicated queues, such as
+//! `dray run --profile 2e2w-d -- target/release/deps/own_cost-HASH`. Both sides of a comparison take
+//! turns, so that what disturbs the machine disturbs both. Printed are median and quartiles.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use dray::pages::{PageCopy, PageListOptions, copy_page_lists};
+use dray::{Completion, CpuMover, Mover, Operation};
+
+const ROUNDS: usize = 301;
+
+/// Median and quartiles.
+fn quartiles(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
+}
+
+/// Runs two sides in turns: nanoseconds of each, and of the second what it has more.
+fn paired(name: &str, operations: f64, mut plain: impl FnMut(), mut library: impl FnMut()) {
+    let timed = |work: &mut dyn FnMut()| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_nanos() as f64 / operations
+    };
+    let mut sides: [Vec<f64>; 3] = Default::default();
+    for round in 0..ROUNDS {
+        let (first, second) = match round % 2 {
+            0 => {
+                let first = timed(&mut plain);
+                (first, timed(&mut library))
+            }
+            _ => {
+                let second = timed(&mut library);
+                (timed(&mut plain), second)
+            }
+        };
+        sides[0].push(first);
+        sides[1].push(second);
+        sides[2].push(second - first);
+    }
+    let [plain, library, more] = sides.each_mut().map(|side| quartiles(side));
+    println!(
+        "{name:44} {:8.1} ns plain  {:8.1} ns library  {:7.1} ns more ({:.1} to {:.1})",
+        plain[1], library[1], more[1], more[0], more[2]
+    );
+}
+
+fn address(bytes: &[u8]) -> u64 {
+    bytes.as_ptr().expose_provenance() as u64
+}
+
+fn own_cost_on_the_core() {
+    const EACH: usize = 2048;
+    let (source, mut target) = ([7_u8; 64], [0_u8; 64]);
+    let (from, to) = (
+        address(&source),
+        target.as_mut_ptr().expose_provenance() as u64,
+    );
+    let copy = Operation::memmove(from, to, 64);
+    let mut mover = CpuMover::new(64);
+    let plain = || {
+        for _ in 0..EACH {
+            let (from, to) = (black_box(from) as *const u8, black_box(to) as *mut u8);
+            // SAFETY: buffers of 64 bytes each.
+            unsafe { std::ptr::copy(from, to, black_box(64)) };
+        }
+    };
+    paired("copy of 64 bytes, one by one", EACH as f64, plain, || {
+        let mut ended = [Completion::default()];
+        for _ in 0..EACH {
+            // SAFETY: as above.
+            let taken = unsafe { mover.enqueue(black_box(&copy)) };
+            assert!(taken.is_ok());
+            mover.submit();
+            assert_eq!(mover.poll(&mut ended), 1);
+        }
+        black_box(&ended);
+    });
+    let mut mover = CpuMover::new(64);
+    let batch = [copy; 32];
+    paired(
+        "copy of 64 bytes, in batches of 32",
+        EACH as f64,
+        plain,
+        || {
+            let mut ended = [Completion::default(); 32];
+            for _ in 0..EACH / 32 {
+                // SAFETY: as above.
+                let taken = unsafe { mover.enqueue_batch(black_box(&batch)) };
+                assert!(taken.is_ok());
+                mover.submit();
+                assert_eq!(mover.poll(&mut ended), 32);
+            }
+            black_box(&ended);
+        },
+    );
+}
+
+/// Page lists on this process's memory beside two threads that copy half each.
+fn page_lists() {
+    const BASE: usize = 4096;
+    const BYTES: usize = 24 * (2 << 20) + 1024 * BASE;
+    let source = vec![7_u8; BYTES];
+    let mut target = vec![1_u8; BYTES];
+    let (from, to) = (
+        address(&source),
+        target.as_mut_ptr().expose_provenance() as u64,
+    );
+    let large = |n: u64| PageCopy {
+        source: from + n * (2 << 20),
+        destination: to + n * (2 << 20),
+        bytes: 2 << 20,
+    };
+    let at = 24 * (2 << 20);
+    let base = |n: u64| PageCopy {
+        source: from + at + n * BASE as u64,
+        destination: to + at + n * BASE as u64,
+        bytes: BASE as u64,
+    };
+    // Even pages first: no neighbours that could be merged.
+    let order = (0..1024).step_by(2).chain((1..1024).step_by(2));
+    let mixed: Vec<PageCopy> = (0..24).map(large).chain(order.map(base)).collect();
+    let whole = [PageCopy {
+        source: from,
+        destination: to,
+        bytes: BYTES as u64,
+    }];
+    let halves = || {
+        let half = BYTES / 2 / BASE * BASE;
+        std::thread::scope(|scope| {
+            let copy = move |start: usize, end: usize| {
+                let (from, to) = (from as usize + start, to as usize + start);
+                // SAFETY: a part of the buffers, which nobody else writes.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, end - start);
+                }
+            };
+            scope.spawn(move || copy(0, half));
+            copy(half, BYTES);
+        });
+    };
+    let options = PageListOptions {
+        core_threads: 2,
+        device_threshold_pages: u64::MAX,
+        ..PageListOptions::default()
+    };
+    for (name, list) in [
+        ("page list, mixed", &mixed[..]),
+        ("one copy, split", &whole[..]),
+    ] {
+        let (mut plain, mut library, mut ratio) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..21 {
+            let start = Instant::now();
+            halves();
+            let first = start.elapsed().as_secs_f64();
+            let start = Instant::now();
+            let none: &mut [CpuMover] = &mut [];
+            // SAFETY: the buffers are this function's own.
+            let counts = unsafe { copy_page_lists(none, list, &options) };
+            let second = start.elapsed().as_secs_f64();
+            assert_eq!(
+                counts.map(|counts| counts.below_threshold_bytes),
+                Ok(BYTES as u64)
+            );
+            plain.push(BYTES as f64 / first / 1e9);
+            library.push(BYTES as f64 / second / 1e9);
+            ratio.push(first / second);
+        }
+        let [plain, library] = [&mut plain, &mut library].map(|side| quartiles(side)[1]);
+        let [low, middle, high] = quartiles(&mut ratio);
+        println!(
+            "{name:44} {plain:6.2} GB/s two threads  {library:6.2} GB/s library  ratio {middle:.2} ({low:.2} to {high:.2})"
+        );
+    }
+}
+
+#[cfg(all(feature = "hw", target_arch = "x86_64"))]
+fn beside_the_instructions() {
+    use std::fs::OpenOptions;
+    use std::os::fd::AsRawFd;
+
+    use dray::WaitPolicy;
+    use dray::hw::{self, HwMover, HwOptions};
+    use dray_spec::Descriptor;
+
+    let queues = hw::discover().unwrap_or_default();
+    let dedicated = |queue: &&hw::QueueInfo| queue.mode == dray_device::WorkQueueMode::Dedicated;
+    let queues: Vec<_> = queues.iter().filter(dedicated).collect();
+    let [first, second, ..] = queues[..] else {
+        println!(
+            "hw beside the instructions: not measured, there are no two dedicated work queues"
+        );
+        return;
+    };
+    let burst = usize::from(first.entries / 2).max(1);
+    let mut mover = HwMover::open(first, HwOptions::default()).expect("a work queue");
+    let file = OpenOptions::new().read(true).write(true).open(&second.path);
+    let file = file.expect("a work queue");
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let portal = unsafe {
+        let (size, write) = (4096, libc::PROT_WRITE);
+        libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            write,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    assert_ne!(portal, libc::MAP_FAILED);
+    #[repr(align(64))]
+    struct Records([[u8; 64]; 1024]);
+    let mut records = Box::new(Records([[0; 64]; 1024]));
+    let base = records.0.as_mut_ptr().expose_provenance() as u64;
+    let status = |n: usize| (base + 64 * n as u64) as *mut u8;
+    let mut sides: [Vec<f64>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        for n in 0..burst {
+            // SAFETY: a record of this function.
+            unsafe { status(n).write_volatile(0) };
+            let descriptor = Descriptor::noop().with_completion(base + 64 * n as u64);
+            let descriptor = black_box(descriptor);
+            let to = (portal as usize + n * 64 % 4096) as *mut u8;
+            // SAFETY: a mapped portal; somebody executes or emulates the instruction.
+            unsafe {
+                std::arch::asm!(
+                    "sfence",
+                    "movdir64b {to}, [{from}]",
+                    to = in(reg) to,
+                    from = in(reg) &raw const descriptor,
+                    options(nostack, preserves_flags),
+                );
+            }
+        }
+        let plain = start.elapsed().as_nanos() as f64 / burst as f64;
+        for n in 0..burst {
+            // SAFETY: a record of this function.
+            while unsafe { status(n).read_volatile() } == 0 {
+                std::thread::yield_now();
+            }
+        }
+        let start = Instant::now();
+        for _ in 0..burst {
+            // SAFETY: a NOOP has no operands.
+            let taken = unsafe { mover.enqueue(black_box(&Operation::noop())) };
+            assert!(taken.is_ok());
+            mover.submit();
+        }
+        let library = start.elapsed().as_nanos() as f64 / burst as f64;
+        let (mut left, mut ended) = (burst, [Completion::default(); 64]);
+        while left > 0 {
+            left -= dray::wait(&mut mover, &mut ended, WaitPolicy::Yield, None).expect("they end");
+        }
+        sides[0].push(plain);
+        sides[1].push(library);
+        sides[2].push(library - plain);
+    }
+    let [plain, library, more] = sides.each_mut().map(|side| quartiles(side));
+    println!(
+        "{:44} {:8.1} ns plain  {:8.1} ns library  {:7.1} ns more ({:.1} to {:.1})",
+        format!("NOOP to {} in bursts of {burst}", first.name()),
+        plain[1],
+        library[1],
+        more[1],
+        more[0],
+        more[2]
+    );
+    drop(mover);
+    // SAFETY: the mapping of this function; all its descriptors have ended.
+    unsafe { libc::munmap(portal, 4096) };
+}
+
+fn main() {
+    own_cost_on_the_core();
+    page_lists();
+    #[cfg(all(feature = "hw", target_arch = "x86_64"))]
+    beside_the_instructions();
+}
