@@ -1,10 +1,16 @@
 //! `dray offload`.
 
 mod json;
+mod page;
+mod places;
 mod program;
 mod run;
+mod saving;
+mod summary;
+mod survey;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -15,6 +21,7 @@ Examples:
   dray offload --min-bytes 16k --wait umwait -- ./program argument
   dray offload --mover virtual --stats=json -- ./program
   dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
+  dray offload --survey --report survey.html -- ./program   would a DSA help? No DSA is needed
 
 DTO's environment variables are honoured, with the defaults of DTO's code (DTO_MIN_BYTES=65536,
 DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an option here goes before its variable.
@@ -63,6 +70,26 @@ pub(crate) struct Args {
     /// Do not say at the end who executed how much.
     #[arg(long, conflicts_with = "stats")]
     quiet: bool,
+    /// Offload nothing: count what the program copies, fills and compares, by size and by the place
+    /// that calls, and say by the model what a device would save.
+    #[arg(long, conflicts_with_all = ["mover", "wq", "min_bytes", "core_fraction", "adapt", "wait",
+                                      "numa", "faults", "count_small", "quiet"])]
+    survey: bool,
+    /// Machine to model in a survey: a built-in platform or a platform file.
+    #[arg(
+        long,
+        value_name = "FILE|NAME",
+        default_value = "spr-2s",
+        requires = "survey"
+    )]
+    platform: String,
+    /// Device configuration to model in a survey: an accel-config file or a name. Without it the
+    /// device that is configured here, or 1e1w-d.
+    #[arg(long, value_name = "FILE|NAME", requires = "survey")]
+    config: Option<String>,
+    /// Write the survey as a page with charts.
+    #[arg(long, value_name = "FILE.html", requires = "survey")]
+    report: Option<PathBuf>,
     /// The program and its arguments, after `--`.
     #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
     program: Vec<OsString>,

@@ -358,3 +358,116 @@ fn what_is_preloaded_already_stays_loaded() {
     let text = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
     assert!(text.contains("libdray_offload.so:/lib"), "{text}");
 }
+
+/// Copies of one size from one place, and fills of another.
+const SURVEYED: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) void copy_pages(char *to, const char *from) {
+    memcpy(to, from, 65536);
+}
+__attribute__((noinline)) void clear(char *to) { memset(to, 0, 3000); }
+int main(void) {
+    char *a = aligned_alloc(4096, 65536), *b = aligned_alloc(4096, 1 << 20);
+    for (int i = 0; i < 500; i++) copy_pages(b, a);
+    for (int i = 0; i < 70; i++) clear(b + 1);
+    return a[77] + b[5];
+}
+"#;
+
+#[test]
+fn a_survey_counts_by_place_and_says_what_a_device_saves() {
+    let dir = directory();
+    let source = dir.path().join("surveyed.c");
+    fs::write(&source, SURVEYED).expect("a file");
+    let program = dir.path().join("surveyed");
+    let status = Command::new("cc")
+        .args(["-O1", "-fno-builtin", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
+    let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
+    let output = dray(dir.path(), survey).assert().success();
+    let found = json_lines(&output.get_output().stderr);
+    let places = found["places"].as_array().expect("a list");
+    let place = |function: &str| {
+        let name = format!("surveyed!{function}+");
+        let mut found = places.iter().filter(|place| {
+            place["place"]
+                .as_str()
+                .is_some_and(|text| text.starts_with(&name))
+        });
+        found
+            .next()
+            .unwrap_or_else(|| panic!("{function}: {places:#?}"))
+    };
+    let copies = place("copy_pages");
+    assert_eq!(copies["call"], "memcpy");
+    assert_eq!(
+        (number(copies, "calls"), number(copies, "bytes")),
+        (500, 500 << 16)
+    );
+    assert_eq!(number(copies, "calls_on_buffers_seen_before"), 499);
+    assert_eq!(number(&copies["to"], "page"), 500);
+    let fills = place("clear");
+    assert_eq!(
+        (number(fills, "calls"), number(fills, "bytes")),
+        (70, 210_000)
+    );
+    assert_eq!(number(&fills["to"], "other"), 70);
+    assert_eq!(number(&fills["from"], "other"), 0);
+    // The model says that such copies are worth a device where the core has other work.
+    let saved = &copies["saved_ns"]["asynchronous"];
+    let [low, value, high] = ["low", "value", "high"].map(|n| saved[n].as_f64().expect(n));
+    assert!(low <= value && value <= high && value > 0.0, "{saved}");
+    assert_eq!(found["platform"], "spr-2s");
+    assert!(found["overhead_ns_per_call"].as_f64() > Some(0.0));
+    let page = fs::read_to_string(dir.path().join("survey.html")).expect("a page");
+    assert!(page.contains("<svg") && page.contains("copy_pages"));
+    let text = dray(
+        dir.path(),
+        "offload --survey --platform spr-2s --config 4e1w-s -- ./surveyed",
+    )
+    .assert()
+    .success();
+    let text = String::from_utf8_lossy(&text.get_output().stderr).into_owned();
+    for part in [
+        "surveyed!copy_pages+",
+        "Recording a call took",
+        "with 4e1w-s",
+        "Asynchronously",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The last line is the document.
+fn json_lines(stderr: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stderr);
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_survey_of_nothing_and_one_that_cannot_be() {
+    let dir = directory();
+    let output = dray(dir.path(), "offload --survey --calls memcmp -- /bin/true")
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(text.contains("survey of /bin/true"), "{text}");
+    refused(
+        "offload --survey --platform nothing -- /bin/true",
+        "nothing",
+    );
+    refused(
+        "offload --survey --min-bytes 4k -- /bin/true",
+        "--min-bytes",
+    );
+    refused("offload --report x.html -- /bin/true", "--survey");
+    dray(dir.path(), "offload --survey -- no-such-program")
+        .assert()
+        .code(127);
+}

@@ -9,7 +9,7 @@ use dray_offload::settings::{self, Settings};
 use dray_offload::{queues, table};
 use dray_run::Ending;
 
-use super::{Args, Call, Faults, Format, Mover, Numa, Switch, Wait, json, program};
+use super::{Args, Call, Faults, Format, Mover, Numa, Switch, Wait, json, program, survey};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -25,6 +25,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "the library dray offloads operations of programs that are written for it",
         )
     })?;
+    if args.survey {
+        program::check(name)?;
+        return survey::run(args, library);
+    }
     let mut variables = variables(args)?;
     let settings = checked(&variables)?;
     program::check(name)?;
@@ -111,6 +115,22 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
         set(settings::COUNT_SMALL, "1");
     }
     Ok(variables)
+}
+
+/// The variables that `--calls` stands for.
+pub(super) fn calls(args: &Args) -> Vec<(&'static str, OsString)> {
+    let names = [
+        ("DTO_DSA_MEMCPY", Call::Memcpy),
+        ("DTO_DSA_MEMMOVE", Call::Memmove),
+        ("DTO_DSA_MEMSET", Call::Memset),
+        ("DTO_DSA_MEMCMP", Call::Memcmp),
+    ];
+    let taken = |call: Call| {
+        let taken = args.calls.contains(&call);
+        if taken { "1".into() } else { "0".into() }
+    };
+    let names = names.into_iter().filter(|_| !args.calls.is_empty());
+    names.map(|(name, call)| (name, taken(call))).collect()
 }
 
 /// The settings that the program will find, whether from options or from variables.

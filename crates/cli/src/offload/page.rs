@@ -1,0 +1,219 @@
+//! What a survey says, as a page with charts.
+
+use dray_figures::GENERATOR;
+use dray_offload::calls::Call;
+use dray_offload::table::size;
+use dray_report::{
+    Cell, Chart, ChartSize, Column, Provenance, Report, ReportError, Section, Series, SeriesKind,
+    Table,
+};
+
+use super::saving::WAYS;
+use super::summary::{aligned, percent, sentences, time};
+use super::survey::Found;
+
+/// Places in the chart and in the table.
+const IN_CHART: usize = 8;
+const IN_TABLE: usize = 40;
+
+pub(super) fn html(found: &Found) -> Result<String, ReportError> {
+    let facts = [
+        ("Program", found.command.clone()),
+        ("Platform", found.platform.clone()),
+        ("Configuration", found.config.clone()),
+    ];
+    let mut sections = vec![by_size(found)];
+    if found.places.iter().any(|place| place.bytes > 0) {
+        sections.push(by_place(found));
+    }
+    let report = Report {
+        title: "Would a DSA help this program?".to_owned(),
+        subtitle: format!("Survey of {}", found.command),
+        facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
+        summary: sentences(found),
+        sections,
+        footer: GENERATOR.to_owned(),
+    };
+    report.to_html()
+}
+
+/// Sizes of all calls, smallest first.
+fn all_sizes(found: &Found) -> Vec<u64> {
+    let mut sizes: Vec<u64> = found.sizes.keys().map(|(_, from)| *from).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.is_empty() {
+        sizes.push(1);
+    }
+    sizes
+}
+
+fn by_size(found: &Found) -> Section {
+    let sizes = all_sizes(found);
+    let of = |call: Call, from: u64| found.sizes.get(&(call as usize, from));
+    let footer = format!("{}, {}; {GENERATOR}", found.platform, found.config);
+    let counted = |name: &str, value: fn(&super::survey::BySize) -> u64| {
+        let series = Call::ALL.map(|call| {
+            let values = sizes.iter().map(|from| {
+                let count = of(call, *from).map(value);
+                count.map(|count| count as f64)
+            });
+            let kind = SeriesKind::Stacked;
+            Series::new(call.name(), Provenance::Measured, kind, values.collect())
+        });
+        Chart {
+            id: format!("survey-{name}"),
+            title: format!("{name} by size of the call"),
+            x_label: "Bytes of a call, from".to_owned(),
+            y_label: name.to_owned(),
+            categories: sizes.iter().map(|from| size(*from)).collect(),
+            series: series
+                .into_iter()
+                .filter(|series| series.values.iter().any(Option::is_some))
+                .collect(),
+            footer: footer.clone(),
+            size: ChartSize::Half,
+            ..Chart::default()
+        }
+    };
+    let savings = (0..WAYS.len()).map(|way| {
+        let values = sizes.iter().map(|from| {
+            let each = Call::ALL.iter().filter_map(|call| {
+                let by = of(*call, *from)?;
+                let saved = by.times?.saved()[way].value.max(0.0);
+                Some(saved * by.calls as f64 / 1e6)
+            });
+            let each: Vec<f64> = each.collect();
+            (!each.is_empty()).then(|| each.iter().sum())
+        });
+        let kind = SeriesKind::Bars;
+        let series = Series::new(WAYS[way], Provenance::Modelled, kind, values.collect());
+        match found.guesses.is_empty() {
+            true => series,
+            false => series.guessed(),
+        }
+    });
+    let savings: Vec<Series> = savings.collect();
+    let looked_at = savings
+        .iter()
+        .any(|series| series.values.iter().any(Option::is_some));
+    let mut charts = Vec::new();
+    if found.calls() > 0 {
+        charts.push(counted("Calls", |by| by.calls));
+        charts.push(counted("Bytes", |by| by.bytes));
+    }
+    if looked_at {
+        charts.push(Chart {
+            id: "survey-saved".to_owned(),
+            title: "Core time that the device would save".to_owned(),
+            x_label: "Bytes of a call, from".to_owned(),
+            y_label: "Core time saved, ms".to_owned(),
+            categories: sizes.iter().map(|from| size(*from)).collect(),
+            series: savings,
+            notes: vec!["Sizes whose offload costs core time are left on the core: 0.".to_owned()],
+            footer,
+            ..Chart::default()
+        });
+    }
+    let mut table = Table::new(
+        "Calls by size, and one call of each, modelled",
+        vec![
+            Column::text("Call"),
+            Column::text("Bytes from"),
+            Column::number("Calls", ""),
+            Column::text("Bytes"),
+            Column::text("Buffers seen before"),
+            Column::text("On the core"),
+            Column::text("Latency on the device"),
+            Column::text("Saved, polling"),
+            Column::text("Saved, UMWAIT"),
+            Column::text("Saved, asynchronous"),
+        ],
+    );
+    for ((call, from), by) in &found.sizes {
+        let mut cells = vec![
+            Cell::text(Call::ALL[*call].name()),
+            Cell::text(size(*from)),
+            Cell::number(by.calls as f64, 0),
+            Cell::text(size(by.bytes)),
+            Cell::text(percent(by.seen, by.calls)),
+        ];
+        match by.times {
+            None => cells.extend([const { Cell::Empty }; 5]),
+            Some(times) => cells.extend(
+                [times.core, times.latency]
+                    .into_iter()
+                    .chain(times.saved())
+                    .map(|ns| Cell::text(time(ns))),
+            ),
+        }
+        table.push(cells, None);
+    }
+    Section {
+        id: "sizes".to_owned(),
+        title: "By size".to_owned(),
+        charts,
+        tables: vec![table],
+        guess: (!found.guesses.is_empty()).then(|| found.guesses.join(", ")),
+        ..Section::default()
+    }
+}
+
+fn by_place(found: &Found) -> Section {
+    let first = || found.places.iter().take(IN_CHART);
+    let savings = (0..WAYS.len()).map(|way| {
+        let values = first().map(|place| Some(place.saved_ns[way].value / 1e6));
+        let kind = SeriesKind::Bars;
+        Series::new(WAYS[way], Provenance::Modelled, kind, values.collect())
+    });
+    let chart = Chart {
+        id: "survey-places".to_owned(),
+        title: "Core time that the device would save, by place".to_owned(),
+        x_label: "Place, by its number in the table".to_owned(),
+        y_label: "Core time saved, ms".to_owned(),
+        categories: (1..=first().count()).map(|n| n.to_string()).collect(),
+        series: savings.collect(),
+        footer: format!("{}, {}; {GENERATOR}", found.platform, found.config),
+        ..Chart::default()
+    };
+    let mut table = Table::new(
+        "Places that call, those first that save most",
+        vec![
+            Column::number("", ""),
+            Column::text("Place"),
+            Column::text("Call"),
+            Column::number("Calls", ""),
+            Column::text("Bytes"),
+            Column::text("Buffers seen before"),
+            Column::text("At a cache line"),
+            Column::number("Since the call before", "ns"),
+            Column::text("Saved, polling"),
+            Column::text("Saved, asynchronous"),
+        ],
+    );
+    for (index, place) in found.places.iter().take(IN_TABLE).enumerate() {
+        table.push(
+            vec![
+                Cell::number((index + 1) as f64, 0),
+                Cell::text(place.name.clone()),
+                Cell::text(place.call.name()),
+                Cell::number(place.calls as f64, 0),
+                Cell::text(size(place.bytes)),
+                Cell::text(percent(place.seen, place.calls)),
+                Cell::text(aligned(place)),
+                Cell::number(place.gap_ns, 0),
+                Cell::text(time(place.saved_ns[0])),
+                Cell::text(time(place.saved_ns[2])),
+            ],
+            None,
+        );
+    }
+    Section {
+        id: "places".to_owned(),
+        title: "By place".to_owned(),
+        charts: vec![chart],
+        tables: vec![table],
+        notes: vec!["The time since the call before is a median, to a power of two.".to_owned()],
+        ..Section::default()
+    }
+}
