@@ -38,7 +38,7 @@ pub(super) fn percent(part: u64, all: u64) -> String {
 /// Sentences that say what was found.
 pub(super) fn sentences(found: &Found) -> Vec<String> {
     let mut said = vec![format!(
-        "{} calls moved, filled or compared {} in {:.2} s, in {} programs.",
+        "{} calls moved, filled or compared {} in {:.2} s; programs: {}.",
         found.calls(),
         size(found.bytes()),
         found.elapsed_s,
