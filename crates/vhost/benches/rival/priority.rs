@@ -6,10 +6,11 @@ use std::fs;
 /// Gives the priorities back when it is dropped.
 pub struct Guard(Vec<i32>);
 
-/// Threads that poll get priority 1, the others of their processes 5, this one 6.
+/// Threads that poll get priority 1, the others of their processes 5, those of this process 6.
 pub fn raise(pids: &[u32]) -> Guard {
-    let mut threads = vec![(0, 6)];
-    for pid in pids {
+    let mut threads = Vec::new();
+    let own = std::process::id();
+    for pid in pids.iter().chain([&own]) {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
             continue;
         };
@@ -17,7 +18,12 @@ pub fn raise(pids: &[u32]) -> Guard {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
             let polls = name.contains("worker") || name.starts_with("rival-poll");
             let id = task.file_name().to_string_lossy().parse::<i32>();
-            threads.extend(id.map(|id| (id, if polls { 1 } else { 5 })));
+            let priority = match (*pid == own, polls) {
+                (true, _) => 6,
+                (false, true) => 1,
+                (false, false) => 5,
+            };
+            threads.extend(id.map(|id| (id, priority)));
         }
     }
     // Higher ones first: who raises the others must not be held up by them.
