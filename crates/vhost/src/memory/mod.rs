@@ -11,4 +11,4 @@ pub(crate) use map::Hint;
 pub use map::{MemoryMap, RegionInfo};
 pub use mapping::Mapping;
 pub use shared::faults;
-pub(crate) use shared::{Shared, prefetch};
+pub(crate) use shared::{Shared, prefetch, prefetch_write};

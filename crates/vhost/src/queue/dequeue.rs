@@ -137,7 +137,7 @@ impl Queue {
         };
         burst.clear();
         let result = ring.fetch(memory, Direction::FromGuest, max.min(MAX_BURST), burst);
-        prefetch(burst);
+        prefetch(burst, Direction::FromGuest);
         if let Err(fault) = result {
             self.break_ring(fault);
         }

@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
         used.clear();
         let count = packets.min(MAX_BURST);
         let fetched = ring.fetch(memory, Direction::ToGuest, count, burst);
-        prefetch(burst);
+        prefetch(burst, Direction::ToGuest);
         let work = Work {
             placer: Placer {
                 ring,

@@ -6,6 +6,9 @@ use crate::memory::MemoryMap;
 use crate::net::HEADER_BYTES;
 use crate::ring::{Burst, Direction, Ring, RingFault, Segment, Used};
 
+/// Bytes of both headers, but for the last: the device's, and Ethernet's and IP's.
+const HEADERS_BYTES: u32 = HEADER_BYTES as u32 + 34;
+
 /// What became of the search for a packet's buffers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Placed {
@@ -258,12 +261,25 @@ pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     unsafe { crate::memory::copy(from, to, len) };
 }
 
-/// Brings the beginning of each buffer into the cache.
+/// Brings into the cache what guest and device both touch of each buffer: the lines of the two
+/// headers, the packet's own and the one before it.
 #[inline]
-pub(super) fn prefetch(burst: &Burst) {
+pub(super) fn prefetch(burst: &Burst, direction: Direction) {
     for buffer in &burst.buffers {
-        if let Some(segment) = burst.segments_of(buffer).first() {
-            crate::memory::prefetch(segment.ptr);
+        let Some(segment) = burst.segments_of(buffer).first() else {
+            continue;
+        };
+        let last = (segment.len.max(1) - 1).min(HEADERS_BYTES) as usize;
+        let (first, last) = (segment.ptr, offset(segment.ptr, last));
+        match direction {
+            Direction::FromGuest => {
+                crate::memory::prefetch(first);
+                crate::memory::prefetch(last);
+            }
+            Direction::ToGuest => {
+                crate::memory::prefetch_write(first);
+                crate::memory::prefetch_write(last);
+            }
         }
     }
 }
