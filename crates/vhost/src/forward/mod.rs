@@ -23,6 +23,11 @@ use learn::Table;
 
 /// Packets moved at a time.
 pub const BURST: usize = 32;
+/// Bytes of a burst, about: what has been copied in is copied out again, and the first cache should
+/// hold it until then, beside the guests' sides of both copies.
+const BURST_BYTES: usize = 16 << 10;
+/// Packets of a burst at least.
+const MIN_BURST: usize = 8;
 /// Steps between two looks at the control path, while packets flow.
 const CONTROL_EVERY: u32 = 128;
 
@@ -40,6 +45,8 @@ pub struct Switch {
     outgoing: Vec<Vec<Packet>>,
     steps: u32,
     packets_switched: u64,
+    /// Packets of the next burst at most, as large as those of the last one.
+    burst: usize,
 }
 
 impl Switch {
@@ -56,6 +63,7 @@ impl Switch {
             packets: Vec::with_capacity(BURST),
             steps: 0,
             packets_switched: 0,
+            burst: BURST,
         }
     }
 
@@ -102,7 +110,11 @@ impl Switch {
             packets,
             ..
         } = self;
-        let count = ports[at].receive(pair, channels, pool, packets, BURST);
+        let count = ports[at].receive(pair, channels, pool, packets, self.burst);
+        if count > 0 {
+            let bytes: usize = packets.iter().map(Packet::len).sum();
+            self.burst = (BURST_BYTES * count / bytes.max(1)).clamp(MIN_BURST, BURST);
+        }
         if count == 0 && self.mode != Mode::TxOnly {
             return false;
         }

@@ -59,6 +59,13 @@ impl<T: Copy> Shared<T> {
             prefetch(self.at(at).cast());
         }
     }
+
+    #[inline]
+    pub(crate) fn prefetch_write(&self, at: u32) {
+        if at < self.count {
+            prefetch_write(self.at(at).cast());
+        }
+    }
 }
 
 impl Shared<u16> {

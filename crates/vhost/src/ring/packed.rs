@@ -155,6 +155,25 @@ impl Packed {
         (available == cursor.wrap && used != cursor.wrap).then_some(word)
     }
 
+    /// Brings in the lines of the next `count` descriptors, beyond the one that has been looked at.
+    /// Those of buffers that are given back one by one are written soon.
+    #[inline]
+    fn prefetch_lines(&self, direction: Direction, count: u32) {
+        const DESCRIPTORS: u32 = 4;
+        for ahead in (DESCRIPTORS..count + DESCRIPTORS).step_by(DESCRIPTORS as usize) {
+            let at = self.next_available.at + ahead;
+            let at = if at < self.size {
+                at
+            } else {
+                at - self.size.min(at)
+            };
+            match direction {
+                Direction::ToGuest => self.parts.ring.prefetch_write(2 * at),
+                Direction::FromGuest => self.parts.ring.prefetch(2 * at),
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn fetch(
         &mut self,
@@ -165,6 +184,9 @@ impl Packed {
         burst: &mut Burst,
     ) -> Result<usize, RingFault> {
         let plain = plain(direction);
+        if max > 1 && self.available(self.next_available).is_some() {
+            self.prefetch_lines(direction, max as u32);
+        }
         for done in 0..max {
             if burst.is_full() {
                 return Ok(done);
