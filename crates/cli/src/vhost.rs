@@ -29,6 +29,7 @@ Examples:
   dray vhost --port /tmp/a.sock,queues=2 --forward mac --mover virtual
   dray vhost --port /tmp/a.sock,client --mover hw --dmas '[txd0@wq0.0,rxd0@wq0.1]'
   dray vhost --port /tmp/a.sock --port tap:dray0 --forward switch --interrupt
+  dray vhost --port /tmp/a.sock --port xdp:eth1 --forward mac
 
 A guest of QEMU reaches the first port with
   -object memory-backend-memfd,id=mem,size=512M,share=on -numa node,memdev=mem
@@ -49,9 +50,9 @@ const CLOCK_EVERY: u32 = 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A port: a socket, a tap device.
+    /// A port: a socket, a tap device, an interface.
     #[arg(
-        help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], or tap:NAME; may be given again",
+        help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], tap:NAME, or xdp:INTERFACE (AF_XDP); may be given again",
         long = "port",
         value_name = "PORT",
         required = true

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use dray_vhost::backend::Role;
 use dray_vhost::copy::Channels;
-use dray_vhost::port::{Port, Tap, VhostPort, VhostSetup};
+use dray_vhost::port::{Port, Tap, VhostPort, VhostSetup, Xdp};
 use dray_vhost::protocol::{Options, features};
 
 use super::assign::Wire;
@@ -27,6 +27,7 @@ enum Kind {
         offloads: bool,
     },
     Tap(String),
+    Xdp(String),
 }
 
 impl FromStr for PortSpec {
@@ -35,6 +36,8 @@ impl FromStr for PortSpec {
     fn from_str(text: &str) -> Result<PortSpec, String> {
         let kind = match text.split_once(':') {
             Some(("tap", name)) if !name.is_empty() => Kind::Tap(name.to_owned()),
+            Some(("xdp", name)) if !name.is_empty() => Kind::Xdp(name.to_owned()),
+            Some(("xdp", _)) => return Err("xdp: needs the name of an interface".into()),
             Some(("tap", _)) => return Err("tap: needs the name of an interface".into()),
             _ => socket(text)?,
         };
@@ -89,6 +92,7 @@ impl PortSpec {
     ) -> anyhow::Result<Port> {
         match &self.kind {
             Kind::Tap(name) => Ok(Port::Tap(Box::new(Tap::open(name)?))),
+            Kind::Xdp(name) => Ok(Port::Xdp(Box::new(Xdp::open(name)?))),
             Kind::Socket {
                 path,
                 role,
@@ -133,6 +137,8 @@ mod tests {
         assert_eq!(port.kind, expected);
         let tap: PortSpec = "tap:t0".parse().expect("a port");
         assert_eq!(tap.kind, Kind::Tap("t0".into()));
+        let xdp: PortSpec = "xdp:eth0".parse().expect("a port");
+        assert_eq!(xdp.kind, Kind::Xdp("eth0".into()));
         for text in [
             "",
             ",server",
@@ -140,6 +146,7 @@ mod tests {
             "/a,queues=129",
             "/a,what",
             "tap:",
+            "xdp:",
         ] {
             assert!(text.parse::<PortSpec>().is_err(), "{text}");
         }

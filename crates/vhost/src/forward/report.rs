@@ -81,7 +81,7 @@ impl Switch {
         let ports = self.ports().iter().enumerate().map(|(at, port)| {
             let (connected, control) = match port {
                 Port::Vhost(port) => (port.endpoint.is_connected(), *port.endpoint.backend.stats()),
-                Port::Tap(_) => (true, ControlStats::default()),
+                Port::Tap(_) | Port::Xdp(_) => (true, ControlStats::default()),
             };
             let queues = port.queues().iter().map(|queue| {
                 let counters = *queue.stats();

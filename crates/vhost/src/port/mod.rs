@@ -2,12 +2,14 @@
 
 mod tap;
 mod vhost;
+mod xdp;
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 pub use tap::Tap;
 pub use vhost::{VhostPort, VhostSetup};
+pub use xdp::Xdp;
 
 use crate::backend::Event;
 use crate::copy::Channel;
@@ -21,6 +23,8 @@ pub enum Port {
     Vhost(Box<VhostPort>),
     /// A network interface of the kernel.
     Tap(Box<Tap>),
+    /// The same through AF_XDP: the first queue of its driver.
+    Xdp(Box<Xdp>),
 }
 
 impl Port {
@@ -28,7 +32,7 @@ impl Port {
     pub fn pairs(&self) -> usize {
         match self {
             Port::Vhost(port) => port.endpoint.backend.pairs(),
-            Port::Tap(_) => 1,
+            Port::Tap(_) | Port::Xdp(_) => 1,
         }
     }
 
@@ -44,6 +48,7 @@ impl Port {
         match self {
             Port::Vhost(port) => port.receive(pair, channels, pool, out, max),
             Port::Tap(tap) => tap.receive(pool, out, max),
+            Port::Xdp(xdp) => xdp.receive(pool, out, max),
         }
     }
 
@@ -59,6 +64,7 @@ impl Port {
         match self {
             Port::Vhost(port) => port.send(pair, channels, pool, packets),
             Port::Tap(tap) => tap.send(pool, packets),
+            Port::Xdp(xdp) => xdp.send(pool, packets),
         }
     }
 
@@ -66,7 +72,7 @@ impl Port {
     pub fn poll_copies(&mut self, channels: &mut [Channel], pool: &mut Pool) -> bool {
         match self {
             Port::Vhost(port) => port.poll_copies(channels, pool),
-            Port::Tap(_) => false,
+            Port::Tap(_) | Port::Xdp(_) => false,
         }
     }
 
@@ -86,7 +92,7 @@ impl Port {
     pub fn set_notification(&mut self, wanted: bool) -> bool {
         match self {
             Port::Vhost(port) => port.set_notification(wanted),
-            Port::Tap(_) => false,
+            Port::Tap(_) | Port::Xdp(_) => false,
         }
     }
 
@@ -98,6 +104,7 @@ impl Port {
                 into.extend(port.endpoint.backend.kicks());
             }
             Port::Tap(tap) => into.push(tap.wait_on()),
+            Port::Xdp(xdp) => into.push(xdp.wait_on()),
         }
     }
 
@@ -115,6 +122,7 @@ impl Port {
         match self {
             Port::Vhost(port) => port.endpoint.backend.queues(),
             Port::Tap(tap) => tap.queues(),
+            Port::Xdp(xdp) => xdp.queues(),
         }
     }
 }

@@ -10,3 +10,4 @@ mod hostile;
 mod memory;
 mod paths;
 mod socket;
+mod xdp;
