@@ -20,6 +20,7 @@ mod scene;
 mod seeds;
 mod tally;
 mod text;
+mod vhost;
 
 pub use descriptors::descriptors;
 pub use files::files;
@@ -29,6 +30,7 @@ pub use profiles::profiles;
 pub use registers::registers;
 pub use seeds::Inputs;
 pub use tally::Tally;
+pub use vhost::{vhost_messages, vhost_packed, vhost_split};
 
 /// Something that hostile input is tried on.
 #[derive(Debug, Clone, Copy)]
@@ -72,5 +74,20 @@ pub const TARGETS: &[Target] = &[
         name: "operations",
         run: operations,
         max_bytes: 4096,
+    },
+    Target {
+        name: "vhost_messages",
+        run: vhost_messages,
+        max_bytes: 2048,
+    },
+    Target {
+        name: "vhost_split",
+        run: vhost_split,
+        max_bytes: 2048,
+    },
+    Target {
+        name: "vhost_packed",
+        run: vhost_packed,
+        max_bytes: 2048,
     },
 ];

@@ -12,7 +12,8 @@ use dray_fuzz::{Inputs, TARGETS};
 #[derive(Debug, Parser)]
 #[command(after_help = "Example: dray-fuzz descriptors --seconds 3600")]
 struct Arguments {
-    /// What to try: descriptors, registers, profiles, files or operations.
+    /// What to try: descriptors, registers, profiles, files, messages,
+    /// operations, vhost_messages, vhost_split or vhost_packed.
     target: String,
     /// How long.
     #[arg(long, default_value_t = 60)]

@@ -82,3 +82,18 @@ fn messages() {
 fn operations() {
     short("operations", 1000);
 }
+
+#[test]
+fn vhost_messages() {
+    short("vhost_messages", 300);
+}
+
+#[test]
+fn vhost_split() {
+    short("vhost_split", 400);
+}
+
+#[test]
+fn vhost_packed() {
+    short("vhost_packed", 400);
+}
