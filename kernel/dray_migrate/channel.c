@@ -84,7 +84,7 @@ static bool is_released(struct channel *channel)
 	return is;
 }
 
-static void fail(struct channel *channel, int status)
+static void fail(struct channel *channel)
 {
 	bool first;
 
@@ -149,7 +149,7 @@ int channel_wait(struct flight *flight)
 			limit = min(limit, REMOVING_MS);
 		if (us > (s64)limit * USEC_PER_MSEC) {
 			/* Its descriptor stays taken: the device may still write the record. */
-			fail(channel, 0);
+			fail(channel);
 			return -ETIMEDOUT;
 		}
 		if (us < SPIN_US)

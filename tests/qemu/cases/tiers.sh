@@ -106,7 +106,7 @@ cat /proc/timer
 say "all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
 set_up_again() {
     rmmod dray_migrate || die "rmmod"
-    insmod /lib/modules/dray_migrate.ko fail_every=97
+    insmod /lib/modules/dray_migrate.ko fail_every=97 timeout_ms=60000
     # A queue that is not configured would be a shared one, without PASID, and spoil the whole configuration.
     set_migrate_wq 0
     set_migrate_wq 1

@@ -65,7 +65,8 @@ start_migrate() { # QUEUES...
     [ -d /sys/devices/system/node/node1 ] || die "one memory node only"
     echo 0 >/proc/sys/kernel/numa_balancing
     configure_migrate "$@"
-    insmod /lib/modules/dray_migrate.ko
+    # A busy host may take long: only cases that lose descriptors wait for less.
+    insmod /lib/modules/dray_migrate.ko timeout_ms=60000
     enable_migrate "$@"
     knob dsa_state 1
     knob dsa_copy_threshold 1
