@@ -86,6 +86,16 @@ pub enum FiguresError {
         /// Field of the topology.
         field: &'static str,
     },
+    /// Two parameters that contradict each other.
+    #[error("{first} and {second} do not go together: {reason}; leave one of them out")]
+    Contradiction {
+        /// One, with its value.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
     /// Operations ended badly.
     #[error("{operations} operations did not succeed")]
     Failed {

@@ -10,6 +10,8 @@ mod ceiling;
 mod check;
 mod concurrent;
 mod error;
+#[cfg(test)]
+mod every_value;
 mod evidence;
 mod exercise;
 mod export;

@@ -111,6 +111,15 @@ impl Setup {
             limit("batch", u64::from(w.batch), most, "max_batch_size")?;
             let size = w.largest().max(u64::from(w.payload));
             limit("size", size, queue.max_transfer_size, "max_transfer_size")?;
+            if let Some(beside) = w.tenants.neighbour {
+                let most = queue.max_transfer_size;
+                limit(
+                    "neighbour_size",
+                    beside.size.into(),
+                    most,
+                    "max_transfer_size",
+                )?;
+            }
         }
         Ok(Setup {
             wq: queue.id,

@@ -226,14 +226,42 @@ impl Workload {
                 _ => None,
             },
         };
-        Ok(match point.integer("pages") {
+        let workload = match point.integer("pages") {
             Some(pages) => List {
                 pages: pages as u32,
                 layout: word(point, "layout", &vocabulary::LAYOUTS, Layout::Contiguous)?,
             }
             .fill(workload),
             None => workload,
-        })
+        };
+        workload.consistent()
+    }
+
+    /// The same, if its parts do not contradict each other.
+    fn consistent(self) -> Result<Workload, FiguresError> {
+        let contradiction = |first, second, reason| {
+            Err(FiguresError::Contradiction {
+                first,
+                second,
+                reason,
+            })
+        };
+        match (self.what, self.op, self.list) {
+            (What::Fault, Op::Nop, _) => {
+                contradiction("kind fault", "op noop", "a NOOP touches no page")
+            }
+            (What::Fault, _, Some(_)) => contradiction(
+                "kind fault",
+                "pages",
+                "faults are counted for single operations",
+            ),
+            (What::BreakEven, _, Some(_)) => contradiction(
+                "kind break-even",
+                "pages",
+                "a list has the size that its pages make",
+            ),
+            _ => Ok(self),
+        }
     }
 
     /// Bytes of the largest operation.
@@ -248,7 +276,8 @@ impl Workload {
     pub(crate) fn operations(&self, buffers: Buffers) -> Operations {
         Operations {
             cache_control: self.cache_control,
-            block_on_fault: self.block_on_fault,
+            // A NOOP has no operands, and the flag is reserved there.
+            block_on_fault: self.block_on_fault && self.op != Op::Nop,
             larger: self.list.and_then(|list| {
                 let (every, size) = (list.members(self).into(), list.largest(self));
                 (list.layout == Layout::Mixed).then_some(LargerEach { every, size })
