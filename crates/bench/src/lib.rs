@@ -22,7 +22,7 @@ pub use catalog::Axes;
 pub use console::{Layout, TimeUnit};
 pub use context::Context;
 pub use csv::write as write_csv;
-pub use dray_workload::{Exec, FlagChange, Gauge, Location, Op};
+pub use dray_workload::{Exec, FlagChange, Gauge, Location, Op, memory_nodes};
 pub use error::BenchError;
 pub use json::write as write_json;
 pub use modelled::{MinTime, Modelled};

@@ -7,9 +7,9 @@ mod refuse;
 use std::io;
 use std::process::ExitCode;
 
-use dray_bench::micros::{Micros, Outcome};
+use dray_bench::micros::{Micros, Outcome, cpu_list, run_core};
 use dray_bench::real::{DeviceChoice, context, is_virtual, run_micros, run_micros_on_device};
-use dray_bench::{BenchError, Gauge};
+use dray_bench::{BenchError, Gauge, memory_nodes};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 use serde_json::{Value, json};
@@ -22,16 +22,31 @@ use crate::complain::Usage;
 use crate::configured::{self, Configured};
 use crate::{print, progress};
 
+/// Machine that is modelled where none is named.
+const PLATFORM: &str = "spr-2s";
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     refuse::refuse(args)?;
     let micros = read::measurement(args)?;
+    let platform = args.platform.as_deref().unwrap_or(PLATFORM);
+    let platform = PlatformFile::resolve(platform).map_err(|e| complaint(e.into()))?;
     if args.cpu {
-        return software(args, &micros);
+        return match (&args.platform, missing_node(&micros)) {
+            (None, None) => software(args, &micros),
+            (None, Some(node)) => {
+                eprintln!(
+                    "note: this machine has memory nodes {}, not {node}: the core is modelled, on platform {}",
+                    memory_nodes(),
+                    platform.name
+                );
+                modelled_core(args, &micros, &platform)
+            }
+            (Some(_), _) => modelled_core(args, &micros, &platform),
+        };
     }
     if let Some(choice) = &args.device {
         return on_device(args, &micros, choice);
     }
-    let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
     let chosen = match &args.config {
         None => configured::configured().inspect(|found| {
             eprintln!(
@@ -70,6 +85,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let made_on = format!("{} {config}", platform.name);
     eprintln!("Modelled time on platform {made_on}");
     report(args, &outcome, "modelled", &made_on, &[])
+}
+
+/// A memory node that is asked for and that this machine has not.
+fn missing_node(micros: &Micros) -> Option<i32> {
+    let there = cpu_list(&memory_nodes()).unwrap_or_default();
+    let mut nodes = micros.nodes.iter().flatten().copied();
+    nodes.find(|node| *node != -1 && !u16::try_from(*node).is_ok_and(|n| there.contains(&n)))
+}
+
+/// `-m`: software, on a core of the platform.
+fn modelled_core(
+    args: &Args,
+    micros: &Micros,
+    platform: &PlatformFile,
+) -> anyhow::Result<ExitCode> {
+    if let Some(note) = refuse::without_effect(args) {
+        eprintln!("note: {note}");
+    }
+    let gauge = Gauge::default();
+    let outcome = progress::watch(&gauge, &case(), || run_core(micros, platform, &gauge));
+    let outcome = outcome.map_err(explained)?;
+    eprintln!("Modelled core on platform {}", platform.name);
+    report(args, &outcome, "modelled", &platform.name, &[])
 }
 
 /// Prints what was found; `more` is for programs only.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Ending, Presence, Require, RunError, Session, Supervise, Watch};
+use dray_run::{Ended, Ending, Presence, Require, RunError, Session, Supervise, Watch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,6 +61,9 @@ struct Machine {
     #[arg(long, value_enum, default_value_t = Faults::Strict)]
     faults: Faults,
     /// The only way to submit; without it, those that the kernel has.
+    ///
+    /// With `portal` a session in which a program opened a work queue and got no portal, or in which no
+    /// program mapped one, is an error (exit code 1).
     #[arg(long, value_enum)]
     require: Option<Way>,
     /// Without namespaces and FUSE, where they are forbidden, as in a container.
@@ -172,5 +175,25 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
             ended.ending = Ending::Exited(1);
         }
     }
+    if session.require == Some(Require::Portal) && !has_portals(&ended) {
+        // A command that failed by itself has the first word.
+        if ended.ending == Ending::Exited(0) {
+            ended.ending = Ending::Exited(1);
+        }
+    }
     ended.ending.pass_on()
+}
+
+/// Whether the programs had the portals that were required; what was missing goes to stderr.
+fn has_portals(ended: &Ended) -> bool {
+    for program in &ended.unreached {
+        eprintln!("error: --require portal: {program}");
+    }
+    if ended.portals == 0 {
+        eprintln!("error: --require portal: no program has mapped a portal");
+        eprintln!(
+            "hint: --stats says what the work queues got; `dray doctor` what programs look for"
+        );
+    }
+    ended.unreached.is_empty() && ended.portals > 0
 }

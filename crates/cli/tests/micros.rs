@@ -141,6 +141,32 @@ fn what_cannot_be_is_refused_with_what_can() {
     }
 }
 
+/// The published script copies between two sockets by the CPU as well.
+#[test]
+fn a_core_that_this_machine_has_not_is_modelled() {
+    let json = |line: &str| -> serde_json::Value {
+        serde_json::from_str(&stdout(&format!("{line} --format json"))).unwrap()
+    };
+    let local = json("-m -s4k -n16 -i4 --platform spr-2s -S0,0 -zF,F -o3");
+    let apart = json("-m -s4k -n16 -i4 --platform spr-2s -S0,1 -zF,F -o3");
+    assert_eq!(
+        (&local["time"], &local["made_on"]),
+        (&"modelled".into(), &"spr-2s".into())
+    );
+    let rate = |result: &serde_json::Value| result["gb_per_sec"].as_f64().unwrap();
+    assert!(rate(&local) > rate(&apart), "{local} {apart}");
+    if !std::path::Path::new("/sys/devices/system/node/node2").exists() {
+        // The CXL node of the platform.
+        let silent = dray("-m -s4k -n16 -i4 -S2,2");
+        let notes = String::from_utf8(silent.stderr).unwrap();
+        assert!(
+            notes.contains("not 2: the core is modelled, on platform spr-2s"),
+            "{notes}"
+        );
+        assert!(silent.status.success());
+    }
+}
+
 /// The line that the published script runs for the CPU; numbers are this machine's, so only
 /// their form is looked at.
 #[test]

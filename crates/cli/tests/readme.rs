@@ -143,3 +143,26 @@ fn the_install_line_names_the_package_of_dray() {
         assert_eq!(package, here, "{line}");
     }
 }
+
+/// What README and `--help` texts name below these directories is in the repository.
+#[test]
+fn every_file_that_is_named_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let directories = ["examples/", "docs/", "platforms/", "fabrics/", "reference/"];
+    let is_of_a_path = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
+    let mut named: Vec<&str> = text
+        .split(|c: char| !is_of_a_path(c))
+        .filter(|word| {
+            directories
+                .iter()
+                .any(|d| word.len() > d.len() && word.starts_with(d))
+        })
+        .map(|word| word.trim_end_matches('.'))
+        .collect();
+    named.dedup();
+    assert!(named.len() >= 6, "{named:?}");
+    for name in named {
+        assert!(root.join(name).exists(), "README names {name}");
+    }
+}

@@ -352,3 +352,47 @@ fn nodes_are_found_by_their_numbers() {
     let output = shell(&["--profile", "1e1w-d"], script);
     assert_eq!(output.out, "../dsa/wq0.0\nsame\ngone\n", "{output:?}");
 }
+
+#[test]
+fn character_devices_are_where_the_device_model_has_them() {
+    let script = "
+        cd /sys/bus/dsa/devices; numbers=$(cat dsa0/cdev_major):$(cat wq0.0/cdev_minor)
+        test $(cat /sys/dev/char/$numbers/dev) = $numbers && echo numbers
+        grep DEVNAME /sys/dev/char/$numbers/uevent; grep MINOR 'dsa!wq0.0/uevent' | wc -l
+        readlink -f /sys/dev/char/$numbers/subsystem; cat wq0.0/uevent
+        test 'dsa!wq0.0' -ef /sys/dev/char/$numbers && test 'wq0.0/dsa!wq0.0' -ef 'dsa!wq0.0' && echo same
+        echo change >dsa0/uevent && echo heard; readlink -f dsa0/subsystem
+        test -e /sys/dev/char/1:3 && echo others
+        echo wq0.0 >/sys/bus/dsa/drivers/user/unbind
+        ls -d 'dsa!wq0.0' wq0.0/dsa* /sys/dev/char/$numbers 2>/dev/null || echo gone";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    let expected = "numbers\nDEVNAME=dsa/wq0.0\n1\n/sys/bus/dsa\nDEVTYPE=wq\nDRIVER=user\nMODALIAS=idxd:t0\n\
+                    same\nheard\n/sys/bus/dsa\nothers\ngone\n";
+    assert_eq!(output.out, expected, "{output:?}");
+}
+
+#[test]
+fn a_node_has_the_owner_and_mode_of_a_new_one() {
+    let script = "
+        stat -c '%a %u %g' /dev/dsa/wq0.0; chmod 660 /dev/dsa/wq0.0; stat -c %a /dev/dsa/wq0.0
+        cd /sys/bus/dsa/drivers/user; echo wq0.0 >unbind
+        echo dedicated >../../devices/wq0.0/mode; echo user >../../devices/wq0.0/type
+        echo app0 >../../devices/wq0.0/name; echo user >../../devices/wq0.0/driver_name
+        echo wq0.0 >bind; stat -c %a /dev/dsa/wq0.0";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    assert_eq!(output.out, "600 0 0\n660\n600\n", "{output:?}");
+}
+
+#[test]
+fn the_driver_is_a_module_that_can_be_removed() {
+    let script = "
+        lsmod | grep -c '^idxd '; cat /sys/module/idxd/refcnt
+        exec 9<>/dev/dsa/wq0.0; cat /sys/module/idxd/refcnt; modprobe -r idxd || echo kept
+        exec 9>&-; modprobe -r idxd && cat /sys/bus/dsa/devices/dsa0/state
+        cat /sys/bus/dsa/devices/wq0.0/size; modprobe idxd && echo loaded
+        rmmod no_such_module 2>/dev/null || echo theirs";
+    let output = shell(&["--profile", "1e1w-d"], script);
+    let expected = "1\n0\n1\nkept\ndisabled\n0\nloaded\ntheirs\n";
+    assert_eq!(output.out, expected, "{output:?}");
+    assert!(output.err.contains("Module idxd is in use"), "{output:?}");
+}

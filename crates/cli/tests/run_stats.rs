@@ -115,3 +115,87 @@ fn a_full_disk_is_said_once_and_the_command_goes_on() {
         assert_eq!(ended.err.matches("No space left").count(), 1, "{ended:?}");
     }
 }
+
+const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/run/wrong.py");
+
+/// A program that is wrong about its queue, in a session with these options.
+fn wrong(options: &[&str], profile: &str, what: &[&str]) -> Ended {
+    let mut arguments = vec!["--profile", profile];
+    arguments.extend(options);
+    arguments.extend(["--", "python3", WRONG, "/dev/dsa/wq0.0"]);
+    arguments.extend(what);
+    Session::new().run(&arguments)
+}
+
+#[test]
+fn writes_of_the_wrong_kind_are_counted_and_explained() {
+    let ended = wrong(&["--stats"], "1e1w-d", &["enqcmd", "7"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let advice =
+        "advice: wq0.0: 7 ENQCMD were answered with retry, as each will be: the queue is dedicated";
+    assert!(ended.err.contains(advice), "{ended:?}");
+    let ended = wrong(&["--stats"], "1e1w-s", &["movdir64b", "5"]);
+    let advice =
+        "advice: wq0.0: 5 MOVDIR64B were ignored, and nobody was told: the queue is shared";
+    assert!(ended.err.contains(advice), "{ended:?}");
+    assert!(!ended.err.contains("did not find the device"), "{ended:?}");
+    // The right kind is no matter to speak of.
+    let ended = wrong(&["--stats"], "1e1w-d", &["movdir64b", "5"]);
+    assert!(!ended.err.contains("ENQCMD"), "{ended:?}");
+}
+
+/// Its environment has lost the library, and nobody supervises it.
+const LOST: [&str; 2] = ["--supervise", "never"];
+
+fn without_library(options: &[&str], preload: &str) -> Ended {
+    let script = format!("env LD_PRELOAD={preload} python3 {WRONG} /dev/dsa/wq0.0 fall-back");
+    Session::new().shell(
+        &[&LOST, &["--profile", "1e1w-d"], options].concat(),
+        &script,
+    )
+}
+
+#[test]
+fn a_program_that_lost_the_library_is_named() {
+    for preload in ["", "libm.so.6"] {
+        let ended = without_library(&["--stats"], preload);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(ended.out.starts_with("falls back: "), "{ended:?}");
+        let said = "opened wq0.0 without the preload library, and got no portal";
+        for begin in ["warning: python3 ", "no portal: python3 "] {
+            assert!(ended.err.contains(&format!("{begin}{said}")), "{ended:?}");
+        }
+        assert!(!ended.err.contains("did not find the device"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_required_portal_that_a_program_has_not_is_an_error() {
+    const PORTAL: [&str; 2] = ["--require", "portal"];
+    let lost = without_library(&PORTAL, "");
+    let error = "error: --require portal: python3 opened wq0.0 without the preload library";
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    assert!(lost.err.contains(error), "{lost:?}");
+
+    let raw = wrong(&PORTAL, "1e1w-d", &["raw"]);
+    assert_eq!(raw.code, Some(1), "{raw:?}");
+    let error = "opened wq0.0 and submitted nothing by it";
+    assert!(raw.err.contains(error), "{raw:?}");
+
+    let none = Session::new().shell(&PORTAL, "true");
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(
+        none.err.contains("no program has mapped a portal"),
+        "{none:?}"
+    );
+    // What failed by itself keeps its code.
+    assert_eq!(Session::new().shell(&PORTAL, "exit 7").code, Some(7));
+
+    let had = wrong(&PORTAL, "1e1w-d", &["fall-back"]);
+    assert_eq!((had.code, &*had.err), (Some(0), ""), "{had:?}");
+    // By the supervisor as well.
+    let script = format!("env LD_PRELOAD= python3 {WRONG} /dev/dsa/wq0.0 fall-back");
+    let options = [&PORTAL[..], &["--profile", "1e1w-d"]].concat();
+    let supervised = Session::new().shell(&options, &script);
+    assert_eq!(supervised.code, Some(0), "{supervised:?}");
+}

@@ -43,10 +43,14 @@ fn older_kernels_have_no_write_unless_it_is_required() {
     let required = submit(&[&options[..], &["--require", "write"]].concat());
     assert_eq!(required, expected("EBUSY"));
     let newer = ["--personality", "7.2", "--profile", "1e1w-d"];
-    let refused = submit(&[&newer[..], &["--require", "portal"]].concat());
+    let arguments = [&newer[..], &["--require", "portal"]].concat();
+    let arguments = [&arguments[..], &["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]].concat();
+    let refused = Session::new().run(&arguments);
+    // A program that has no other way has none.
+    assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
-        refused.starts_with("noop EINVAL\ncopy EINVAL\n"),
-        "{refused}"
+        refused.out.starts_with("noop EINVAL\ncopy EINVAL\n"),
+        "{refused:?}"
     );
 }
 

@@ -36,6 +36,7 @@ const TABLES: &[(&str, &str)] = tables![
     "software",
     "software-l1",
     "software-ranges",
+    "dml-guide-console",
 ];
 
 /// A published number and what the model says.

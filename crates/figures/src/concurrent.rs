@@ -1,7 +1,7 @@
 //! A closed loop of operations on the modelled machine: one core, or several at once.
 
 use dray_clock::Time;
-use dray_model::{ChannelId, World};
+use dray_model::{ChannelId, ChannelOptions, World};
 use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Together};
 
 use crate::ceiling::ceiling;
@@ -53,14 +53,19 @@ fn run_for(model: &Model, w: &Workload, window: Window) -> Result<Metrics, Figur
         channels: Vec::new(),
     };
     let software = w.what == What::Software;
-    let cores = match software {
-        true => 1,
-        false => w.tenants.cores(),
+    let (cores, channels) = match software {
+        true => (1, 1),
+        // Where there are fewer cores than devices, each feeds several.
+        false => (w.tenants.cores(), w.tenants.cores().max(w.tenants.devices)),
     };
-    for core in 0..cores {
-        let device = core % w.tenants.devices.max(1);
+    for channel in 0..channels {
+        let device = channel % w.tenants.devices.max(1);
         let queue = (!software).then_some((device, setup.wq));
-        run.add(w, queue, setup.depth, window)?;
+        let feeder = run
+            .channels
+            .get(usize::from(channel % cores.max(1)))
+            .copied();
+        run.add(w, queue, setup.depth, window, feeder)?;
     }
     if let Some(neighbour) = w.tenants.neighbour.filter(|_| !software) {
         let copies = copies(w, neighbour);
@@ -71,9 +76,9 @@ fn run_for(model: &Model, w: &Workload, window: Window) -> Result<Metrics, Figur
         };
         // Who finds no entry free submits again: one descriptor may always be outstanding.
         let depth = entries.map_or(1, |queue| (u32::from(queue.size) / tenants).max(1));
-        run.add(&copies, Some((0, setup.neighbour)), depth, window)?;
+        run.add(&copies, Some((0, setup.neighbour)), depth, window, None)?;
     }
-    run.measure(w, cores.into())
+    run.measure(w, channels.into())
 }
 
 /// What a neighbour does.
@@ -101,8 +106,12 @@ impl ConcurrentRun<'_> {
         queue: Option<(u16, u16)>,
         depth: u32,
         window: Window,
+        core_of: Option<ChannelId>,
     ) -> Result<(), FiguresError> {
-        let options = channel(w, queue, depth);
+        let options = ChannelOptions {
+            core_of,
+            ..channel(w, queue, depth)
+        };
         let slots = options.depth * options.batch;
         let id = self.world.open(options).ok_or(FiguresError::NoWorkQueue)?;
         let buffers = self.model.buffers(&mut self.world, w, slots.into())?;
@@ -190,6 +199,31 @@ mod tests {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let model = Model::new(platform, Profile::named(profile).unwrap());
         model.run(&Workload::from_point(&point).unwrap()).unwrap()
+    }
+
+    /// What a core submits to several devices it submits one after the other.
+    #[test]
+    fn a_core_that_feeds_several_devices_is_slower_than_one_for_each() {
+        let of = |cores: u64, devices: u64, size: u64, submit: &str| {
+            let point = Point::default()
+                .with("mode", "async")
+                .with("cores", cores)
+                .with("devices", devices)
+                .with("submit", submit)
+                .with("size", size);
+            metrics("1e1w-s", point).get(Metric::Rate).unwrap()
+        };
+        for submit in ["enqcmd", "movdir64b"] {
+            // Small ones are bound by the core: four devices do no more than one.
+            let (one, fed) = (of(1, 1, 64, submit), of(1, 4, 64, submit));
+            assert!((fed / one - 1.0).abs() < 0.15, "{submit}: {fed} and {one}");
+            let each = of(4, 4, 64, submit);
+            assert!(each > 3.0 * fed, "{submit}: {each} and {fed}");
+            // Large ones are bound by the devices: one core keeps four at work.
+            let (one, fed) = (of(1, 1, 1 << 20, submit), of(1, 4, 1 << 20, submit));
+            let times = fed / one;
+            assert!(times > 3.0, "{submit}: {times} times");
+        }
     }
 
     /// Two batches end together: a window that begins or ends between them would count one too many.

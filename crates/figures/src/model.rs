@@ -236,5 +236,6 @@ pub(crate) fn channel(w: &Workload, queue: Option<(u16, u16)>, depth: u32) -> Ch
         non_temporal: w.op == Op::NtFill,
         random: w.random,
         kernel: w.kernel,
+        core_of: None,
     }
 }

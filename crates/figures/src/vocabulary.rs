@@ -224,7 +224,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "cores",
         kind: Kind::Count { min: 1, max: 64 },
-        help: "cores that submit at the same time",
+        help: "cores that submit at the same time; fewer than devices: each feeds several",
     },
     Parameter {
         name: "core_node",

@@ -5,10 +5,11 @@ use crate::parts::{DeviceProfile, EngineProfile, GroupProfile, WorkQueueProfile}
 use crate::{Profile, ProfileError, capabilities};
 
 /// How a name is built: E engines, W work queues, dedicated or shared; then, in any order,
-/// entries of each work queue, largest batch, threshold, priority, and `-v2` for a version 2
-/// device. `dsa<N>-` before it, as the setup script writes it, names the device.
-pub const GRAMMAR: &str =
-    "[dsa<N>-]<E>e<W>w-<d|s>[-wqsz<N>][-bs<N>][-thr<N>][-prio<N>][-v2], such as 4e1w-s-wqsz16";
+/// entries of each work queue, largest batch, threshold, priority, largest transfer in bytes (a power
+/// of two, `k`, `M` and `G` allowed), and `-v2` for a version 2 device. `dsa<N>-` before it, as the
+/// setup script writes it, names the device.
+pub const GRAMMAR: &str = "[dsa<N>-]<E>e<W>w-<d|s>[-wqsz<N>][-bs<N>][-thr<N>][-prio<N>][-xfer<SIZE>][-v2], \
+     such as 4e1w-s-wqsz16";
 
 /// Priority of every work queue, as the setup script writes it.
 pub(crate) const PRIORITY: i64 = 10;
@@ -26,6 +27,7 @@ pub(crate) struct Name {
     pub(crate) batch: Option<u32>,
     pub(crate) threshold: Option<u32>,
     pub(crate) priority: Option<u32>,
+    pub(crate) transfer: Option<u64>,
     pub(crate) version_2: bool,
 }
 
@@ -73,6 +75,7 @@ fn parse(text: &str) -> Result<Name, String> {
         batch: None,
         threshold: None,
         priority: None,
+        transfer: None,
         version_2: false,
     };
     for part in parts {
@@ -85,6 +88,12 @@ fn option(name: &mut Name, part: &str) -> Result<(), String> {
     if part == "v2" {
         name.version_2 = true;
         return Ok(());
+    }
+    if let Some(size) = part.strip_prefix("xfer") {
+        return match name.transfer.replace(parse_transfer(size)?) {
+            None => Ok(()),
+            Some(_) => Err("xfer is given twice".to_owned()),
+        };
     }
     for (key, place) in [
         ("wqsz", &mut name.size),
@@ -102,8 +111,25 @@ fn option(name: &mut Name, part: &str) -> Result<(), String> {
         };
     }
     Err(format!(
-        "{part:?} is none of wqsz<N>, bs<N>, thr<N>, prio<N>, v2"
+        "{part:?} is none of wqsz<N>, bs<N>, thr<N>, prio<N>, xfer<SIZE>, v2"
     ))
+}
+
+/// Bytes: a power of two, for the driver rounds everything else up (`wq_max_transfer_size_store`).
+fn parse_transfer(text: &str) -> Result<u64, String> {
+    let what = "the size after xfer";
+    let (digits, shift) = [("kK", 10), ("mM", 20), ("gG", 30)]
+        .into_iter()
+        .find_map(|(letters, shift)| {
+            let digits = text.strip_suffix(|letter| letters.contains(letter))?;
+            Some((digits, shift))
+        })
+        .unwrap_or((text, 0));
+    let bytes = u64::from(parse_number(digits, what)?) << shift;
+    match bytes.is_power_of_two() {
+        true => Ok(bytes),
+        false => Err(format!("{what} is {text:?}, no power of two")),
+    }
 }
 
 fn parse_number(digits: &str, what: &str) -> Result<u32, String> {
@@ -145,6 +171,10 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
         false => name.threshold.unwrap_or(0),
     };
     let number = name.device;
+    let transfer = name
+        .transfer
+        .and_then(|bytes| i64::try_from(bytes).ok())
+        .unwrap_or(MAX_TRANSFER_BYTES);
     let queue = |index| WorkQueueProfile {
         dev: format!("wq{number}.{index}"),
         mode: Some(if name.shared { "shared" } else { "dedicated" }.to_owned()),
@@ -153,7 +183,7 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
         priority: Some(name.priority.map_or(PRIORITY, i64::from)),
         block_on_fault: Some(0),
         max_batch_size: Some(name.batch.unwrap_or(base.max_batch_size).into()),
-        max_transfer_size: Some(MAX_TRANSFER_BYTES),
+        max_transfer_size: Some(transfer),
         kind: Some("user".to_owned()),
         name: Some(format!("app{index}")),
         threshold: Some(threshold.into()),

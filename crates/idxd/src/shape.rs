@@ -70,6 +70,10 @@ fn name(device: &DeviceProfile) -> Option<String> {
     if priority != names::PRIORITY {
         name += &format!("-prio{priority}");
     }
+    let transfer = first.max_transfer_size.unwrap_or(names::MAX_TRANSFER_BYTES);
+    if transfer != names::MAX_TRANSFER_BYTES {
+        name += &format!("-xfer{transfer}");
+    }
     if capabilities.version >= 0x200 {
         name += "-v2";
     }
@@ -84,5 +88,6 @@ fn kind(queue: &WorkQueueProfile) -> impl PartialEq + '_ {
         queue.max_batch_size,
         queue.threshold,
         queue.priority,
+        queue.max_transfer_size,
     )
 }

@@ -47,6 +47,8 @@ pub struct ChannelOptions {
     pub random: bool,
     /// Software is the kernel's, which copies without vector registers.
     pub kernel: bool,
+    /// The core of a channel that was opened before, which then feeds both; `None`: one of its own.
+    pub core_of: Option<ChannelId>,
 }
 
 impl Default for ChannelOptions {
@@ -63,6 +65,7 @@ impl Default for ChannelOptions {
             non_temporal: false,
             random: false,
             kernel: false,
+            core_of: None,
         }
     }
 }
@@ -99,6 +102,9 @@ pub struct Channel {
     pub(crate) way: Duration,
     /// Posted writes arrive in order.
     pub(crate) lane: Lane,
+    /// Where channels share a core, that of the channel which ran last; see [`SharedCores`].
+    ///
+    /// [`SharedCores`]: crate::shared_cores::SharedCores
     pub(crate) core: Core,
     pub(crate) counters: Counters,
     pub(crate) units: Vec<Unit>,

@@ -12,6 +12,7 @@ mod dispatch;
 mod engine;
 mod memory;
 mod model_mover;
+mod shared_cores;
 mod software;
 mod submission;
 mod world;

@@ -95,6 +95,10 @@ impl World {
         };
         let answered = self.now + back;
         channel.core.work(answered.since(channel.core.clock));
+        let released = match channel.options.core_of.is_some() || self.shared_cores.is_shared(id) {
+            true => self.shared_cores.released(id),
+            false => Vec::new(),
+        };
         let portal = channel.portal;
         match channel.with_descriptor(unit, |d| run.device.enqueue(portal, d)) {
             Submission::Accepted => {
@@ -109,6 +113,9 @@ impl World {
                 channel.ready.push_front(unit);
                 self.wake(id, answered);
             }
+        }
+        for other in released {
+            self.wake(other, answered);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::device::DeviceRun;
 use crate::engine::{Ending, EngineAt};
 use crate::memory::Memory;
 use crate::model_mover::ModelMover;
+use crate::shared_cores::SharedCores;
 
 /// Something that happens at a time. Small, since events are copied often.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +67,7 @@ pub struct World {
     pub(crate) bandwidth: SharedBandwidth,
     /// Engine by flow slot of the shared bandwidth.
     pub(crate) flows: Vec<EngineAt>,
+    pub(crate) shared_cores: SharedCores,
     pub(crate) solo: bool,
     pub(crate) now: Time,
     pub(crate) pending: Vec<Ending>,
@@ -107,6 +109,7 @@ impl World {
             free_pending: Vec::new(),
             effects: Vec::new(),
             descriptors: 0,
+            shared_cores: SharedCores::default(),
         })
     }
 
@@ -133,6 +136,10 @@ impl World {
             false => p.submit_to_wq + p.submit_remote,
         };
         let portal = Portal { wq, limited: true };
+        if let Some(of) = options.core_of {
+            self.channels.get(of.index())?;
+            self.shared_cores.join(id, of);
+        }
         let lane = self.events.lane();
         self.channels.push(Channel::new(
             id,
@@ -187,6 +194,7 @@ impl World {
                 }
                 Some(event) => self.happen(event),
                 None => {
+                    self.shared_cores.settle(&mut self.channels);
                     return Err(Stalled {
                         waiting: left,
                         lost: self.channels.iter().map(|c| c.counters.lost).sum(),
@@ -194,6 +202,7 @@ impl World {
                 }
             }
         }
+        self.shared_cores.settle(&mut self.channels);
         Ok(())
     }
 
@@ -231,6 +240,20 @@ impl World {
     fn step<A: Application>(&mut self, id: ChannelId, applications: &mut [A]) -> bool {
         let channel = &mut self.channels[id.index()];
         channel.scheduled = false;
+        if self.shared_cores.is_shared(id) {
+            if !self.shared_cores.take(id, &mut self.channels) {
+                return false;
+            }
+            // It looked at the records of all its channels until now.
+            let channel = &mut self.channels[id.index()];
+            if self.now > channel.core.clock {
+                let mode = channel.options.wait;
+                channel
+                    .core
+                    .wait(self.now, mode, self.platform.parameters());
+            }
+        }
+        let channel = &mut self.channels[id.index()];
         channel.waiting = false;
         let Some(application) = applications.get_mut(id.index()) else {
             return false;
@@ -289,6 +312,10 @@ impl World {
     pub(crate) fn wait_until(&mut self, id: ChannelId, at: Time) {
         let channel = &mut self.channels[id.index()];
         if channel.waiting && !channel.scheduled {
+            if self.shared_cores.is_shared(id) {
+                // What its core does until then is not known yet.
+                return self.wake(id, at);
+            }
             let mode = channel.options.wait;
             channel.core.wait(at, mode, self.platform.parameters());
             let seen = channel.core.clock;

@@ -15,6 +15,7 @@ mod connect;
 mod context;
 pub mod decode;
 mod emulate;
+mod give_way;
 mod guarded;
 pub mod hook;
 pub mod mapping;

@@ -7,6 +7,7 @@ use dray_realtime::{AttachError, Attachment, BoardShape, RemotePortal};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use zerocopy::transmute;
 
+use crate::give_way::until_ended;
 use crate::submit::{Portal, Submit, Words};
 use crate::syscall::{close, pid, syscall};
 
@@ -153,6 +154,9 @@ impl Submit for Remote {
     #[inline]
     fn post(&self, words: &Words) {
         self.portal.write_posted(&transmute!(*words));
+        if self.portal.is_delayed() {
+            until_ended(words);
+        }
     }
 
     #[inline]
@@ -160,7 +164,14 @@ impl Submit for Remote {
         let mut words = *words;
         // PASID in bits 0 to 19, and bit 31, privilege, 0 (spec 3.3; SDM, ENQCMD).
         words[0] = words[0] & !u64::from(u32::MAX) | u64::from(self.key.pasid & 0xf_ffff);
-        self.portal.enqueue(&transmute!(words)) == Submission::Accepted
+        let accepted = self.portal.enqueue(&transmute!(words)) == Submission::Accepted;
+        if self.portal.is_delayed() {
+            match accepted {
+                true => until_ended(&words),
+                false => rustix::thread::sched_yield(),
+            }
+        }
+        accepted
     }
 
     fn unmapped(&self) {

@@ -4,7 +4,8 @@
 pub type Words = [u64; 8];
 
 /// Takes descriptors. Called in signal handlers and between two instructions of the program: it
-/// neither allocates, locks nor waits for another thread, and uses no register beyond SSE's.
+/// neither allocates nor locks, waits for no other thread longer than a quarter of a second, and uses no
+/// register beyond SSE's.
 pub trait Submit: Sync {
     /// A posted write (MOVDIR64B): nobody learns what becomes of it.
     fn post(&self, words: &Words);

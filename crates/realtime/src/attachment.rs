@@ -145,6 +145,13 @@ impl RemotePortal {
         answer(&self.ring, &self.board, offer, way)
     }
 
+    /// Whether the device waits for a processor: who is about to wait for a descriptor does well to
+    /// give way.
+    #[inline]
+    pub fn is_delayed(&self) -> bool {
+        self.board.doorbell().is_delayed()
+    }
+
     /// Whether the queue is dedicated or shared, as it was last enabled.
     #[inline]
     pub fn mode(&self) -> WorkQueueMode {

@@ -13,7 +13,7 @@ use crate::clients::Client;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
 use crate::request::{Answer, Request, When};
-use crate::ring::Ring;
+use crate::ring::{Ring, WrongKind};
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::{
@@ -187,6 +187,11 @@ impl RealtimeDevice {
         self.shared.ring(wq).map(Ring::retried)
     }
 
+    /// Writes of the kind that a queue does not take; `None` for a queue that the part does not have.
+    pub fn wrong_kind(&self, wq: u16) -> Option<WrongKind> {
+        self.shared.ring(wq).map(Ring::wrong_kind)
+    }
+
     /// Descriptors of a work queue that may be under way at once: of those that were submitted, one
     /// has ended only when all but this many before it have.
     pub fn reach(&self, wq: u16) -> usize {
@@ -331,7 +336,7 @@ fn engines<M: SharedMemory>(
         let threads = options.engines == Engines::Threads && threads.contains(&id);
         let worker = threads.then(|| {
             let (memory, shared) = (memory.clone(), shared.clone());
-            Worker::start(name.clone(), depth, options.idle, memory, shared)
+            Worker::start(name.clone(), depth, options.idle, memory, shared, id.into())
         });
         match worker.transpose() {
             Ok(worker) => Ok(Engine::new(id, worker, depth)),

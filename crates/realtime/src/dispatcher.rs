@@ -22,6 +22,7 @@ use crate::event::Listener;
 use crate::idle_policy::IdlePolicy;
 use crate::reader::Reader;
 use crate::request::Request;
+use crate::run_delay::RunDelay;
 use crate::shared::Shared;
 use crate::{Idle, SharedMemory};
 
@@ -94,17 +95,25 @@ impl<M: SharedMemory> Dispatcher<M> {
     pub(crate) fn run(&mut self, idle: Idle) {
         let mut idle_policy = IdlePolicy::new(idle);
         let limit = self.shared.is_for_others().then_some(NAP);
+        // Who shares the process shares its fate.
+        let mut delay = self.shared.is_for_others().then(|| RunDelay::new(0));
         loop {
             if self.shared.is_aborting() {
                 return;
             }
             if self.turn() {
                 idle_policy.renew();
+                if let Some(delay) = &mut delay {
+                    delay.worked(self.shared.board.doorbell());
+                }
             } else if self.shared.is_stopping() && self.is_quiet() {
                 return;
             } else if idle_policy.is_over() {
                 let shared = self.shared.clone();
                 shared.board.doorbell().sleep(|| self.is_pending(), limit);
+                if let Some(delay) = &mut delay {
+                    delay.look(shared.board.doorbell());
+                }
                 idle_policy.renew();
             }
         }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{Futex, Ordering, fence};
+use crate::sync::{AtomicU32, Futex, Ordering, fence};
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -17,12 +17,32 @@ const ASLEEP: u32 = 1;
 #[repr(C, align(128))]
 pub(crate) struct Doorbell {
     state: Futex,
+    /// A bit for each thread of the device that waits for a processor much of its time. Beside the
+    /// state, for who rings reads that line anyway.
+    delayed: AtomicU32,
 }
 
 impl Doorbell {
     #[allow(dead_code, reason = "doorbells in zeroed memory are never built")]
     pub(crate) fn new(state: Futex) -> Doorbell {
-        Doorbell { state }
+        Doorbell {
+            state,
+            delayed: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether a thread of the device waits for a processor, as far as they have said.
+    #[inline]
+    pub(crate) fn is_delayed(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says it of the thread with this bit.
+    pub(crate) fn set_delayed(&self, bit: u32, delayed: bool) {
+        match delayed {
+            true => self.delayed.fetch_or(bit, Ordering::Relaxed),
+            false => self.delayed.fetch_and(!bit, Ordering::Relaxed),
+        };
     }
 
     /// Wakes the owner, if it sleeps. What it is to find has been stored before.

@@ -104,7 +104,14 @@ pub(crate) fn answer(ring: &Ring, board: &SharedRegion, offer: Offer, way: Way) 
             Submission::Retry
         }
         // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
-        (Offer::Held | Offer::Closed, Way::Posted) => Submission::Ignored,
-        (Offer::Held | Offer::Closed, _) => Submission::Retry,
+        (Offer::Held | Offer::Closed, way) => {
+            if offer == Offer::Closed {
+                ring.turn_away(way);
+            }
+            match way {
+                Way::Posted => Submission::Ignored,
+                _ => Submission::Retry,
+            }
+        }
     }
 }

@@ -82,14 +82,27 @@ pub(crate) struct Counters {
     pub(crate) refused: Line<Refused>,
 }
 
-/// What a full queue has had no room for so far.
+/// What a queue has not taken so far.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// Posted writes: descriptors that are lost.
+    /// Posted writes that a full queue had no room for: descriptors that are lost.
     pub(crate) lost: AtomicU64,
-    /// Deferrable writes, whose writers know.
+    /// Deferrable writes that it had no room for, whose writers know.
     pub(crate) retried: AtomicU64,
+    /// Posted writes to a queue that takes deferrable ones.
+    pub(crate) posted: AtomicU64,
+    /// Deferrable writes to a queue that takes posted ones.
+    pub(crate) deferrable: AtomicU64,
+}
+
+/// Writes of the kind that a queue does not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WrongKind {
+    /// Posted writes (MOVDIR64B) to a shared queue, which ignores them.
+    pub posted: u64,
+    /// Deferrable writes (ENQCMD) to a dedicated queue, which answers retry whenever it is asked.
+    pub deferrable: u64,
 }
 
 /// Room for one descriptor.
@@ -218,6 +231,28 @@ impl Ring {
     pub(crate) fn put_off(&self) {
         let retried = &self.counters().refused.0.retried;
         retried.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a write that finds the queue closed, if it is of the kind that the queue never takes.
+    #[cold]
+    pub(crate) fn turn_away(&self, way: Way) {
+        let refused = &self.counters().refused.0;
+        if self.gate().limit(way).is_none() {
+            let count = match way {
+                Way::Posted => &refused.posted,
+                Way::Limited | Way::Unlimited => &refused.deferrable,
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes of the wrong kind so far.
+    pub(crate) fn wrong_kind(&self) -> WrongKind {
+        let refused = &self.counters().refused.0;
+        WrongKind {
+            posted: refused.posted.load(Ordering::Relaxed),
+            deferrable: refused.deferrable.load(Ordering::Relaxed),
+        }
     }
 
     /// Descriptors put off so far.

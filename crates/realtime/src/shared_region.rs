@@ -29,6 +29,8 @@ const _: () = {
     assert!(offset_of!(Writers, gate) == 16);
     assert!(offset_of!(Refused, lost) == 0);
     assert!(offset_of!(Refused, retried) == 8);
+    assert!(offset_of!(Refused, posted) == 16);
+    assert!(offset_of!(Refused, deferrable) == 24);
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };
 

@@ -11,6 +11,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::doorbell::Doorbell;
 use crate::idle_policy::IdlePolicy;
+use crate::run_delay::RunDelay;
 use crate::shared::Shared;
 use crate::sync::Futex;
 use crate::{Idle, SharedMemory};
@@ -43,6 +44,7 @@ impl Worker {
         idle: Idle,
         memory: M,
         shared: Arc<Shared>,
+        index: usize,
     ) -> io::Result<Worker> {
         let (orders, from) = RingBuffer::new(depth);
         let (to, reports) = RingBuffer::new(depth);
@@ -53,6 +55,7 @@ impl Worker {
             doorbell: doorbell.clone(),
             memory,
             shared,
+            index,
             name: name.clone(),
         };
         let thread = thread::Builder::new()
@@ -105,17 +108,25 @@ struct Engine<M> {
     doorbell: Arc<Doorbell>,
     memory: M,
     shared: Arc<Shared>,
+    /// Among the engines.
+    index: usize,
     name: String,
 }
 
 impl<M: SharedMemory> Engine<M> {
     fn run(mut self, idle: Idle) {
         let mut idle_policy = IdlePolicy::new(idle);
+        // The dispatcher is number 0.
+        let number = self.index + 1;
+        let mut delay = self.shared.is_for_others().then(|| RunDelay::new(number));
         loop {
             if let Ok(order) = self.orders.pop() {
                 idle_policy.renew();
                 if !self.shared.is_aborting() {
                     self.execute(&order);
+                }
+                if let Some(delay) = &mut delay {
+                    delay.worked(self.shared.board.doorbell());
                 }
             } else if self.orders.is_abandoned() {
                 return;
@@ -123,6 +134,9 @@ impl<M: SharedMemory> Engine<M> {
                 let orders = &self.orders;
                 let pending = || !orders.is_empty() || orders.is_abandoned();
                 self.doorbell.sleep(pending, None);
+                if let Some(delay) = &mut delay {
+                    delay.look(self.shared.board.doorbell());
+                }
                 idle_policy.renew();
             }
         }

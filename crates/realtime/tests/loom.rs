@@ -1,6 +1,7 @@
 //! The rings and the doorbell under loom: the same source, compiled with loom's atomics, in every
 //! interleaving (up to three preemptions) of small numbers of threads.
 
+#[allow(dead_code, reason = "the models have processors enough")]
 #[path = "../src/doorbell.rs"]
 mod doorbell;
 #[allow(dead_code, reason = "the models have no device")]
@@ -9,7 +10,7 @@ mod gate;
 #[allow(dead_code, reason = "the models mend nothing")]
 #[path = "../src/reader.rs"]
 mod reader;
-#[allow(dead_code, reason = "the models count no losses")]
+#[allow(dead_code, unreachable_pub, reason = "the models count no losses")]
 #[path = "../src/ring.rs"]
 mod ring;
 #[path = "loom/ring_view.rs"]

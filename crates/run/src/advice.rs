@@ -22,11 +22,16 @@ const RETRIES_PERCENT: u64 = 10;
 pub(crate) fn of(stats: &Stats) -> Vec<String> {
     let mut advice = Vec::new();
     if !stats.queues.iter().any(Queue::has_been_used) {
-        advice.push(match stats.queues.is_empty() {
-            true => "no work queue was enabled: `accel-config load-config -e`, or `--profile`".to_owned(),
-            false => "no descriptor was submitted: the program did not find the device or did not use it; \
-                      `dray doctor` says what programs look for".to_owned(),
-        });
+        let said = match (stats.queues.is_empty(), stats.unreached.is_empty()) {
+            (true, _) => "no work queue was enabled: `accel-config load-config -e`, or `--profile`",
+            (false, true) => {
+                "no descriptor was submitted: the program did not find the device or did not use it; \
+                 `dray doctor` says what programs look for"
+            }
+            // Who opened a node has found the device.
+            (false, false) => "no descriptor was submitted: a node was opened, see above",
+        };
+        advice.push(said.to_owned());
         return advice;
     }
     for queue in &stats.queues {
@@ -37,6 +42,8 @@ pub(crate) fn of(stats: &Stats) -> Vec<String> {
             batches(queue),
             retries(queue),
             lost(queue),
+            deferrable(queue),
+            posted(queue),
             faults(queue),
             errors(queue),
             under_way(queue),
@@ -110,6 +117,26 @@ fn lost(queue: &Queue) -> Option<String> {
     })
 }
 
+fn deferrable(queue: &Queue) -> Option<String> {
+    let count = queue.wrong_kind.deferrable;
+    (count > 0).then(|| {
+        format!(
+            "{count} ENQCMD were answered with retry, as each will be: the queue is dedicated and takes \
+             MOVDIR64B; make it shared (mode shared, with a threshold), or give the program another"
+        )
+    })
+}
+
+fn posted(queue: &Queue) -> Option<String> {
+    let count = queue.wrong_kind.posted;
+    (count > 0).then(|| {
+        format!(
+            "{count} MOVDIR64B were ignored, and nobody was told: the queue is shared and takes ENQCMD; \
+             make it dedicated (mode dedicated), or give the program another"
+        )
+    })
+}
+
 fn faults(queue: &Queue) -> Option<String> {
     let faults = queue.faults();
     (faults > 0).then(|| {
@@ -150,6 +177,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dray_device::WorkQueueMode;
+    use dray_realtime::WrongKind;
 
     use super::*;
 
@@ -162,6 +190,7 @@ mod tests {
             tallies: BTreeMap::from([(operation.into(), tally)]),
             retries: 0,
             lost: 0,
+            wrong_kind: WrongKind::default(),
             under_way: 0,
             wait_ns: None,
         }
@@ -178,9 +207,7 @@ mod tests {
     }
 
     fn said(queue: Queue) -> Vec<String> {
-        of(&Stats {
-            queues: vec![queue],
-        })
+        of(&Stats::of(vec![queue]))
     }
 
     #[test]
@@ -227,15 +254,34 @@ mod tests {
         let mut idle = queue(Opcode::Memmove, Tally::default());
         idle.tallies.clear();
         let used = queue(Opcode::Memmove, copies(1, 0));
-        let both = of(&Stats {
-            queues: vec![idle.clone(), used],
-        });
+        let both = of(&Stats::of(vec![idle.clone(), used]));
         assert_eq!(
             both,
             ["wq0.1: never used: its entries would serve another queue"]
         );
         assert!(said(idle)[0].starts_with("no descriptor was submitted"));
-        assert!(of(&Stats { queues: Vec::new() })[0].starts_with("no work queue was enabled"));
+        assert!(of(&Stats::of(Vec::new()))[0].starts_with("no work queue was enabled"));
+    }
+
+    #[test]
+    fn writes_of_the_wrong_kind_are_named() {
+        let mut one = queue(Opcode::Memmove, Tally::default());
+        one.tallies.clear();
+        one.wrong_kind.deferrable = 7;
+        let text = said(one.clone());
+        assert!(
+            text[0].starts_with("wq0.1: 7 ENQCMD were answered with retry"),
+            "{text:?}"
+        );
+        one.wrong_kind = WrongKind {
+            posted: 3,
+            deferrable: 0,
+        };
+        let text = said(one);
+        assert!(
+            text[0].starts_with("wq0.1: 3 MOVDIR64B were ignored"),
+            "{text:?}"
+        );
     }
 
     #[test]

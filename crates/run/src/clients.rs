@@ -11,6 +11,7 @@ use dray_wire::{Attached, Flags, Node};
 
 use crate::Require;
 use crate::machine::Machine;
+use crate::openers::Openers;
 use crate::processes::{Pid, Processes, is_capable, process_of};
 use crate::watch::Owners;
 
@@ -27,6 +28,7 @@ pub(crate) struct Clients {
     processes: Processes,
     owners: Arc<Owners>,
     rules: Rules,
+    pub(crate) openers: Openers,
     table: Mutex<HashMap<u64, Client>>,
     /// By device and PASID: what it signs with in the rings, and how many mappings do.
     writers: Mutex<HashMap<(u32, u32), (Writer, usize)>>,
@@ -39,6 +41,8 @@ pub(crate) struct Rules {
     pub(crate) require: Option<Require>,
     /// This process is root as the kernel understands it, and so may programs be.
     pub(crate) privileged: bool,
+    /// Nodes are opened by the preload library alone.
+    pub(crate) preloaded: bool,
 }
 
 /// An open node.
@@ -74,6 +78,7 @@ impl Clients {
             processes: Processes::default(),
             owners,
             rules,
+            openers: Openers::default(),
             table: Mutex::default(),
             writers: Mutex::default(),
         }
@@ -113,6 +118,9 @@ impl Clients {
             }
         };
         table.insert(cookie, client);
+        drop(table);
+        let node = format!("wq{device}.{wq}");
+        self.openers.opened(cookie, pid, node, self.rules.preloaded);
         Ok(cookie)
     }
 
@@ -155,6 +163,7 @@ impl Clients {
         let Some(client) = last else {
             return;
         };
+        self.openers.closed(cookie);
         if let Some(device) = self.machine.device(client.device) {
             // A device that is disabled or has stopped has nothing to drain.
             let _ = device.command(Command::DrainPasid, client.pasid);
@@ -212,6 +221,7 @@ impl Clients {
         if let Some(client) = self.table().get_mut(&cookie) {
             client.holds += 1;
         }
+        self.openers.mapped(cookie);
         let mapping = Mapping {
             cookie,
             device: client.device,

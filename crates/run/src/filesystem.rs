@@ -25,7 +25,7 @@ pub(crate) struct Files {
     listings: Mutex<HashMap<u64, Arc<Listing>>>,
     next_handle: AtomicU64,
     /// Owners and permissions that have been changed, by path.
-    changed: Mutex<HashMap<Arc<str>, Access>>,
+    changed: Arc<Mutex<HashMap<Arc<str>, Access>>>,
     since: SystemTime,
 }
 
@@ -64,7 +64,7 @@ impl Files {
             inodes: Inodes::new(),
             listings: Mutex::default(),
             next_handle: AtomicU64::new(1),
-            changed: Mutex::default(),
+            changed: Arc::default(),
             since: SystemTime::now(),
         }
     }

@@ -117,7 +117,9 @@ pub(crate) fn be(
 fn processes() -> Result<(), RunError> {
     // SAFETY: no file is closed by it, and this process has one thread.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(forbidden(Facility::Proc))?;
-    mounts::proc()
+    mounts::proc()?;
+    mounts::modules();
+    Ok(())
 }
 
 fn number(error: &RunError) -> i32 {

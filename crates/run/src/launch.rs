@@ -20,13 +20,14 @@ use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::Machine;
+use crate::openers::Unreached;
 use crate::pci;
 use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
 use crate::watch::Watcher;
-use crate::{RunError, Session, Stats, Traced, child, mounts, namespace, parts, service};
+use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
 
 /// How a command ended.
@@ -85,6 +86,10 @@ pub struct Ended {
     pub stats: Option<Stats>,
     /// What became of the [trace](crate::Watch::trace).
     pub traced: Option<Traced>,
+    /// Portals that programs mapped.
+    pub portals: u64,
+    /// Programs that opened a node, and submitted nothing by it.
+    pub unreached: Vec<Unreached>,
 }
 
 /// Runs a command on virtual devices and waits for its end. For a process with one thread, which
@@ -149,12 +154,13 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         false => machine,
     };
     let machine = Arc::new(match redirect {
-        None => machine.with_char_links(Path::new("/dev/char")),
+        None => machine.with_char_links(),
         Some(_) => machine,
     });
     let rules = Rules {
         require: session.require,
         privileged,
+        preloaded: session.redirect,
     };
     let clients = Arc::new(Clients::new(
         machine.clone(),
@@ -183,7 +189,8 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let supervision = Supervision::new(rule, clients.clone(), desk.clone());
     socket.serve(clients.clone(), desk.clone(), supervision, redirected)?;
     if redirect.is_none() {
-        serve(session, &name, &machine, Files::new(clients, desk))?;
+        let files = Files::new(clients.clone(), desk);
+        serve(session, &name, &machine, files)?;
     }
     watcher.begin()?;
     for number in early {
@@ -197,10 +204,14 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         descendants.end();
     }
     let (stats, traced) = watcher.end(&machine);
+    let unreached = clients.openers.sum_up();
+    let stats = stats.map(|stats| stats.with(unreached.clone()));
     Ok(Ended {
         ending: ending?,
         stats,
         traced,
+        portals: clients.openers.portals(),
+        unreached,
     })
 }
 
@@ -238,11 +249,25 @@ fn variables(
         // That of a session around this one.
         variables.push((REDIRECT_VARIABLE, OsString::new()));
     }
-    if let Some((name, value)) = redirect.map(Redirect::variable) {
-        variables.retain(|(other, _)| *other != name);
-        variables.push((name, value));
+    match redirect.map(Redirect::variable) {
+        Some((name, value)) => {
+            variables.retain(|(other, _)| *other != name);
+            variables.push((name, value));
+        }
+        None => variables.extend(path()),
     }
     variables
+}
+
+/// The search path, with the commands of a session before those of the machine.
+fn path() -> Option<(&'static str, OsString)> {
+    let before = std::env::var_os("PATH")?;
+    let mut path = OsString::from(module::COMMANDS);
+    path.push(":");
+    // One of a session around this one is hidden by it.
+    let rest = before.as_bytes().strip_prefix(path.as_bytes());
+    path.push(OsStr::from_bytes(rest.unwrap_or(before.as_bytes())));
+    Some(("PATH", path))
 }
 
 /// What is preloaded already, but for the library of a session around this one.
@@ -268,7 +293,13 @@ fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Resu
     let served = FuseSession::from_fd(files, fuse, SessionACL::All, config)
         .map_err(forbidden(Facility::Fuse))?;
     served.spawn().map_err(forbidden(Facility::Fuse))?;
-    for directory in ["/sys/bus/dsa", "/sys/module/idxd", "/dev/dsa", "/dev/char"] {
+    for directory in [
+        "/sys/bus/dsa",
+        "/sys/module/idxd",
+        "/sys/dev/char",
+        "/dev/dsa",
+        "/dev/char",
+    ] {
         stage.show(Path::new(directory))?;
     }
     for address in machine.pci_addresses() {
@@ -281,6 +312,13 @@ fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Resu
     stage.directory(Path::new(STATE_DIRECTORY))?;
     if let Some(bytes) = session.portal {
         stage.put(bytes, Path::new(PORTAL))?;
+    }
+    let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+    stage.put(module::list(&modules).as_bytes(), Path::new(module::LIST))?;
+    stage.directory(Path::new(module::COMMANDS))?;
+    for (name, script) in module::SCRIPTS {
+        let file = Path::new(module::COMMANDS).join(name);
+        stage.put(script.as_bytes(), &file)?;
     }
     stage.clear()
 }

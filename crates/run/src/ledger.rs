@@ -241,6 +241,7 @@ impl Ledger {
                 tallies,
                 retries: device.retried(wq).unwrap_or(0),
                 lost: device.lost(wq).unwrap_or(0),
+                wrong_kind: device.wrong_kind(wq).unwrap_or_default(),
                 under_way: under_way.count() as u64,
                 wait_ns: self.waits.get(&wq).and_then(Times::summary),
             };

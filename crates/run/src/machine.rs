@@ -1,5 +1,6 @@
 //! The driver and its running devices, for many threads.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
 use crate::RunError;
 use crate::iax::Iax;
 use crate::pci;
+use crate::uevent;
 use crate::watch::Watcher;
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
@@ -29,12 +31,34 @@ pub(crate) struct Machine {
     /// Address and place of each device on PCI.
     functions: Vec<(String, pci::Function)>,
     iax: Option<Iax>,
-    /// What `/dev/char` holds outside of the session: names and where they lead.
-    char_links: Vec<(String, String)>,
+    /// What `/dev/char` and `/sys/dev/char` hold outside of the session: names and where they lead.
+    char_links: [Vec<(String, String)>; 2],
 }
 
 fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
     driver.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The links of a directory; none where there is no such directory.
+fn links(directory: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let links = entries.filter_map(|entry| {
+        let target = std::fs::read_link(entry.path()).ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        Some((name, target.into_os_string().into_string().ok()?))
+    });
+    links.collect()
+}
+
+/// Ours, and those of the machine that ours do not hide.
+fn with_others(
+    mut ours: Vec<(String, String)>,
+    others: &[(String, String)],
+) -> Vec<(String, String)> {
+    let known: HashSet<String> = ours.iter().map(|(name, _)| name.clone()).collect();
+    let others = others.iter().filter(|(name, _)| !known.contains(name));
+    ours.extend(others.cloned());
+    ours
 }
 
 impl Machine {
@@ -84,20 +108,13 @@ impl Machine {
             driver: Arc::new(Mutex::new(driver)),
             devices,
             iax: None,
-            char_links: Vec::new(),
+            char_links: Default::default(),
         })
     }
 
-    /// With the links that are in a directory as `/dev/char` now.
-    pub(crate) fn with_char_links(mut self, directory: &Path) -> Machine {
-        // Where there is no such directory there are none.
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        let links = entries.filter_map(|entry| {
-            let target = std::fs::read_link(entry.path()).ok()?;
-            let name = entry.file_name().into_string().ok()?;
-            Some((name, target.into_os_string().into_string().ok()?))
-        });
-        self.char_links = links.collect();
+    /// With the links that the machine has by the numbers of its character devices now.
+    pub(crate) fn with_char_links(mut self) -> Machine {
+        self.char_links = ["/dev/char", "/sys/dev/char"].map(|path| links(Path::new(path)));
         self
     }
 
@@ -111,13 +128,23 @@ impl Machine {
             }
             _ => None,
         });
-        let ours: Vec<(String, String)> = ours.collect();
-        let others = self.char_links.iter().filter(|(name, _)| {
-            let is_hidden = ours.iter().any(|(ours, _)| ours == name);
-            !is_hidden
+        with_others(ours.collect(), &self.char_links[0])
+    }
+
+    /// The links of `/sys/dev/char`, to the devices themselves.
+    pub(crate) fn sys_char_links(&self) -> Vec<(String, String)> {
+        with_others(uevent::numbers(self), &self.char_links[1])
+    }
+
+    /// Processes that hold the driver: clients of its work queues.
+    pub(crate) fn references(&self) -> u64 {
+        let nodes = self.nodes().into_iter();
+        let clients = nodes.filter_map(|node| {
+            let path = format!("/sys/bus/dsa/devices/{}/clients", node.name);
+            let bytes = self.read(&path).ok()?;
+            str::from_utf8(&bytes).ok()?.trim().parse::<u64>().ok()
         });
-        let others: Vec<(String, String)> = others.cloned().collect();
-        ours.into_iter().chain(others).collect()
+        clients.sum()
     }
 
     /// With an IAX beside the first device.

@@ -9,11 +9,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, readlinkat, statat};
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, unmount};
 use rustix::process::{getegid, geteuid};
 
-use crate::RunError;
 use crate::error::{Facility, forbidden, system};
+use crate::{RunError, module};
 
 /// Directories over which the whole tree can lie for a moment. Every Linux has one of them.
 const STAGES: [&str; 5] = ["/tmp", "/mnt", "/run", "/var", "/usr"];
@@ -115,6 +115,15 @@ impl Stage {
 pub(crate) fn proc() -> Result<(), RunError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).map_err(forbidden(Facility::Proc))
+}
+
+/// Shows the session's list of modules in `/proc`. Where that is not allowed, lsmod does not know the
+/// driver, and nothing else is missing.
+pub(crate) fn modules() {
+    let list = Path::new(module::LIST);
+    if list.exists() {
+        let _ = mount_bind(list, "/proc/modules");
+    }
 }
 
 fn at<E: Into<io::Error>>(target: &Path) -> impl FnOnce(E) -> RunError {

@@ -46,7 +46,10 @@ impl Clients {
             // Of 64 bytes.
             let descriptor = Descriptor::read_from_bytes(bytes).unwrap_or_default();
             match self.submit(client, descriptor) {
-                Ok(()) => written += DESCRIPTOR as u32,
+                Ok(()) => {
+                    self.openers.written(cookie);
+                    written += DESCRIPTOR as u32;
+                }
                 Err(errno) if written == 0 => return Err(errno),
                 Err(_) => break,
             }

@@ -5,9 +5,11 @@ mod table;
 use std::collections::BTreeMap;
 
 use dray_device::WorkQueueMode;
+use dray_realtime::WrongKind;
 use dray_spec::{Opcode, Status};
 
 use crate::ledger::Ended;
+use crate::openers::Unreached;
 pub(crate) use table::{operation_name, ratio};
 
 /// Powers of two that a size may lie between: 32 bits, and one for nothing at all.
@@ -115,6 +117,8 @@ pub struct Queue {
     pub retries: u64,
     /// Posted writes that found no room.
     pub lost: u64,
+    /// Writes of the kind that it does not take.
+    pub wrong_kind: WrongKind,
     /// Descriptors that had not ended at the end.
     pub under_way: u64,
     /// From the ring to an engine: median and 99 %, nanoseconds.
@@ -124,7 +128,9 @@ pub struct Queue {
 impl Queue {
     /// Whether a program has written to it.
     pub fn has_been_used(&self) -> bool {
-        !self.tallies.is_empty() || self.retries + self.lost + self.under_way > 0
+        let WrongKind { posted, deferrable } = self.wrong_kind;
+        let turned_away = self.retries + self.lost + posted + deferrable;
+        !self.tallies.is_empty() || turned_away + self.under_way > 0
     }
 
     /// Descriptors that it has taken.
@@ -154,11 +160,20 @@ impl Queue {
 pub struct Stats {
     /// Queues that were used, and those that were enabled at the end.
     pub queues: Vec<Queue>,
+    /// Programs that opened a node, and submitted nothing by it.
+    pub unreached: Vec<Unreached>,
 }
 
 impl Stats {
     pub(crate) fn of(queues: Vec<Queue>) -> Stats {
-        Stats { queues }
+        Stats {
+            queues,
+            unreached: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with(self, unreached: Vec<Unreached>) -> Stats {
+        Stats { unreached, ..self }
     }
 }
 

@@ -4,6 +4,7 @@ use dray_idxd::driver::{Entry, EntryKind, Errno};
 
 use crate::machine::Machine;
 use crate::pci::{self, Function};
+use crate::{module, uevent};
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +44,9 @@ impl Tree<'_> {
         match path {
             "" => return Ok(folders(&["sys", "dev"])),
             "/dev" => return Ok(folders(&["dsa", "char"])),
-            "/dev/char" => {
-                let links = self.machine.char_links().into_iter();
-                return Ok(links
-                    .map(|(name, target)| (name, Thing::Link(target)))
-                    .collect());
-            }
+            "/sys/dev" => return Ok(folders(&["char"])),
+            "/sys/dev/char" => return Ok(links(self.machine.sys_char_links())),
+            "/dev/char" => return Ok(links(self.machine.char_links())),
             "/dev/dsa" => return Ok(named(self.machine.nodes())),
             _ => {}
         }
@@ -59,12 +57,23 @@ impl Tree<'_> {
             };
         }
         let beside = self.machine.iax().and_then(|iax| iax.list(path));
-        let mut names = match (self.machine.list(path), beside) {
-            (Ok(entries), _) => named(entries),
-            (Err(_), Some(_)) => Vec::new(),
-            (Err(errno), None) => return Err(errno),
+        let model = uevent::beside(self.machine, path);
+        let mut names = match (self.machine.list(path), beside, &model) {
+            (Ok(entries), ..) => named(entries),
+            (Err(_), Some(_), _) | (Err(_), _, Some(_)) => Vec::new(),
+            (Err(errno), None, None) => return Err(errno),
         };
         names.extend(beside.into_iter().flatten().cloned());
+        names.extend(model.into_iter().flatten());
+        match path {
+            "/sys" => names.push(("dev".to_owned(), Thing::Directory)),
+            MODULE => {
+                let fixed = module::FILES.iter().map(|(name, _)| *name);
+                let files = fixed.chain([module::REFERENCES]);
+                names.extend(files.map(|name| (name.to_owned(), Thing::Attribute(0o444))));
+            }
+            _ => {}
+        }
         if self
             .function_of(path)
             .is_some_and(|(_, rest)| rest.is_empty())
@@ -95,7 +104,22 @@ impl Tree<'_> {
         if let Some(bytes) = self.machine.iax().and_then(|iax| iax.read(path)) {
             return Ok(bytes.to_vec());
         }
+        if let Some(bytes) = self.read_model(path) {
+            return Ok(bytes);
+        }
         self.machine.read(path)
+    }
+
+    /// Files that are the kernel's and not the driver's.
+    fn read_model(&self, path: &str) -> Option<Vec<u8>> {
+        let Some(name) = path.strip_prefix(MODULE).and_then(|p| p.strip_prefix('/')) else {
+            return uevent::read(self.machine, path);
+        };
+        if name == module::REFERENCES {
+            return Some(format!("{}\n", self.machine.references()).into_bytes());
+        }
+        let (_, text) = module::FILES.iter().find(|(file, _)| *file == name)?;
+        Some(text.as_bytes().to_vec())
     }
 
     /// The same for many at once: each device is asked once.
@@ -104,7 +128,7 @@ impl Tree<'_> {
             let function = self.function_of(path);
             let function = function.and_then(|(function, rest)| function.read(rest));
             let iax = || self.machine.iax()?.read(path).map(<[u8]>::to_vec);
-            function.or_else(iax)
+            function.or_else(iax).or_else(|| self.read_model(path))
         };
         let mut read: Vec<Option<Vec<u8>>> = paths.iter().map(beside).collect();
         let left = paths.iter().zip(&read).filter(|(_, found)| found.is_none());
@@ -122,6 +146,9 @@ impl Tree<'_> {
         if let Some(result) = self.machine.iax().and_then(|iax| iax.write(path, bytes)) {
             return result;
         }
+        if uevent::is_trigger(self.machine, path) {
+            return Ok(());
+        }
         self.machine.write(path, bytes)
     }
 
@@ -132,6 +159,15 @@ impl Tree<'_> {
         let (address, rest) = rest.split_once('/').unwrap_or((rest, ""));
         Some((self.machine.pci_function(address)?, rest))
     }
+}
+
+const MODULE: &str = "/sys/module/idxd";
+
+fn links(links: Vec<(String, String)>) -> Vec<(String, Thing)> {
+    let links = links.into_iter();
+    links
+        .map(|(name, target)| (name, Thing::Link(target)))
+        .collect()
 }
 
 /// Device and queue of `/dev/dsa/wq0.1`.

@@ -1,5 +1,6 @@
 //! Measurements as dsa_perf_micros makes them: its options, its result line.
 
+mod core;
 mod lists;
 mod machine;
 mod memory;
@@ -8,6 +9,7 @@ mod options;
 mod outcome;
 mod submission;
 
+pub use core::run_core;
 pub use dray_workload::cpu_list;
 pub use lists::{CpuQueue, cpu_queues, operand_list};
 pub use model::run;

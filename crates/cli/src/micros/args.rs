@@ -17,6 +17,7 @@ Examples (dsa_perf_micros's own):
 
   dray micros -m -n128 -s4k -i25 -zF,F -o3                      the CPU of this machine
   dray micros --device hw:wq0.0 -n128 -s4k -j -i1000 -o3        a device of this machine
+  dray micros -m -S0,1 --platform spr-2s -zF,F -o3              a modelled core, source and target apart
   dray micros -n1 -q1 -s4k --format json                        the same for programs
 
 Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
@@ -120,7 +121,10 @@ pub(crate) struct Args {
     #[arg(short = 'W', value_name = "N", hide = true)]
     pub(super) warm_up: Option<u32>,
     /// The CPU of this machine does the work: measured, not modelled.
-    #[arg(short = 'm', action = ArgAction::SetTrue, conflicts_with_all = ["platform", "config"])]
+    ///
+    /// With --platform it is a core of that platform, modelled; and so it is, of spr-2s, where -S names a
+    /// memory node that this machine has not.
+    #[arg(short = 'm', action = ArgAction::SetTrue, conflicts_with = "config")]
     pub(super) cpu: bool,
     /// A device of this machine does the work: hw, the first free work queues, or hw:wqX.Y. Measured.
     #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["platform", "config", "cpu"])]
@@ -141,9 +145,10 @@ pub(crate) struct Args {
     /// What is printed: the result line, JSON or CSV.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Line)]
     pub(super) format: Form,
-    /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file.
-    #[arg(long, value_name = "FILE|NAME", default_value = "spr-2s")]
-    pub(super) platform: String,
+    /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file; without it
+    /// spr-2s.
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(super) platform: Option<String>,
     /// Device configuration: an accel-config file, or a name such as 4e1w-s.
     #[arg(long, value_name = "FILE|NAME")]
     pub(super) config: Option<String>,

@@ -30,6 +30,8 @@ impl RingView {
                 refused: Line(Refused {
                     lost: zero(),
                     retried: zero(),
+                    posted: zero(),
+                    deferrable: zero(),
                 }),
             },
             tags: (0..capacity).map(|_| zero()).collect(),

@@ -1,8 +1,9 @@
 //! What FUSE asks for, one function each.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use dray_idxd::driver::Errno;
@@ -14,7 +15,8 @@ use fuser::{
 };
 use zerocopy::IntoBytes;
 
-use super::{Files, errno, lock};
+use super::{Access, Files, errno, lock};
+use crate::clients::Clients;
 use crate::tree::{Thing, Tree};
 
 /// Nothing is cached: another process may bind or unbind in between.
@@ -25,6 +27,18 @@ const LONGEST: usize = 4095;
 
 /// The handle of files that are no nodes; theirs is the cookie.
 const ATTRIBUTE: FileHandle = FileHandle(0);
+
+/// A node that is made again has the owner and mode that udev gives a new one.
+fn forget_nodes(changed: &Mutex<HashMap<Arc<str>, Access>>, clients: &Clients) {
+    let mut changed = lock(changed);
+    if changed.keys().any(|path| path.starts_with("/dev/dsa/")) {
+        let nodes = clients.machine.nodes();
+        changed.retain(|path, _| {
+            let node = path.strip_prefix("/dev/dsa/");
+            node.is_none_or(|name| nodes.iter().any(|node| node.name == name))
+        });
+    }
+}
 
 impl Filesystem for Files {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -158,13 +172,16 @@ impl Filesystem for Files {
             Ok(path) => path,
             Err(error) => return reply.error(errno(error)),
         };
-        let clients = self.clients.clone();
+        let (clients, changed) = (self.clients.clone(), self.changed.clone());
         self.desk.hand_in(move || {
             let tree = Tree {
                 machine: &clients.machine,
             };
             match tree.write(&path, &bytes) {
-                Ok(()) => reply.written(bytes.len() as u32),
+                Ok(()) => {
+                    forget_nodes(&changed, &clients);
+                    reply.written(bytes.len() as u32);
+                }
                 Err(error) => reply.error(errno(error)),
             }
         });

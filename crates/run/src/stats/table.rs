@@ -80,6 +80,10 @@ impl fmt::Display for Stats {
                 )?;
             }
         }
+        for (number, program) in self.unreached.iter().enumerate() {
+            let gap = if number == 0 { "\n" } else { "" };
+            writeln!(f, "{gap}no portal: {program}")?;
+        }
         for (number, advice) in advice::of(self).iter().enumerate() {
             let gap = if number == 0 { "\n" } else { "" };
             writeln!(f, "{gap}advice: {advice}")?;

@@ -1,0 +1,81 @@
+//! Giving way to the device where it waits for a processor.
+//!
+//! Most programs poll for their completion records without ever giving way, and with as many threads
+//! as there are processors the device would run only when the scheduler takes one away from them, many
+//! milliseconds later. Who has submitted will wait anyway, so it waits here, and lets others run.
+
+use std::arch::x86_64::_rdtsc;
+
+use crate::guarded::copy_line;
+use crate::submit::Words;
+
+/// Ticks of the time stamp counter: some 250 ms, for with 64 threads on two processors a turn takes 70
+/// ms to come round. A descriptor that takes longer, or waits for this very thread, is waited for no more.
+const LONGEST: u64 = 600_000_000;
+/// Flags of a descriptor in its first word: a completion address is valid, a record is requested
+/// (spec 5.1, 5.4).
+const ADDRESSED: u64 = 1 << 34;
+const REQUESTED: u64 = 1 << 35;
+const LINE: u64 = 64;
+
+/// Lets other threads run until the descriptor has a completion record, or for a while. Without a
+/// record to wait for, once.
+#[cold]
+pub(crate) fn until_ended(words: &Words) {
+    // SAFETY: it reads a counter.
+    let since = unsafe { _rdtsc() };
+    loop {
+        rustix::thread::sched_yield();
+        if words[0] & ADDRESSED == 0 || words[0] & REQUESTED == 0 || has_ended(words[1]) {
+            return;
+        }
+        // SAFETY: it reads a counter.
+        if unsafe { _rdtsc() }.wrapping_sub(since) > LONGEST {
+            return;
+        }
+    }
+}
+
+/// Whether a record has a status, or cannot be read.
+fn has_ended(record: u64) -> bool {
+    let mut line = [0u64; 8];
+    // A record of 32 bytes is aligned to them, and no line crosses a page.
+    // SAFETY: the line is ours to write.
+    let read = unsafe { copy_line((&raw mut line).addr() as u64, record & !(LINE - 1)) };
+    let word = line[(record % LINE / 8) as usize];
+    read.is_err() || word as u8 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C, align(64))]
+    struct Records([u64; 8]);
+
+    #[test]
+    fn a_record_has_ended_when_its_status_is_there() {
+        // The status is the lowest byte; the other record of the line is another's.
+        for (first, second, ended) in [(0, 0, false), (1, 0x100, false), (0, 0x101, true)] {
+            let records = Records([first, 0, 0, 0, second, 0, 0, 0]);
+            let at = std::hint::black_box(&raw const records).addr() as u64 + 32;
+            assert_eq!(has_ended(at), ended, "{first:x} {second:x}");
+        }
+    }
+
+    #[test]
+    fn without_a_record_nobody_waits() {
+        let records = Records([0; 8]);
+        let address = (&raw const records).addr() as u64;
+        until_ended(&[REQUESTED, address, 0, 0, 0, 0, 0, 0]);
+        until_ended(&[ADDRESSED, address, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_descriptor_that_does_not_end_is_left_alone() {
+        let records = Records([0; 8]);
+        let address = (&raw const records).addr() as u64;
+        until_ended(&[ADDRESSED | REQUESTED, address, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(records.0, [0; 8]);
+    }
+}

@@ -1,0 +1,198 @@
+//! Programs that open a node, and whether they ever submitted by it.
+//!
+//! A program that gets no portal falls back to its own ways, most often silently, and its user takes it
+//! for tested. What the session can see is that a node was opened and closed again, and nothing came of it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::processes::{Pid, field};
+
+/// The file of the preload library, wherever it was put.
+pub(crate) const LIBRARY: &str = ".dray-portal.so";
+/// Programs that are kept; scripts start many that are alike.
+const KEPT: usize = 32;
+
+/// A program that opened a node, and neither mapped a portal nor wrote to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// Its name, as `comm` of proc(5).
+    pub program: String,
+    /// The node, as `wq0.0`.
+    pub node: String,
+    /// It had loaded the preload library, or was supervised.
+    pub prepared: bool,
+    /// How often.
+    pub times: u64,
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.program.escape_debug();
+        write!(f, "{program} opened {} ", self.node)?;
+        if self.times > 1 {
+            write!(f, "{} times ", self.times)?;
+        }
+        match self.prepared {
+            true => write!(
+                f,
+                "and submitted nothing by it: neither mmap(2) nor write(2) was successful; one that makes \
+                 its system calls itself needs `--supervise always`"
+            ),
+            false => write!(
+                f,
+                "without the preload library, and got no portal: its LD_PRELOAD was replaced or emptied, \
+                 or a program that makes its system calls itself has started it; `--supervise always` \
+                 gives it one"
+            ),
+        }
+    }
+}
+
+/// Open nodes that nothing has come of, and those that were closed so.
+#[derive(Debug, Default)]
+pub(crate) struct Openers {
+    open: Mutex<HashMap<u64, Unreached>>,
+    closed: Mutex<Vec<Unreached>>,
+    mapped: AtomicU64,
+}
+
+impl Openers {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Unreached>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process has opened a node. `prepared`: it is known to have loaded the preload library.
+    pub(crate) fn opened(&self, cookie: u64, pid: Pid, node: String, prepared: bool) {
+        let program = field(pid, "Name:").unwrap_or_else(|| pid.to_string());
+        let prepared = prepared || has_library(pid) || is_traced(pid);
+        let unreached = Unreached {
+            program,
+            node,
+            prepared,
+            times: 1,
+        };
+        self.open().insert(cookie, unreached);
+    }
+
+    /// A portal has been mapped by it.
+    pub(crate) fn mapped(&self, cookie: u64) {
+        self.mapped.fetch_add(1, Ordering::Relaxed);
+        self.open().remove(&cookie);
+    }
+
+    /// A descriptor has been written to it.
+    pub(crate) fn written(&self, cookie: u64) {
+        self.open().remove(&cookie);
+    }
+
+    /// It is closed.
+    pub(crate) fn closed(&self, cookie: u64) {
+        let Some(one) = self.open().remove(&cookie) else {
+            return;
+        };
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        add(&mut closed, one, |one| {
+            if !one.prepared {
+                // Once for each program, when it happens: the session may be long.
+                eprintln!("warning: {one}");
+            }
+        });
+    }
+
+    /// Portals that were mapped.
+    pub(crate) fn portals(&self) -> u64 {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    /// Programs that submitted nothing, all of them closed or not, at the end.
+    pub(crate) fn sum_up(&self) -> Vec<Unreached> {
+        let cookies: Vec<u64> = self.open().keys().copied().collect();
+        for cookie in cookies {
+            self.closed(cookie);
+        }
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.clone()
+    }
+}
+
+/// Adds to a list in which each stands once.
+fn add(list: &mut Vec<Unreached>, one: Unreached, first: impl FnOnce(&Unreached)) {
+    let times = one.times;
+    let alike = |known: &&mut Unreached| {
+        (&known.program, &known.node, known.prepared) == (&one.program, &one.node, one.prepared)
+    };
+    if let Some(known) = list.iter_mut().find(alike) {
+        known.times += times;
+    } else if list.len() < KEPT {
+        first(&one);
+        list.push(one);
+    }
+}
+
+/// Whether the preload library is really there: the environment says only what was wanted.
+fn has_library(pid: Pid) -> bool {
+    // A process whose maps cannot be read is not accused.
+    fs::read_to_string(format!("/proc/{pid}/maps")).map_or(true, |maps| {
+        maps.lines().any(|line| line.ends_with(LIBRARY))
+    })
+}
+
+/// Whether somebody traces it: this session's supervisor, or a debugger, under which nobody else can.
+fn is_traced(pid: Pid) -> bool {
+    field(pid, "TracerPid:").is_some_and(|tracer| tracer != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn openers() -> Openers {
+        let openers = Openers::default();
+        for cookie in 1..=4 {
+            openers.opened(cookie, std::process::id(), "wq0.0".to_owned(), true);
+        }
+        openers
+    }
+
+    #[test]
+    fn who_mapped_or_wrote_is_not_named() {
+        let openers = openers();
+        openers.mapped(1);
+        openers.written(2);
+        openers.closed(1);
+        openers.closed(3);
+        let unreached = openers.sum_up();
+        assert_eq!(openers.portals(), 1);
+        assert_eq!(unreached.len(), 1);
+        assert_eq!(unreached[0].times, 2, "one closed, one still open");
+        assert!(
+            unreached[0]
+                .to_string()
+                .contains("2 times and submitted nothing")
+        );
+    }
+
+    #[test]
+    fn this_test_has_no_library() {
+        assert!(!has_library(std::process::id()));
+        assert!(has_library(u32::MAX), "what cannot be read is not accused");
+    }
+
+    #[test]
+    fn a_name_does_nothing_to_a_terminal() {
+        let one = Unreached {
+            program: "a\x1b[2J".to_owned(),
+            node: "wq0.0".to_owned(),
+            prepared: false,
+            times: 1,
+        };
+        assert!(
+            one.to_string()
+                .starts_with("a\\u{1b}[2J opened wq0.0 without")
+        );
+    }
+}
