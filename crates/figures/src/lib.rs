@@ -20,6 +20,7 @@ mod findings;
 mod guess;
 mod hint;
 mod hues;
+mod interval;
 mod label;
 mod list;
 mod measured;

@@ -8,7 +8,7 @@ use crate::exercise::measurement;
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
-use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, reference_tables};
+use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, interval, reference_tables};
 
 /// The report and all of its charts.
 ///
@@ -174,6 +174,9 @@ fn section(
     let seen = findings::of(figure);
     if !seen.is_empty() {
         intro.push(format!("What is seen here: {}", seen.join(" ")));
+    }
+    if experiment.id == interval::FIGURE && !summary.intervals.is_empty() {
+        intro.push(summary.intervals.join(" "));
     }
     let guesses = summary.guesses.lines(&request.platform, figure);
     if !guesses.is_empty() {

@@ -45,6 +45,8 @@ pub struct Summary {
     pub figures: Vec<Figure>,
     /// The guesses behind the figures.
     pub guesses: GuessIndex,
+    /// What is to be said of the break-even figure: between which sizes it lies.
+    pub intervals: Vec<String>,
     /// The model beside the published numbers.
     pub checked: Vec<CheckedTable>,
     /// This machine, if it was measured.

@@ -11,7 +11,9 @@ use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::request::{GENERATOR, Request, Summary};
 use crate::task::{Backend, Job, tasks};
-use crate::{CheckedTable, FiguresError, Metrics, Model, catalog, check, output, reference_tables};
+use crate::{
+    CheckedTable, FiguresError, Metrics, Model, catalog, check, interval, output, reference_tables,
+};
 
 /// Runs the experiments and writes the report.
 ///
@@ -70,6 +72,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     let figures = figures(experiments, &tasks, outcomes);
     let mut summary = Summary {
         guesses: pool.install(|| GuessIndex::find(request, &figures))?,
+        intervals: pool.install(|| interval::sentences(&model, &figures))?,
         figures,
         checked: pool.install(|| accuracy(platform))?,
         machine,
