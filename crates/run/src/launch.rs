@@ -320,6 +320,7 @@ fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Resu
         let file = Path::new(module::COMMANDS).join(name);
         stage.put(script.as_bytes(), &file)?;
     }
+    stage.keep(Path::new(module::COMMANDS))?;
     stage.clear()
 }
 

@@ -97,6 +97,11 @@ impl Stage {
         fs::set_permissions(path, everyone).map_err(at(path))
     }
 
+    /// Has a directory of the session's own written to by nobody but who has made it.
+    pub(crate) fn keep(&self, path: &Path) -> Result<(), RunError> {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(at(path))
+    }
+
     fn below(&self, path: &Path) -> PathBuf {
         let relative = path.strip_prefix("/").unwrap_or(path);
         self.path.join(relative)
