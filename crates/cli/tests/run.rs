@@ -377,6 +377,7 @@ fn a_node_has_the_owner_and_mode_of_a_new_one() {
         stat -c '%a %u %g' /dev/dsa/wq0.0; chmod 660 /dev/dsa/wq0.0; stat -c %a /dev/dsa/wq0.0
         cd /sys/bus/dsa/drivers/user; echo wq0.0 >unbind
         echo dedicated >../../devices/wq0.0/mode; echo user >../../devices/wq0.0/type
+        echo 10 >../../devices/wq0.0/priority
         echo app0 >../../devices/wq0.0/name; echo user >../../devices/wq0.0/driver_name
         echo wq0.0 >bind; stat -c %a /dev/dsa/wq0.0";
     let output = shell(&["--profile", "1e1w-d"], script);

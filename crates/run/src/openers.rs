@@ -44,9 +44,9 @@ impl fmt::Display for Unreached {
             ),
             false => write!(
                 f,
-                "without the preload library, and got no portal: its LD_PRELOAD was replaced or emptied, \
-                 or a program that makes its system calls itself has started it; `--supervise always` \
-                 gives it one"
+                "without the preload library, and got no portal: it is static, its LD_PRELOAD was \
+                 replaced or emptied, or a program that makes its system calls itself has started it; \
+                 `--supervise always` gives it one"
             ),
         }
     }
