@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -77,6 +77,101 @@ fn the_virtual_device_copies() {
     let stats = python("--mover virtual --policy memtis");
     let bytes = &stats["timer"][0]["bytes"];
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
+}
+
+/// Pages of a mapping of its own, which it serves by a userfaultfd of its own.
+const SERVES_ITSELF: &str = r#"
+import ctypes, mmap, os, struct, sys, threading, time
+# By the names that programs are linked with.
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+PAGES = 256
+start = libc.mmap(None, PAGES * 4096, 3, 0x22, -1, 0)
+# Read only, so that nothing else is next to it that is mapped alike.
+guard = libc.mmap(None, 4096, 1, 0x22, -1, 0)
+memory = [bytearray(os.urandom(65536)) for _ in range(600)]
+sums = [hash(bytes(block)) for block in memory]
+# Until its memory is tiered, and this mapping with it.
+def managed():
+    flags, inside = "", False
+    for line in open("/proc/self/smaps"):
+        if "-" in line.split()[0] and not line.split()[0].endswith(":"):
+            first, last = (int(word, 16) for word in line.split()[0].split("-"))
+            inside = first <= start < last
+        elif inside and line.startswith("VmFlags"):
+            flags = line
+    return " um" in flags
+for _ in range(100000):
+    if managed():
+        break
+    time.sleep(0.005)
+else:
+    sys.exit("its memory is not managed")
+uffd = libc.syscall(323, os.O_CLOEXEC)
+assert uffd >= 0
+def call(request, *words):
+    argument = ctypes.create_string_buffer(struct.pack("<%dQ" % len(words), *words))
+    if libc.ioctl(uffd, request, ctypes.addressof(argument)) != 0:
+        sys.exit("ioctl %x: %s" % (request, os.strerror(ctypes.get_errno())))
+call(0xC018AA3F, 0xAA, 0, 0)
+call(0xC020AA00, start, PAGES * 4096, 1, 0)
+page = ctypes.create_string_buffer(8192)
+source = (ctypes.addressof(page) + 4095) & ~4095
+ctypes.memset(source, 0x5A, 4096)
+def serve():
+    for _ in range(PAGES):
+        message = os.read(uffd, 32)
+        address = struct.unpack_from("<Q", message, 16)[0] & ~4095
+        call(0xC028AA03, address, source, 4096, 0, 0)
+server = threading.Thread(target=serve)
+server.start()
+for index in range(PAGES):
+    assert libc.memcmp(start + index * 4096, source, 4096) == 0
+server.join()
+assert all(hash(bytes(block)) == known for block, known in zip(memory, sums)), "lost"
+print("whole")
+"#;
+
+#[test]
+fn a_program_that_serves_its_own_faults_gets_its_memory_back() {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    fs::write(&script, SERVES_ITSELF).expect("a file");
+    dray(dir.path(), "tier --fast 16M --knob interval_ms=5 --")
+        .arg("/usr/bin/python3")
+        .arg(&script)
+        .assert()
+        .success()
+        .stdout("whole\n");
+}
+
+/// What was out when the command was killed is put back by the program itself.
+#[test]
+fn a_program_goes_on_when_dray_is_killed() {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    let text = format!("print('begins', flush=True)\n{PYTHON}");
+    fs::write(&script, text).expect("a file");
+    let mut tier = std::process::Command::new(env!("CARGO_BIN_EXE_dray"))
+        .current_dir(dir.path())
+        .args(["tier", "--fast", "16M", "--knob", "interval_ms=2", "--"])
+        .args(["/usr/bin/python3".as_ref(), script.as_os_str()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut output = std::io::BufReader::new(tier.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it begins");
+    assert_eq!(line, "begins\n");
+    // SIGKILL; the pipe ends with the program.
+    tier.kill().expect("it runs");
+    tier.wait().expect("it ends");
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "whole\n");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use dray_tier::session::{Session, VARIABLE};
 use dray_tier::{Manager, Memory};
 
 use crate::own::{OWN, PINNED};
-use crate::{fork, hook, stacks};
+use crate::{fork, give_back, hook, stacks};
 
 /// The session of this process and its children.
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -59,6 +59,7 @@ pub(crate) fn engine() -> Option<&'static Engine> {
 pub(crate) fn forget() {
     ENGINE.store(std::ptr::null_mut(), Ordering::Release);
     stacks::forget();
+    give_back::forget();
     // The first is the heap's, which the child has.
     OWN.keep(1);
     PINNED.keep(0);
@@ -120,12 +121,15 @@ fn own_files() -> bool {
 
 fn work(session: Session) {
     let memory = Memory::Process {
-        own: || OWN.all(),
+        own: || OWN.all().into_iter().chain(give_back::ranges()).collect(),
         pinned: || PINNED.all(),
     };
     let mut manager = Manager::new(session, memory);
     loop {
         let pause = manager.step();
+        if let Some(engine) = manager.engine() {
+            give_back::step(engine);
+        }
         if let Some(started) = manager.engine()
             && engine().is_none()
         {

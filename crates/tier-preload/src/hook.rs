@@ -15,7 +15,7 @@ type Create = unsafe extern "C" fn(
 ) -> c_int;
 
 /// The function of that name behind this library; looked up once.
-fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
+pub(crate) fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     match cache.load(Ordering::Relaxed) {
         0 => {
             // SAFETY: the name is a string.

@@ -14,6 +14,8 @@
 mod agent;
 #[cfg(feature = "preload")]
 mod fork;
+#[cfg(feature = "preload")]
+mod give_back;
 pub mod heap;
 #[cfg(feature = "preload")]
 mod hook;

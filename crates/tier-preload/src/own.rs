@@ -17,7 +17,7 @@ pub static OWN: Ranges = Ranges::new();
 pub static PINNED: Ranges = Ranges::new();
 
 impl Ranges {
-    const fn new() -> Ranges {
+    pub(crate) const fn new() -> Ranges {
         Ranges {
             ranges: [const { [AtomicU64::new(0), AtomicU64::new(0)] }; MOST],
             count: AtomicUsize::new(0),

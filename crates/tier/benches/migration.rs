@@ -1,7 +1,7 @@
 //! Core time of a page without its copy, by batch, beside HeMem's way, in one run: medians and
 //! quartiles. `cargo bench -p dray-tier`; what `dray tier bench mechanism` prints.
 
-use dray_tier::bench::{costs, hemem};
+use dray_tier::bench::{costs, frames, hemem};
 use dray_tier::mechanism::measure_knee;
 
 fn main() -> Result<(), dray_tier::TierError> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), dray_tier::TierError> {
     all.extend(hemem(&BATCHES, ROUNDS)?);
     for cost in all {
         println!(
-            "{:11} reuse {:5} {:>4} x {}  {:>7} ns a page ({} to {}), {} batches",
+            "{:11} reuse {:5} {:>4} x {}  {:>7} ns a page ({} to {}), of it new frames {}, release {}; {} batches",
             cost.way,
             cost.reuse,
             cost.pages,
@@ -24,7 +24,24 @@ fn main() -> Result<(), dray_tier::TierError> {
             cost.core_ns.median,
             cost.core_ns.lower,
             cost.core_ns.upper,
+            cost.frames_ns.median,
+            cost.release_ns.median,
             cost.batches
+        );
+    }
+    println!(
+        "The kernel's part of it where frames are released: new ones alone, by madvise, without userfaultfd"
+    );
+    for new in frames(&[128, 512], ROUNDS)? {
+        println!(
+            "frames alone        {:>4} x {}  {:>7} ns a page ({} to {}) to make, of it zeroing at least {}; {} to drop",
+            new.pages,
+            if new.huge { "2M" } else { "4K" },
+            new.make_ns.median,
+            new.make_ns.lower,
+            new.make_ns.upper,
+            new.zero_ns.median,
+            new.drop_ns.median
         );
     }
     Ok(())

@@ -1,10 +1,12 @@
 //! What page migration costs on this machine, measured.
 
+mod frames;
 mod hemem;
 mod mechanism;
 mod memory;
 mod tiers;
 
+pub use frames::{Frames, frames};
 pub use hemem::hemem;
 pub use mechanism::{Cost, costs};
 pub use tiers::{Access, Case, Phase, Running, WorkingSet, run};

@@ -15,6 +15,8 @@ pub mod knobs;
 pub mod launch;
 pub mod manager;
 pub mod mechanism;
+#[cfg(feature = "modelled")]
+pub mod modelled;
 pub mod policy;
 pub mod prepare;
 pub mod session;

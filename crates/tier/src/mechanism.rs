@@ -6,10 +6,12 @@ mod copy_phase;
 mod engine;
 mod events;
 mod flight;
+mod frames;
 mod hints;
 mod knee;
 mod outcome;
 mod state;
+mod steps;
 mod windows;
 
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};

@@ -3,6 +3,12 @@
 //! Programs read knobs and write counters; `dray tier set` and `status` do the opposite. Nobody waits
 //! for anybody, and a program goes on when the command that started it is killed.
 
+mod histogram;
+mod process;
+
+pub use histogram::{BINS, EXECUTORS, Histogram, PHASES, REASONS, Reason};
+pub use process::{Process, VALUES, Value};
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::knobs::{KNOBS, Knob, KnobError, check_order, parse};
-use crate::mechanism::{OUTCOMES, Report};
+use crate::mechanism::Report;
 
 /// Variable that names the file to programs.
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
@@ -24,113 +30,6 @@ pub const VIRTUAL: u64 = 1;
 pub const HW: u64 = 2;
 /// Processes that have counters of their own at once.
 pub const PROCESSES: usize = 128;
-/// Bins of a histogram: powers of two of pages.
-pub const BINS: usize = 16;
-/// Bytes of a process's message.
-const MESSAGE: usize = 256;
-
-/// Why pages migrate, as the kernel names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// To the slow tier.
-    Demotion,
-    /// To the fast tier.
-    NumaMisplaced,
-}
-
-impl Reason {
-    /// The kernel's name (`enum migrate_reason`).
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Demotion => "demotion",
-            Self::NumaMisplaced => "numa_misplaced",
-        }
-    }
-}
-
-/// Both reasons. The mode of both is `MIGRATE_ASYNC`: pages that are busy are left.
-pub const REASONS: [Reason; 2] = [Reason::Demotion, Reason::NumaMisplaced];
-
-/// Phases of a migration, as they are timed.
-pub const PHASES: [&str; 6] = [
-    "frames", "protect", "move_out", "copy", "move_in", "release",
-];
-/// Who copies.
-pub const EXECUTORS: [&str; 3] = ["core", "cores", "device"];
-
-/// Calls by number of pages, times and bytes of one reason.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct Histogram {
-    /// Calls by log2 of their pages; the last bin holds all longer ones.
-    pub bins: [AtomicU64; BINS],
-    /// Calls.
-    pub calls: AtomicU64,
-    /// Pages in them.
-    pub pages: AtomicU64,
-    /// Nanoseconds of each of [`PHASES`].
-    pub phases: [AtomicU64; PHASES.len()],
-    /// Bytes by each of [`EXECUTORS`].
-    pub bytes: [AtomicU64; EXECUTORS.len()],
-}
-
-/// Counters of one process.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Process {
-    /// Its number; 0 where there is none.
-    pub pid: AtomicU64,
-    /// 0 waits until the fast tier is full, 1 tiers, 2 cannot.
-    pub state: AtomicU64,
-    /// Values, in the order of [`VALUES`].
-    pub values: [AtomicU64; VALUES.len()],
-    /// Pages by outcome, in the order of [`OUTCOMES`].
-    pub outcomes: [AtomicU64; OUTCOMES.len()],
-    message: [AtomicU64; MESSAGE / 8],
-}
-
-/// Names of a process's values.
-pub const VALUES: [&str; 16] = [
-    "fast_bytes",
-    "slow_bytes",
-    "managed_bytes",
-    "regions",
-    "demoted_pages",
-    "promoted_pages",
-    "ping_pongs",
-    "missing_faults",
-    "write_protect_faults",
-    "layout_changes",
-    "hints_armed",
-    "hints_touched",
-    "scans",
-    "tracking_ns",
-    "agent_cpu_ns",
-    "knee_pages",
-];
-
-/// One of [`VALUES`].
-#[derive(Debug, Clone, Copy)]
-#[repr(usize)]
-#[allow(missing_docs, reason = "their names are those of VALUES")]
-pub enum Value {
-    FastBytes,
-    SlowBytes,
-    ManagedBytes,
-    Regions,
-    DemotedPages,
-    PromotedPages,
-    PingPongs,
-    MissingFaults,
-    WriteProtectFaults,
-    LayoutChanges,
-    HintsArmed,
-    HintsTouched,
-    Scans,
-    TrackingNs,
-    AgentCpuNs,
-    KneePages,
-}
 
 /// What does not change while a session runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -301,52 +200,16 @@ impl Session {
         let (definition, value) = parse(text)?;
         check_order(definition, value, |knob| self.knob(knob))?;
         if definition.knob == Knob::Timer && value == 1 {
-            self.clear_histograms();
+            self.shared.histograms.iter().for_each(Histogram::clear);
         }
         self.shared.knobs[definition.knob as usize].store(value, Ordering::Relaxed);
         Ok(())
     }
 
-    fn clear_histograms(&self) {
-        for histogram in &self.shared.histograms {
-            let all = histogram.bins.iter();
-            let all = all.chain([&histogram.calls, &histogram.pages]);
-            let all = all.chain(&histogram.phases).chain(&histogram.bytes);
-            all.for_each(|word| word.store(0, Ordering::Relaxed));
-        }
-    }
-
     /// Records a call of a migration, if the timer runs.
     pub fn record(&self, reason: Reason, report: &Report) {
-        if self.knob(Knob::Timer) == 0 || report.pages == 0 {
-            return;
-        }
-        let add = |word: &AtomicU64, by: u64| {
-            word.fetch_add(by, Ordering::Relaxed);
-        };
-        let histogram = &self.shared.histograms[reason as usize];
-        let bin = (report.pages.ilog2() as usize).min(BINS - 1);
-        add(&histogram.bins[bin], 1);
-        add(&histogram.calls, 1);
-        add(&histogram.pages, report.pages);
-        let phases = [
-            report.frames,
-            report.protect,
-            report.out,
-            report.copy,
-            report.back,
-            report.release,
-        ];
-        for (word, phase) in histogram.phases.iter().zip(phases) {
-            add(word, phase.as_nanos() as u64);
-        }
-        let copied = &report.copied;
-        for (word, bytes) in histogram
-            .bytes
-            .iter()
-            .zip([copied.core, copied.cores, copied.device])
-        {
-            add(word, bytes);
+        if self.knob(Knob::Timer) != 0 && report.pages != 0 {
+            self.shared.histograms[reason as usize].record(report);
         }
     }
 
@@ -395,63 +258,6 @@ impl Session {
             holder != 0 && holder != pid && alive(holder)
         });
         others.map(|process| process.get(Value::FastBytes)).sum()
-    }
-}
-
-impl Process {
-    /// A value.
-    pub fn get(&self, value: Value) -> u64 {
-        self.values[value as usize].load(Ordering::Relaxed)
-    }
-
-    /// Sets a value.
-    pub fn put(&self, value: Value, to: u64) {
-        self.values[value as usize].store(to, Ordering::Relaxed);
-    }
-
-    /// Adds to a value.
-    pub fn add(&self, value: Value, by: u64) {
-        self.values[value as usize].fetch_add(by, Ordering::Relaxed);
-    }
-
-    /// Says why it cannot.
-    pub fn say(&self, text: &str) {
-        let mut bytes = [0u8; MESSAGE];
-        let len = text.len().min(MESSAGE - 1);
-        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
-        for (word, chunk) in self.message.iter().zip(bytes.as_chunks::<8>().0) {
-            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
-        }
-        self.state.store(2, Ordering::Release);
-    }
-
-    /// What it said.
-    pub fn message(&self) -> String {
-        let words = self.message.iter();
-        let bytes: Vec<u8> = words
-            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// What it counted is added to another's, and forgotten.
-    fn fold_into(&self, other: &Process) {
-        for (ours, theirs) in self.outcomes.iter().zip(&other.outcomes) {
-            theirs.fetch_add(ours.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        }
-        for (index, (ours, theirs)) in self.values.iter().zip(&other.values).enumerate() {
-            let value = ours.swap(0, Ordering::Relaxed);
-            // What a process has is gone with it; what it did stays.
-            let counts = index >= Value::DemotedPages as usize && index < Value::KneePages as usize;
-            if counts {
-                theirs.fetch_add(value, Ordering::Relaxed);
-            }
-        }
-        for word in &self.message {
-            word.store(0, Ordering::Relaxed);
-        }
-        self.state.store(0, Ordering::Relaxed);
     }
 }
 

@@ -139,11 +139,10 @@ fn a_thread_with_other_files_can_ask_for_quiet() {
             assert_eq!(engine.arm_hints(&pages), PAGES);
             assert_eq!(present(start, PAGES), 0);
             let asking = scope.spawn(|| {
-                // SAFETY: this thread alone gets an empty table of files.
-                let alone = unsafe {
-                    libc::unshare(libc::CLONE_FILES);
-                    libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32)
-                };
+                // SAFETY: this thread alone gets a table of files of its own.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+                // SAFETY: which is emptied.
+                let alone = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
                 assert_eq!(alone, 0);
                 let quiet = engine.quiet();
                 let there = present(start, PAGES);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use dray_tier::Engine;
-use dray_tier::bench::{self, Case, Cost, Running};
+use dray_tier::bench::{self, Case, Cost, Frames, Running};
 use dray_tier::policy::POLICIES;
 use dray_tier::size::{Size, machine};
 
@@ -64,10 +64,11 @@ enum What {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Engine::check()?;
     let wants = |what| args.what.is_empty() || args.what.contains(&what);
-    let mut costs = Vec::new();
+    let (mut costs, mut frames) = (Vec::new(), Vec::new());
     if wants(What::Mechanism) {
         costs = bench::costs(&BATCHES, args.rounds.max(1))?;
         costs.extend(bench::hemem(&BATCHES, args.rounds.max(1))?);
+        frames = bench::frames(&[128, 512], args.rounds.max(1))?;
     }
     let mut runs = Vec::new();
     for case in cases(args)? {
@@ -76,11 +77,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let lost: u64 = runs.iter().map(|run| run.lost).sum();
     match args.format {
         Format::Json => {
-            let all = serde_json::json!({ "mechanism": costs, "workloads": runs });
+            let all =
+                serde_json::json!({ "mechanism": costs, "frames": frames, "workloads": runs });
             println!("{}", serde_json::to_string_pretty(&all)?);
         }
         Format::Table => {
             print_costs(&costs);
+            print_frames(&frames);
             print_runs(&runs);
         }
     }
@@ -170,6 +173,26 @@ fn print_costs(costs: &[Cost]) {
             cost.core_ns.lower,
             cost.core_ns.upper,
             cost.batches
+        );
+    }
+}
+
+/// The kernel's part of the cost where frames are new with each batch.
+fn print_frames(frames: &[Frames]) {
+    if frames.is_empty() {
+        return;
+    }
+    println!("new frames alone, by the kernel, ns a page: median (quartiles)");
+    for new in frames {
+        println!(
+            "  {:>4} x {}  {:>8} ({} to {}) to make, zeroing at least {} of it; {} to drop",
+            new.pages,
+            if new.huge { "2M" } else { "4K" },
+            new.make_ns.median,
+            new.make_ns.lower,
+            new.make_ns.upper,
+            new.zero_ns.median,
+            new.drop_ns.median
         );
     }
 }

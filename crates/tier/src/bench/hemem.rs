@@ -58,6 +58,8 @@ pub fn hemem(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
             batches: samples.len(),
             core_ns: Quartiles::of(samples),
             copy_ns: Quartiles::of(vec![0]),
+            frames_ns: Quartiles::of(vec![0]),
+            release_ns: Quartiles::of(vec![0]),
         });
     }
     // SAFETY: ours, and nobody uses it any more.

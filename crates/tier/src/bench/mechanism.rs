@@ -1,6 +1,7 @@
 //! The mechanism by itself: core time a page, without the copy.
 
 use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -25,6 +26,10 @@ pub struct Cost {
     pub core_ns: Quartiles,
     /// Time of the copy for a page.
     pub copy_ns: Quartiles,
+    /// Time to make the frames that go in, for a page; part of `core_ns`.
+    pub frames_ns: Quartiles,
+    /// Time to release those that are left, for a page; part of `core_ns`.
+    pub release_ns: Quartiles,
     /// Batches that were measured.
     pub batches: usize,
 }
@@ -72,6 +77,15 @@ pub fn costs(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
     Ok(measured)
 }
 
+/// Nanoseconds a page of each batch.
+#[derive(Debug, Clone, Default)]
+struct Samples {
+    core: Vec<u64>,
+    copy: Vec<u64>,
+    frames: Vec<u64>,
+    release: Vec<u64>,
+}
+
 fn one(
     order: Order,
     release: Release,
@@ -88,12 +102,12 @@ fn one(
         ..Config::default()
     };
     let engine = Engine::new(config, Box::new(NoCopy))?;
-    let mut samples = vec![(Vec::new(), Vec::new()); sizes.len()];
+    let mut samples = vec![Samples::default(); sizes.len()];
     thread::scope(|scope| {
         let server = scope.spawn(|| engine.serve());
         let registered = engine.register(memory.start, memory.start + memory.len);
         for round in 0..rounds + 2 {
-            for (size, (core, copy)) in sizes.iter().zip(&mut samples) {
+            for (size, samples) in sizes.iter().zip(&mut samples) {
                 for to in [1, 0] {
                     let piece = Piece {
                         start: memory.start,
@@ -113,8 +127,11 @@ fn one(
                         Order::SharedRead => report.copy.as_nanos() as u64,
                         Order::Strict => 0,
                     };
-                    core.push(spent.saturating_sub(copied) / size);
-                    copy.push(report.copy.as_nanos() as u64 / size);
+                    let each = |time: Duration| time.as_nanos() as u64 / size;
+                    samples.core.push(spent.saturating_sub(copied) / size);
+                    samples.copy.push(each(report.copy));
+                    samples.frames.push(each(report.frames));
+                    samples.release.push(each(report.release));
                 }
             }
         }
@@ -128,14 +145,16 @@ fn one(
     Ok(sizes
         .iter()
         .zip(samples)
-        .map(|(size, (core, copy))| Cost {
+        .map(|(size, samples)| Cost {
             way,
             reuse: release == Release::Reuse,
             pages: *size,
             huge,
-            batches: core.len(),
-            core_ns: Quartiles::of(core),
-            copy_ns: Quartiles::of(copy),
+            batches: samples.core.len(),
+            core_ns: Quartiles::of(samples.core),
+            copy_ns: Quartiles::of(samples.copy),
+            frames_ns: Quartiles::of(samples.frames),
+            release_ns: Quartiles::of(samples.release),
         })
         .collect())
 }

@@ -4,27 +4,16 @@ use std::time::{Duration, Instant};
 
 use super::blocks::mask;
 use super::copy_phase;
-use super::engine::{Engine, Migrator, Order, Piece, Release, Report};
+use super::engine::{Engine, Order, Piece, Report};
 use super::events::TRIES;
 use super::flight::{Flight, Stage, run, split};
 use super::outcome::Outcome;
 use super::state::State;
+use super::steps::{Step, end, in_one_mapping, span};
 use super::windows::{BASE_SLOTS, HUGE_SLOTS};
-use crate::sys::pagemap::{HUGE_PAGE, Wanted};
-use crate::sys::uffd::Partial;
-use crate::sys::{HUGE, PAGE, memory};
+use crate::sys::{HUGE, PAGE};
 
-/// How often a layout that changes is waited for before pages are left where they are.
-const PATIENCE: u32 = 200;
 pub(crate) const PAUSE: Duration = Duration::from_micros(200);
-
-/// Slots of landing and making windows that a batch uses: base pages, huge pages.
-#[derive(Debug, Clone, Copy, Default)]
-struct Used {
-    landing: [(u64, u64); 2],
-    /// The last is whether frames kept from earlier batches are used.
-    making: [(u64, u64, bool); 2],
-}
 
 impl Engine {
     /// Moves pages to frames of tier `to` (0 is fast, 1 is slow), in batches of at most
@@ -108,98 +97,6 @@ impl Engine {
         lap(&mut report.back);
         self.release(&mut migrator, &used, to, clean);
         lap(&mut report.release);
-    }
-
-    /// Chooses slots, and makes frames in them.
-    fn frames(&self, migrator: &mut Migrator, pieces: &[Piece], to: usize) -> (Vec<Flight>, Used) {
-        let mut used = Used::default();
-        let mut counts = [0, 0];
-        for piece in pieces {
-            match piece.huge {
-                true => counts[1] += piece.len / HUGE,
-                false => counts[0] += piece.len / PAGE,
-            }
-        }
-        let reuse = self.config.release == Release::Reuse;
-        for (kind, count) in counts.into_iter().enumerate() {
-            let landing = &mut migrator.windows[1 - to].landing[kind];
-            if landing.kept + count > landing.slots {
-                let _ = landing.drop_landed(&self.uffd, 0, landing.kept);
-                landing.kept = 0;
-            }
-            used.landing[kind] = (landing.at(landing.kept), count);
-            let kept = &mut migrator.windows[to].landing[kind];
-            if reuse && count > 0 && kept.kept >= count {
-                kept.kept -= count;
-                used.making[kind] = (kept.at(kept.kept), count, true);
-            } else {
-                let making = &migrator.windows[to].making[kind];
-                used.making[kind] = (making.base, count, false);
-            }
-        }
-        let mut flights = Vec::with_capacity(counts.iter().sum::<u64>() as usize);
-        let mut next = [0, 0];
-        for piece in pieces {
-            let (slot, kind) = match piece.huge {
-                true => (HUGE, 1),
-                false => (PAGE, 0),
-            };
-            for offset in (0..piece.len).step_by(slot as usize) {
-                flights.push(Flight {
-                    origin: piece.start + offset,
-                    address: piece.start + offset,
-                    huge: piece.huge,
-                    landing: used.landing[kind].0 + next[kind],
-                    made: used.making[kind].0 + next[kind],
-                    stage: Stage::In,
-                    tries: 0,
-                });
-                next[kind] += slot;
-            }
-        }
-        self.make(migrator, &mut flights, &used);
-        (flights, used)
-    }
-
-    /// Has the kernel give frames to the making windows.
-    fn make(&self, migrator: &mut Migrator, flights: &mut [Flight], used: &Used) {
-        let fail = |flights: &mut [Flight], huge: bool, from: u64, outcome| {
-            for flight in flights {
-                if flight.huge == huge && flight.made >= from {
-                    flight.stage = Stage::Ended(outcome);
-                }
-            }
-        };
-        let (base, count, kept) = used.making[0];
-        if count > 0 && !kept {
-            let made = memory::advise(base, count * PAGE, libc::MADV_POPULATE_WRITE);
-            if made.is_err() {
-                fail(flights, false, 0, Outcome::NoFrame);
-            }
-        }
-        let (base, count, kept) = used.making[1];
-        if count == 0 || kept {
-            return;
-        }
-        let len = count * HUGE;
-        if memory::advise(base, len, libc::MADV_POPULATE_WRITE).is_err() {
-            fail(flights, true, 0, Outcome::NoFrame);
-            return;
-        }
-        let mut huge_until = base;
-        let wanted = Wanted {
-            all: HUGE_PAGE,
-            tell: HUGE_PAGE,
-            ..Wanted::default()
-        };
-        let _ = migrator.pagemap.scan(base, base + len, wanted, |run| {
-            if run.start == huge_until {
-                huge_until = run.end;
-            }
-        });
-        if huge_until < base + len {
-            fail(flights, true, huge_until, Outcome::NoHugeFrame);
-        }
     }
 
     /// From now on the batch is known to the thread that reads events.
@@ -414,134 +311,6 @@ impl Engine {
             index += count;
         }
         clean
-    }
-
-    /// What becomes of the frames that are left in the windows.
-    fn release(&self, migrator: &mut Migrator, used: &Used, to: usize, clean: bool) {
-        let keep = clean && self.config.release == Release::Reuse;
-        if !clean && used.landing[1].1 > 0 {
-            // Some of it may be base pages now.
-            let _ = migrator.windows[1 - to].landing[1].renew(Some(&self.uffd));
-            match used.making[1].2 {
-                true => {
-                    let _ = migrator.windows[to].landing[1].renew(Some(&self.uffd));
-                }
-                false => {
-                    let _ = migrator.windows[to].making[1].renew(None);
-                }
-            }
-        }
-        let kinds = match clean {
-            true => 0..2,
-            false => 0..1,
-        };
-        for kind in kinds {
-            let (_, count) = used.landing[kind];
-            let landing = &mut migrator.windows[1 - to].landing[kind];
-            if keep {
-                landing.kept += count;
-            } else if count > 0 {
-                let _ = landing.drop_landed(&self.uffd, landing.kept, count);
-            }
-            let (base, count, kept) = used.making[kind];
-            if clean || count == 0 {
-                continue;
-            }
-            // Frames that were made and not used.
-            if kept {
-                let window = &migrator.windows[to].landing[kind];
-                let first = (base - window.base) / window.slot;
-                let _ = window.drop_landed(&self.uffd, first, count);
-            } else {
-                migrator.windows[to].making[kind].drop_frames(0, count);
-            }
-        }
-        let hints = std::mem::take(&mut self.lock().hints.waste);
-        if !hints.is_empty() {
-            self.empty_hint_slots(hints);
-        }
-    }
-
-    /// Calls `step` for each run of flights in a stage, under the lock; without it while it waits.
-    fn each_run(
-        &self,
-        stage: Stage,
-        mut step: impl FnMut(&Engine, &mut State, usize, usize) -> Step,
-    ) {
-        let mut waits = 0;
-        let mut state = self.lock();
-        let (mut index, mut later) = (0, false);
-        loop {
-            let Some(flight) = state.flights.get(index) else {
-                if !later {
-                    return;
-                }
-                (index, later) = (0, false);
-                drop(state);
-                std::thread::sleep(PAUSE);
-                state = self.lock();
-                continue;
-            };
-            if flight.stage != stage {
-                index += 1;
-                continue;
-            }
-            let count = run(&state.flights, index);
-            match step(self, &mut state, index, count) {
-                Step::Next(done) => index += done,
-                Step::Later(done) => {
-                    later = true;
-                    index += done;
-                }
-                Step::Wait => {
-                    waits += 1;
-                    if waits > PATIENCE && stage == Stage::In {
-                        return;
-                    }
-                    drop(state);
-                    if waits % 8 == 0 {
-                        std::thread::sleep(PAUSE);
-                    }
-                    std::thread::yield_now();
-                    state = self.lock();
-                }
-            }
-        }
-    }
-}
-
-enum Step {
-    /// So many flights are done.
-    Next(usize),
-    /// The last of so many comes again.
-    Later(usize),
-    /// The layout changes: events are to be read first.
-    Wait,
-}
-
-/// Calls for so many pages, and for fewer as long as they are not all in one mapping: a call is for
-/// one. What it answered, and for how many.
-fn in_one_mapping(
-    count: usize,
-    mut call: impl FnMut(usize) -> Result<(), Partial>,
-) -> (Result<(), Partial>, usize) {
-    let mut count = count;
-    loop {
-        match call(count) {
-            Err((0, libc::ENOENT | libc::EINVAL)) if count > 1 => count /= 2,
-            answer => return (answer, count),
-        }
-    }
-}
-
-fn span(state: &State, index: usize, count: usize) -> (u64, u64) {
-    let flight = &state.flights[index];
-    (flight.address, flight.len() * count as u64)
-}
-
-fn end(state: &mut State, index: usize, count: usize, outcome: Outcome) {
-    for flight in &mut state.flights[index..index + count] {
-        flight.stage = Stage::Ended(outcome);
     }
 }
 

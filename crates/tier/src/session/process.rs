@@ -1,0 +1,123 @@
+//! Counters of one process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::mechanism::OUTCOMES;
+
+/// Bytes of a process's message.
+const MESSAGE: usize = 256;
+
+/// Counters of one process.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Process {
+    /// Its number; 0 where there is none.
+    pub pid: AtomicU64,
+    /// 0 waits until the fast tier is full, 1 tiers, 2 cannot.
+    pub state: AtomicU64,
+    /// Values, in the order of [`VALUES`].
+    pub values: [AtomicU64; VALUES.len()],
+    /// Pages by outcome, in the order of [`OUTCOMES`].
+    pub outcomes: [AtomicU64; OUTCOMES.len()],
+    message: [AtomicU64; MESSAGE / 8],
+}
+
+/// Names of a process's values.
+pub const VALUES: [&str; 16] = [
+    "fast_bytes",
+    "slow_bytes",
+    "managed_bytes",
+    "regions",
+    "demoted_pages",
+    "promoted_pages",
+    "ping_pongs",
+    "missing_faults",
+    "write_protect_faults",
+    "layout_changes",
+    "hints_armed",
+    "hints_touched",
+    "scans",
+    "tracking_ns",
+    "agent_cpu_ns",
+    "knee_pages",
+];
+
+/// One of [`VALUES`].
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+#[allow(missing_docs, reason = "their names are those of VALUES")]
+pub enum Value {
+    FastBytes,
+    SlowBytes,
+    ManagedBytes,
+    Regions,
+    DemotedPages,
+    PromotedPages,
+    PingPongs,
+    MissingFaults,
+    WriteProtectFaults,
+    LayoutChanges,
+    HintsArmed,
+    HintsTouched,
+    Scans,
+    TrackingNs,
+    AgentCpuNs,
+    KneePages,
+}
+
+impl Process {
+    /// A value.
+    pub fn get(&self, value: Value) -> u64 {
+        self.values[value as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets a value.
+    pub fn put(&self, value: Value, to: u64) {
+        self.values[value as usize].store(to, Ordering::Relaxed);
+    }
+
+    /// Adds to a value.
+    pub fn add(&self, value: Value, by: u64) {
+        self.values[value as usize].fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Says why it cannot.
+    pub fn say(&self, text: &str) {
+        let mut bytes = [0u8; MESSAGE];
+        let len = text.len().min(MESSAGE - 1);
+        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+        for (word, chunk) in self.message.iter().zip(bytes.as_chunks::<8>().0) {
+            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        }
+        self.state.store(2, Ordering::Release);
+    }
+
+    /// What it said.
+    pub fn message(&self) -> String {
+        let words = self.message.iter();
+        let bytes: Vec<u8> = words
+            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+            .take_while(|byte| *byte != 0)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// What it counted is added to another's, and forgotten.
+    pub(super) fn fold_into(&self, other: &Process) {
+        for (ours, theirs) in self.outcomes.iter().zip(&other.outcomes) {
+            theirs.fetch_add(ours.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (index, (ours, theirs)) in self.values.iter().zip(&other.values).enumerate() {
+            let value = ours.swap(0, Ordering::Relaxed);
+            // What a process has is gone with it; what it did stays.
+            let counts = index >= Value::DemotedPages as usize && index < Value::KneePages as usize;
+            if counts {
+                theirs.fetch_add(value, Ordering::Relaxed);
+            }
+        }
+        for word in &self.message {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.state.store(0, Ordering::Relaxed);
+    }
+}
