@@ -24,8 +24,8 @@ pub enum Precision {
     Exact,
     /// Rates that are the exact max-min rates of a network in which no capacity differs from the given one by
     /// more than an eighth of this. It holds after any number of updates: what one update leaves undone, the next ones see.
-    /// Rates differ from those of a full solve by no more than this in all that was measured (`cargo bench`, and the
-    /// property tests); a flow that has what many others leave of an edge can be off by more.
+    /// At an edge that stops few of its many flows, rates differ more from those of a full solve: what the others have too much
+    /// or too little, these few have too little or too much. `cargo bench` prints the largest difference.
     Within(f64),
 }
 

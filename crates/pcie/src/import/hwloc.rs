@@ -74,7 +74,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
 
 fn object(element: &BytesStart<'_>) -> Result<Open, String> {
     let (mut kind, mut bridge, mut node) = (String::new(), String::new(), PciNode::default());
-    let mut index = None;
+    let (mut index, mut nodeset) = (None, None);
     for attribute in element.attributes() {
         let attribute = attribute.map_err(|error| error.to_string())?;
         let value = attribute
@@ -94,6 +94,7 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
                     speed.filter(|speed| speed.is_finite() && *speed > 0.01 && *speed < 1e5);
             }
             b"os_index" => index = value.parse().ok(),
+            b"nodeset" => nodeset = Some(value.into_owned()),
             _ => {}
         }
     }
@@ -105,9 +106,31 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
             Open::Pci(node)
         }
         ("PCIDev", _) => Open::Pci(node),
-        ("Package", _) => Open::Place(index),
-        _ => Open::Place(None),
+        // What hangs on an object with one NUMA node hangs on that node: a package, or a part of one.
+        (kind, _) => Open::Place(match nodeset {
+            Some(nodes) => only_node(&nodes),
+            None => index.filter(|_| kind == "Package"),
+        }),
     })
+}
+
+/// The node of a set of one, written as words of 32 bits in hexadecimal, the highest first.
+fn only_node(nodeset: &str) -> Option<u32> {
+    let mut only = None;
+    for (place, word) in nodeset.rsplit(',').enumerate().take(32) {
+        let word = word.trim().trim_start_matches("0x");
+        let bits = match word {
+            "" => 0,
+            word => u32::from_str_radix(word, 16).ok()?,
+        };
+        if bits.count_ones() > 1 || (bits != 0 && only.is_some()) {
+            return None;
+        }
+        if bits != 0 {
+            only = Some(place as u32 * 32 + bits.trailing_zeros());
+        }
+    }
+    only
 }
 
 /// Puts a complete PCI object into the one around it, or among the roots.
@@ -129,6 +152,17 @@ fn close(object: Open, open: &mut [Open], roots: &mut Vec<PciNode>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_of_one_node_names_it() {
+        assert_eq!(only_node("0x00000001"), Some(0));
+        assert_eq!(only_node("0x00000002"), Some(1));
+        assert_eq!(only_node("0x00000004,0x0"), Some(34));
+        assert_eq!(only_node("0x80000000,,0x0"), Some(95));
+        for several in ["", "0x0", "0x3", "0x1,0x00000001", "zz", "0xf...f"] {
+            assert_eq!(only_node(several), None, "{several}");
+        }
+    }
 
     #[test]
     fn bridges_hold_their_devices_and_packages_are_places() {

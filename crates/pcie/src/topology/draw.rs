@@ -1,117 +1,48 @@
-//! A topology as text and as SVG.
+//! A topology as SVG.
 
 use std::fmt::Write;
 
-use super::{EdgeId, Link, NodeId, NodeKind, Topology};
+use super::layout::{BOX, Layout, MARGIN};
+use super::text::describe;
+use super::{EdgeId, Link, NodeKind, Topology};
 
-/// Width of a node's box, and the distances between boxes.
-const BOX: (f64, f64) = (116.0, 40.0);
-const GAP: (f64, f64) = (18.0, 78.0);
-const MARGIN: f64 = 24.0;
-const TITLE: f64 = 44.0;
+/// What a picture says of an edge: the share of its capacity that is used, from 0 to 1, and a label.
+type Load<'a> = dyn Fn(EdgeId) -> Option<(f64, String)> + 'a;
+
+/// Font size of the labels of links, and the width of a letter and the height of a line in it.
+const LABEL: (f64, f64, f64) = (9.0, 5.3, 10.0);
+
+/// Where along a link its label may stand, the best place first.
+const PLACES: [f64; 9] = [0.72, 0.6, 0.8, 0.5, 0.4, 0.86, 0.3, 0.2, 0.14];
+
+/// Left, upper, right and lower side of a part of the picture that is taken.
+#[derive(Clone, Copy)]
+struct Area([f64; 4]);
+
+impl Area {
+    fn meets(&self, other: &Self) -> bool {
+        let ([left, top, right, bottom], [l, t, r, b]) = (self.0, other.0);
+        left < r && l < right && top < b && t < bottom
+    }
+}
 
 impl Topology {
-    /// The fabric as a tree of text, a line per node with the link above it.
-    ///
-    /// Fabrics with more than one path between nodes repeat a node below each of its upper nodes,
-    /// without what is below it.
-    pub fn to_text(&self) -> String {
-        let mut text = format!("{}: {}\n", self.name, self.title);
-        if !self.source.is_empty() {
-            let _ = writeln!(text, "source: {}", self.source);
-        }
-        let sockets = self.sockets().count();
-        let endpoints = self.endpoints().count();
-        let _ = writeln!(
-            text,
-            "{} nodes ({sockets} sockets, {endpoints} endpoints), {} links, {} directed edges\n",
-            self.nodes.len(),
-            self.links.len(),
-            self.edges.len()
-        );
-        let mut seen = vec![false; self.nodes.len()];
-        for root in self.roots() {
-            self.branch(root, None, 0, &mut seen, &mut text);
-        }
-        text
-    }
-
-    fn branch(
-        &self,
-        node: NodeId,
-        by: Option<EdgeId>,
-        depth: usize,
-        seen: &mut [bool],
-        text: &mut String,
-    ) {
-        let state = self.node(node);
-        let indent = "  ".repeat(depth);
-        let label = format!("{indent}{} [{}]", state.name, describe(&state.kind));
-        let link = by.map_or(String::new(), |edge| self.describe_link(edge));
-        let again = std::mem::replace(&mut seen[node.0 as usize], true);
-        let mark = if again { " (see above)" } else { "" };
-        let _ = writeln!(text, "{}", format!("{label:<44} {link}{mark}").trim_end());
-        if again {
-            return;
-        }
-        for edge in &state.outputs {
-            let [upper, _] = self.link(self.edge(*edge).link).ends;
-            if upper == node {
-                self.branch(self.edge(*edge).to, Some(*edge), depth + 1, seen, text);
-            }
-        }
-    }
-
-    /// Generation, width, sizes and both capacities of a link, seen from above.
-    fn describe_link(&self, down: EdgeId) -> String {
-        let edge = self.edge(down);
-        let up = self.edge(edge.reverse);
-        let link = self.link(edge.link);
-        let mark = |given: bool| if given { "" } else { "~" };
-        let mut text = format!(
-            "{}, {}{:.2} GiB/s down, {}{:.2} up, {} ns",
-            speed(link),
-            mark(edge.capacity_given),
-            edge.capacity_gib_s,
-            mark(up.capacity_given),
-            up.capacity_gib_s,
-            link.latency_ns
-        );
-        if !link.unread.is_empty() {
-            let _ = write!(text, ", not read: {}", link.unread.join(" "));
-        }
-        text
-    }
-
-    /// Nodes without an upper node; if a circle of uppers leaves none, the first node.
-    fn roots(&self) -> Vec<NodeId> {
-        let mut has_upper = vec![false; self.nodes.len()];
-        for link in &self.links {
-            has_upper[link.ends[1].0 as usize] = true;
-        }
-        let roots = (0..self.nodes.len()).filter(|node| !has_upper[*node]);
-        let roots: Vec<NodeId> = roots.map(|node| NodeId(node as u32)).collect();
-        if roots.is_empty() {
-            vec![NodeId(0)]
-        } else {
-            roots
-        }
-    }
-
     /// The fabric as an SVG document.
     pub fn to_svg(&self) -> String {
-        self.to_svg_with(&|_| None)
+        self.to_svg_with(
+            &|_| None,
+            "GiB/s down / up; ~ derived from generation, width and MPS",
+        )
     }
 
-    /// The fabric as an SVG document in which each directed edge may have a load: a share of its
-    /// capacity from 0 to 1 and a label.
-    pub fn to_svg_with(&self, load: &dyn Fn(EdgeId) -> Option<(f64, String)>) -> String {
-        let (places, rows) = self.places();
-        let widest = places.iter().map(|(x, _)| *x).fold(0.0, f64::max) + BOX.0;
-        let (width, height) = (
-            widest + MARGIN,
-            TITLE + rows as f64 * (BOX.1 + GAP.1) - GAP.1 + 2.0 * MARGIN + 18.0,
-        );
+    /// The fabric as an SVG document in which each directed edge may have a load. `note` stands below it.
+    pub fn to_svg_with(
+        &self,
+        load: &dyn Fn(EdgeId) -> Option<(f64, String)>,
+        note: &str,
+    ) -> String {
+        let layout = Layout::new(self);
+        let (width, height) = (layout.width, layout.height + 34.0);
         let mut svg = String::new();
         let _ = writeln!(
             svg,
@@ -137,10 +68,16 @@ impl Topology {
             escape(&self.name),
             escape(&self.title)
         );
+        let mut taken: Vec<Area> = layout
+            .places
+            .iter()
+            .map(|(x, y)| Area([*x, *y, x + BOX.0, y + BOX.1]))
+            .collect();
+        let mut labels = String::new();
         for link in &self.links {
-            self.draw_link(&mut svg, link, &places, load);
+            self.draw_link(&mut svg, &mut labels, &mut taken, link, &layout, load);
         }
-        for (node, (x, y)) in self.nodes.iter().zip(&places) {
+        for (node, (x, y)) in self.nodes.iter().zip(&layout.places) {
             let fill = match node.kind {
                 NodeKind::Socket { .. } => "#dbeafe",
                 NodeKind::HostAdapter => "#e0e7ff",
@@ -150,22 +87,25 @@ impl Topology {
             };
             let _ = writeln!(
                 svg,
-                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" rx=\"5\" fill=\"{fill}\" stroke=\"#444\"/>\
+                "<g><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" rx=\"5\" fill=\"{fill}\" stroke=\"#444\"/>\
                  <text x=\"{cx:.1}\" y=\"{:.1}\" font-size=\"12\" font-weight=\"600\" text-anchor=\"middle\" fill=\"#111\">{}</text>\
-                 <text x=\"{cx:.1}\" y=\"{:.1}\" font-size=\"10\" text-anchor=\"middle\" fill=\"#444\">{}</text>",
+                 <text x=\"{cx:.1}\" y=\"{:.1}\" font-size=\"10\" text-anchor=\"middle\" fill=\"#444\">{}</text></g>",
+                escape(&node.name),
                 BOX.0,
                 BOX.1,
                 y + 17.0,
-                escape(&node.name),
+                escape(&shortened(&node.name)),
                 y + 31.0,
-                escape(&describe(&node.kind)),
+                escape(&shortened(&describe(&node.kind))),
                 cx = x + BOX.0 / 2.0
             );
         }
+        svg.push_str(&labels);
         let _ = writeln!(
             svg,
-            "<text x=\"{MARGIN}\" y=\"{:.0}\" font-size=\"10\" fill=\"#555\">GiB/s down / up; ~ derived from generation, width and MPS</text>\n</svg>",
-            height - 8.0
+            "<text x=\"{MARGIN}\" y=\"{:.0}\" font-size=\"10\" fill=\"#555\">{}</text>\n</svg>",
+            height - 8.0,
+            escape(note)
         );
         svg
     }
@@ -173,42 +113,56 @@ impl Topology {
     fn draw_link(
         &self,
         svg: &mut String,
+        labels: &mut String,
+        taken: &mut Vec<Area>,
         link: &Link,
-        places: &[(f64, f64)],
-        load: &dyn Fn(EdgeId) -> Option<(f64, String)>,
+        layout: &Layout,
+        load: &Load<'_>,
     ) {
         let [upper, lower] = link.ends;
-        let found = self
-            .node(upper)
-            .outputs
-            .iter()
-            .find(|edge| self.edge(**edge).to == lower);
+        let outputs = &self.node(upper).outputs;
+        let found = outputs.iter().find(|edge| {
+            let edge = self.edge(**edge);
+            edge.to == lower && std::ptr::eq(self.link(edge.link), link)
+        });
         let Some(down) = found.copied() else { return };
         let up = self.edge(down).reverse;
-        let [(ux, uy), (lx, ly)] = [upper, lower].map(|node| places[node.0 as usize]);
+        let [(ux, uy), (lx, ly)] = link.ends.map(|node| layout.places[node.0 as usize]);
         let level = (uy - ly).abs() < 1.0;
+        // Boxes of one row are joined over the row.
         let (from, to) = match level {
-            true => ((ux + BOX.0, uy + BOX.1 / 2.0), (lx, ly + BOX.1 / 2.0)),
+            true => ((ux + BOX.0 / 2.0, uy), (lx + BOX.0 / 2.0, ly)),
             false => ((ux + BOX.0 / 2.0, uy + BOX.1), (lx + BOX.0 / 2.0, ly)),
         };
+        let rise = (14.0 + (from.0 - to.0).abs() * 0.03).min(layout.arc);
         for (edge, shift) in [(down, -2.5), (up, 2.5)] {
             let loaded = load(edge);
             let (colour, thick) = match &loaded {
                 None => ("#888", 1.5),
-                Some((share, _)) if *share >= 0.999 => ("#b91c1c", 4.0),
-                Some((share, _)) if *share >= 0.7 => ("#d97706", 3.0),
-                Some((share, _)) if *share > 0.0 => ("#15803d", 2.0),
-                Some(_) => ("#bbb", 1.0),
+                Some((share, _)) => colour(*share),
             };
-            let (dx, dy) = if level { (0.0, shift) } else { (shift, 0.0) };
             let title = loaded.map_or(String::new(), |(_, label)| format!(": {label}"));
+            let path = if level {
+                let top = from.1 - rise + shift;
+                format!(
+                    "M{:.1} {:.1} V{top:.1} H{:.1} V{:.1}",
+                    from.0 - shift,
+                    from.1,
+                    to.0 + shift,
+                    to.1
+                )
+            } else {
+                format!(
+                    "M{:.1} {:.1} L{:.1} {:.1}",
+                    from.0 + shift,
+                    from.1,
+                    to.0 + shift,
+                    to.1
+                )
+            };
             let _ = writeln!(
                 svg,
-                "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{thick}\"><title>{}</title></line>",
-                from.0 + dx,
-                from.1 + dy,
-                to.0 + dx,
-                to.1 + dy,
+                "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{thick}\"><title>{}</title></path>",
                 escape(&format!(
                     "{} {:.2} GiB/s{title}",
                     self.edge(edge).name,
@@ -216,143 +170,65 @@ impl Topology {
                 ))
             );
         }
-        let capacity = |edge: EdgeId| {
-            let edge = self.edge(edge);
-            format!(
-                "{}{:.1}",
-                if edge.capacity_given { "" } else { "~" },
-                edge.capacity_gib_s
-            )
-        };
-        // Near the lower end, where the lines of one switch are apart.
-        let (x, y) = if level {
-            ((from.0 + to.0) / 2.0, from.1 - 8.0)
-        } else {
-            (
-                from.0 + (to.0 - from.0) * 0.72,
-                from.1 + (to.1 - from.1) * 0.72,
-            )
-        };
-        for (line, words) in [
-            speed_short(link),
-            format!("{} / {}", capacity(down), capacity(up)),
-        ]
-        .iter()
-        .enumerate()
-        {
+        let words = [speed_short(link), self.numbers(down, up, load)];
+        let longest = words.iter().map(|line| line.chars().count()).max();
+        let half = longest.unwrap_or(0) as f64 * LABEL.1 / 2.0;
+        let area = |x: f64, y: f64| Area([x - half, y - LABEL.2, x + half, y + LABEL.2 + 2.0]);
+        let places = PLACES.iter().map(|part| match level {
+            true => (from.0 + (to.0 - from.0) * part, from.1 - rise - 13.0),
+            false => (
+                from.0 + (to.0 - from.0) * part,
+                from.1 + (to.1 - from.1) * part - 2.0,
+            ),
+        });
+        // A label without room is left out: the title of the line has it.
+        let mut free =
+            places.filter(|(x, y)| !taken.iter().any(|other| other.meets(&area(*x, *y))));
+        let Some((x, y)) = free.next() else { return };
+        taken.push(area(x, y));
+        for (line, words) in words.iter().enumerate() {
             let _ = writeln!(
-                svg,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"9\" text-anchor=\"middle\" fill=\"#222\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
-                y + 10.0 * line as f64,
+                labels,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" font-size=\"{}\" text-anchor=\"middle\" fill=\"#222\" stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">{}</text>",
+                y + LABEL.2 * line as f64,
+                LABEL.0,
                 escape(words)
             );
         }
     }
 
-    /// Upper left corners of the boxes, and the number of rows: leaves stand side by side, a node
-    /// stands over the middle of what is below it.
-    fn places(&self) -> (Vec<(f64, f64)>, usize) {
-        let mut depth = vec![0usize; self.nodes.len()];
-        for _ in 0..self.nodes.len().min(64) {
-            let mut changed = false;
-            for link in self.links.iter().filter(|link| link.kind != "socket") {
-                let [upper, lower] = link.ends.map(|end| end.0 as usize);
-                if depth[lower] <= depth[upper] && depth[upper] < 62 {
-                    depth[lower] = depth[upper] + 1;
-                    changed = true;
-                }
-            }
-            if !changed {
-                break;
-            }
+    /// What both directions of a link carry: their loads if there are any, or their capacities.
+    fn numbers(&self, down: EdgeId, up: EdgeId, load: &Load<'_>) -> String {
+        if let (Some((_, down)), Some((_, up))) = (load(down), load(up)) {
+            return format!("{down} / {up}");
         }
-        let mut xs = vec![f64::NAN; self.nodes.len()];
-        let mut next = MARGIN;
-        for root in self.roots() {
-            self.place(root, &mut xs, &mut next);
-        }
-        for x in xs.iter_mut().filter(|x| x.is_nan()) {
-            *x = next;
-            next += BOX.0 + GAP.0;
-        }
-        let rows = depth.iter().max().copied().unwrap_or(0) + 1;
-        let y = |row: usize| TITLE + MARGIN + row as f64 * (BOX.1 + GAP.1);
-        let mut places: Vec<(f64, f64)> = xs
-            .iter()
-            .zip(&depth)
-            .map(|(x, row)| (*x, y(*row)))
-            .collect();
-        spread(&mut places);
-        (places, rows)
-    }
-
-    fn place(&self, node: NodeId, xs: &mut [f64], next: &mut f64) {
-        xs[node.0 as usize] = *next;
-        let below: Vec<NodeId> = self
-            .node(node)
-            .outputs
-            .iter()
-            .map(|edge| self.edge(*edge))
-            .filter(|edge| {
-                self.link(edge.link).ends[0] == node && self.link(edge.link).kind != "socket"
-            })
-            .map(|edge| edge.to)
-            .collect();
-        for child in &below {
-            if xs[child.0 as usize].is_nan() {
-                self.place(*child, xs, next);
-            }
-        }
-        if below.is_empty() {
-            *next += BOX.0 + GAP.0;
-            return;
-        }
-        let (low, high) = below
-            .iter()
-            .map(|child| xs[child.0 as usize])
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
-                (low.min(x), high.max(x))
-            });
-        xs[node.0 as usize] = (low + high) / 2.0;
+        let capacity = |edge: EdgeId| {
+            let edge = self.edge(edge);
+            let mark = if edge.capacity_given { "" } else { "~" };
+            format!("{mark}{:.1}", edge.capacity_gib_s)
+        };
+        format!("{} / {}", capacity(down), capacity(up))
     }
 }
 
-/// Moves boxes of one row apart.
-fn spread(places: &mut [(f64, f64)]) {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by(|a, b| {
-        let key = |index: &usize| (places[*index].1, places[*index].0);
-        key(a)
-            .partial_cmp(&key(b))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    for pair in 1..order.len() {
-        let (before, here) = (places[order[pair - 1]], places[order[pair]]);
-        let least = before.0 + BOX.0 + GAP.0;
-        if (before.1 - here.1).abs() < 1.0 && here.0 < least {
-            places[order[pair]].0 = least;
-        }
+/// Colour and width of an edge that is used up to `share` of its capacity.
+fn colour(share: f64) -> (&'static str, f64) {
+    match share {
+        share if share >= 0.999 => ("#b91c1c", 4.0),
+        share if share >= 0.7 => ("#d97706", 3.0),
+        share if share > 0.0 => ("#15803d", 2.0),
+        _ => ("#bbb", 1.0),
     }
 }
 
-fn describe(kind: &NodeKind) -> String {
-    match kind {
-        NodeKind::Endpoint { word, parameters } => match &parameters.engine {
-            Some(engine) => format!("{word}, {} tags", engine.tags),
-            None => word.clone(),
-        },
-        kind => kind.word().to_owned(),
+/// What fits into a box.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 17;
+    if text.chars().count() <= MOST {
+        return text.to_owned();
     }
-}
-
-fn speed(link: &Link) -> String {
-    match link.generation {
-        0 => "between sockets".to_owned(),
-        generation => format!(
-            "Gen{generation} x{} MPS {} MRRS {}",
-            link.width, link.mps, link.mrrs
-        ),
-    }
+    let kept: String = text.chars().take(MOST - 1).collect();
+    format!("{kept}…")
 }
 
 fn speed_short(link: &Link) -> String {

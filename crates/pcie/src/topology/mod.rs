@@ -5,9 +5,11 @@ mod catalog;
 mod draw;
 mod fat_tree;
 mod file;
+mod layout;
 mod node;
 mod rate;
 mod route;
+mod text;
 
 use std::collections::HashMap;
 

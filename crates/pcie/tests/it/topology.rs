@@ -327,3 +327,75 @@ mod random {
         }
     }
 }
+
+/// Left, upper, right and lower sides of the boxes of a picture, and the labels of its links: place, width and text.
+type Parts = (Vec<[f64; 4]>, Vec<(f64, f64, f64, String)>);
+
+fn parts(svg: &str) -> Parts {
+    let number = |line: &str, key: &str| -> f64 {
+        let rest = line.split(&format!("{key}=\"")).nth(1).unwrap();
+        rest.split('"').next().unwrap().parse().unwrap()
+    };
+    let boxes = svg.lines().filter(|line| line.contains("<rect x="));
+    let boxes = boxes.map(|line| {
+        let rect = line.split("<rect").nth(1).unwrap();
+        let [x, y] = ["x", "y"].map(|key| number(rect, &format!(" {key}")));
+        [
+            x,
+            y,
+            x + number(rect, " width"),
+            y + number(rect, " height"),
+        ]
+    });
+    let labels = svg.lines().filter(|line| line.contains("paint-order"));
+    let labels = labels.map(|line| {
+        let text = line.split('>').nth(1).unwrap().split('<').next().unwrap();
+        let width = text.chars().count() as f64 * 5.0;
+        (
+            number(line, " x"),
+            number(line, " y"),
+            width,
+            text.to_owned(),
+        )
+    });
+    (boxes.collect(), labels.collect())
+}
+
+#[test]
+fn pictures_have_no_label_on_another_or_on_a_box() {
+    for name in built_in_names() {
+        let svg = Topology::resolve(name).unwrap().to_svg();
+        let (boxes, labels) = parts(&svg);
+        assert!(!boxes.is_empty() && !labels.is_empty(), "{name}");
+        for (at, a) in boxes.iter().enumerate() {
+            for b in &boxes[..at] {
+                let meet = a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+                assert!(!meet, "{name}: two boxes meet");
+            }
+        }
+        for (at, (x, y, width, text)) in labels.iter().enumerate() {
+            for (ox, oy, other, words) in &labels[..at] {
+                let apart = (x - ox).abs() >= (width + other) / 2.0 || (y - oy).abs() >= 9.0;
+                assert!(apart, "{name}: `{text}` on `{words}`");
+            }
+            for [left, top, right, bottom] in &boxes {
+                let inside = x + width / 2.0 > *left && x - width / 2.0 < *right;
+                assert!(
+                    !(inside && y > top && y - 8.0 < *bottom),
+                    "{name}: `{text}` on a box"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn sockets_of_a_host_stand_side_by_side() {
+    let svg = Topology::resolve("testbed").unwrap().to_svg();
+    let place = |name: &str| svg.find(&format!("<title>{name}</title>")).unwrap();
+    assert!(place("host1.0") < svg.len() && place("host2.1") < svg.len());
+    let (boxes, _) = parts(&svg);
+    let x = |index: usize| boxes[index][0];
+    // The file has host1.0, host1.1, host2.0 and host2.1 first.
+    assert!(x(0) < x(1) && x(1) < x(2) && x(2) < x(3), "{boxes:?}");
+}

@@ -1,0 +1,71 @@
+//! Files of hwloc as Debian's `lstopo` (2.9.0) wrote them: `lstopo-no-graphics --whole-io --of xml`.
+
+use std::path::Path;
+
+use dray_pcie::{NodeKind, Topology, import};
+
+fn fixture(name: &str) -> (Topology, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/hwloc")
+        .join(name);
+    let imported = import(&path, "machine").unwrap();
+    let topology = Topology::from_toml(&imported.toml, "machine.toml").unwrap();
+    (topology, imported.toml)
+}
+
+/// Written from a made-up sysfs (`HWLOC_FSROOT`): a switch with a GPU and a disk, and a NIC at the other socket.
+#[test]
+fn two_sockets_with_a_switch() {
+    let (topology, toml) = fixture("two-sockets.xml");
+    let names: Vec<&str> = topology.nodes().iter().map(|n| n.name.as_str()).collect();
+    for name in [
+        "host.0",
+        "host.1",
+        "0000:01:00.0",
+        "0000:03:00.0",
+        "0000:81:00.0",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(
+        !names.contains(&"0000:81:00.1"),
+        "a function of a device: {names:?}"
+    );
+    let words = |name: &str| match &topology.node(topology.find(name).unwrap()).kind {
+        NodeKind::Endpoint { word, .. } => word.clone(),
+        kind => kind.word().to_owned(),
+    };
+    assert_eq!(words("0000:03:00.0"), "gpu");
+    assert_eq!(words("0000:04:00.0"), "nvme");
+    assert_eq!(words("0000:01:00.0"), "switch");
+    let path = |from: &str, to: &str| -> Vec<(String, f64)> {
+        let path = topology.route_by_name(from, to).unwrap();
+        path.iter()
+            .map(|edge| topology.edge(*edge))
+            .map(|edge| (edge.name.clone(), edge.capacity_gib_s))
+            .collect()
+    };
+    // The NUMA node of each host bridge is its socket.
+    assert_eq!(path("host.1", "0000:81:00.0").len(), 1);
+    let disk = path("host.0", "0000:04:00.0");
+    assert_eq!(disk[1].0, "0000:01:00.0>0000:04:00.0");
+    // 7.876923 GB/s in the file.
+    assert!((disk[1].1 - 7.336).abs() < 1e-9, "{disk:?}");
+    assert!(toml.contains("unread"), "{toml}");
+    assert!(topology.to_svg().contains("0000:03:00.0"));
+}
+
+/// A virtual machine: functions beside the root complex, without links.
+#[test]
+fn a_virtual_machine() {
+    let (topology, toml) = fixture("virtual-machine.xml");
+    let endpoints: Vec<&str> = topology
+        .endpoints()
+        .map(|node| topology.node(node).name.as_str())
+        .collect();
+    assert_eq!(endpoints, ["0000:00:02.0", "0000:00:03.0"]);
+    assert!(
+        toml.contains("unread = [\"generation\", \"width\", \"mps\", \"mrrs\"]"),
+        "{toml}"
+    );
+}
