@@ -3,6 +3,7 @@
 mod bench;
 mod collective;
 mod compare_estimators;
+mod comparison;
 mod des;
 mod estimators;
 mod flows;

@@ -141,6 +141,14 @@ impl<'n> Flows<'n> {
         }
     }
 
+    /// The same flows, each with its outstanding bytes as its weight.
+    pub(crate) fn weighted_by_outstanding(&self) -> Self {
+        Self {
+            weights: self.outstanding.clone(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn path(&self, flow: usize) -> &[u32] {
         &self.hops[self.span(flow)]
     }

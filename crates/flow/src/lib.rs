@@ -22,6 +22,7 @@ mod ingress;
 mod level;
 mod maxmin;
 mod network;
+mod oldest_first;
 mod schedule;
 
 pub use divide::DivideByN;
@@ -33,4 +34,5 @@ pub use incremental::{Change, IncrementalMaxMin, Method, Precision};
 pub use ingress::Ingress;
 pub use maxmin::MaxMin;
 pub use network::{Edge, EdgeId, Network};
+pub use oldest_first::OldestFirst;
 pub use schedule::{Job, Metrics, Planned, Policy, Schedule, Segment, schedule};

@@ -9,6 +9,7 @@ mod books;
 mod descriptor;
 mod descriptors;
 mod draw;
+mod fabrics;
 mod files;
 mod footprint;
 mod image;
@@ -23,6 +24,7 @@ mod text;
 mod vhost;
 
 pub use descriptors::descriptors;
+pub use fabrics::fabrics;
 pub use files::files;
 pub use messages::messages;
 pub use operations::operations;
@@ -59,6 +61,11 @@ pub const TARGETS: &[Target] = &[
         name: "profiles",
         run: profiles,
         max_bytes: 2048,
+    },
+    Target {
+        name: "fabrics",
+        run: fabrics,
+        max_bytes: 4096,
     },
     Target {
         name: "files",

@@ -12,7 +12,7 @@ use dray_fuzz::{Inputs, TARGETS};
 #[derive(Debug, Parser)]
 #[command(after_help = "Example: dray-fuzz descriptors --seconds 3600")]
 struct Arguments {
-    /// What to try: descriptors, registers, profiles, files, messages,
+    /// What to try: descriptors, registers, profiles, files, fabrics, messages,
     /// operations, vhost_messages, vhost_split or vhost_packed.
     target: String,
     /// How long.

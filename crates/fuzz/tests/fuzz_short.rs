@@ -74,6 +74,11 @@ fn files() {
 }
 
 #[test]
+fn fabrics() {
+    short("fabrics", 600);
+}
+
+#[test]
 fn messages() {
     short("messages", 300);
 }

@@ -34,7 +34,7 @@ pub mod sim;
 mod topology;
 
 pub use error::PcieError;
-pub use import::{Imported, import};
+pub use import::{Imported, import, import_hwloc};
 pub use topology::{
     Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Link, LinkId,
     LinkRate, Node, NodeId, NodeKind, QueueOrganisation, Switching, Topology, built_in,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use dray_experiment::write_csv;
+use dray_figures::Progress;
 use dray_output::Output;
 use dray_pcie::bench::{
     Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, check_all, report,
@@ -13,8 +14,10 @@ use dray_pcie::bench::{
 };
 use serde_json::json;
 
+use super::comparison;
 use crate::complain::Usage;
 use crate::print::{self, Format};
+use crate::progress::Bar;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +34,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Only these experiments.
+    /// Only these experiments, or `estimators` and `schedulers`: those beside the simulator.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Run an experiment file instead of the built-in ones; may be repeated.
@@ -88,14 +91,42 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&args.out)
         .map_err(|error| anyhow::anyhow!("cannot make {}: {error}", args.out.display()))?;
     let page = Output::prepare(&args.out.join("index.html"))?;
-    let mut runs = Vec::new();
-    for experiment in experiments {
-        let outcomes = run_experiment(&experiment, args.seed)?;
-        runs.push((experiment, outcomes));
-    }
     let whole = args.only.is_empty() && args.file.is_empty();
-    let checked = if whole { check_all()? } else { Vec::new() };
-    let written = report(&runs, &checked, args.seed)?;
+    let bar = Bar::new();
+    let wanted = |name: &str| whole || args.only.iter().any(|only| only == name);
+    let compared: Vec<&str> = comparison::NAMES
+        .into_iter()
+        .filter(|name| wanted(name))
+        .collect();
+    bar.start(experiments.len() + usize::from(whole) + compared.len(), 0);
+    let mut runs = Vec::new();
+    for (index, experiment) in experiments.into_iter().enumerate() {
+        let outcomes = run_experiment(&experiment, args.seed);
+        let outcomes = match args.file.get(index) {
+            // What an experiment breaks only when it runs is in its file all the same.
+            Some(file) => outcomes.map_err(|error| {
+                Usage::error(
+                    format!("{}: {error}", file.display()),
+                    "compare with a shipped file in fabrics/experiments",
+                )
+            })?,
+            None => outcomes?,
+        };
+        runs.push((experiment, outcomes));
+        bar.done();
+    }
+    let mut checked = Vec::new();
+    if whole {
+        checked = check_all()?;
+        bar.done();
+    }
+    let mut parts = Vec::new();
+    for name in compared {
+        parts.push(comparison::part(name, args.seed)?);
+        bar.done();
+    }
+    bar.clear();
+    let written = report(&runs, &checked, parts, args.seed)?;
     for (name, text) in &written.files {
         dray_output::write(&args.out.join(name), text.as_bytes())?;
     }
@@ -123,7 +154,8 @@ fn chosen(args: &Args) -> anyhow::Result<Vec<FabricExperiment>> {
         return Ok(experiments);
     }
     let all = built_in_experiments()?;
-    let known: Vec<String> = all.iter().map(|e| e.id.clone()).collect();
+    let mut known: Vec<String> = all.iter().map(|e| e.id.clone()).collect();
+    known.extend(comparison::NAMES.map(str::to_owned));
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(name)) {
         return Err(Usage::error(
             format!(

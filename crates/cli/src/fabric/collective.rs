@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use dray_experiment::{format_bytes, parse_bytes};
-use dray_flow::{Policy, schedule};
+use dray_flow::{Network, Policy, schedule};
 use dray_output::Output;
 use dray_pcie::sim::SimulationOptions;
 use dray_pcie::{NodeKind, Topology};
+use dray_report::{Cell, Column, Table};
 use serde_json::json;
 
 use super::des::{self, Send};
@@ -82,64 +83,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .transpose()?;
     let topology = Topology::resolve(&args.topology)?;
     let network = network(&topology)?;
-    let hint = "dray fabric collective --help shows examples";
     let bytes = parse_bytes(&args.bytes)
-        .map_err(|error| Usage::error(format!("--bytes: {error}"), hint))?;
-    let members: Vec<String> = topology
-        .nodes()
-        .iter()
-        .filter(|node| matches!(&node.kind, NodeKind::Endpoint { word, .. } if *word == args.kind))
-        .map(|node| node.name.clone())
-        .collect();
-    let count = members.len() as u64;
-    if count < 2 {
-        return Err(Usage::error(
-            format!(
-                "{} has {count} endpoints of kind `{}`; a pattern needs two",
-                topology.name, args.kind
-            ),
-            format!(
-                "`dray fabric show {}` lists the endpoints; --kind chooses among them",
-                topology.name
-            ),
-        ));
-    }
-    if bytes == 0 || !bytes.is_multiple_of(64 * count) || bytes > 1 << 40 {
-        let rule = format!(
-            "--bytes: {bytes} is not a multiple of 64 bytes for each of {count} endpoints, up to 1 TiB"
-        );
-        return Err(Usage::error(rule, hint));
-    }
-    let host = topology
-        .sockets()
-        .next()
-        .map(|node| topology.node(node).name.clone());
-    let entries = match (args.pattern, host) {
-        (Pattern::AllReduce, _) => ring(&members, bytes / count),
-        (Pattern::AllToAll, _) => all_to_all(&members, bytes / count),
-        (Pattern::ParameterServer, Some(host)) => parameter_server(&members, &host, bytes),
-        (Pattern::ParameterServer, None) => {
-            return Err(Usage::error(
-                format!("{} has no host", topology.name),
-                "parameters need a host's memory",
-            ));
-        }
-    };
+        .map_err(|error| Usage::error(format!("--bytes: {error}"), HINT))?;
+    let (members, entries) = entries(&topology, args.pattern, &args.kind, bytes)?;
     let jobs = jobs::resolve(&entries, "the pattern", &topology, &network)?;
-    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
-    let mut times = Vec::new();
-    for which in &args.estimator {
-        let estimator = which.build(&topology);
-        let foreseen = schedule(
-            &network,
-            &plain,
-            Policy::StartAll,
-            estimator.as_ref(),
-            || 0.0,
-        )?;
-        times.push((estimator.name(), foreseen.metrics().makespan));
-    }
-    let simulated = by_steps(&topology, &jobs)?;
+    let (simulated, times) = times(&topology, &network, &jobs, &args.estimator)?;
     if let Some(output) = output {
         output.write(jobs::to_toml(&entries)?.as_bytes())?;
     }
@@ -163,7 +111,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 .map(|(name, time)| json!({"estimator": name, "us": time * 1e6, "error": time / simulated - 1.0}))
                 .collect();
             let document = json!({
-                "topology": topology.name, "pattern": args.pattern.to_possible_value().map(|v| v.get_name().to_owned()),
+                "topology": topology.name, "pattern": args.pattern.word(),
                 "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "estimates": list,
             });
             serde_json::to_string_pretty(&document)? + "\n"
@@ -171,6 +119,134 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+const HINT: &str = "dray fabric collective --help shows examples";
+
+/// The endpoints that take part, and the jobs of the pattern.
+fn entries(
+    topology: &Topology,
+    pattern: Pattern,
+    kind: &str,
+    bytes: u64,
+) -> anyhow::Result<(Vec<String>, Vec<JobEntry>)> {
+    let members: Vec<String> = topology
+        .nodes()
+        .iter()
+        .filter(|node| matches!(&node.kind, NodeKind::Endpoint { word, .. } if word == kind))
+        .map(|node| node.name.clone())
+        .collect();
+    let count = members.len() as u64;
+    if count < 2 {
+        return Err(Usage::error(
+            format!(
+                "{} has {count} endpoints of kind `{kind}`; a pattern needs two",
+                topology.name
+            ),
+            format!(
+                "`dray fabric show {}` lists the endpoints; --kind chooses among them",
+                topology.name
+            ),
+        ));
+    }
+    if bytes == 0 || !bytes.is_multiple_of(64 * count) || bytes > 1 << 40 {
+        let rule = format!(
+            "--bytes: {bytes} is not a multiple of 64 bytes for each of {count} endpoints, up to 1 TiB"
+        );
+        return Err(Usage::error(rule, HINT));
+    }
+    let host = topology
+        .sockets()
+        .next()
+        .map(|node| topology.node(node).name.clone());
+    let entries = match (pattern, host) {
+        (Pattern::AllReduce, _) => ring(&members, bytes / count),
+        (Pattern::AllToAll, _) => all_to_all(&members, bytes / count),
+        (Pattern::ParameterServer, Some(host)) => parameter_server(&members, &host, bytes),
+        (Pattern::ParameterServer, None) => {
+            return Err(Usage::error(
+                format!("{} has no host", topology.name),
+                "parameters need a host's memory",
+            ));
+        }
+    };
+    Ok((members, entries))
+}
+
+/// The time of the jobs in the simulator and by each estimator, seconds.
+fn times(
+    topology: &Topology,
+    network: &Network,
+    jobs: &[NamedJob],
+    estimators: &[Which],
+) -> anyhow::Result<(f64, Vec<(&'static str, f64)>)> {
+    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
+    let mut times = Vec::new();
+    for which in estimators {
+        let estimator = which.build(topology);
+        let foreseen = schedule(
+            network,
+            &plain,
+            Policy::StartAll,
+            estimator.as_ref(),
+            || 0.0,
+        )?;
+        times.push((estimator.name(), foreseen.metrics().makespan));
+    }
+    Ok((by_steps(topology, jobs)?, times))
+}
+
+/// The jobs of an all-to-all of `bytes` on the 8-GPU server, one every `gap_us`.
+pub(super) fn staggered(
+    topology: &Topology,
+    network: &Network,
+    bytes: u64,
+    gap_us: f64,
+) -> anyhow::Result<Vec<NamedJob>> {
+    let (_, mut entries) = entries(topology, Pattern::AllToAll, "gpu", bytes)?;
+    for (index, entry) in entries.iter_mut().enumerate() {
+        entry.arrival_us = gap_us * index as f64;
+    }
+    jobs::resolve(&entries, "all-to-all", topology, network)
+}
+
+/// The report's table: patterns by estimators beside the simulator.
+pub(super) fn report_table(
+    topology: &Topology,
+    network: &Network,
+    bytes: u64,
+) -> anyhow::Result<Table> {
+    let estimators = [Which::Ingress, Which::Maxmin, Which::Ecr, Which::DivideByN];
+    let mut columns = vec![Column::text("pattern"), Column::number("des", "µs")];
+    for which in estimators {
+        columns.push(Column::number(which.build(topology).name(), "µs"));
+        columns.push(Column::number("error", "%"));
+    }
+    let title = format!(
+        "Patterns of {} each on {}, by estimator and in the simulator",
+        format_bytes(bytes),
+        topology.name
+    );
+    let mut table = Table::new(title, columns);
+    for &pattern in Pattern::value_variants() {
+        let (_, entries) = entries(topology, pattern, "gpu", bytes)?;
+        let jobs = jobs::resolve(&entries, "the pattern", topology, network)?;
+        let (simulated, times) = times(topology, network, &jobs, &estimators)?;
+        let mut cells = vec![Cell::text(pattern.word()), Cell::number(simulated * 1e6, 1)];
+        for (_, time) in times {
+            cells.push(Cell::number(time * 1e6, 1));
+            cells.push(Cell::number((time / simulated - 1.0) * 100.0, 1));
+        }
+        table.push(cells, None);
+    }
+    Ok(table)
+}
+
+impl Pattern {
+    fn word(self) -> String {
+        self.to_possible_value()
+            .map_or(String::new(), |value| value.get_name().to_owned())
+    }
 }
 
 fn entry(name: String, from: &str, to: &str, bytes: u64, after: Vec<String>) -> JobEntry {
@@ -284,10 +360,7 @@ fn table(
     simulated: f64,
     times: &[(&str, f64)],
 ) -> String {
-    let pattern = args
-        .pattern
-        .to_possible_value()
-        .map_or(String::new(), |value| value.get_name().to_owned());
+    let pattern = args.pattern.word();
     let mut table = print::plain(["estimator", "us", "error"]);
     table.add_row(vec![
         "des".to_owned(),

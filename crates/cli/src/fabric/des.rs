@@ -12,7 +12,7 @@ pub(super) struct Des<'t> {
 }
 
 /// Bytes of a TLP's payload: the smallest MPS of the shipped fabrics.
-const PACKET: u32 = 256;
+pub(super) const PACKET: u32 = 256;
 /// A flow below its demand by less than this part is not called limited: the simulator counts whole packets.
 const TOLERANCE: f64 = 0.01;
 

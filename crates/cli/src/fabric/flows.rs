@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use dray_flow::{Flow, Network};
+use dray_flow::{EdgeId, Flow, Network};
 use dray_pcie::Topology;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::des::PACKET;
 use super::network::route;
 use crate::complain::Usage;
 
@@ -28,7 +29,7 @@ pub(super) struct FlowEntry {
     pub(super) from: String,
     /// The node where it ends.
     pub(super) to: String,
-    /// What it reaches alone; as much as the fabric lets through if there is none.
+    /// What it reaches alone; as much as the edges and the credits of its path let through if there is none.
     pub(super) demand_gib_s: Option<f64>,
     /// Bytes in flight.
     pub(super) outstanding_bytes: Option<f64>,
@@ -149,16 +150,19 @@ pub(super) fn resolve(
                 })
                 .collect::<Result<_, _>>()?,
         };
+        let path: Vec<EdgeId> = path;
         let source = entry
             .source
             .unwrap_or_else(|| format!("{}>{}", entry.from, entry.to));
         let next = sources.len() as u32;
         let flow = Flow {
-            path,
-            demand: entry.demand_gib_s.unwrap_or(f64::INFINITY),
+            demand: entry
+                .demand_gib_s
+                .unwrap_or_else(|| credit_limit(topology, network, &path)),
             outstanding_bytes: entry.outstanding_bytes.unwrap_or(OUTSTANDING_BYTES),
             weight: entry.weight.unwrap_or(1.0),
             source: Some(*sources.entry(source).or_insert(next)),
+            path,
         };
         if entry.demand_gib_s.is_some_and(f64::is_infinite) {
             return Err(fail(
@@ -184,6 +188,19 @@ pub(super) fn resolve(
         });
     }
     Ok(flows)
+}
+
+/// What the credits of the path let through, if that is less than its narrowest edge; else infinite.
+fn credit_limit(topology: &Topology, network: &Network, path: &[EdgeId]) -> f64 {
+    let edges: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
+    let limit = topology.credit_limit_gib_s(&edges, PACKET);
+    let widths = path.iter().map(|&edge| network.edge(edge).capacity());
+    let narrowest = widths.fold(f64::INFINITY, f64::min);
+    if limit < narrowest {
+        limit
+    } else {
+        f64::INFINITY
+    }
 }
 
 fn unused(names: &mut HashSet<String>, name: &str) -> String {

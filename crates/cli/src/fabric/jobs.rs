@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dray_experiment::parse_bytes;
-use dray_flow::{Job, Network};
+use dray_flow::{EdgeId, Job, Network};
 use dray_pcie::Topology;
 use serde::{Deserialize, Serialize};
 
+use super::des::PACKET;
 use super::flows::{self, FlowEntry, NamedFlow};
 use crate::complain::Usage;
 
@@ -185,9 +186,16 @@ pub(super) fn resolve(
             bytes,
             job: Job {
                 after,
+                latency: latency_s(topology, &flow.path),
                 ..Job::new(flow.clone(), bytes as f64 / GIB, entry.arrival_us * 1e-6)
             },
         });
     }
     Ok(jobs)
+}
+
+/// From a job's last packet's start to its arrival, seconds.
+fn latency_s(topology: &Topology, path: &[EdgeId]) -> f64 {
+    let path: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
+    topology.latency_ns(&path, PACKET) * 1e-9
 }

@@ -25,7 +25,7 @@ A file of flows, TOML or CSV:
   [[flow]]
   from = \"host\"             the node where it starts
   to = \"C\"                  the node where it ends
-  demand_gib_s = 8.51       what it reaches alone; leave it away for no limit
+  demand_gib_s = 8.51       what it reaches alone; left away: what the credits of its path let through
   outstanding_bytes = 16384 bytes in flight (this is the default), for `ingress` and `des`
 Further keys: name, weight, source (flows of one source share a queue), path (edges instead of the route).
 All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";

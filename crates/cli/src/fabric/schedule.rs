@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use dray_flow::{Metrics, Policy, Schedule, schedule};
+use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
 use dray_pcie::Topology;
 use dray_pcie::sim::SimulationOptions;
+use dray_report::{Cell, Column, Table};
 use serde_json::json;
 
 use super::des::{self, Send};
@@ -92,7 +93,7 @@ impl PolicyName {
 }
 
 /// A late end is one that is later than promised by more than this part of the job's time, and by more than
-/// [`GRACE_S`]: the estimator knows no latency.
+/// [`GRACE_S`]: the simulator counts whole packets.
 const LATE: f64 = 0.02;
 const GRACE_S: f64 = 2e-6;
 
@@ -115,33 +116,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ));
     }
     let jobs = jobs::read(&args.jobs, &topology, &network)?;
-    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
-    let origin = Instant::now();
-    let mut rows = Vec::new();
-    for which in &args.estimator {
-        let estimator = which.build(&topology);
-        for policy in &args.policy {
-            let policy = policy.policy(args.share);
-            let schedule = schedule(&network, &plain, policy, estimator.as_ref(), || {
-                origin.elapsed().as_secs_f64()
-            })
-            .map_err(|error| {
-                Usage::error(
-                    format!("{}: {error}", args.jobs.display()),
-                    "jobs are counted from 0 here",
-                )
-            })?;
-            let replayed = (!args.no_replay)
-                .then(|| replay(&topology, &jobs, &schedule))
-                .transpose()?;
-            rows.push(Row {
-                policy,
-                estimator: estimator.name(),
-                schedule,
-                replayed,
-            });
-        }
-    }
+    let policies: Vec<Policy> = args
+        .policy
+        .iter()
+        .map(|policy| policy.policy(args.share))
+        .collect();
+    let rows = plan(
+        &topology,
+        &network,
+        &jobs,
+        &policies,
+        &args.estimator,
+        !args.no_replay,
+    )
+    .map_err(|error| match error.downcast::<FlowError>() {
+        Ok(rule) => Usage::error(
+            format!("{}: {rule}", args.jobs.display()),
+            "jobs are counted from 0 here",
+        ),
+        Err(other) => other,
+    })?;
     let text = match args.format {
         Format::Table => table(args, &topology, &jobs, &rows),
         Format::Csv => csv(&rows)?,
@@ -154,6 +148,94 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each policy with each estimator.
+fn plan(
+    topology: &Topology,
+    network: &Network,
+    jobs: &[NamedJob],
+    policies: &[Policy],
+    estimators: &[Which],
+    replayed: bool,
+) -> anyhow::Result<Vec<Row>> {
+    let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
+    let origin = Instant::now();
+    let mut rows = Vec::new();
+    for which in estimators {
+        let estimator = which.build(topology);
+        for &policy in policies {
+            let schedule = schedule(network, &plain, policy, estimator.as_ref(), || {
+                origin.elapsed().as_secs_f64()
+            })?;
+            let replayed = replayed
+                .then(|| replay(topology, jobs, &schedule))
+                .transpose()?;
+            rows.push(Row {
+                policy,
+                estimator: estimator.name(),
+                schedule,
+                replayed,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+/// The report's table: policies and estimators on `jobs`, as foreseen and as replayed in the simulator.
+pub(super) fn report_table(
+    topology: &Topology,
+    network: &Network,
+    jobs: &[NamedJob],
+    title: &str,
+) -> anyhow::Result<Table> {
+    let policies = [
+        Policy::StartAll,
+        Policy::FirstCome,
+        Policy::Guided { share: 0.5 },
+    ];
+    let estimators = [Which::Ingress, Which::Maxmin, Which::Ecr];
+    let mut table = Table::new(
+        title,
+        vec![
+            Column::text("policy"),
+            Column::text("estimator"),
+            Column::number("makespan foreseen", "µs"),
+            Column::number("makespan", "µs"),
+            Column::number("mean completion", "µs"),
+            Column::number("P99 completion", "µs"),
+            Column::number("Jain's index", ""),
+            Column::number("promises", ""),
+            Column::number("broken", ""),
+            Column::number("decision, median", "µs"),
+        ],
+    );
+    for row in plan(topology, network, jobs, &policies, &estimators, true)? {
+        let (made, broken) = row.promises();
+        let seen = row.replayed_metrics();
+        let number = |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::number(v * 1e6, 1));
+        table.push(
+            vec![
+                Cell::text(row.policy.name()),
+                Cell::text(row.estimator),
+                Cell::number(row.schedule.metrics().makespan * 1e6, 1),
+                number(seen.map(|m| m.makespan)),
+                number(seen.map(|m| m.mean)),
+                number(seen.map(|m| m.p99)),
+                seen.map_or(Cell::Empty, |m| Cell::number(m.jain, 3)),
+                Cell::number(made as f64, 0),
+                broken.map_or(Cell::Empty, |count| Cell::number(count as f64, 0)),
+                Cell::number(row.decision_us().0, 1),
+            ],
+            None,
+        );
+    }
+    table.notes.push(
+        "Times are of the replay in the simulator but for the one foreseen. A promise is broken if a job ends later than promised \
+         by more than 2 % and 2 µs. The time of a decision is measured on this machine."
+            .to_owned(),
+    );
+    Ok(table)
 }
 
 /// Sends the jobs as the schedule says and measures when they arrive.

@@ -15,16 +15,19 @@ pub struct Job {
     pub arrival: f64,
     /// Indices of jobs that must end before it is known.
     pub after: Vec<usize>,
+    /// From when its last byte was sent to when that has arrived, in seconds.
+    pub latency: f64,
 }
 
 impl Job {
-    /// A job that waits for no other.
+    /// A job that waits for no other, on a path without latency.
     pub fn new(flow: Flow, size: f64, arrival: f64) -> Self {
         Self {
             flow,
             size,
             arrival,
             after: Vec::new(),
+            latency: 0.0,
         }
     }
 }
@@ -47,6 +50,9 @@ pub(super) fn check(network: &Network, jobs: &[Job]) -> Result<(), FlowError> {
         }
         if !(0.0..=MAX).contains(&job.arrival) {
             return refuse("arrival", job.arrival, 0.0);
+        }
+        if !(0.0..=MAX).contains(&job.latency) {
+            return refuse("latency", job.latency, 0.0);
         }
         if let Some(&after) = job.after.iter().find(|&&after| after >= jobs.len()) {
             return Err(FlowError::NoSuchFlow { flow: after });

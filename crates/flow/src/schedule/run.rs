@@ -103,7 +103,7 @@ pub fn schedule(
     let times = jobs
         .iter()
         .zip(&alone)
-        .map(|(job, rate)| job.size / rate)
+        .map(|(job, rate)| job.size / rate + job.latency)
         .collect();
     Ok(Schedule {
         jobs: course.planned,
@@ -136,6 +136,8 @@ struct Course<'a> {
     arrivals: Agenda,
     known: Vec<f64>,
     open: Vec<usize>,
+    /// By job: its arrival, or the latest end of the jobs that it waits for.
+    ready: Vec<f64>,
     followers: Vec<Vec<usize>>,
     waiting: Vec<usize>,
     running: Vec<Running>,
@@ -168,6 +170,7 @@ impl<'a> Course<'a> {
                 .collect(),
             known: vec![0.0; jobs.len()],
             open: jobs.iter().map(|job| job.after.len()).collect(),
+            ready: jobs.iter().map(|job| job.arrival).collect(),
             followers,
             waiting: Vec::new(),
             running: Vec::new(),
@@ -208,12 +211,14 @@ impl<'a> Course<'a> {
             !done
         });
         for job in ended {
-            self.planned[job].end = now;
+            let end = now + self.jobs[job].latency;
+            self.planned[job].end = end;
             for index in 0..self.followers[job].len() {
                 let follower = self.followers[job][index];
                 self.open[follower] -= 1;
+                self.ready[follower] = self.ready[follower].max(end);
                 if self.open[follower] == 0 {
-                    let at = self.jobs[follower].arrival.max(now);
+                    let at = self.ready[follower];
                     self.arrivals.insert((bits(at), follower));
                 }
             }
@@ -239,7 +244,9 @@ impl<'a> Course<'a> {
                 self.started[running.job] = true;
                 planned.start = self.now;
                 if running.promised > 0.0 {
-                    planned.promise = Some(self.now + running.remaining / running.promised);
+                    let latency = self.jobs[running.job].latency;
+                    let sent = self.now + running.remaining / running.promised;
+                    planned.promise = Some(sent + latency);
                 }
             }
             let pace = paced.then_some(running.rate);

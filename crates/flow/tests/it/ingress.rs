@@ -1,6 +1,6 @@
 //! What the ingress estimator shares how.
 
-use dray_flow::{Flow, Flows, Ingress, MaxMin, Network};
+use dray_flow::{Flow, Flows, Ingress, MaxMin, Network, OldestFirst};
 
 use crate::fixture::{Draw, Tree, estimate, paper};
 
@@ -153,4 +153,22 @@ fn a_full_buffer_leaves_the_choice_to_the_ports_before_it() {
     for bytes in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(network.set_buffer(dray_flow::EdgeId(0), bytes).is_err());
     }
+}
+
+#[test]
+fn the_oldest_first_share_by_outstanding_bytes_wherever_they_come_from() {
+    let network = paper();
+    let mut flows = Flows::new(&network);
+    for (path, outstanding_bytes) in [("AM MS SN ND", 4096.0), ("HS SN ND", 12288.0)] {
+        let path = path.split(' ').map(|name| network.find(name).unwrap());
+        flows
+            .push(&Flow {
+                outstanding_bytes,
+                ..Flow::new(path.collect(), 100.0)
+            })
+            .unwrap();
+    }
+    let rates = estimate(&OldestFirst, &flows).rates().to_vec();
+    near(&rates, &[8.74 * 0.25, 8.74 * 0.75]);
+    near(estimate(&Ingress, &flows).rates(), &[8.74 / 2.0; 2]);
 }

@@ -187,3 +187,19 @@ fn every_job_ends_all_bytes_are_sent_and_promises_hold_in_the_model() {
         }
     }
 }
+
+#[test]
+fn a_job_ends_when_its_last_byte_has_arrived() {
+    let mut network = Network::new();
+    network.add_edge("e", "a", "b", 2.0).unwrap();
+    let mut jobs = vec![job(&network, 4.0, 0.0), job(&network, 2.0, 0.0)];
+    jobs[0].latency = 0.5;
+    jobs[1].latency = 0.25;
+    jobs[1].after = vec![0];
+    let planned = schedule(&network, &jobs, Policy::StartAll, &MaxMin, || 0.0).unwrap();
+    assert_eq!((planned.jobs[0].end, planned.jobs[1].known), (2.5, 2.5));
+    assert_eq!(planned.jobs[1].end, 3.75);
+    assert_eq!(planned.alone, [2.5, 1.25]);
+    jobs[0].latency = f64::NAN;
+    assert!(schedule(&network, &jobs, Policy::StartAll, &MaxMin, || 0.0).is_err());
+}

@@ -10,6 +10,6 @@ mod session;
 
 pub use check::{Check, CheckRow, Tolerance, Verdict, check_all, parameters};
 pub use experiment::{FabricExperiment, built_in_experiments};
-pub use page::{FabricReport, report};
+pub use page::{FabricReport, ReportPart, report};
 pub use run::{FabricOutcome, run_experiment, trace_experiment};
 pub use session::{Completion, Device, DeviceMemory, Handle, Session};

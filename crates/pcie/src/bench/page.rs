@@ -26,7 +26,16 @@ pub struct FabricReport {
     pub files: Vec<(String, String)>,
 }
 
-/// Draws the report.
+/// A section that the experiments do not make, with files beside the page: names and contents.
+#[derive(Debug, Clone, Default)]
+pub struct ReportPart {
+    /// The section; if it has charts, `ID.csv` and `ID.json` are among the files.
+    pub section: Section,
+    /// The files, without the SVG files of the charts.
+    pub files: Vec<(String, String)>,
+}
+
+/// Draws the report; `parts` stand after the experiments.
 ///
 /// # Errors
 ///
@@ -34,6 +43,7 @@ pub struct FabricReport {
 pub fn report(
     runs: &[(FabricExperiment, Vec<FabricOutcome>)],
     checks: &[Check],
+    parts: Vec<ReportPart>,
     seed: u64,
 ) -> Result<FabricReport, PcieError> {
     let fail = |error: String| PcieError::Report(error);
@@ -60,6 +70,14 @@ pub fn report(
         files.push((format!("{}.csv", experiment.id), write_csv(&rows)));
         files.push((format!("{}.json", experiment.id), json));
         sections.push(section);
+    }
+    for part in parts {
+        for chart in &part.section.charts {
+            let svg = chart.to_svg().map_err(|error| fail(error.to_string()))?;
+            files.push((format!("{}.svg", chart.id), svg));
+        }
+        files.extend(part.files);
+        sections.push(part.section);
     }
     if !checks.is_empty() {
         sections.push(check_section(checks));

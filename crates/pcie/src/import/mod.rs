@@ -24,15 +24,24 @@ pub struct Imported {
 ///
 /// A path that cannot be read, a tree without PCI devices, XML that is not hwloc's.
 pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
-    let tree = if path.is_dir() {
-        sysfs::read(path)?
-    } else {
-        hwloc::read(
-            &crate::topology::read_text(path)?,
-            &path.display().to_string(),
-        )?
-    };
-    let imported = tree::to_file(tree, name, &path.display().to_string())?;
+    let from = path.display().to_string();
+    if path.is_dir() {
+        return finish(sysfs::read(path)?, name, &from);
+    }
+    import_hwloc(&crate::topology::read_text(path)?, &from, name)
+}
+
+/// Reads the text of an XML file of hwloc; `from` is its name in errors.
+///
+/// # Errors
+///
+/// XML that is not hwloc's, a machine without PCI devices.
+pub fn import_hwloc(text: &str, from: &str, name: &str) -> Result<Imported, PcieError> {
+    finish(hwloc::read(text, from)?, name, from)
+}
+
+fn finish(tree: Vec<tree::PciNode>, name: &str, from: &str) -> Result<Imported, PcieError> {
+    let imported = tree::to_file(tree, name, from)?;
     // What was written must read back.
     crate::Topology::from_toml(&imported.toml, &format!("{name}.toml"))?;
     Ok(imported)

@@ -135,6 +135,8 @@ impl Topology {
             false => ((ux + BOX.0 / 2.0, uy + BOX.1), (lx + BOX.0 / 2.0, ly)),
         };
         let rise = (14.0 + (from.0 - to.0).abs() * 0.03).min(layout.arc);
+        // The outer of two lines is the higher one.
+        let side = (to.0 - from.0).signum();
         for (edge, shift) in [(down, -2.5), (up, 2.5)] {
             let loaded = load(edge);
             let (colour, thick) = match &loaded {
@@ -146,9 +148,9 @@ impl Topology {
                 let top = from.1 - rise + shift;
                 format!(
                     "M{:.1} {:.1} V{top:.1} H{:.1} V{:.1}",
-                    from.0 - shift,
+                    from.0 + shift * side,
                     from.1,
-                    to.0 + shift,
+                    to.0 - shift * side,
                     to.1
                 )
             } else {
@@ -175,7 +177,10 @@ impl Topology {
         let half = longest.unwrap_or(0) as f64 * LABEL.1 / 2.0;
         let area = |x: f64, y: f64| Area([x - half, y - LABEL.2, x + half, y + LABEL.2 + 2.0]);
         let places = PLACES.iter().map(|part| match level {
-            true => (from.0 + (to.0 - from.0) * part, from.1 - rise - 13.0),
+            true => (
+                from.0 + (to.0 - from.0) * (part - PLACES[0] + 0.5),
+                from.1 - rise - 17.0,
+            ),
             false => (
                 from.0 + (to.0 - from.0) * part,
                 from.1 + (to.1 - from.1) * part - 2.0,

@@ -2,6 +2,7 @@
 
 mod build;
 mod catalog;
+mod credit;
 mod draw;
 mod fat_tree;
 mod file;

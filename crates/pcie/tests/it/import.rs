@@ -69,3 +69,48 @@ fn a_virtual_machine() {
         "{toml}"
     );
 }
+
+mod captured {
+    use std::fs;
+
+    use dray_pcie::{Topology, import};
+    use proptest::prelude::*;
+
+    fn word() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            Just(b"0x060400\n".to_vec()),
+            Just(b"0x010802\n".to_vec()),
+            Just(b"8.0 GT/s PCIe\n".to_vec()),
+            Just(b"Unknown\n".to_vec()),
+            Just(b"-1\n".to_vec()),
+            Just(b"16\n".to_vec()),
+            "[0-9a-fx. ]{0,12}".prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..300),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// A capture is what anybody may hand over: it becomes a topology that can be read, or an error.
+        #[test]
+        fn any_capture_is_read_or_refused(
+            functions in proptest::collection::vec(
+                (0u8..4, 0u8..3, proptest::collection::vec((0usize..6, word()), 0..6)), 1..8)
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut path = directory.path().join("devices/pci0000:00");
+            for (bus, (device, function, files)) in functions.into_iter().enumerate() {
+                path = path.join(format!("0000:{bus:02x}:{device:02x}.{function}"));
+                fs::create_dir_all(&path).unwrap();
+                fs::write(path.join("class"), if bus % 2 == 0 { "0x060400" } else { "0x010802" }).unwrap();
+                for (name, bytes) in files {
+                    let names = ["class", "current_link_speed", "current_link_width", "numa_node", "config", "max_link_speed"];
+                    fs::write(path.join(names[name]), bytes).unwrap();
+                }
+            }
+            if let Ok(imported) = import(directory.path(), "machine") {
+                prop_assert!(Topology::from_toml(&imported.toml, "machine.toml").is_ok());
+            }
+        }
+    }
+}
