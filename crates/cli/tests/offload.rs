@@ -426,6 +426,7 @@ fn a_survey_counts_by_place_and_says_what_a_device_saves() {
     assert!(found["overhead_ns_per_call"].as_f64() > Some(0.0));
     let page = fs::read_to_string(dir.path().join("survey.html")).expect("a page");
     assert!(page.contains("<svg") && page.contains("copy_pages"));
+    assert!(!page.contains(".csv") && !page.contains(".svg"));
     let text = dray(
         dir.path(),
         "offload --survey --platform spr-2s --config 4e1w-s -- ./surveyed",

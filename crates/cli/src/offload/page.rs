@@ -34,7 +34,23 @@ pub(super) fn html(found: &Found) -> Result<String, ReportError> {
         sections,
         footer: GENERATOR.to_owned(),
     };
-    report.to_html()
+    Ok(alone(&report.to_html()?))
+}
+
+/// The page without links to files beside it: it is the only file, and `--stats=json` has the data.
+fn alone(html: &str) -> String {
+    let links = [
+        ("<figcaption>", "</figcaption>"),
+        ("<p class=\"files\">", "</p>"),
+    ];
+    links.iter().fold(html.to_owned(), |html, (start, end)| {
+        let mut parts = html.split(start);
+        let mut kept = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            kept.push_str(part.split_once(end).map_or(part, |(_, after)| after));
+        }
+        kept
+    })
 }
 
 /// Sizes of all calls, smallest first.
@@ -52,12 +68,9 @@ fn by_size(found: &Found) -> Section {
     let sizes = all_sizes(found);
     let of = |call: Call, from: u64| found.sizes.get(&(call as usize, from));
     let footer = format!("{}, {}; {GENERATOR}", found.platform, found.config);
-    let counted = |name: &str, value: fn(&super::survey::BySize) -> u64| {
+    let counted = |name: &str, unit: &str, value: fn(&super::survey::BySize) -> f64| {
         let series = Call::ALL.map(|call| {
-            let values = sizes.iter().map(|from| {
-                let count = of(call, *from).map(value);
-                count.map(|count| count as f64)
-            });
+            let values = sizes.iter().map(|from| of(call, *from).map(value));
             let kind = SeriesKind::Stacked;
             Series::new(call.name(), Provenance::Measured, kind, values.collect())
         });
@@ -65,7 +78,7 @@ fn by_size(found: &Found) -> Section {
             id: format!("survey-{name}"),
             title: format!("{name} by size of the call"),
             x_label: "Bytes of a call, from".to_owned(),
-            y_label: name.to_owned(),
+            y_label: format!("{name}{unit}"),
             categories: sizes.iter().map(|from| size(*from)).collect(),
             series: series
                 .into_iter()
@@ -99,8 +112,8 @@ fn by_size(found: &Found) -> Section {
         .any(|series| series.values.iter().any(Option::is_some));
     let mut charts = Vec::new();
     if found.calls() > 0 {
-        charts.push(counted("Calls", |by| by.calls));
-        charts.push(counted("Bytes", |by| by.bytes));
+        charts.push(counted("Calls", "", |by| by.calls as f64));
+        charts.push(counted("Bytes", ", MiB", |by| by.bytes as f64 / 1048576.0));
     }
     if looked_at {
         charts.push(Chart {
@@ -164,7 +177,11 @@ fn by_place(found: &Found) -> Section {
     let savings = (0..WAYS.len()).map(|way| {
         let values = first().map(|place| Some(place.saved_ns[way].value / 1e6));
         let kind = SeriesKind::Bars;
-        Series::new(WAYS[way], Provenance::Modelled, kind, values.collect())
+        let series = Series::new(WAYS[way], Provenance::Modelled, kind, values.collect());
+        match found.guesses.is_empty() {
+            true => series,
+            false => series.guessed(),
+        }
     });
     let chart = Chart {
         id: "survey-places".to_owned(),
@@ -215,5 +232,17 @@ fn by_place(found: &Found) -> Section {
         tables: vec![table],
         notes: vec!["The time since the call before is a median, to a power of two.".to_owned()],
         ..Section::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_alone_has_no_links_to_files() {
+        let html = "<p>a</p><figcaption><a href=\"x.svg\">x</a></figcaption>b\
+                    <p class=\"files\"><a href=\"y.csv\">y</a></p>c";
+        assert_eq!(alone(html), "<p>a</p>bc");
     }
 }
