@@ -135,7 +135,7 @@ fn an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts() {
     queue.capabilities.max_transfer_bytes = 64 << 10;
     let mut mover = HwMover::open(&queue, HwOptions::default()).expect("a work queue");
     let bytes = (1 << 20) + 7;
-    let source: Vec<u8> = (0..bytes).map(|n| (n * 7 >> 3) as u8).collect();
+    let source: Vec<u8> = (0..bytes).map(|n| ((n * 7) >> 3) as u8).collect();
     let target = vec![1_u8; bytes as usize];
     let from = source.as_ptr().expose_provenance() as u64;
     let to = target.as_ptr().expose_provenance() as u64;
