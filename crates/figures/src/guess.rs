@@ -11,7 +11,7 @@ use dray_platform::{Parameter, PlatformFile, Unit};
 use rayon::prelude::*;
 
 use crate::request::Request;
-use crate::sensitivity::effects;
+use crate::sensitivity::guesses_behind;
 use crate::task::Backend;
 use crate::workload::Workload;
 use crate::{FiguresError, Metric, Model};
@@ -45,26 +45,30 @@ impl GuessIndex {
                     .or_insert_with(|| (point.clone(), point.clone()));
             }
         }
-        let classes: Vec<_> = classes.into_iter().collect();
-        let of = |(key, (first, last)): ((String, String), (Point, Point))| {
-            let mut behind = Vec::new();
-            let ends = match first == last {
-                true => vec![first],
-                false => vec![first, last],
+        let drawn: HashMap<String, Vec<Metric>> = figures
+            .iter()
+            .map(|figure| (figure.experiment.id.clone(), drawn(figure)))
+            .collect();
+        // Figures share workloads: each is varied once.
+        let mut jobs: Vec<(Job, Vec<(String, String)>)> = Vec::new();
+        for (key, (first, last)) in classes {
+            let job = Job {
+                ends: [workload(&first)?, workload(&last)?],
+                drawn: drawn[&key.0].clone(),
             };
-            for point in ends {
-                let Some(w) = workload(&point)? else { continue };
-                for effect in effects(&model, &w, |p| p.guess)? {
-                    let named = (effect.metric, effect.parameter);
-                    if !behind.contains(&named) {
-                        behind.push(named);
-                    }
-                }
+            match jobs.iter_mut().find(|(known, _)| *known == job) {
+                Some((_, keys)) => keys.push(key),
+                None => jobs.push((job, vec![key])),
             }
-            Ok((key, behind))
-        };
-        let found: Result<_, FiguresError> = classes.into_par_iter().map(of).collect();
-        Ok(GuessIndex { found: found? })
+        }
+        let of = |(job, keys): (Job, Vec<(String, String)>)| Ok((job.run(&model)?, keys));
+        let found: Result<Vec<_>, FiguresError> = jobs.into_par_iter().map(of).collect();
+        let each = found?
+            .into_iter()
+            .flat_map(|(behind, keys)| keys.into_iter().map(move |key| (key, behind.clone())));
+        Ok(GuessIndex {
+            found: each.collect(),
+        })
     }
 
     /// The guesses behind one metric of a point of a figure, in the order of the platform's file.
@@ -95,13 +99,10 @@ impl GuessIndex {
         outcome: &Outcome,
     ) -> Vec<&'a Parameter> {
         let mut found: Vec<&Parameter> = Vec::new();
-        for panel in &figure.experiment.panels {
-            let overlays = panel.overlays.iter().map(|overlay| &overlay.y);
-            for name in panel.y.iter().chain(overlays) {
-                if let (Some(metric), Some(_)) = (Metric::named(name), outcome.metric(name)) {
-                    let id = figure.experiment.id.as_str();
-                    found.extend(self.behind(platform, id, &outcome.point, metric));
-                }
+        for metric in drawn(figure) {
+            if outcome.metric(metric.name()).is_some() {
+                let id = figure.experiment.id.as_str();
+                found.extend(self.behind(platform, id, &outcome.point, metric));
             }
         }
         each_once(&found, platform)
@@ -115,6 +116,46 @@ impl GuessIndex {
             .collect();
         each_once(&found, platform).into_iter().map(words).collect()
     }
+}
+
+/// What is varied for a class of points.
+#[derive(PartialEq)]
+struct Job {
+    /// The first and the last point; `None` if it was measured.
+    ends: [Option<Workload>; 2],
+    drawn: Vec<Metric>,
+}
+
+impl Job {
+    fn run(&self, model: &Model) -> Result<Vec<(Metric, usize)>, FiguresError> {
+        let mut behind = Vec::new();
+        let [first, last] = &self.ends;
+        let last = last.as_ref().filter(|last| first.as_ref() != Some(last));
+        for w in first.iter().chain(last) {
+            let more = guesses_behind(model, w, &self.drawn, &behind)?;
+            behind.extend(more);
+        }
+        Ok(behind)
+    }
+}
+
+/// The metrics that a figure draws.
+fn drawn(figure: &Figure) -> Vec<Metric> {
+    let mut drawn = Vec::new();
+    for panel in &figure.experiment.panels {
+        let overlays = panel.overlays.iter().map(|overlay| &overlay.y);
+        for metric in panel
+            .y
+            .iter()
+            .chain(overlays)
+            .filter_map(|name| Metric::named(name))
+        {
+            if !drawn.contains(&metric) {
+                drawn.push(metric);
+            }
+        }
+    }
+    drawn
 }
 
 /// Points that differ in numbers alone are of one class; but none is unlike some, and a batch is

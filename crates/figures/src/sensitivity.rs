@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_platform::Parameter;
+use dray_platform::{Parameter, Unit};
 use rayon::prelude::*;
 
 use crate::break_even::{self, BreakEven};
@@ -25,6 +25,21 @@ pub(crate) struct Effect {
     pub(crate) change: f64,
 }
 
+/// Positions of the parameters that `chosen` picks and that can have a part in a workload.
+fn positions(model: &Model, w: &Workload, chosen: impl Fn(&Parameter) -> bool) -> Vec<usize> {
+    let list = model.platform.list();
+    // A core that does the work itself has parameters of its own, and a device has none of these.
+    let software = |p: &Parameter| p.name.starts_with("cpu_");
+    let applies = |p: &Parameter| match w.what {
+        What::Software => software(p),
+        What::BreakEven => true,
+        _ => !software(p),
+    };
+    (0..list.len())
+        .filter(|i| applies(&list[*i]) && chosen(&list[*i]))
+        .collect()
+}
+
 /// The effects, of at least [`COUNTS`], of the parameters that `chosen` picks.
 ///
 /// # Errors
@@ -35,16 +50,7 @@ pub(crate) fn effects(
     chosen: impl Fn(&Parameter) -> bool + Sync,
 ) -> Result<Vec<Effect>, FiguresError> {
     let list = model.platform.list();
-    // A core that does the work itself has parameters of its own, and a device has none of these.
-    let software = |p: &Parameter| p.name.starts_with("cpu_");
-    let applies = |p: &Parameter| match w.what {
-        What::Software => software(p),
-        What::BreakEven => true,
-        _ => !software(p),
-    };
-    let positions: Vec<usize> = (0..list.len())
-        .filter(|i| applies(&list[*i]) && chosen(&list[*i]))
-        .collect();
+    let positions = positions(model, w, chosen);
     let probe = Probe::new(model, w)?;
     let base = probe.run(model)?;
     let of = |position: &usize| -> Result<Vec<Effect>, FiguresError> {
@@ -59,7 +65,7 @@ pub(crate) fn effects(
                 let Some(other) = there.get(metric) else {
                     continue;
                 };
-                let change = (other - value).abs() / value.abs().max(f64::MIN_POSITIVE);
+                let change = relative(value, other);
                 if change < COUNTS {
                     continue;
                 }
@@ -80,6 +86,74 @@ pub(crate) fn effects(
         .map(of)
         .collect::<Result<_, FiguresError>>()?;
     Ok(each.into_iter().flatten().collect())
+}
+
+/// The guesses that move one of `metrics` by at least [`COUNTS`], each with its metric: what
+/// [`effects`] finds of them, without how much, and without those that are `known` already.
+///
+/// A guess is tried at the worse end of its range first: the longest time, the lowest bandwidth. One
+/// that leaves the result the same there, to the last bit, has no part in it or does not limit it,
+/// and limits it even less at the other end. A count is tried at both ends: it may be a size from
+/// which another way is taken.
+///
+/// # Errors
+/// What the profile or the platform cannot run.
+pub(crate) fn guesses_behind(
+    model: &Model,
+    w: &Workload,
+    metrics: &[Metric],
+    known: &[(Metric, usize)],
+) -> Result<Vec<(Metric, usize)>, FiguresError> {
+    let list = model.platform.list();
+    let probe = Probe::new(model, w)?;
+    let base = probe.run(model)?;
+    let drawn: Vec<(Metric, f64)> = base.iter().filter(|(m, _)| metrics.contains(m)).collect();
+    let of = |position: &usize| -> Result<Vec<(Metric, usize)>, FiguresError> {
+        let parameter = &list[*position];
+        let wanted = |metric: Metric| !known.contains(&(metric, *position));
+        let mut left: Vec<(Metric, f64)> =
+            drawn.iter().copied().filter(|(m, _)| wanted(*m)).collect();
+        let mut found = Vec::new();
+        for end in worse_first(parameter) {
+            if left.is_empty() {
+                break;
+            }
+            if end == parameter.value {
+                continue;
+            }
+            let there = probe.run(&with(model, parameter, end)?)?;
+            if there == base && parameter.unit != Unit::Count {
+                break;
+            }
+            left.retain(|(metric, value)| {
+                let other = there.get(*metric);
+                let moved = other.is_some_and(|other| relative(*value, other) >= COUNTS);
+                if moved {
+                    found.push((*metric, *position));
+                }
+                !moved
+            });
+        }
+        Ok(found)
+    };
+    let each: Vec<Vec<(Metric, usize)>> = positions(model, w, |p| p.guess)
+        .par_iter()
+        .map(of)
+        .collect::<Result<_, FiguresError>>()?;
+    Ok(each.into_iter().flatten().collect())
+}
+
+/// Both ends of a parameter's range, the one that slows the machine down first.
+fn worse_first(parameter: &Parameter) -> [f64; 2] {
+    let [low, high] = parameter.range;
+    match parameter.unit {
+        Unit::Ns | Unit::Ratio => [high, low],
+        Unit::GigabytesPerSecond | Unit::Count => [low, high],
+    }
+}
+
+fn relative(value: f64, other: f64) -> f64 {
+    (other - value).abs() / value.abs().max(f64::MIN_POSITIVE)
 }
 
 /// The machine with another value for a parameter.
@@ -144,15 +218,17 @@ mod tests {
         Model::new(platform, Profile::named("1e1w-d").unwrap())
     }
 
+    fn pointed(values: &[(&str, &str)]) -> Point {
+        let values = values.iter();
+        values.fold(Point::default(), |p, (n, v)| match v.parse::<u64>() {
+            Ok(number) => p.with(n, number),
+            Err(_) => p.with(n, *v),
+        })
+    }
+
     fn names(platform: &str, point: &[(&str, &str)], metric: Metric) -> Vec<String> {
         let model = model(platform);
-        let point = point
-            .iter()
-            .fold(Point::default(), |p, (n, v)| match v.parse::<u64>() {
-                Ok(number) => p.with(n, number),
-                Err(_) => p.with(n, *v),
-            });
-        let w = Workload::from_point(&point).unwrap();
+        let w = Workload::from_point(&pointed(point)).unwrap();
         let list = model.platform.list();
         let found = effects(&model, &w, |p| p.guess).unwrap();
         let of = found.iter().filter(|e| e.metric == metric);
@@ -346,6 +422,26 @@ mod tests {
                     .iter()
                     .any(|metric| names(platform, point, *metric).contains(&parameter.name));
                 assert!(named, "{platform}: {} moves nothing", parameter.name);
+            }
+        }
+    }
+
+    /// The shorter search finds what varying every guess to both ends finds.
+    #[test]
+    fn guesses_are_the_same_by_both_searches() {
+        for platform in ["spr-2s", "dsa2-2s"] {
+            let model = model(platform);
+            for (name, point) in EXERCISES {
+                let w = Workload::from_point(&pointed(point)).unwrap();
+                let metrics = [Metric::Throughput, Metric::Latency, Metric::FaultPage];
+                let all = effects(&model, &w, |p| p.guess).unwrap();
+                let mut all: Vec<_> = all.iter().map(|e| (e.metric, e.parameter)).collect();
+                all.retain(|(metric, _)| metrics.contains(metric));
+                let mut found = guesses_behind(&model, &w, &metrics, &[]).unwrap();
+                all.sort_by_key(|(metric, position)| (metric.name(), *position));
+                found.sort_by_key(|(metric, position)| (metric.name(), *position));
+                assert_eq!(found, all, "{platform}, {name}");
+                assert_eq!(guesses_behind(&model, &w, &metrics, &all).unwrap(), []);
             }
         }
     }
