@@ -29,11 +29,13 @@ mod live;
 #[cfg(feature = "preload")]
 mod next;
 pub mod queues;
-#[cfg(any(feature = "preload", test))]
+#[cfg(feature = "preload")]
 mod recorder;
 #[cfg(feature = "preload")]
 mod runtime;
 pub mod settings;
+#[cfg(any(feature = "preload", test))]
+mod site;
 pub mod stats;
 pub mod survey;
 pub mod table;

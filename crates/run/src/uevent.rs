@@ -135,7 +135,7 @@ fn object(machine: &Machine, path: &str) -> Option<Object> {
         let here = parent == DEVICES || parent.strip_prefix("/sys/") == Some(&cdev.queue);
         return here.then_some(Object::Cdev(cdev));
     }
-    let named = kind(name) != "" && machine.list(path).is_ok();
+    let named = !kind(name).is_empty() && machine.list(path).is_ok();
     named.then(|| Object::Driver(name.to_owned()))
 }
 

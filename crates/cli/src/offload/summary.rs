@@ -76,7 +76,7 @@ pub(super) fn sentences(found: &Found) -> Vec<String> {
     ];
     for (way, (what, saved)) in ways.into_iter().enumerate() {
         let from = Call::ALL.iter().filter_map(|call| {
-            let from = found.from_bytes(*call, way)?;
+            let from = found.least_bytes(*call, way)?;
             Some(format!("{} from {}", call.name(), size(from)))
         });
         let from: Vec<String> = from.collect();

@@ -90,7 +90,7 @@ impl Found {
     }
 
     /// The smallest size from which on offload saves core time, by call and way.
-    pub(super) fn from_bytes(&self, call: Call, way: usize) -> Option<u64> {
+    pub(super) fn least_bytes(&self, call: Call, way: usize) -> Option<u64> {
         let mut found = None;
         let sizes = self.sizes.iter().rev();
         for ((_, from), size) in sizes.filter(|((of, _), _)| *of == call as usize) {
