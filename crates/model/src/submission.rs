@@ -99,6 +99,12 @@ impl World {
             true => self.shared_cores.released(id),
             false => Vec::new(),
         };
+        // Those that waited come first: else the channel that blocks would do so again for ever.
+        for other in released {
+            self.wake(other, answered);
+        }
+        let channel = &mut self.channels[id.index()];
+        let run = &mut self.devices[index];
         let portal = channel.portal;
         match channel.with_descriptor(unit, |d| run.device.enqueue(portal, d)) {
             Submission::Accepted => {
@@ -113,9 +119,6 @@ impl World {
                 channel.ready.push_front(unit);
                 self.wake(id, answered);
             }
-        }
-        for other in released {
-            self.wake(other, answered);
         }
     }
 }
