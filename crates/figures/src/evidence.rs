@@ -90,7 +90,7 @@ fn summary(table: &CheckedTable) -> LeftOutError {
     }
 }
 
-/// FNV-1a over all parameter values and all published numbers.
+/// FNV-1a over all parameter values and all published numbers that a fit sees.
 fn fingerprint(platform: &PlatformFile, tables: &[ReferenceTable]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut take = |text: &str| {
@@ -102,7 +102,8 @@ fn fingerprint(platform: &PlatformFile, tables: &[ReferenceTable]) -> String {
         take(&format!("{}={};", parameter.name, parameter.value));
         take(&format!("{:?};", parameter.range));
     }
-    for table in tables {
+    // A table without a target is in no fit.
+    for table in tables.iter().filter(|table| table.target.is_some()) {
         take(&format!("{}:{:?};", table.id, table.target));
         for point in &table.points {
             take(&format!("{:?}={};", point.parameters, point.value));
@@ -121,8 +122,9 @@ mod tests {
         let kept = Evidence::kept(&platform).unwrap();
         assert!(
             kept.is_some(),
-            "parameters or published tables changed: run \
-             `cargo run --release -p dray-figures --example calibrate -- --keep`"
+            "parameters or published tables changed, to {}: run \
+             `cargo run --release -p dray-figures --example calibrate -- --keep`",
+            fingerprint(&platform, &reference_tables().unwrap())
         );
         let other = platform.with("dispatch", 79.5).unwrap();
         assert_eq!(Evidence::kept(&other).unwrap(), None);
