@@ -121,7 +121,7 @@ impl DeviceLoop {
                 last += ended_rounds * self.round;
                 stopping |= until(elapsed) || found.failed > 0;
                 begin = now;
-                if self.exec == Exec::Sync && !stopping {
+                if self.exec == Exec::Sync && !stopping && ended < total {
                     before();
                     begin = Instant::now();
                 }
