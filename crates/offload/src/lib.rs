@@ -2,7 +2,7 @@
 //! mover.
 //!
 //! The shared object is loaded by `LD_PRELOAD`. A call below the threshold is a compare and a jump
-//! ([`entry`]); the others go through a lane ([`lanes`]), which is a mover that one thread has for
+//! (`entry`); the others go through a lane (`lanes`), which is a mover that one thread has for
 //! one call. Nothing on that way takes a lock, allocates or uses thread-local memory: calls come from
 //! signal handlers, from allocators, before `main` and after `fork`.
 //!
