@@ -34,10 +34,14 @@ fn the_lines_of_the_section_run_in_order() {
     let lines: Vec<&str> = section.lines().filter(|l| l.starts_with("dray ")).collect();
     assert!(lines.len() >= 12, "{lines:?}");
     let directory = tempfile::tempdir().unwrap();
+    // README has `dray` put on PATH before.
+    let dray = Path::new(env!("CARGO_BIN_EXE_dray")).parent().unwrap();
+    let path = format!("{}:{}", dray.display(), std::env::var("PATH").unwrap());
     for line in lines {
         let output = Command::cargo_bin("dray")
             .unwrap()
             .current_dir(directory.path())
+            .env("PATH", &path)
             .args(words(line).into_iter().skip(1))
             .output()
             .unwrap();
