@@ -82,6 +82,25 @@ pub struct Capabilities {
     pub max_transfer_size: u64,
 }
 
+impl Capabilities {
+    /// DSA 1.0 of Sapphire Rapids, as a published `accel-config list` prints it.
+    pub const fn sapphire_rapids() -> Capabilities {
+        Capabilities {
+            version: 0x100,
+            gen_cap: 0x40_915f_0107,
+            op_cap: [0x1_003f_03ff, 0, 0, 0],
+            id_cap: 0,
+            max_groups: 4,
+            max_work_queues: 8,
+            max_engines: 4,
+            work_queue_size: 128,
+            max_read_buffers: 96,
+            max_batch_size: 1024,
+            max_transfer_size: 1 << 31,
+        }
+    }
+}
+
 /// How a work queue takes descriptors (spec 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkQueueMode {

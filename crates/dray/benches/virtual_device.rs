@@ -19,19 +19,7 @@ const IN_FLIGHT: usize = 128;
 
 fn config(mode: WorkQueueMode, engines: u16) -> DeviceConfig {
     DeviceConfig {
-        capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 4,
-            max_work_queues: 8,
-            max_engines: 4,
-            work_queue_size: 128,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..Capabilities::default()
-        },
+        capabilities: Capabilities::sapphire_rapids(),
         work_queues: vec![WorkQueueConfig {
             mode,
             size: 128,

@@ -6,30 +6,13 @@ use dray_spec::{GenCap, OpCap, Opcode};
 use crate::DeviceProfile;
 use crate::finding::{Finding, Findings};
 
-/// DSA 1.0 of Sapphire Rapids, as a published `accel-config list` prints it.
-pub(crate) fn version_1() -> Capabilities {
-    Capabilities {
-        version: 0x100,
-        gen_cap: 0x40_915f_0107,
-        op_cap: [0x1_003f_03ff, 0, 0, 0],
-        id_cap: 0,
-        max_groups: 4,
-        max_work_queues: 8,
-        max_engines: 4,
-        work_queue_size: 128,
-        max_read_buffers: 96,
-        max_batch_size: 1024,
-        max_transfer_size: 1 << 31,
-    }
-}
-
 /// DSA 2.0: a preset, not a dump of a device.
 ///
 /// Entries are published (256); GENCAP and OPCAP are those of version 1 with what revision 2.0
 /// adds (spec appendix F), without the inter-domain operations and the event log; the other
 /// counts are those of version 1.
 pub(crate) fn version_2() -> Capabilities {
-    let one = version_1();
+    let one = Capabilities::sapphire_rapids();
     let gen_cap = GenCap::from_bits(one.gen_cap)
         .with_command_capability(true)
         .with_drain_readback(true)
@@ -55,7 +38,7 @@ pub fn known(version: u32) -> Option<Capabilities> {
     match KNOWN_VERSIONS.contains(&version.into()) {
         false => None,
         true if version >= 0x200 => Some(version_2()),
-        true => Some(version_1()),
+        true => Some(Capabilities::sapphire_rapids()),
     }
 }
 
@@ -68,7 +51,7 @@ pub(crate) fn resolve(device: &DeviceProfile, list: &mut Vec<Finding>) -> Capabi
     let version = device.version.unwrap_or(0x100);
     let base = match version {
         0x200.. => version_2(),
-        _ => version_1(),
+        _ => Capabilities::sapphire_rapids(),
     };
     if !KNOWN_VERSIONS.contains(&version) {
         findings.add(
@@ -235,7 +218,7 @@ mod tests {
     fn nothing_said_is_version_1() {
         let mut list = Vec::new();
         let resolved = resolve(&DeviceProfile::default(), &mut list);
-        assert_eq!(resolved, version_1());
+        assert_eq!(resolved, Capabilities::sapphire_rapids());
         assert_eq!(list, []);
     }
 

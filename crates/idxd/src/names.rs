@@ -143,7 +143,7 @@ fn parse_number(digits: &str, what: &str) -> Result<u32, String> {
 pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
     let base = match name.version_2 {
         true => capabilities::version_2(),
-        false => capabilities::version_1(),
+        false => dray_device::Capabilities::sapphire_rapids(),
     };
     let mut findings = Vec::new();
     for (field, letter, value, most) in [

@@ -331,19 +331,7 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 /// A device as Sapphire Rapids has it, with one engine and one shared work queue.
 fn virtual_config() -> DeviceConfig {
     DeviceConfig {
-        capabilities: dray_device::Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 4,
-            max_work_queues: 8,
-            max_engines: 4,
-            work_queue_size: 128,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..dray_device::Capabilities::default()
-        },
+        capabilities: dray_device::Capabilities::sapphire_rapids(),
         user_interrupts: true,
         work_queues: vec![WorkQueueConfig {
             id: 0,

@@ -4,19 +4,7 @@ use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, Work
 
 /// What the device of a fourth generation Xeon says of itself.
 pub(crate) fn capabilities() -> Capabilities {
-    Capabilities {
-        version: 0x100,
-        gen_cap: 0x40_915f_0107,
-        op_cap: [0x1_003f_03ff, 0, 0, 0],
-        max_groups: 4,
-        max_work_queues: 8,
-        max_engines: 4,
-        work_queue_size: 128,
-        max_read_buffers: 96,
-        max_batch_size: 1024,
-        max_transfer_size: 1 << 31,
-        ..Capabilities::default()
-    }
+    Capabilities::sapphire_rapids()
 }
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {

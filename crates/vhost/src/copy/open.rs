@@ -77,17 +77,8 @@ fn config(queues: u16) -> DeviceConfig {
     };
     DeviceConfig {
         capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 4,
-            max_work_queues: 8,
-            max_engines: 4,
             work_queue_size: ENTRIES,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..Capabilities::default()
+            ..Capabilities::sapphire_rapids()
         },
         work_queues: (0..queues).map(queue).collect(),
         groups: vec![GroupConfig {
