@@ -16,6 +16,7 @@ Examples:
   dray vm --inject halt-flr@100 -- sh -c 'dmesg | grep idxd'
   dray vm --module ./idxd.ko                     an own build of the driver
   dray vm --tiers -- cat /sys/devices/system/node/online
+  dray vm --net /tmp/a.sock -- sh -c '. /lib.sh; load_network; ip link'
   dray vm --gdb                                  waits for gdb on port 1234
 
 The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache with apt, which must
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Two memory nodes: half of the memory with the processors, half slower and without.
     #[arg(long)]
     tiers: bool,
+    /// A network device whose back end (`dray vhost`) listens there; `packed=on`: with packed rings.
+    #[arg(long, value_name = "SOCKET[,PROPERTY]")]
+    net: Vec<OsString>,
     /// The DSA version.
     #[arg(long, value_enum, default_value_t = Version::One)]
     version: Version,
@@ -180,6 +184,9 @@ fn options(vm: &mut Command, args: &Args) {
     }
     for file in &args.file {
         vm.arg("--file").arg(file);
+    }
+    for net in &args.net {
+        vm.arg("--net").arg(net);
     }
     for text in &args.append {
         vm.arg("--append").arg(text);

@@ -79,3 +79,45 @@ await() { # SECONDS COMMAND...
         sleep 1
     done
 }
+
+# The driver of the network devices (vm boot --net).
+load_network() {
+    local name
+    for name in failover net_failover virtio_net; do
+        insmod /lib/modules/$name.ko
+    done
+}
+
+# Has a network device in a network namespace of its own, whose process id is in the variable NAME.
+namespace() { # NAME DEVICE ADDRESS
+    local holder
+    unshare -n sleep 100000 &
+    holder=$!
+    await 30 sh -c "[ $(readlink /proc/$$/ns/net) != \$(readlink /proc/$holder/ns/net) ]"
+    ip link set "$2" netns "$holder"
+    within "$holder" ip address add "$3/24" dev "$2"
+    within "$holder" ip link set "$2" up
+    eval "$1=$holder"
+}
+within() { # PROCESS COMMAND...
+    local process=$1
+    shift
+    nsenter -t "$process" -n "$@"
+}
+
+# Whether a network device has packed rings: feature 34.
+packed_ring() { # DEVICE
+    cut -c 35 "/sys/class/net/$1/device/features"
+}
+
+# A file through TCP, its checksum told to both. A listener whose input ends closes the connection: this one does not.
+receive() { # PROCESS [COMMAND TO RUN WHEN IT LISTENS]
+    [ -p /tmp/endless ] || mkfifo /tmp/endless
+    exec 9<>/tmp/endless
+    within "$1" nc -l -p 7000 </tmp/endless >/tmp/arrived &
+    listener=$!
+    await 30 within "$1" sh -c "netstat -lnt | grep -q :7000"
+}
+send() { # PROCESS ADDRESS FILE
+    timeout 100 nsenter -t "$1" -n nc "$2" 7000 <"$3" || die "$3 was not sent"
+}

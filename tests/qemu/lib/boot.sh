@@ -5,8 +5,26 @@ iommu='intel-iommu,scalable-mode=on,fsts=on,svm=on,pasid-bits=20,device-iotlb=on
 
 boot_defaults() {
     memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until= live=
-    tiers=
-    door=() machine=() extra=()
+    tiers= reboot=
+    door=() machine=() extra=() nets=()
+}
+
+# A virtio-net device for each socket of a vhost-user back end; QEMU connects again when the back end comes back. What
+# follows the socket are properties of the device (packed=on). Their addresses leave the DSA where it is without them.
+net_arguments() {
+    local n=0 net properties
+    for net in "${nets[@]}"; do
+        properties=${net#"${net%%,*}"}
+        printf '%s\n' -chardev "socket,id=net$n,path=${net%%,*},reconnect-ms=500" \
+            -netdev "vhost-user,id=net$n,chardev=net$n" \
+            -device "virtio-net-pci,netdev=net$n,romfile=,addr=0x1$n,mac=$(mac_address "$n")$properties"
+        n=$((n + 1))
+    done
+}
+
+# Of network device N: another one in each guest, the same at each boot of SCRIPT with these sockets.
+mac_address() { # N
+    printf '52:54:00:%s\n' "$(printf '%s' "${nets[$1]%%,*}" | sha256sum | sed 's/\(..\)\(..\)\(..\).*/\1:\2:\3/')"
 }
 
 # The machine's memory: one node, or (tiers) one with the processors and one that is slower and has none. HMAT tells
@@ -52,16 +70,18 @@ boot() {
             sleep 0.05
         done
     fi
-    local nodes
+    local nodes network
     mapfile -t nodes < <(memory_arguments)
+    mapfile -t network < <(net_arguments)
     local command=("${loader[@]}" "$root/usr/bin/qemu-system-x86_64"
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
         "${nodes[@]}" -m "$memory" -smp "$processors"
-        -accel tcg -cpu max,la57=off -nodefaults -no-reboot -display none
+        -accel tcg -cpu max,la57=off -nodefaults -display none
         -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
         -append "console=ttyS0 panic=-1 no_timer_check ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
-        -device "$iommu" "${machine[@]}"
+        -device "$iommu" "${network[@]}" "${machine[@]}"
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
+    [ -n "$reboot" ] || command+=(-no-reboot)
     [ -z "$gdb" ] || command+=(-s -S)
     if [ -n "$interactive" ]; then
         "${command[@]}" -serial mon:stdio || true

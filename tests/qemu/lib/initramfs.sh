@@ -14,7 +14,7 @@ initramfs() {
     for name in libaccel-config.so.1 libjson-c.so.5 libuuid.so.1 libc.so.6; do
         cp -L "$root/usr/lib/x86_64-linux-gnu/$name" "$tree/usr/lib/x86_64-linux-gnu"
     done
-    for name in idxd_bus idxd; do
+    for name in idxd_bus idxd failover net_failover virtio_net; do
         module "$name" >"$tree/lib/modules/$name.ko"
     done
     cp "$built"/*.ko "$tree/lib/modules"
