@@ -55,7 +55,7 @@ enum Command {
 /// What `dray tier -- PROGRAM` takes.
 #[derive(Debug, clap::Args)]
 struct Session {
-    /// The fast tier: bytes, percent of memory, or a NUMA node.
+    /// The fast tier: bytes, percent of memory, a NUMA node, or so much of one (node:0:4G).
     #[arg(long, value_name = "SIZE|node:N", default_value = "50%", value_parser = size)]
     fast: Size,
     /// The slow tier; without it, all memory that there is.
@@ -80,6 +80,9 @@ struct Session {
     /// Percent of a core that tracking may cost.
     #[arg(long, value_name = "PERCENT")]
     overhead: Option<u64>,
+    /// What accesses are tracked with.
+    #[arg(long, value_enum, default_value_t = Tracking::Best)]
+    tracking: Tracking,
     /// Print at the end what was done.
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "table")]
@@ -114,6 +117,17 @@ enum Mover {
     Virtual,
     /// The work queues of this machine.
     Hw,
+}
+
+/// What accesses are tracked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tracking {
+    /// DAMON if it can be had, hints if not.
+    Best,
+    /// The kernel's DAMON, on virtual addresses; needs root.
+    Damon,
+    /// Writes by PAGEMAP_SCAN, reads by pages that are taken out for a moment.
+    Hints,
 }
 
 /// What threads find.

@@ -49,6 +49,12 @@ pub enum TierError {
         /// The copier asked for.
         copier: &'static str,
     },
+    /// DAMON was asked for.
+    #[error("accesses cannot be tracked with DAMON: {cause}")]
+    Damon {
+        /// Why.
+        cause: crate::sys::damon::DamonError,
+    },
     /// The mover cannot be started.
     #[error("the mover `{mover}` cannot be started: {cause}")]
     Mover {
@@ -76,6 +82,10 @@ impl TierError {
             }
             Self::OldKernel { .. } => "page migration needs Linux 6.8 or later (uname -r)",
             Self::NoNode { .. } => "numactl --hardware lists nodes; give a size instead of a node",
+            Self::Damon { .. } => {
+                "--tracking hints works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
+                 CONFIG_DAMON_VADDR, and nobody else who uses it"
+            }
             Self::Order { .. } => "take --order strict, or --mover cpu",
             _ => return None,
         };

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::TierError;
 use crate::session::{Session, Setup, VARIABLE, directory};
+use crate::sys::damon;
+use crate::tracking::Tracking;
 
 /// File of the session, and of the library, in the session's directory.
 const SESSION: &str = "session";
@@ -118,6 +120,14 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     CHILD.store(child.id() as i32, Ordering::Relaxed);
     let status = child.wait().map_err(failed("waiting for the program"))?;
     CHILD.store(0, Ordering::Relaxed);
+    for process in session.processes() {
+        let pid = process.pid.load(Ordering::Relaxed);
+        if process.tracking() == Some(Tracking::Damon)
+            && let Ok(pid) = u32::try_from(pid)
+        {
+            damon::tidy(Path::new(damon::DIRECTORY), pid);
+        }
+    }
     Ok(Ended {
         code: status.code().unwrap_or(1) as u8,
         signal: status.signal(),

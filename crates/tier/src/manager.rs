@@ -1,5 +1,6 @@
 //! What runs in a program: it watches, decides and migrates, one interval after the other.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,13 +10,15 @@ use crate::adopt::Adopter;
 use crate::copier::Switch;
 use crate::knobs::Knob;
 use crate::mechanism::{
-    BLOCK, Block, Config, Engine, Order, Piece, Ranges, Release, Tier, measure_knee,
+    BASE_SLOTS, BLOCK, Block, Config, Engine, HUGE_SLOTS, Order, Piece, Ranges, Release, Tier,
+    measure_knee,
 };
 use crate::policy::{Policy, Room, by_index};
 use crate::session::{Process, Reason, Session, Value};
+use crate::sys::damon::{self, DamonError};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
 use crate::sys::{HUGE, PAGE};
-use crate::tracking::{Tracker, unit};
+use crate::tracking::{Choice, Tracked, Tracker, choose, unit};
 
 /// How often new mappings are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -58,7 +61,7 @@ impl std::fmt::Debug for Manager {
 /// What there is once the fast tier is nearly full. Before, nothing is registered and costs nothing.
 struct Active {
     engine: Arc<Engine>,
-    tracker: Tracker,
+    tracker: Box<dyn Tracker>,
     policy: Box<dyn Policy>,
     adopter: Adopter,
     pagemap: PageMap,
@@ -162,6 +165,13 @@ impl Manager {
             errno: error.raw_os_error().unwrap_or(0),
         };
         let engine = Engine::new(config, Box::new(Switch::new(self.session)))?;
+        let (tracker, refused) = choose(setup.tracking, config.order, Path::new(damon::DIRECTORY))?;
+        if let Some(process) = self.process {
+            process.tracks(tracker.tracking());
+            if let Some(cause) = refused {
+                process.note(&format!("accesses are not tracked with DAMON: {cause}"));
+            }
+        }
         if let Memory::Process { pinned, .. } = &self.memory {
             engine.set_pinned(*pinned);
         }
@@ -180,7 +190,7 @@ impl Manager {
         }
         self.active = Some(Active {
             engine,
-            tracker: Tracker::new().map_err(proc)?,
+            tracker,
             policy: by_index(setup.policy),
             adopter: Adopter::default(),
             pagemap: PageMap::own().map_err(proc)?,
@@ -208,9 +218,12 @@ impl Manager {
             own.extend(active.engine.own_ranges());
             active.adopter.step(&active.engine, &own);
         }
-        let tracked = active
-            .tracker
-            .step(&active.engine, session.knob(Knob::Overhead));
+        let overhead = session.knob(Knob::Overhead);
+        let tracked = active.tracker.step(&active.engine, overhead);
+        let tracked = tracked.unwrap_or_else(|error| {
+            active.track_otherwise(self.process, &error);
+            Tracked::default()
+        });
         let interval_ms = session.knob(Knob::IntervalMs);
         let intervals = |ms: u64| ms.div_ceil(interval_ms).min(u64::from(u32::MAX)) as u32;
         let cooling = intervals(session.knob(Knob::CoolingMs));
@@ -266,6 +279,19 @@ impl Manager {
 }
 
 impl Active {
+    /// The tracker can track no more: hints always can.
+    fn track_otherwise(&mut self, process: Option<&'static Process>, error: &DamonError) {
+        let order = self.engine.config().order;
+        let other = choose(Choice::Hints, order, Path::new(damon::DIRECTORY));
+        if let Ok((tracker, _)) = other {
+            self.tracker = tracker;
+        }
+        if let Some(process) = process {
+            process.tracks(self.tracker.tracking());
+            process.note(&format!("accesses are not tracked with DAMON: {error}"));
+        }
+    }
+
     fn migrate(
         &mut self,
         session: Session,
@@ -289,7 +315,7 @@ impl Active {
                 pieces.retain(long);
             }
         }
-        for batch in batches(&pieces) {
+        for batch in &batches(&pieces) {
             if self.interval < self.refused.1 {
                 break;
             }
@@ -366,6 +392,9 @@ impl Active {
     }
 }
 
+/// Bytes of a call at most: as many pages as fill the engine's windows, base and huge.
+const MOST: [u64; 2] = [BASE_SLOTS * PAGE, HUGE_SLOTS * HUGE];
+
 fn push(pieces: &mut Vec<Piece>, start: u64, len: u64, huge: bool) {
     match pieces.last_mut() {
         Some(last) if last.huge == huge && last.start + last.len == start => last.len += len,
@@ -373,23 +402,28 @@ fn push(pieces: &mut Vec<Piece>, start: u64, len: u64, huge: bool) {
     }
 }
 
-/// Pieces for one call each: as many as fill the engine's windows. The histograms count calls.
-fn batches(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
-    const MOST: u64 = crate::mechanism::BASE_SLOTS * PAGE;
-    let mut rest = pieces;
-    std::iter::from_fn(move || {
-        let (mut bytes, mut count) = (0, 0);
-        for piece in rest {
-            bytes += piece.len;
-            count += 1;
-            if bytes >= MOST {
-                break;
+/// Pieces for one call each. The histograms count calls.
+fn batches(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+    let mut batches: Vec<Vec<Piece>> = Vec::new();
+    let mut room = [0; 2];
+    for piece in pieces {
+        let mut rest = *piece;
+        let kind = usize::from(rest.huge);
+        while rest.len > 0 {
+            if room[kind] == 0 {
+                batches.push(Vec::new());
+                room = MOST;
             }
+            let len = rest.len.min(room[kind]);
+            if let Some(batch) = batches.last_mut() {
+                batch.push(Piece { len, ..rest });
+            }
+            room[kind] -= len;
+            rest.start += len;
+            rest.len -= len;
         }
-        let (batch, others) = rest.split_at(count);
-        rest = others;
-        (!batch.is_empty()).then_some(batch)
-    })
+    }
+    batches
 }
 
 /// Bytes that are to be free in the fast tier.
@@ -411,7 +445,7 @@ fn anonymous_bytes() -> u64 {
     resident.saturating_sub(shared) * PAGE
 }
 
-fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -419,4 +453,36 @@ fn thread_cpu_ns() -> u64 {
     // SAFETY: the place is written to.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_what_fills_the_windows() {
+        let piece = |start, pages, huge| Piece {
+            start,
+            len: pages * if huge { HUGE } else { PAGE },
+            huge,
+        };
+        let all = [
+            piece(0, 600, false),
+            piece(1 << 30, 20, true),
+            piece(1 << 22, 1500, false),
+            piece(1 << 31, 30, true),
+        ];
+        let batches = batches(&all);
+        let pages = |batch: &Vec<Piece>, huge| -> u64 {
+            let bytes = batch.iter().filter(|piece| piece.huge == huge);
+            bytes.map(|piece| piece.len).sum::<u64>() / if huge { HUGE } else { PAGE }
+        };
+        let counts: Vec<_> = batches
+            .iter()
+            .map(|batch| (pages(batch, false), pages(batch, true)))
+            .collect();
+        assert_eq!(counts, [(1024, 20), (1024, 0), (52, 24), (0, 6)]);
+        assert_eq!(batches[1][0].start, (1 << 22) + 424 * PAGE);
+        assert!(super::batches(&[]).is_empty());
+    }
 }

@@ -14,6 +14,7 @@ mod state;
 mod steps;
 mod windows;
 
+pub(crate) use blocks::Blocks;
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
 pub use engine::{Config, Engine, Order, Piece, Quiet, Ranges, Release, Report, Tier};
 pub use knee::{Knee, measure as measure_knee};

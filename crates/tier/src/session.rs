@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::knobs::{KNOBS, Knob, KnobError, check_order, parse};
 use crate::mechanism::Report;
+use crate::tracking::Choice;
 
 /// Variable that names the file to programs.
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.
@@ -46,6 +47,8 @@ pub struct Setup {
     pub reuse: bool,
     /// What `dsa_state` sets up: [`VIRTUAL`] or [`HW`].
     pub device: u64,
+    /// What accesses are tracked with.
+    pub tracking: Choice,
 }
 
 /// The file's content.
@@ -54,7 +57,7 @@ pub struct Setup {
 pub struct Shared {
     magic: AtomicU64,
     version: AtomicU64,
-    setup: [AtomicU64; 8],
+    setup: [AtomicU64; 16],
     knobs: [AtomicU64; 32],
     /// By [`REASONS`].
     pub histograms: [Histogram; REASONS.len()],
@@ -115,6 +118,7 @@ impl Session {
             u64::from(setup.shared_read),
             u64::from(setup.reuse),
             setup.device,
+            setup.tracking as u64,
         ];
         for (place, word) in self.shared.setup.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
@@ -182,6 +186,11 @@ impl Session {
             shared_read: word(5) != 0,
             reuse: word(6) != 0,
             device: word(7),
+            tracking: match word(8) {
+                1 => Choice::Damon,
+                2 => Choice::Hints,
+                _ => Choice::Best,
+            },
         }
     }
 
@@ -285,6 +294,7 @@ mod tests {
         shared_read: true,
         reuse: false,
         device: 1,
+        tracking: Choice::Hints,
     };
 
     #[test]

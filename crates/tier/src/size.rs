@@ -1,4 +1,4 @@
-//! How large a tier is, or which node it is: `4G`, `25%`, `node:1`.
+//! How large a tier is, or which node it is: `4G`, `25%`, `node:1`, or so much of a node: `node:0:4G`.
 
 use std::str::FromStr;
 
@@ -13,13 +13,15 @@ pub enum Size {
     Percent(u64),
     /// All of a NUMA node.
     Node(u32),
+    /// So many bytes of a NUMA node.
+    NodeBytes(u32, u64),
 }
 
 /// Why a tier cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SizeError {
     /// Neither a size nor a node.
-    #[error("`{text}` is neither a size, as 4G or 25%, nor node:N")]
+    #[error("`{text}` is neither a size, as 4G or 25%, nor node:N, nor node:N:SIZE")]
     Syntax {
         /// What was written.
         text: String,
@@ -53,7 +55,17 @@ impl FromStr for Size {
             text: text.to_owned(),
         };
         if let Some(node) = text.strip_prefix("node:") {
-            return node.parse().map(Size::Node).map_err(|_| syntax());
+            let (node, size) = match node.split_once(':') {
+                Some((node, size)) => (node, Some(size)),
+                None => (node, None),
+            };
+            let node = node.parse().map_err(|_| syntax())?;
+            return match size.map(str::parse) {
+                None => Ok(Size::Node(node)),
+                Some(Ok(Size::Bytes(bytes))) => Ok(Size::NodeBytes(node, bytes)),
+                Some(Err(SizeError::Empty)) => Err(SizeError::Empty),
+                Some(_) => Err(syntax()),
+            };
         }
         if let Some(percent) = text.strip_suffix('%') {
             return match percent.parse() {
@@ -94,6 +106,10 @@ impl Size {
             Size::Bytes(asked) if asked > memory => Err(SizeError::TooLarge { asked, memory }),
             Size::Bytes(bytes) => Ok((bytes, None)),
             Size::Percent(percent) => Ok((memory / 100 * percent, None)),
+            Size::NodeBytes(node, asked) => match Size::Node(node).resolve(memory, nodes)? {
+                (memory, _) if asked > memory => Err(SizeError::TooLarge { asked, memory }),
+                (_, node) => Ok((asked, node)),
+            },
             Size::Node(node) => {
                 let found = nodes.iter().find(|(number, _)| *number == node);
                 let bytes = found.ok_or_else(|| SizeError::NoNode {
@@ -155,6 +171,8 @@ mod tests {
         assert_eq!(read("64m"), Ok(Size::Bytes(64 << 20)));
         assert_eq!(read("25%"), Ok(Size::Percent(25)));
         assert_eq!(read("node:1"), Ok(Size::Node(1)));
+        assert_eq!(read("node:1:64M"), Ok(Size::NodeBytes(1, 64 << 20)));
+        assert_eq!(read("node:1:0"), Err(SizeError::Empty));
         assert_eq!(read("0"), Err(SizeError::Empty));
         assert_eq!(read("0%"), Err(SizeError::Empty));
         for wrong in [
@@ -164,6 +182,9 @@ mod tests {
             "-1",
             "node:",
             "node:x",
+            "node:1:",
+            "node:1:50%",
+            "node:1:node:0",
             "101%",
             "99999999T",
             "é",
@@ -186,6 +207,11 @@ mod tests {
         );
         assert!(matches!(
             resolve(Size::Bytes(1 << 40)),
+            Err(SizeError::TooLarge { .. })
+        ));
+        assert_eq!(resolve(Size::NodeBytes(2, 1 << 20)), Ok((1 << 20, Some(2))));
+        assert!(matches!(
+            resolve(Size::NodeBytes(2, 1 << 30)),
             Err(SizeError::TooLarge { .. })
         ));
         assert_eq!(resolve(Size::Percent(50)), Ok(((3 << 29) / 100 * 50, None)));

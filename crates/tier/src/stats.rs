@@ -6,18 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 use crate::knobs::KNOBS;
-use crate::mechanism::{OUTCOMES, Order};
+use crate::mechanism::OUTCOMES;
 use crate::policy::POLICIES;
 use crate::session::{EXECUTORS, PHASES, Process, REASONS, Session, VALUES};
-use crate::tracking::Tracker;
+use crate::tracking::Tracking;
 
 /// A session at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Snapshot {
     /// Name of the policy.
     pub policy: &'static str,
-    /// What accesses are tracked with.
-    pub tracking: &'static str,
     /// Bytes of the fast and the slow tier; absent where a node is the limit.
     pub tiers: [Option<u64>; 2],
     /// Controls by name.
@@ -35,7 +33,9 @@ pub struct ProcessSnapshot {
     pub pid: u64,
     /// `waits`, `tiers` or `failed`.
     pub state: &'static str,
-    /// Why it failed, or what failed in it.
+    /// What its accesses are tracked with; absent before it is tiered.
+    pub tracking: Option<&'static str>,
+    /// Why it failed, what failed in it, or why accesses are not tracked better.
     pub message: String,
     /// Values by name.
     pub values: BTreeMap<&'static str, u64>,
@@ -76,10 +76,6 @@ fn named(
 /// Reads a session.
 pub fn snapshot(session: &Session) -> Snapshot {
     let setup = session.setup();
-    let order = match setup.shared_read {
-        true => Order::SharedRead,
-        false => Order::Strict,
-    };
     let shared = session.shared();
     let timer = REASONS
         .iter()
@@ -95,7 +91,6 @@ pub fn snapshot(session: &Session) -> Snapshot {
         });
     Snapshot {
         policy: POLICIES.get(setup.policy).copied().unwrap_or("none"),
-        tracking: Tracker::name(order),
         tiers: setup
             .bytes
             .map(|bytes| (bytes != u64::MAX).then_some(bytes)),
@@ -116,6 +111,7 @@ fn process(process: &'static Process) -> ProcessSnapshot {
             1 => "tiers",
             _ => "failed",
         },
+        tracking: process.tracking().map(Tracking::name),
         message: process.message(),
         values: named(VALUES, &process.values),
         outcomes: named(OUTCOMES.map(crate::Outcome::name), &process.outcomes),
@@ -140,6 +136,7 @@ impl Snapshot {
 mod tests {
     use super::*;
     use crate::session::{Setup, Value};
+    use crate::tracking::Choice;
 
     #[test]
     fn a_session_reads_as_json() {
@@ -150,10 +147,12 @@ mod tests {
             shared_read: false,
             reuse: false,
             device: 1,
+            tracking: Choice::Best,
         })
         .expect("memory");
         let process = session.claim(4).expect("room");
         process.add(Value::DemotedPages, 9);
+        process.tracks(Tracking::Damon);
         process.say("why");
         let snapshot = snapshot(&session);
         assert_eq!(snapshot.value("demoted_pages"), 9);
@@ -162,6 +161,10 @@ mod tests {
         assert_eq!(json["tiers"], serde_json::json!([1 << 20, null]));
         assert_eq!(json["processes"][0]["state"], "failed");
         assert_eq!(json["processes"][0]["message"], "why");
+        assert_eq!(
+            json["processes"][0]["tracking"],
+            "reads and writes by DAMON (fvaddr)"
+        );
         assert_eq!(json["knobs"]["limit_chans"], 8);
     }
 }

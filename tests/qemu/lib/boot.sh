@@ -5,7 +5,7 @@ iommu='intel-iommu,scalable-mode=on,fsts=on,svm=on,pasid-bits=20,device-iotlb=on
 
 boot_defaults() {
     memory=1G processors=2 watchdog_s=240 interactive= gdb= image= socket= append= until= live=
-    tiers= reboot=
+    tiers= programs= reboot=
     door=() machine=() extra=() nets=()
 }
 

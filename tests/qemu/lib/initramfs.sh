@@ -21,6 +21,7 @@ initramfs() {
     for name in copy migrate; do
         cp "$(guest_program "$name")" "$tree/bin/$name" || exit 1
     done
+    [ -z "$programs" ] || bring_dray "$tree"
     cp "$here/guest/init" "$tree/init"
     cp "$here/guest/lib.sh" "$here/guest/migrate.sh" "$tree"
     cp "$script" "$tree/script"
@@ -39,6 +40,16 @@ module() {
     file=$(find "$root/usr/lib/modules/$(kernel)/kernel" -name "$1.ko.xz" | head -1)
     [ -n "$file" ] || fail "kernel $(kernel) has no module $1"
     xz -dc "$file"
+}
+
+# The dray command, and programs that it starts: they load shared objects, so they are not static.
+bring_dray() { # TREE
+    local tree=$1 name
+    strip -o "$tree/bin/dray" "$(command -v "${DRAY:-dray}")" || fail "there is no dray to bring"
+    cc -O2 -Wall -o "$tree/bin/tier" "$here/guest/tier.c" >&2 || fail "tier.c cannot be compiled"
+    for name in libgcc_s.so.1 libm.so.6; do
+        cp -L "$root/usr/lib/x86_64-linux-gnu/$name" "$tree/usr/lib/x86_64-linux-gnu"
+    done
 }
 
 # A user program of the cases, static: the guest's C library is another than this machine's.

@@ -10,9 +10,10 @@ use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, Setup, VIRTUAL};
 use dray_tier::size::{Size, SizeError, machine};
+use dray_tier::tracking::Choice;
 use dray_tier::{Engine, TierError};
 
-use super::{Mover, Order, Policy, Session, table};
+use super::{Mover, Order, Policy, Session, Tracking, table};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
@@ -104,6 +105,11 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
         device: match args.mover {
             Mover::Hw => HW,
             _ => VIRTUAL,
+        },
+        tracking: match args.tracking {
+            Tracking::Best => Choice::Best,
+            Tracking::Damon => Choice::Damon,
+            Tracking::Hints => Choice::Hints,
         },
     })
 }

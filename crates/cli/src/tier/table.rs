@@ -15,11 +15,10 @@ pub(super) fn print(snapshot: &Snapshot, format: Format) -> anyhow::Result<Strin
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "the rest".to_owned(), bytes_text);
     writeln!(
         text,
-        "policy {}, fast tier {}, slow tier {}; tracking: {}",
+        "policy {}, fast tier {}, slow tier {}",
         snapshot.policy,
         size(snapshot.tiers[0]),
-        size(snapshot.tiers[1]),
-        snapshot.tracking
+        size(snapshot.tiers[1])
     )?;
     for process in &snapshot.processes {
         self::process(&mut text, process)?;
@@ -59,6 +58,9 @@ fn process(text: &mut String, process: &ProcessSnapshot) -> std::fmt::Result {
         value("hints_armed"),
         value("agent_cpu_ns") / 1_000_000
     )?;
+    if let Some(tracking) = process.tracking {
+        writeln!(text, "  tracking: {tracking}")?;
+    }
     let left: Vec<String> = process
         .outcomes
         .iter()

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::memory::Mapped;
 use crate::session::{Process, Session, Setup, VIRTUAL, Value};
 use crate::sys::PAGE;
+use crate::tracking::Choice;
 use crate::{Manager, Memory, TierError};
 
 /// Working set by the fast tier's size, as in NOMAD's micro-benchmarks (10, 13.5 and 27 GB on 16).
@@ -147,6 +148,7 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
         shared_read: false,
         reuse: false,
         device: VIRTUAL,
+        tracking: Choice::Hints,
     })
     .map_err(failed)?;
     for knob in &case.knobs {

@@ -136,6 +136,7 @@ mod tests {
     use super::*;
     use crate::session::Setup;
     use crate::sys::memory;
+    use crate::tracking::Choice;
 
     #[test]
     fn knobs_choose_who_copies() {
@@ -146,6 +147,7 @@ mod tests {
             shared_read: false,
             reuse: false,
             device: 1,
+            tracking: Choice::Best,
         };
         let session = Session::private(&setup).expect("memory");
         let base = memory::reserve(4 * HUGE, HUGE).expect("memory");

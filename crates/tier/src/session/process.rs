@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::mechanism::OUTCOMES;
+use crate::tracking::{TRACKINGS, Tracking};
 
 /// Bytes of a process's message.
 const MESSAGE: usize = 256;
@@ -15,6 +16,8 @@ pub struct Process {
     pub pid: AtomicU64,
     /// 0 waits until the fast tier is full, 1 tiers, 2 cannot.
     pub state: AtomicU64,
+    /// 1 more than the index of its tracker in [`TRACKINGS`]; 0 before it has one.
+    tracking: AtomicU64,
     /// Values, in the order of [`VALUES`].
     pub values: [AtomicU64; VALUES.len()],
     /// Pages by outcome, in the order of [`OUTCOMES`].
@@ -81,15 +84,33 @@ impl Process {
         self.values[value as usize].fetch_add(by, Ordering::Relaxed);
     }
 
+    /// What its accesses are tracked with.
+    pub fn tracking(&self) -> Option<Tracking> {
+        let index = self.tracking.load(Ordering::Relaxed).checked_sub(1)?;
+        TRACKINGS.get(index as usize).copied()
+    }
+
+    /// Says what its accesses are tracked with from now on.
+    pub fn tracks(&self, tracking: Tracking) {
+        let index = TRACKINGS.iter().position(|known| *known == tracking);
+        let word = index.map_or(0, |index| index as u64 + 1);
+        self.tracking.store(word, Ordering::Relaxed);
+    }
+
     /// Says why it cannot.
     pub fn say(&self, text: &str) {
+        self.note(text);
+        self.state.store(2, Ordering::Release);
+    }
+
+    /// Says what is to be known, though it can.
+    pub fn note(&self, text: &str) {
         let mut bytes = [0u8; MESSAGE];
         let len = text.len().min(MESSAGE - 1);
         bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
         for (word, chunk) in self.message.iter().zip(bytes.as_chunks::<8>().0) {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
-        self.state.store(2, Ordering::Release);
     }
 
     /// What it said.
@@ -118,6 +139,7 @@ impl Process {
         for word in &self.message {
             word.store(0, Ordering::Relaxed);
         }
+        self.tracking.store(0, Ordering::Relaxed);
         self.state.store(0, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,230 @@
+//! Writes by `PAGEMAP_SCAN`, reads by hints: what every machine has.
+//!
+//! Both cost the program time: a write to a page that a scan has protected some 1.1 us, a touched
+//! hint some 16 us. So both are as frequent as the overhead knob allows.
+
+use std::time::{Duration, Instant};
+
+use super::{Tracked, Tracker, Tracking, access, enter_present, stretches};
+use crate::mechanism::{BLOCK, BLOCK_PAGES, Engine, Order, block_of};
+use crate::sys::PAGE;
+use crate::sys::damon::DamonError;
+use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Run, WRITTEN, Wanted, ZERO};
+
+/// Time that the first write to a page takes after a scan.
+const WRITE: Duration = Duration::from_nanos(1100);
+/// Time to take a hint out and put it back, and what it costs whoever touches it.
+const HINT: Duration = Duration::from_nanos(3200);
+const TOUCH: Duration = Duration::from_micros(16);
+/// A block whose hint nobody touched counts as idle for so many intervals.
+const UNTOUCHED: u16 = 8;
+
+/// Scans for writes, and takes single pages out for reads.
+#[derive(Debug)]
+pub struct ScanTracker {
+    order: Order,
+    pagemap: PageMap,
+    /// Time that may still be used; negative when more was.
+    credit: i64,
+    last: Instant,
+    cursor: [u64; 2],
+    interval: u32,
+}
+
+impl ScanTracker {
+    /// With this process's page map.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn new(order: Order) -> std::io::Result<ScanTracker> {
+        Ok(ScanTracker {
+            order,
+            pagemap: PageMap::own()?,
+            credit: 0,
+            last: Instant::now(),
+            cursor: [0; 2],
+            interval: 0,
+        })
+    }
+
+    /// Pages that were written since the last scan.
+    fn scan(&mut self, engine: &Engine) -> u64 {
+        let mut written_pages = 0;
+        stretches(engine, |start, end| {
+            written_pages += self.scan_stretch(engine, start, end);
+        });
+        written_pages
+    }
+
+    fn scan_stretch(&mut self, engine: &Engine, start: u64, end: u64) -> u64 {
+        let mut written: Vec<Run> = Vec::new();
+        let tracks_writes = self.order == Order::Strict;
+        if tracks_writes {
+            let wanted = Wanted {
+                all: PRESENT | WRITTEN,
+                none: FILE | ZERO | HUGE_PAGE,
+                tell: WRITTEN,
+                protect: true,
+            };
+            let _ = self
+                .pagemap
+                .scan(start, end, wanted, |run| written.push(run));
+        }
+        let mut count = 0;
+        enter_present(&mut self.pagemap, engine, start, end, |blocks| {
+            for run in &written {
+                blocks.change_range(run.start, run.end, |block, pages| {
+                    // Migration has written those, and nobody else perhaps.
+                    let by_program = pages & !block.fresh;
+                    block.fresh &= !pages;
+                    if by_program != 0 {
+                        access(block, by_program.count_ones());
+                    }
+                    // The first write after a scan has cost the program time.
+                    count += u64::from((by_program & block.protected).count_ones());
+                    block.protected |= pages;
+                });
+            }
+        });
+        count
+    }
+
+    /// Pages to take out: one of each block in turn, of the slow tier and of those of the fast tier
+    /// that nobody has written to for a while.
+    fn choose(&mut self, engine: &Engine, count: usize) -> Vec<u64> {
+        let mut chosen = Vec::with_capacity(count);
+        for tier in [1, 0] {
+            let want = match tier {
+                1 => count / 2,
+                _ => count - chosen.len(),
+            };
+            if want == 0 {
+                continue;
+            }
+            let cursor = self.cursor[tier];
+            let (mut last, mut found) = (0, 0);
+            engine.each_block(cursor, |number, block| {
+                let pages = match tier {
+                    1 => block.present & block.slow,
+                    _ if block.idle > 1 => block.present & !block.slow,
+                    _ => 0,
+                };
+                if pages != 0 && !block.huge {
+                    chosen.push(number * BLOCK + self.pick(pages) * PAGE);
+                    found += 1;
+                }
+                last = number;
+                found < want
+            });
+            self.cursor[tier] = match found < want {
+                true => 0,
+                false => last + 1,
+            };
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+
+    /// One of the pages of a block, another one each interval.
+    fn pick(&self, pages: u64) -> u64 {
+        let from = self.interval.wrapping_mul(0x9e37_79b9) >> 26;
+        let turned = pages.rotate_right(from);
+        (u64::from(turned.trailing_zeros()) + u64::from(from)) % BLOCK_PAGES
+    }
+}
+
+fn mark(engine: &Engine, touched: &[u64], untouched: &[u64]) {
+    for page in touched {
+        engine.with_blocks(*page, page + PAGE, |blocks| {
+            blocks.change(block_of(*page), |block| {
+                // A page of 64 was looked at.
+                access(block, 8);
+            });
+        });
+    }
+    for page in untouched {
+        engine.with_blocks(*page, page + PAGE, |blocks| {
+            blocks.change(block_of(*page), |block| {
+                block.idle = block.idle.saturating_add(UNTOUCHED);
+            });
+        });
+    }
+}
+
+impl Tracker for ScanTracker {
+    fn tracking(&self) -> Tracking {
+        match self.order {
+            Order::Strict => Tracking::ScanAndHints,
+            Order::SharedRead => Tracking::Hints,
+        }
+    }
+
+    /// Takes in what was touched, scans if it may, and puts out new hints.
+    fn step(&mut self, engine: &Engine, overhead: u64) -> Result<Tracked, DamonError> {
+        let start = Instant::now();
+        let gained = (start - self.last).as_nanos() as i64 * overhead as i64 / 100;
+        self.last = start;
+        self.interval += 1;
+        // What is not used is not saved for more than a second's worth.
+        let most = (overhead as i64 * 10_000_000).max(1);
+        self.credit = (self.credit + gained).min(most);
+        let mut tracked = Tracked::default();
+        let (touched, untouched) = engine.collect_hints();
+        tracked.touched = touched.len() as u64;
+        mark(engine, &touched, &untouched);
+        let mut program = TOUCH * touched.len() as u32;
+        if self.credit > 0 {
+            tracked.scanned = true;
+            program += WRITE * self.scan(engine) as u32;
+        }
+        let left = self.credit - program.as_nanos() as i64 - start.elapsed().as_nanos() as i64;
+        if left > 0 {
+            let each = (HINT + TOUCH).as_nanos() as i64;
+            let hints = self.choose(engine, (left / each).clamp(0, 1024) as usize);
+            tracked.armed = engine.arm_hints(&hints);
+        }
+        tracked.cost = start.elapsed() + program;
+        self.credit -= tracked.cost.as_nanos() as i64;
+        Ok(tracked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copier::Cores;
+    use crate::mechanism::Config;
+    use crate::sys::memory;
+
+    #[test]
+    fn no_more_hints_are_chosen_than_may_be() {
+        const BLOCKS: u64 = 16;
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        let start = memory::reserve(BLOCKS * BLOCK, BLOCK).expect("memory");
+        let end = start + BLOCKS * BLOCK;
+        engine
+            .register(start, end)
+            .expect("memory that can be registered");
+        engine.with_blocks(start, end, |blocks| {
+            for number in 0..BLOCKS {
+                blocks.change(block_of(start) + number, |block| {
+                    block.present = u64::MAX;
+                    block.idle = 2;
+                    block.slow = if number % 2 == 0 { u64::MAX } else { 0 };
+                });
+            }
+        });
+        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        let mut total = 0;
+        for count in (0..=2 * BLOCKS as usize).chain([0, 1, 1]) {
+            let chosen = tracker.choose(&engine, count);
+            assert!(chosen.len() <= count, "{count}: {chosen:x?}");
+            total += chosen.len();
+        }
+        assert!(total > 0);
+        engine.stop();
+        // SAFETY: this test's, and nothing uses it any more.
+        unsafe { memory::unmap(start, end - start) };
+    }
+}

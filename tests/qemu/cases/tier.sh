@@ -1,0 +1,37 @@
+# vm: --tiers --programs --watchdog 900
+# `dray tier` between two memory nodes: what it demotes is on the other node as the kernel counts it, and what is read
+# again and again is found, by DAMON and by hints, and comes back.
+[ -d /sys/devices/system/node/node1 ] || die "one memory node only"
+echo 0 >/proc/sys/kernel/numa_balancing
+export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+
+# 8 MiB are read, 48 MiB are not, and 24 MiB have room on node 0.
+tiered() { # TRACKING base|huge OPTION...
+    local how=$1 pages=$2
+    shift 2
+    say "tracking $how, $pages pages $*"
+    dray tier --fast node:0:24M --slow node:1 --tracking "$how" --knob interval_ms=50 --overhead 50 --stats "$@" -- \
+        tier 2048 12288 "$pages" 0 240 >/tmp/said 2>/tmp/stats || die "$(cat /tmp/said /tmp/stats)"
+    cat /tmp/said /tmp/stats
+    # The kernel's counts: written on node 0, demoted to node 1, and those that are read back on node 0.
+    awk '/^WRITTEN/ {written = $3 + $6}
+        /^DEMOTED/ {demoted = $4}
+        /^FOUND/ {found = $3; cold = $7}
+        END {exit !(written > 2048 && demoted >= 1024 && found >= 1920 && cold >= 6144)}' /tmp/said ||
+        die "pages are not where they are to be"
+    grep -q WHOLE /tmp/said || die "bytes are lost"
+}
+
+# The kernel of the guest monitors the whole machine, and lets nobody else: that is said.
+stat=/sys/module/damon_stat/parameters/enabled
+if [ "$(cat $stat 2>/dev/null)" = Y ]; then
+    if dray tier --fast node:0:1M --slow node:1 --tracking damon -- tier 256 1024 base 1 5 2>/tmp/stats; then
+        grep -q 'in use by the kernel.s damon_stat' /tmp/stats || die "nothing is said: $(cat /tmp/stats)"
+    fi
+    echo N >$stat
+fi
+tiered damon base
+grep -q 'tracking: reads and writes by DAMON' /tmp/stats || die "not by DAMON"
+expect /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
+tiered hints base
+grep -q 'tracking: writes by PAGEMAP_SCAN, reads by hint faults' /tmp/stats || die "not by hints"
