@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Ended, Ending, Presence, Require, RunError, Session, Supervise, Watch};
+use dray_run::{Ended, Ending, Presence, Recording, Require, RunError, Session, Supervise};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ bad input, 126 the command cannot be executed, 127 there is no such command.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    machine: Machine,
+    machine: SessionArgs,
     /// The command and its arguments, after `--`.
     #[arg(
         value_name = "COMMAND",
@@ -42,12 +42,12 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShellArgs {
     #[command(flatten)]
-    machine: Machine,
+    machine: SessionArgs,
 }
 
 /// What the command finds.
 #[derive(Debug, clap::Args)]
-struct Machine {
+struct SessionArgs {
     /// accel-config's file, or a name such as 4e1w-s: devices that are configured and enabled.
     #[arg(long, value_name = "FILE|NAME")]
     profile: Option<String>,
@@ -131,7 +131,7 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
     start(&args.machine, vec![shell])
 }
 
-fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
+fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let profile = machine.profile.as_deref().map(Profile::resolve).transpose();
     let session = Session {
         command,
@@ -153,7 +153,7 @@ fn start(machine: &Machine, command: Vec<OsString>) -> anyhow::Result<ExitCode> 
             Supervised::Auto => Supervise::Auto,
             Supervised::Never => Supervise::Never,
         },
-        watch: Watch {
+        recording: Recording {
             stats: machine.stats,
             trace: machine.trace.clone(),
         },

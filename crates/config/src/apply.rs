@@ -4,7 +4,7 @@ use dray_idxd::DeviceProfile;
 use dray_idxd::driver::{CommandStatus, Driver};
 
 use crate::directory::Directory;
-use crate::plan::{Plan, Step};
+use crate::plan::{AttributeWrite, Plan};
 use crate::render::refresh;
 use crate::tree::{Tree, attribute};
 use crate::{ConfigError, TreeError};
@@ -25,13 +25,13 @@ pub fn apply(
     if !tree.is_live() {
         return refresh(tree, before, plan.model()).map_err(ConfigError::from);
     }
-    carry_out(tree, plan.steps(), before, devices)
+    write_all(tree, plan.steps(), before, devices)
 }
 
 /// The same on anything that answers writes.
-pub(crate) fn carry_out(
+pub(crate) fn write_all(
     tree: &mut dyn Tree,
-    steps: &[Step],
+    steps: &[AttributeWrite],
     before: &Driver,
     devices: &[DeviceProfile],
 ) -> Result<(), ConfigError> {
@@ -62,12 +62,12 @@ pub(crate) fn carry_out(
     Ok(())
 }
 
-fn done_nothing(steps: &[Step], step: &Step) -> bool {
+fn done_nothing(steps: &[AttributeWrite], step: &AttributeWrite) -> bool {
     steps.first().is_some_and(|first| std::ptr::eq(first, step))
 }
 
 /// The error of a write; after a bind with what `cmd_status` says.
-fn explain(tree: &dyn Tree, error: &TreeError, step: &Step) -> String {
+fn explain(tree: &dyn Tree, error: &TreeError, step: &AttributeWrite) -> String {
     let value = &step.value;
     let text = format!("{value:?} cannot be written to {error}");
     if !step.path.ends_with("bind") {
@@ -149,7 +149,7 @@ mod tests {
                     refuse: step.path.clone(),
                 };
                 let devices = before.device_profiles();
-                let error = carry_out(&mut tree, plan.steps(), &start, devices).unwrap_err();
+                let error = write_all(&mut tree, plan.steps(), &start, devices).unwrap_err();
                 let first = done_nothing(plan.steps(), step);
                 match (&error, first) {
                     (ConfigError::Tree(_), true) | (ConfigError::RolledBack { .. }, false) => {}
@@ -161,7 +161,7 @@ mod tests {
                 driver: machine.clone(),
                 refuse: String::new(),
             };
-            carry_out(&mut tree, plan.steps(), &start, before.device_profiles()).unwrap();
+            write_all(&mut tree, plan.steps(), &start, before.device_profiles()).unwrap();
             assert_eq!(survey(&tree.driver).unwrap(), survey(plan.model()).unwrap());
         }
     }

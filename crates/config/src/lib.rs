@@ -25,7 +25,7 @@ pub use error::{ConfigError, Refused};
 pub use fit::{check, findings, fit};
 pub use list::{Listing, listed, saved};
 pub use model::{Assumed, hardware, model};
-pub use plan::{Plan, Step};
+pub use plan::{AttributeWrite, Plan};
 pub use render::{refresh, render};
 pub use setup::Setup;
 pub use survey::survey;

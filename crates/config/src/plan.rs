@@ -7,7 +7,7 @@ use crate::tree::attribute;
 
 /// A write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct AttributeWrite {
     /// The file, relative to `/sys`.
     pub path: String,
     /// What is written.
@@ -18,7 +18,7 @@ pub struct Step {
 #[derive(Debug, Clone)]
 pub struct Plan {
     model: Driver,
-    steps: Vec<Step>,
+    steps: Vec<AttributeWrite>,
     notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Plan {
     }
 
     /// The writes, in their order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[AttributeWrite] {
         &self.steps
     }
 
@@ -99,7 +99,7 @@ impl Plan {
     fn write(&mut self, path: String, value: String) -> Result<(), Refused> {
         match self.model.try_write(&path, value.as_bytes()) {
             Ok(()) => {
-                self.steps.push(Step { path, value });
+                self.steps.push(AttributeWrite { path, value });
                 Ok(())
             }
             Err(failure) => Err(Refused {

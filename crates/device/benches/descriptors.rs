@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dray_device::{
-    Capabilities, Device, DeviceConfig, GroupConfig, Member, Outcome, Portal, WorkKind,
+    Capabilities, DescriptorResult, Device, DeviceConfig, GroupConfig, Member, Portal, WorkKind,
     WorkQueueConfig, WorkQueueMode,
 };
 use dray_spec::{Descriptor, Status};
@@ -48,7 +48,7 @@ fn single(c: &mut Criterion) {
         let mut device = device(queues);
         let mut effects = Vec::new();
         let copy = Descriptor::memmove(0x10_0000, 0x20_0000, 4096).with_completion(0x1000);
-        let success = Outcome::status(Status::SUCCESS);
+        let success = DescriptorResult::status(Status::SUCCESS);
         group.bench_function(format!("copy, {queues} queues"), |b| {
             b.iter(|| {
                 device.write_posted(PORTAL, black_box(&copy));
@@ -71,7 +71,7 @@ fn batch(c: &mut Criterion) {
         let batch = Descriptor::batch(0x40_0000, count).with_completion(0x1000);
         let copy = Descriptor::memmove(0x10_0000, 0x20_0000, 4096).with_completion(0x2000);
         let list = vec![copy; count as usize];
-        let success = Outcome::status(Status::SUCCESS);
+        let success = DescriptorResult::status(Status::SUCCESS);
         group.bench_function(format!("{count} copies"), |b| {
             b.iter(|| {
                 device.write_posted(PORTAL, black_box(&batch));

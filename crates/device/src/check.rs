@@ -10,7 +10,7 @@ use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::job::Submitter;
 use crate::rule::Rules;
-use crate::{DeviceConfig, Outcome, WorkQueueConfig, WorkQueueMode};
+use crate::{DescriptorResult, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
 pub(crate) use operands::fits;
 pub use operands::{SOFTWARE_OPERATIONS, check_operands, check_software};
@@ -27,8 +27,8 @@ pub struct Rejection {
 
 impl Rejection {
     /// The outcome that tells it.
-    pub fn outcome(self) -> Outcome {
-        let mut outcome = Outcome::status(self.status);
+    pub fn outcome(self) -> DescriptorResult {
+        let mut outcome = DescriptorResult::status(self.status);
         if self.status == Status::INVALID_FLAGS {
             outcome.record.set_invalid_flags(self.flags);
         }

@@ -27,7 +27,7 @@ mod profile;
 mod results;
 mod rule;
 
-pub use case::{Case, Mismatch, Observed, Place, Told};
+pub use case::{Case, Container, Mismatch, Observed, Reported};
 pub use clause::{Clause, Coverage, Scope, coverage};
 pub use image::{PAGE, Page, Pages};
 pub use layout::RECORD;

@@ -265,7 +265,7 @@ impl Device {
     /// Says that the page of the record of this work cannot be written, before the work starts. True:
     /// it goes on all the same, ends with [`done`](Device::done) as it would have, and the event log
     /// takes the record (spec 3.13.3). False: that log is off, and the descriptor is discarded with
-    /// [`Outcome::unrecorded`](crate::Outcome::unrecorded) (spec 5.4).
+    /// [`DescriptorResult::unrecorded`](crate::DescriptorResult::unrecorded) (spec 5.4).
     pub fn record_faults(&mut self, id: WorkId) -> bool {
         if let Some(job) = self.jobs.get_mut(id) {
             job.job_origin.disposition.record_faults = self.event_log.on;

@@ -17,7 +17,7 @@ struct Epoch {
 
 /// Where a descriptor is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
+pub(crate) struct DrainSlot {
     lane: u16,
     epoch: u32,
 }
@@ -78,11 +78,11 @@ impl Lanes {
 
     /// Counts a descriptor that leaves the queue.
     #[inline]
-    pub(crate) fn begin(&mut self, pasid: u32) -> Place {
+    pub(crate) fn begin(&mut self, pasid: u32) -> DrainSlot {
         let index = self.lane(pasid);
         let lane = &mut self.lanes[index];
         lane.outstanding += 1;
-        Place {
+        DrainSlot {
             lane: index as u16,
             epoch: lane.epoch,
         }
@@ -90,7 +90,7 @@ impl Lanes {
 
     /// A drain leaves the queue. `None` if it has nothing to wait for; else it will be told when it
     /// need not wait any more. One that has work to do then counts for the drains behind it, there.
-    pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<Place> {
+    pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<DrainSlot> {
         let index = self.lane(pasid);
         let lane = &mut self.lanes[index];
         if lane.is_idle() {
@@ -102,7 +102,7 @@ impl Lanes {
         });
         lane.outstanding = works.into();
         lane.epoch = lane.epoch.wrapping_add(1);
-        Some(Place {
+        Some(DrainSlot {
             lane: index as u16,
             epoch: lane.epoch,
         })
@@ -110,7 +110,7 @@ impl Lanes {
 
     /// A descriptor is done. True if drains have waited for it alone: [`Lanes::drained`] says which.
     #[inline]
-    pub(crate) fn end(&mut self, place: Place) -> bool {
+    pub(crate) fn end(&mut self, place: DrainSlot) -> bool {
         match self.lanes.get_mut(usize::from(place.lane)) {
             Some(lane) if lane.epoch == place.epoch => {
                 lane.outstanding = lane.outstanding.saturating_sub(1);
@@ -122,7 +122,7 @@ impl Lanes {
     }
 
     /// Drains of the lane of `place` that have nothing to wait for any more, in order.
-    pub(crate) fn drained(&mut self, place: Place, drains: &mut Vec<WorkId>) {
+    pub(crate) fn drained(&mut self, place: DrainSlot, drains: &mut Vec<WorkId>) {
         let Some(lane) = self.lanes.get_mut(usize::from(place.lane)) else {
             return;
         };
@@ -177,7 +177,7 @@ mod tests {
         (0..count).map(|_| jobs.insert(job())).collect()
     }
 
-    fn end(lanes: &mut Lanes, place: Place) -> Vec<WorkId> {
+    fn end(lanes: &mut Lanes, place: DrainSlot) -> Vec<WorkId> {
         let mut drains = Vec::new();
         if lanes.end(place) {
             lanes.drained(place, &mut drains);
@@ -221,7 +221,7 @@ mod tests {
             end(&mut lanes, place);
         }
         assert_eq!(lanes.lanes.len(), 1);
-        let places: Vec<Place> = (0..5).map(|pasid| lanes.begin(pasid)).collect();
+        let places: Vec<DrainSlot> = (0..5).map(|pasid| lanes.begin(pasid)).collect();
         assert_eq!(lanes.lanes.len(), 5);
         assert!(lanes.begin_drain(4, ids[0], false).is_some());
         for place in places {

@@ -4,7 +4,7 @@ use dray_spec::{CompletionRecord, Status};
 
 /// How a descriptor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
+pub struct DescriptorResult {
     /// What the completion record will say.
     pub record: CompletionRecord,
     /// The page of the record could not be written when the descriptor began, and the event log
@@ -12,11 +12,11 @@ pub struct Outcome {
     pub record_in_log: bool,
 }
 
-impl Outcome {
+impl DescriptorResult {
     /// Ended with this record.
     #[inline]
-    pub fn of(record: CompletionRecord) -> Outcome {
-        Outcome {
+    pub fn of(record: CompletionRecord) -> DescriptorResult {
+        DescriptorResult {
             record,
             record_in_log: false,
         }
@@ -24,23 +24,23 @@ impl Outcome {
 
     /// Ended with `status` and no further result.
     #[inline]
-    pub fn status(status: Status) -> Outcome {
-        Outcome::of(CompletionRecord::with_status(status))
+    pub fn status(status: Status) -> DescriptorResult {
+        DescriptorResult::of(CompletionRecord::with_status(status))
     }
 
     /// Discarded: the completion record cannot be written (spec 5.4, 0x1a). Where the event log is on
     /// nothing need be discarded for that: see [`record_faults`](crate::Device::record_faults).
-    pub fn unrecorded() -> Outcome {
-        Outcome::status(Status::COMPLETION_ADDRESS_FAULT.with_write_fault())
+    pub fn unrecorded() -> DescriptorResult {
+        DescriptorResult::status(Status::COMPLETION_ADDRESS_FAULT.with_write_fault())
     }
 
     /// Ended by a page fault at `address`, after `bytes_completed` bytes.
-    pub fn page_fault(address: u64, bytes_completed: u32, write: bool) -> Outcome {
+    pub fn page_fault(address: u64, bytes_completed: u32, write: bool) -> DescriptorResult {
         let status = match write {
             true => Status::PAGE_FAULT.with_write_fault(),
             false => Status::PAGE_FAULT,
         };
-        let mut outcome = Outcome::status(status);
+        let mut outcome = DescriptorResult::status(status);
         outcome.record.fault_address = address;
         outcome.record.bytes_completed = bytes_completed;
         outcome

@@ -1,4 +1,4 @@
-//! How it is told that a descriptor has ended otherwise than plainly: in its record, in the event log
+//! How the device reports a descriptor that ended otherwise than with plain success: in its record, in the event log
 //! or the software error register, by its interrupt (spec 5.4, 5.8.1, 5.9).
 
 use dray_spec::registers::EventLogEntry;
@@ -17,7 +17,7 @@ pub(crate) fn is_plain(status: Status) -> bool {
     )
 }
 
-/// A descriptor whose end is to be told.
+/// A descriptor whose end is to be reported.
 #[derive(Debug)]
 pub(crate) struct ErrorReport<'a> {
     pub(crate) wq: u16,
@@ -30,9 +30,9 @@ pub(crate) struct ErrorReport<'a> {
     pub(crate) first: bool,
 }
 
-/// What has been told.
+/// What has been reported.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Reports {
     /// An interrupt is due.
     pub(crate) interrupt: bool,
     /// There is an entry in the event log that says whether it is the first of its batch.
@@ -62,7 +62,7 @@ pub(crate) const RECORD_FAULT: u32 =
 
 impl ErrorReport<'_> {
     /// Appends what the end causes.
-    pub(crate) fn tell(&self, record: &CompletionRecord, effects: &mut Vec<Effect>) -> Told {
+    pub(crate) fn report(&self, record: &CompletionRecord, effects: &mut Vec<Effect>) -> Reports {
         let status = record.status();
         let unusable = self.unwritable
             || matches!(
@@ -74,7 +74,7 @@ impl ErrorReport<'_> {
             false => Flags::EMPTY,
         };
         let due = self.has(Flags::COMPLETION_ADDRESS_VALID.union(asked)) && !unusable;
-        let mut told = Told::default();
+        let mut reports = Reports::default();
         let entry = self.entry(status, due);
         if due && entry.is_none() {
             effects.push(Effect::Record {
@@ -85,15 +85,15 @@ impl ErrorReport<'_> {
         }
         // One about an interrupt is told twice (spec Table 5-1).
         if !is_plain(status) && !due || status == Status::INTERRUPT_HANDLE {
-            effects.push(self.error(status, record, due, &mut told));
+            effects.push(self.error(status, record, due, &mut reports));
         }
         match entry {
             // Software interrupts, when it has propagated the record (spec 5.9).
-            Some(status) => effects.push(self.error(status, record, due, &mut told)),
+            Some(status) => effects.push(self.error(status, record, due, &mut reports)),
             // Sent also after a failed check, unless that was about the interrupt (spec 5.4).
-            None => told.interrupt = self.interrupts(status) && !unusable,
+            None => reports.interrupt = self.interrupts(status) && !unusable,
         }
-        told
+        reports
     }
 
     fn has(&self, flags: Flags) -> bool {
@@ -124,7 +124,7 @@ impl ErrorReport<'_> {
         status: Status,
         record: &CompletionRecord,
         due: bool,
-        told: &mut Told,
+        reports: &mut Reports,
     ) -> Effect {
         let d = &self.job.descriptor;
         let (batch_id, member) = match self.job.job_origin.role {
@@ -132,7 +132,7 @@ impl ErrorReport<'_> {
             BatchRole::Batch(slot) => (slot, None),
             BatchRole::Member { slot, number, .. } => (slot, Some(number)),
         };
-        let information = self.information(status, record, due, told);
+        let information = self.information(status, record, due, reports);
         let with_record = self.logged
             && matches!(status.code(), 0x19 | 0x1a | 0x26 | 0x27)
             && information.is_some_and(|bits| bits & RECORD_REQUIRED != 0);
@@ -166,7 +166,7 @@ impl ErrorReport<'_> {
         status: Status,
         record: &CompletionRecord,
         due: bool,
-        told: &mut Told,
+        reports: &mut Reports,
     ) -> Option<u32> {
         let d = &self.job.descriptor;
         let if_so = |condition: bool, bits: u32| if condition { bits } else { 0 };
@@ -175,11 +175,11 @@ impl ErrorReport<'_> {
         let asked = if_so(self.interrupts(record.status()), interrupt);
         Some(match status.code() {
             0x11 => record.invalid_flags().bits(),
-            0x19 if self.logged => self.first(told) | if_so(due, RECORD_REQUIRED) | interrupt,
+            0x19 if self.logged => self.first(reports) | if_so(due, RECORD_REQUIRED) | interrupt,
             0x19 => d.interrupt_handle.into(),
             0x1a if self.logged => {
-                told.record_in_log = true;
-                RECORD_FAULT | self.first(told) | asked
+                reports.record_in_log = true;
+                RECORD_FAULT | self.first(reports) | asked
             }
             0x26 | 0x27 => if_so(due, RECORD_REQUIRED) | asked,
             0x03 | 0x04 => {
@@ -195,9 +195,9 @@ impl ErrorReport<'_> {
     }
 
     /// The bit of the first entry of a batch, which is given once.
-    fn first(&self, told: &mut Told) -> u32 {
-        let first = self.first && !told.entered;
-        told.entered = true;
+    fn first(&self, reports: &mut Reports) -> u32 {
+        let first = self.first && !reports.entered;
+        reports.entered = true;
         if first { FIRST_IN_BATCH } else { 0 }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) mod untranslated;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::extent::{Buffer, Extent, destination, source};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// Bytes moved through the device at a time.
 const CHUNK: usize = 4096;
@@ -41,14 +41,16 @@ pub fn execute(
     d: &Descriptor,
     memory: &mut impl Memory,
     payload: Payload,
-) -> Outcome {
+) -> DescriptorResult {
     let mut run = Run {
         d,
         memory,
         moved: payload == Payload::Moved,
     };
     match opcode {
-        Opcode::Noop | Opcode::Batch | Opcode::UpdateWindow => Outcome::status(Status::SUCCESS),
+        Opcode::Noop | Opcode::Batch | Opcode::UpdateWindow => {
+            DescriptorResult::status(Status::SUCCESS)
+        }
         Opcode::Drain => run.read_back(),
         Opcode::Memmove => run.memmove(),
         Opcode::Fill => run.fill(),
@@ -73,7 +75,7 @@ pub fn execute(
         Opcode::InterDomainCopy
         | Opcode::InterDomainFill
         | Opcode::InterDomainCompare
-        | Opcode::InterDomainComparePattern => Outcome::status(Status::IDPT_HANDLE),
+        | Opcode::InterDomainComparePattern => DescriptorResult::status(Status::IDPT_HANDLE),
     }
 }
 
@@ -88,7 +90,7 @@ impl<M: Memory> Run<'_, M> {
         Extent::of(self.memory, buffers, u64::from(self.d.size))
     }
 
-    fn end(&self, extent: &Extent, record: CompletionRecord) -> Outcome {
+    fn end(&self, extent: &Extent, record: CompletionRecord) -> DescriptorResult {
         extent.outcome(record, self.d.flags().contains(Flags::BLOCK_ON_FAULT))
     }
 

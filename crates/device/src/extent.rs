@@ -3,7 +3,7 @@
 use dray_spec::{CompletionRecord, Status};
 
 use crate::effect::{Operand, fault_info};
-use crate::{Access, Memory, Outcome};
+use crate::{Access, DescriptorResult, Memory};
 
 /// Where an operand starts, what is done to it, and which one it is.
 pub(crate) type Buffer = (u64, Access, Operand);
@@ -112,7 +112,7 @@ impl Extent {
 
     /// `record`, unless a fault ended the descriptor. Whoever would have `blocked` on it has had no
     /// help from the page request service (spec 5.8.1, 0x04).
-    pub(crate) fn outcome(&self, mut record: CompletionRecord, blocked: bool) -> Outcome {
+    pub(crate) fn outcome(&self, mut record: CompletionRecord, blocked: bool) -> DescriptorResult {
         if let Some((address, access, operand)) = self.fault {
             let status = match blocked {
                 true => Status::PAGE_FAULT_INVALID_RESPONSE,
@@ -126,7 +126,7 @@ impl Extent {
             record.fault_info = fault_info(operand);
             record.bytes_completed = self.bytes as u32;
         }
-        Outcome::of(record)
+        DescriptorResult::of(record)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dray_spec::Descriptor;
 
-use crate::drain::Place;
+use crate::drain::DrainSlot;
 
 /// Handle of a descriptor on its way.
 ///
@@ -47,7 +47,7 @@ pub(crate) struct JobOrigin {
     /// Index of its queue.
     pub(crate) queue: u16,
     /// Where drains of its queue count it.
-    pub(crate) place: Place,
+    pub(crate) place: DrainSlot,
     /// Its interrupt is one of the interrupt message storage.
     pub(crate) message_storage: bool,
     /// Why its end will not be plain.

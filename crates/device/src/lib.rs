@@ -34,7 +34,7 @@ pub use config::{
     Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
 };
 pub use device::Device;
-pub use effect::{Effect, Origin, Outcome};
+pub use effect::{DescriptorResult, Effect, Origin};
 pub use execute::domain::execute_between;
 pub use execute::untranslated::execute_untranslated;
 pub use execute::{Payload, execute};

@@ -10,7 +10,7 @@ use zerocopy::transmute;
 use crate::execute::domain::execute_between;
 use crate::execute::execute;
 use crate::execute::untranslated::execute_untranslated;
-use crate::{Access, Domains, Memory, Outcome, Payload, WorkId};
+use crate::{Access, DescriptorResult, Domains, Memory, Payload, WorkId};
 
 /// Bytes of a completion record.
 const RECORD_BYTES: u64 = 32;
@@ -37,7 +37,7 @@ pub enum Action {
         count: u32,
     },
     /// Nothing: it ends like this.
-    End(Outcome),
+    End(DescriptorResult),
 }
 
 /// A descriptor that an engine has started, with all that is needed to execute it.
@@ -91,7 +91,7 @@ impl Task {
     ///
     /// The list of a batch is [read](Task::read_list) instead.
     #[inline]
-    pub fn execute<M: Memory>(&self, memory: &mut M, payload: Payload) -> Outcome {
+    pub fn execute<M: Memory>(&self, memory: &mut M, payload: Payload) -> DescriptorResult {
         self.execute_in(memory, payload, |_, _| {})
     }
 
@@ -102,10 +102,10 @@ impl Task {
         memory: &mut M,
         payload: Payload,
         mut enter: impl FnMut(&mut M, View),
-    ) -> Outcome {
+    ) -> DescriptorResult {
         let record = self.record_page(memory, &mut enter);
         if record == RecordPage::Discard {
-            return Outcome::unrecorded();
+            return DescriptorResult::unrecorded();
         }
         let mut outcome = match self.action {
             Action::End(outcome) => outcome,
@@ -114,7 +114,7 @@ impl Task {
                 self.execute_operation(opcode, memory, payload)
             }
             // Its runner should have read the list: without one no member runs.
-            Action::ReadList { address, .. } => Outcome::page_fault(address, 0, false),
+            Action::ReadList { address, .. } => DescriptorResult::page_fault(address, 0, false),
         };
         outcome.record_in_log = record == RecordPage::Log;
         outcome
@@ -206,7 +206,7 @@ impl Task {
         opcode: Opcode,
         memory: &mut M,
         payload: Payload,
-    ) -> Outcome {
+    ) -> DescriptorResult {
         let d = &self.descriptor;
         match &self.domains {
             domains if !self.translates => {

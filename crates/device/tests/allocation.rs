@@ -6,9 +6,11 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use common::desk::{batch, drain, noop};
+use common::manual_runner::{batch, drain, noop};
 use common::profile::{one_group, queue};
-use dray_device::{Device, Effect, Member, Outcome, Portal, Work, WorkKind, WorkQueueMode};
+use dray_device::{
+    DescriptorResult, Device, Effect, Member, Portal, Work, WorkKind, WorkQueueMode,
+};
 use dray_spec::{Descriptor, Flags, Status};
 
 thread_local! {
@@ -42,7 +44,7 @@ const PORTAL: Portal = Portal {
 
 /// Single descriptors, good and refused, a batch that passes its fence, one that does not, a drain.
 fn round(device: &mut Device, list: &[Descriptor], effects: &mut Vec<Effect>) {
-    let success = Outcome::status(Status::SUCCESS);
+    let success = DescriptorResult::status(Status::SUCCESS);
     for descriptor in [
         noop(1),
         batch(2, 4),
@@ -65,7 +67,7 @@ fn round(device: &mut Device, list: &[Descriptor], effects: &mut Vec<Effect>) {
             WorkKind::FetchList { .. } => {
                 device.list_fetched(work.id, list, effects);
                 while let Member::Work(member) = device.next_member(work.id) {
-                    let fault = Outcome::page_fault(0, 0, false);
+                    let fault = DescriptorResult::page_fault(0, 0, false);
                     let outcome = if n == 3 { &fault } else { &success };
                     device.done(member.id, outcome, effects);
                 }

@@ -3,16 +3,16 @@
 #[allow(dead_code, reason = "every test binary uses its part of it")]
 mod common;
 
-use common::desk::{Desk, batch, noop, records};
+use common::manual_runner::{ManualRunner, batch, noop, records};
 use common::profile::{one_group, queue};
-use dray_device::{Effect, Member, Outcome, Work, WorkKind, WorkQueueMode};
+use dray_device::{DescriptorResult, Effect, Member, Work, WorkKind, WorkQueueMode};
 use dray_spec::{Descriptor, Flags, Status};
 
 const SUCCESS: Status = Status::SUCCESS;
 
-fn desk() -> Desk {
+fn runner() -> ManualRunner {
     let queues = vec![queue(0, WorkQueueMode::Dedicated, 16)];
-    Desk::new(one_group(4, queues))
+    ManualRunner::new(one_group(4, queues))
 }
 
 fn fenced(n: u64) -> Descriptor {
@@ -21,31 +21,31 @@ fn fenced(n: u64) -> Descriptor {
 
 #[test]
 fn a_fence_waits_for_all_earlier_members_and_holds_all_later_ones() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 4));
-    let id = desk.take_batch(0, &[noop(11), noop(12), fenced(13), noop(14)]);
-    let (first, second) = (desk.member(id), desk.member(id));
-    assert_eq!(desk.device.next_member(id), Member::Fenced);
-    desk.done(&first);
-    assert_eq!(desk.device.next_member(id), Member::Fenced);
-    desk.done(&second);
-    let (third, fourth) = (desk.member(id), desk.member(id));
-    assert_eq!(desk.device.next_member(id), Member::None);
-    assert_eq!(desk.descriptor(&third), fenced(13));
+    let mut runner = runner();
+    runner.write(0, &batch(1, 4));
+    let id = runner.take_batch(0, &[noop(11), noop(12), fenced(13), noop(14)]);
+    let (first, second) = (runner.member(id), runner.member(id));
+    assert_eq!(runner.device.next_member(id), Member::Fenced);
+    runner.done(&first);
+    assert_eq!(runner.device.next_member(id), Member::Fenced);
+    runner.done(&second);
+    let (third, fourth) = (runner.member(id), runner.member(id));
+    assert_eq!(runner.device.next_member(id), Member::None);
+    assert_eq!(runner.descriptor(&third), fenced(13));
     // Behind a fence that has passed there is no order again.
-    assert_eq!(desk.done(&fourth), [(14, SUCCESS)]);
-    assert_eq!(desk.done(&third), [(13, SUCCESS), (1, SUCCESS)]);
+    assert_eq!(runner.done(&fourth), [(14, SUCCESS)]);
+    assert_eq!(runner.done(&third), [(13, SUCCESS), (1, SUCCESS)]);
 }
 
 #[test]
 fn a_fence_on_the_first_member_waits_for_nothing() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 2));
-    let id = desk.take_batch(0, &[fenced(11), noop(12)]);
-    let member = desk.member(id);
-    assert_eq!(desk.descriptor(&member), fenced(11));
-    let member = desk.member(id);
-    assert_eq!(desk.descriptor(&member), noop(12));
+    let mut runner = runner();
+    runner.write(0, &batch(1, 2));
+    let id = runner.take_batch(0, &[fenced(11), noop(12)]);
+    let member = runner.member(id);
+    assert_eq!(runner.descriptor(&member), fenced(11));
+    let member = runner.member(id);
+    assert_eq!(runner.descriptor(&member), noop(12));
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn whatever_is_not_success_stops_at_the_fence() {
         Status::PAGE_FAULT.with_write_fault(),
         Status::BAD_OPCODE,
     ] {
-        let mut desk = desk();
-        desk.write(0, &batch(1, 5));
+        let mut runner = runner();
+        runner.write(0, &batch(1, 5));
         let list = [
             noop(11),
             noop(12),
@@ -65,64 +65,73 @@ fn whatever_is_not_success_stops_at_the_fence() {
             noop(14),
             noop(15),
         ];
-        let id = desk.take_batch(0, &list);
-        let (first, second) = (desk.member(id), desk.member(id));
-        assert_eq!(desk.ended(&first, status), [(11, status)]);
-        assert_eq!(desk.device.next_member(id), Member::Fenced);
+        let id = runner.take_batch(0, &list);
+        let (first, second) = (runner.member(id), runner.member(id));
+        assert_eq!(runner.ended(&first, status), [(11, status)]);
+        assert_eq!(runner.device.next_member(id), Member::Fenced);
         // The rest has no record and no interrupt; the batch counts what was processed.
-        let effects = desk.effects(&second, &Outcome::status(SUCCESS));
+        let effects = runner.effects(&second, &DescriptorResult::status(SUCCESS));
         assert_eq!(records(&effects), [(12, SUCCESS), (1, Status::BATCH_FAIL)]);
         assert_eq!(effects.len(), 2);
         let Effect::Record { record, .. } = effects[1] else {
             panic!("the record of the batch");
         };
         assert_eq!(record.descriptors_completed(), 2);
-        assert_eq!(desk.device.next_member(id), Member::None);
+        assert_eq!(runner.device.next_member(id), Member::None);
     }
 }
 
 #[test]
 fn without_a_fence_a_failure_stops_nobody() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 3));
-    let id = desk.take_batch(0, &[noop(11), noop(12), noop(13)]);
-    let first = desk.member(id);
-    desk.ended(&first, Status::PAGE_FAULT);
-    let (second, third) = (desk.member(id), desk.member(id));
-    assert_eq!(desk.done(&second), [(12, SUCCESS)]);
-    assert_eq!(desk.done(&third), [(13, SUCCESS), (1, Status::BATCH_FAIL)]);
+    let mut runner = runner();
+    runner.write(0, &batch(1, 3));
+    let id = runner.take_batch(0, &[noop(11), noop(12), noop(13)]);
+    let first = runner.member(id);
+    runner.ended(&first, Status::PAGE_FAULT);
+    let (second, third) = (runner.member(id), runner.member(id));
+    assert_eq!(runner.done(&second), [(12, SUCCESS)]);
+    assert_eq!(
+        runner.done(&third),
+        [(13, SUCCESS), (1, Status::BATCH_FAIL)]
+    );
 }
 
 #[test]
 fn a_failure_behind_a_fence_stops_only_at_the_next_one() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 4));
-    let id = desk.take_batch(0, &[noop(11), fenced(12), noop(13), fenced(14)]);
-    let first = desk.member(id);
-    desk.done(&first);
-    let second = desk.member(id);
-    desk.ended(&second, Status::PAGE_FAULT);
-    let third = desk.member(id);
-    assert_eq!(desk.done(&third), [(13, SUCCESS), (1, Status::BATCH_FAIL)]);
+    let mut runner = runner();
+    runner.write(0, &batch(1, 4));
+    let id = runner.take_batch(0, &[noop(11), fenced(12), noop(13), fenced(14)]);
+    let first = runner.member(id);
+    runner.done(&first);
+    let second = runner.member(id);
+    runner.ended(&second, Status::PAGE_FAULT);
+    let third = runner.member(id);
+    assert_eq!(
+        runner.done(&third),
+        [(13, SUCCESS), (1, Status::BATCH_FAIL)]
+    );
 }
 
 #[test]
 fn members_are_checked_one_by_one() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 3));
+    let mut runner = runner();
+    runner.write(0, &batch(1, 3));
     let nested = batch(12, 2);
-    let id = desk.take_batch(0, &[noop(11), nested, Descriptor::fill(0, 0, 0)]);
-    let members: Vec<Work> = (0..3).map(|_| desk.member(id)).collect();
+    let id = runner.take_batch(0, &[noop(11), nested, Descriptor::fill(0, 0, 0)]);
+    let members: Vec<Work> = (0..3).map(|_| runner.member(id)).collect();
     let status = |work: &Work| match work.kind {
         WorkKind::Reject(rejection) => rejection.status,
         _ => SUCCESS,
     };
     let found: Vec<Status> = members.iter().map(status).collect();
     assert_eq!(found, [SUCCESS, Status::BAD_OPCODE, Status::TRANSFER_SIZE]);
-    desk.done(&members[0]);
-    desk.ended(&members[1], Status::BAD_OPCODE);
+    runner.done(&members[0]);
+    runner.ended(&members[1], Status::BAD_OPCODE);
     // A member without an address for its record ends in a software error.
-    let effects = desk.effects(&members[2], &Outcome::status(Status::TRANSFER_SIZE));
+    let effects = runner.effects(
+        &members[2],
+        &DescriptorResult::status(Status::TRANSFER_SIZE),
+    );
     let Effect::SoftwareError {
         status: Status::TRANSFER_SIZE,
         wq: 0,
@@ -139,47 +148,47 @@ fn members_are_checked_one_by_one() {
 
 #[test]
 fn batches_on_several_engines_do_not_mix() {
-    let mut desk = desk();
+    let mut runner = runner();
     for n in 1..=3 {
-        desk.write(0, &batch(n, 3));
+        runner.write(0, &batch(n, 3));
     }
     let ids = [1, 2, 3].map(|n| {
         let list = [noop(10 * n), noop(10 * n + 1), fenced(10 * n + 2)];
-        desk.take_batch(n as u16, &list)
+        runner.take_batch(n as u16, &list)
     });
-    let pairs = ids.map(|id| [desk.member(id), desk.member(id)]);
+    let pairs = ids.map(|id| [runner.member(id), runner.member(id)]);
     // The second one fails.
-    desk.ended(&pairs[1][0], Status::PAGE_FAULT);
-    desk.done(&pairs[2][1]);
-    desk.done(&pairs[0][0]);
+    runner.ended(&pairs[1][0], Status::PAGE_FAULT);
+    runner.done(&pairs[2][1]);
+    runner.done(&pairs[0][0]);
     assert_eq!(
-        desk.done(&pairs[1][1]),
+        runner.done(&pairs[1][1]),
         [(21, SUCCESS), (2, Status::BATCH_FAIL)]
     );
-    assert_eq!(desk.device.next_member(ids[0]), Member::Fenced);
-    assert_eq!(desk.device.next_member(ids[2]), Member::Fenced);
-    desk.done(&pairs[2][0]);
-    desk.done(&pairs[0][1]);
+    assert_eq!(runner.device.next_member(ids[0]), Member::Fenced);
+    assert_eq!(runner.device.next_member(ids[2]), Member::Fenced);
+    runner.done(&pairs[2][0]);
+    runner.done(&pairs[0][1]);
     for n in [2, 0] {
-        let last = desk.member(ids[n]);
+        let last = runner.member(ids[n]);
         let n = n as u64 + 1;
-        assert_eq!(desk.done(&last), [(10 * n + 2, SUCCESS), (n, SUCCESS)]);
+        assert_eq!(runner.done(&last), [(10 * n + 2, SUCCESS), (n, SUCCESS)]);
     }
 }
 
 #[test]
 fn a_failed_batch_that_asked_for_no_record_has_none() {
     for flags in [Flags::EMPTY, Flags::COMPLETION_ADDRESS_VALID] {
-        let mut desk = desk();
+        let mut runner = runner();
         let mut quiet = Descriptor::batch(0x1000, 2)
             .with_flags(flags)
             .with_interrupt(4);
         quiet.completion_addr = 32 * u64::from(!flags.is_empty());
-        desk.write(0, &quiet);
-        let id = desk.take_batch(0, &[noop(11), noop(12)]);
-        let (first, second) = (desk.member(id), desk.member(id));
-        desk.ended(&first, Status::PAGE_FAULT);
-        let effects = desk.effects(&second, &Outcome::status(SUCCESS));
+        runner.write(0, &quiet);
+        let id = runner.take_batch(0, &[noop(11), noop(12)]);
+        let (first, second) = (runner.member(id), runner.member(id));
+        runner.ended(&first, Status::PAGE_FAULT);
+        let effects = runner.effects(&second, &DescriptorResult::status(SUCCESS));
         assert_eq!(records(&effects), [(12, SUCCESS)]);
         assert_eq!(effects[1..], [Effect::Interrupt { handle: 4 }]);
     }
@@ -187,22 +196,23 @@ fn a_failed_batch_that_asked_for_no_record_has_none() {
 
 #[test]
 fn a_list_that_cannot_be_read_ends_the_batch_where_it_is() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 4));
-    desk.write(0, &batch(2, 4));
-    let (none, half) = (desk.take(0), desk.take(1));
+    let mut runner = runner();
+    runner.write(0, &batch(1, 4));
+    runner.write(0, &batch(2, 4));
+    let (none, half) = (runner.take(0), runner.take(1));
     let mut effects = Vec::new();
-    desk.device.list_faulted(none.id, 0x1000, &mut effects);
+    runner.device.list_faulted(none.id, 0x1000, &mut effects);
     assert_eq!(records(&effects), [(1, Status::BATCH_PAGE_FAULT)]);
     effects.clear();
     let list = [noop(11), noop(12)];
-    desk.device
+    runner
+        .device
         .list_fetched_until(half.id, &list, 0x1080, &mut effects);
     assert_eq!(effects, []);
-    let (first, second) = (desk.member(half.id), desk.member(half.id));
-    assert_eq!(desk.device.next_member(half.id), Member::None);
-    desk.done(&first);
-    let effects = desk.effects(&second, &Outcome::status(SUCCESS));
+    let (first, second) = (runner.member(half.id), runner.member(half.id));
+    assert_eq!(runner.device.next_member(half.id), Member::None);
+    runner.done(&first);
+    let effects = runner.effects(&second, &DescriptorResult::status(SUCCESS));
     let Effect::Record { record, .. } = effects[1] else {
         panic!("the record of the batch");
     };
@@ -213,55 +223,56 @@ fn a_list_that_cannot_be_read_ends_the_batch_where_it_is() {
 
 #[test]
 fn behind_a_failed_fence_the_unread_rest_of_the_list_does_not_matter() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 4));
-    let work = desk.take(0);
+    let mut runner = runner();
+    runner.write(0, &batch(1, 4));
+    let work = runner.take(0);
     let list = [noop(11), fenced(12)];
     let mut effects = Vec::new();
-    desk.device
+    runner
+        .device
         .list_fetched_until(work.id, &list, 0x1080, &mut effects);
-    let first = desk.member(work.id);
-    let told = desk.ended(&first, Status::PAGE_FAULT);
+    let first = runner.member(work.id);
+    let told = runner.ended(&first, Status::PAGE_FAULT);
     assert_eq!(told, [(11, Status::PAGE_FAULT), (1, Status::BATCH_FAIL)]);
 }
 
 #[test]
 fn a_stale_handle_reaches_nothing() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 2));
-    let old = desk.take_batch(0, &[noop(11), fenced(12)]);
-    let first = desk.member(old);
-    desk.ended(&first, Status::PAGE_FAULT);
+    let mut runner = runner();
+    runner.write(0, &batch(1, 2));
+    let old = runner.take_batch(0, &[noop(11), fenced(12)]);
+    let first = runner.member(old);
+    runner.ended(&first, Status::PAGE_FAULT);
     // The places of the batch and of its member are taken by the next ones.
-    desk.write(0, &batch(2, 2));
-    let id = desk.take_batch(0, &[noop(21), noop(22)]);
-    assert_eq!(desk.device.next_member(old), Member::None);
-    assert_eq!(desk.done(&first), []);
-    assert_eq!(desk.fetched(old, &[noop(99)]), []);
+    runner.write(0, &batch(2, 2));
+    let id = runner.take_batch(0, &[noop(21), noop(22)]);
+    assert_eq!(runner.device.next_member(old), Member::None);
+    assert_eq!(runner.done(&first), []);
+    assert_eq!(runner.fetched(old, &[noop(99)]), []);
     // Nor does one that is given twice what it can take once.
-    assert_eq!(desk.fetched(id, &[noop(99)]), []);
-    let (first, second) = (desk.member(id), desk.member(id));
-    assert_eq!(desk.done(&first), [(21, SUCCESS)]);
-    assert_eq!(desk.done(&first), []);
-    assert_eq!(desk.done(&second), [(22, SUCCESS), (2, SUCCESS)]);
-    assert_eq!(desk.fetched(second.id, &[noop(99)]), []);
+    assert_eq!(runner.fetched(id, &[noop(99)]), []);
+    let (first, second) = (runner.member(id), runner.member(id));
+    assert_eq!(runner.done(&first), [(21, SUCCESS)]);
+    assert_eq!(runner.done(&first), []);
+    assert_eq!(runner.done(&second), [(22, SUCCESS), (2, SUCCESS)]);
+    assert_eq!(runner.fetched(second.id, &[noop(99)]), []);
 }
 
 #[test]
 fn a_batch_that_its_runner_ends_early_takes_its_members_along() {
-    let mut desk = desk();
-    desk.write(0, &batch(1, 2));
-    let work = desk.take(0);
-    desk.fetched(work.id, &[noop(11), noop(12)]);
-    let member = desk.member(work.id);
+    let mut runner = runner();
+    runner.write(0, &batch(1, 2));
+    let work = runner.take(0);
+    runner.fetched(work.id, &[noop(11), noop(12)]);
+    let member = runner.member(work.id);
     let error = Status::HARDWARE_ERROR_READ;
-    assert_eq!(desk.ended(&work, error), [(1, error)]);
-    assert_eq!(desk.device.next_member(work.id), Member::None);
-    assert_eq!(desk.done(&member), [(11, SUCCESS)]);
+    assert_eq!(runner.ended(&work, error), [(1, error)]);
+    assert_eq!(runner.device.next_member(work.id), Member::None);
+    assert_eq!(runner.done(&member), [(11, SUCCESS)]);
     // Its place is clean for the next one.
-    desk.write(0, &batch(2, 2));
-    let id = desk.take_batch(0, &[noop(21), noop(22)]);
-    let (first, second) = (desk.member(id), desk.member(id));
-    desk.done(&first);
-    assert_eq!(desk.done(&second), [(22, SUCCESS), (2, SUCCESS)]);
+    runner.write(0, &batch(2, 2));
+    let id = runner.take_batch(0, &[noop(21), noop(22)]);
+    let (first, second) = (runner.member(id), runner.member(id));
+    runner.done(&first);
+    assert_eq!(runner.done(&second), [(22, SUCCESS), (2, SUCCESS)]);
 }

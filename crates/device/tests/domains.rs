@@ -3,11 +3,11 @@
 #[allow(dead_code, reason = "every test binary uses its part of it")]
 mod common;
 
-use common::desk::{Desk, noop, records};
+use common::manual_runner::{ManualRunner, noop, records};
 use common::profile::{one_group, queue};
 use dray_device::{
-    DeviceConfig, Effect, Function, IdptEntry, Outcome, Portal, Submission, Work, WorkKind,
-    WorkQueueMode,
+    DescriptorResult, DeviceConfig, Effect, Function, IdptEntry, Portal, Submission, Work,
+    WorkKind, WorkQueueMode,
 };
 use dray_spec::registers::{
     CMD, CMDSTATUS, Command, CommandRegister, IdCap, IdptAccess, IdptControl,
@@ -15,8 +15,8 @@ use dray_spec::registers::{
 use dray_spec::{Descriptor, Flags, GenCap, OpCap, Opcode, Status, WindowFlags};
 
 /// Two entries that belong to PASID 0, which the queue has, and may be used by it.
-fn desk() -> Desk {
-    Desk::new(config())
+fn runner() -> ManualRunner {
+    ManualRunner::new(config())
 }
 
 fn config() -> DeviceConfig {
@@ -54,85 +54,88 @@ fn update(n: u64, handle: u16) -> Descriptor {
 }
 
 /// A fill that has begun.
-fn begin(desk: &mut Desk, n: u64, handle: u16) -> Work {
-    desk.write(0, &fill(n, handle));
-    let work = desk.take(0);
+fn begin(runner: &mut ManualRunner, n: u64, handle: u16) -> Work {
+    runner.write(0, &fill(n, handle));
+    let work = runner.take(0);
     assert_eq!(work.kind, WorkKind::ExecuteBetween(Opcode::InterDomainFill));
-    desk.device.domains(work.id).expect("an entry that lets it");
+    runner
+        .device
+        .domains(work.id)
+        .expect("an entry that lets it");
     work
 }
 
 #[test]
 fn an_update_waits_for_what_began_under_the_old_window() {
-    let mut desk = desk();
-    let (first, second) = (begin(&mut desk, 1, 0), begin(&mut desk, 2, 0));
-    let other = begin(&mut desk, 3, 1);
-    desk.write(0, &update(4, 0));
-    assert_eq!(desk.device.take(0), None);
+    let mut runner = runner();
+    let (first, second) = (begin(&mut runner, 1, 0), begin(&mut runner, 2, 0));
+    let other = begin(&mut runner, 3, 1);
+    runner.write(0, &update(4, 0));
+    assert_eq!(runner.device.take(0), None);
     // The new window holds at once for what comes later.
-    desk.write(0, &fill(5, 0));
-    let late = desk.take(0);
-    let refused = desk
+    runner.write(0, &fill(5, 0));
+    let late = runner.take(0);
+    let refused = runner
         .device
         .domains(late.id)
         .expect_err("outside of the window");
     assert_eq!(refused.record.status(), Status::IDPT_WINDOW);
     assert_eq!(
-        records(&desk.effects(&late, &refused)),
+        records(&runner.effects(&late, &refused)),
         [(5, Status::IDPT_WINDOW)]
     );
-    assert_eq!(desk.done(&second), [(2, Status::SUCCESS)]);
+    assert_eq!(runner.done(&second), [(2, Status::SUCCESS)]);
     assert_eq!(
-        desk.done(&first),
+        runner.done(&first),
         [(1, Status::SUCCESS), (4, Status::SUCCESS)]
     );
-    assert_eq!(desk.done(&other), [(3, Status::SUCCESS)]);
+    assert_eq!(runner.done(&other), [(3, Status::SUCCESS)]);
 }
 
 #[test]
 fn an_update_of_what_nobody_uses_or_without_its_drain_waits_for_nobody() {
-    let mut desk = desk();
-    let user = begin(&mut desk, 1, 0);
-    desk.write(0, &update(2, 1));
-    let unused = desk.take(1);
-    assert_eq!(desk.done(&unused), [(2, Status::SUCCESS)]);
+    let mut runner = runner();
+    let user = begin(&mut runner, 1, 0);
+    runner.write(0, &update(2, 1));
+    let unused = runner.take(1);
+    assert_eq!(runner.done(&unused), [(2, Status::SUCCESS)]);
     let hasty = update(3, 0).with_flags(Flags::UPDATE_WINDOW_SUPPRESS_DRAIN);
-    desk.write(0, &hasty);
-    let hasty = desk.take(1);
-    assert_eq!(desk.done(&hasty), [(3, Status::SUCCESS)]);
-    assert_eq!(desk.done(&user), [(1, Status::SUCCESS)]);
+    runner.write(0, &hasty);
+    let hasty = runner.take(1);
+    assert_eq!(runner.done(&hasty), [(3, Status::SUCCESS)]);
+    assert_eq!(runner.done(&user), [(1, Status::SUCCESS)]);
 }
 
 #[test]
 fn a_drain_waits_for_an_update_that_waits() {
-    let mut desk = desk();
-    let user = begin(&mut desk, 1, 0);
-    desk.write(0, &update(2, 0));
-    desk.write(0, &Descriptor::drain().with_completion(32 * 3));
-    desk.write(0, &noop(4));
-    let late = desk.take(1);
-    assert_eq!(desk.done(&late), [(4, Status::SUCCESS)]);
+    let mut runner = runner();
+    let user = begin(&mut runner, 1, 0);
+    runner.write(0, &update(2, 0));
+    runner.write(0, &Descriptor::drain().with_completion(32 * 3));
+    runner.write(0, &noop(4));
+    let late = runner.take(1);
+    assert_eq!(runner.done(&late), [(4, Status::SUCCESS)]);
     let all = [1, 2, 3].map(|n| (n, Status::SUCCESS));
-    assert_eq!(desk.done(&user), all);
+    assert_eq!(runner.done(&user), all);
 }
 
 #[test]
 fn software_replaces_entries_while_the_device_runs() {
-    let mut desk = desk();
-    assert_eq!(desk.device.idpt_entry(2), None);
-    assert!(!desk.device.set_idpt_entry(2, IdptEntry::default()));
-    assert!(desk.device.set_idpt_entry(0, IdptEntry::default()));
-    desk.write(0, &fill(1, 0));
-    let work = desk.take(0);
-    let refused = desk
+    let mut runner = runner();
+    assert_eq!(runner.device.idpt_entry(2), None);
+    assert!(!runner.device.set_idpt_entry(2, IdptEntry::default()));
+    assert!(runner.device.set_idpt_entry(0, IdptEntry::default()));
+    runner.write(0, &fill(1, 0));
+    let work = runner.take(0);
+    let refused = runner
         .device
         .domains(work.id)
         .expect_err("not usable any more");
     assert_eq!(refused.record.status(), Status::IDPT_HANDLE);
     assert_eq!(refused.record.idpt_handle(), 0);
-    assert_eq!(desk.done(&work), [(1, Status::SUCCESS)]);
+    assert_eq!(runner.done(&work), [(1, Status::SUCCESS)]);
     // What has ended has no domains.
-    assert!(desk.device.domains(work.id).is_err());
+    assert!(runner.device.domains(work.id).is_err());
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn an_aborted_user_of_a_window_and_an_aborted_update_end_with_the_user() {
         }
         for work in order {
             assert!(function.is_abandoned(work.id));
-            let outcome = Outcome::status(Status::SUCCESS);
+            let outcome = DescriptorResult::status(Status::SUCCESS);
             function.done(work.id, &outcome, &mut effects);
         }
         assert_eq!(function.read32(CMDSTATUS), 0);

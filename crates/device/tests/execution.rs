@@ -4,11 +4,11 @@
 mod common;
 
 use common::cases;
-use common::oracle::{End, carry_out};
+use common::oracle::{End, expected_end};
 use common::profile::{one_group, queue};
 use common::runner::Runner;
 use dray_device::conformance::{PAGE, Page, Pages};
-use dray_device::{Outcome, Payload, WorkQueueMode, execute};
+use dray_device::{DescriptorResult, Payload, WorkQueueMode, execute};
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -119,7 +119,7 @@ fn descriptor(base: u64, seed: &Seed) -> Descriptor {
 }
 
 /// The outcome, as far as the specification fixes it.
-fn end_of(d: &Descriptor, outcome: &Outcome) -> End {
+fn end_of(d: &Descriptor, outcome: &DescriptorResult) -> End {
     let record = &outcome.record;
     let status = record.status();
     let has_crc = matches!(d.opcode(), Ok(Opcode::CrcGenerate | Opcode::CopyCrc));
@@ -167,7 +167,7 @@ proptest! {
         prop_assume!(accepted(&d));
         let (mut ours, mut theirs) = (memory.clone(), memory.clone());
         let outcome = execute(seed.opcode, &d, &mut ours, Payload::Moved);
-        let expected = carry_out(&d, &mut theirs);
+        let expected = expected_end(&d, &mut theirs);
         prop_assert_eq!(end_of(&d, &outcome), expected);
         prop_assert!(ours == theirs, "memory differs");
     }
@@ -200,7 +200,7 @@ proptest! {
         let whole = Pages::new(memory.base(), vec![Page::ReadWrite; PAGES as usize]);
         let mut d = descriptor(memory.base(), &seed);
         let mut expected = whole.clone();
-        let faulted = matches!(carry_out(&d, &mut expected), End::Fault { .. });
+        let faulted = matches!(expected_end(&d, &mut expected), End::Fault { .. });
         prop_assert!(!faulted, "all pages are there");
         let mut holes = memory.clone();
         holes.poke(memory.base(), whole.peek(memory.base(), (PAGES * PAGE) as usize));

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use common::profile::{one_group, queue};
 use dray_device::{
-    Access, AddressSpace, Device, Domain, Domains, Effect, Memory, Outcome, Payload, Portal,
-    WorkKind, WorkQueueMode, execute_untranslated,
+    Access, AddressSpace, DescriptorResult, Device, Domain, Domains, Effect, Memory, Payload,
+    Portal, WorkKind, WorkQueueMode, execute_untranslated,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
@@ -163,14 +163,23 @@ fn other_domains_are_the_same() {
         first: None,
         second: Some(domain(page)),
     };
-    assert_eq!(run(&fill, into(8)), Outcome::status(Status::SUCCESS));
+    assert_eq!(
+        run(&fill, into(8)),
+        DescriptorResult::status(Status::SUCCESS)
+    );
     let read_back = fill.with_flags(Flags::DESTINATION_READBACK);
-    assert_eq!(run(&read_back, into(8)), Outcome::status(Status::SUCCESS));
-    let lost = Outcome::status(Status::HARDWARE_ERROR_WRITE);
-    assert_eq!(run(&read_back, into(6)), Outcome::status(Status::SUCCESS));
+    assert_eq!(
+        run(&read_back, into(8)),
+        DescriptorResult::status(Status::SUCCESS)
+    );
+    let lost = DescriptorResult::status(Status::HARDWARE_ERROR_WRITE);
+    assert_eq!(
+        run(&read_back, into(6)),
+        DescriptorResult::status(Status::SUCCESS)
+    );
     assert_eq!(run(&read_back, into(7)), lost);
     let compare = Descriptor::inter_domain_compare(PAGE, 0, SIZE);
-    let failed = Outcome::status(Status::HARDWARE_ERROR_READ);
+    let failed = DescriptorResult::status(Status::HARDWARE_ERROR_READ);
     assert_eq!(run(&compare, into(8)).record.result, 1);
     assert_eq!(run(&compare, into(20)), failed);
     assert!(memory.other.expect("other").has(10, 0));

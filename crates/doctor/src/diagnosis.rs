@@ -12,7 +12,7 @@ use crate::survey::{Survey, Virtual};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum CheckResult {
     /// All is well; what was seen.
     Holds(String),
     /// What is wrong.
@@ -31,7 +31,7 @@ pub struct Judged {
     /// What it looks at.
     pub title: &'static str,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: CheckResult,
 }
 
 /// What is wrong with a machine.
@@ -64,15 +64,15 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
         let outcome = match check.needs.iter().find_map(root) {
             Some(root) => {
                 blocked.push((check.id, root));
-                Outcome::NotJudged(format!("{root} comes first"))
+                CheckResult::NotJudged(format!("{root} comes first"))
             }
             None => match set_aside(check.id, survey.virtual_device) {
-                Some(why) => Outcome::DoesNotApply(why.to_owned()),
+                Some(why) => CheckResult::DoesNotApply(why.to_owned()),
                 None => judge(check, &survey, &reported),
             },
         };
         let outcome = match outcome {
-            Outcome::Broken(mut findings) => {
+            CheckResult::Broken(mut findings) => {
                 // Before a warning is raised: what it warns of does not hinder what follows.
                 if has_error(&findings) {
                     broken.push(check.id);
@@ -84,7 +84,7 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
                     reported.push(check.id);
                 }
                 raise(&mut findings, &confirmed);
-                Outcome::Broken(findings)
+                CheckResult::Broken(findings)
             }
             outcome => outcome,
         };
@@ -149,17 +149,17 @@ fn raise(findings: &mut [Finding], confirmed: &[(&'static str, Evidence)]) {
     }
 }
 
-fn judge(check: &Check, survey: &Survey, reported: &[&'static str]) -> Outcome {
+fn judge(check: &Check, survey: &Survey, reported: &[&'static str]) -> CheckResult {
     match (check.judge)(&Context { survey, reported }) {
-        Verdict::Holds(seen) => Outcome::Holds(printable(&seen)),
-        Verdict::DoesNotApply(why) => Outcome::DoesNotApply(printable(&why)),
-        Verdict::Unknown(why) => Outcome::NotJudged(printable(&why)),
+        Verdict::Holds(seen) => CheckResult::Holds(printable(&seen)),
+        Verdict::DoesNotApply(why) => CheckResult::DoesNotApply(printable(&why)),
+        Verdict::Unknown(why) => CheckResult::NotJudged(printable(&why)),
         Verdict::Broken(findings) => {
             let entered = findings.into_iter().map(|finding| Finding {
                 check: check.id,
                 ..finding.printable()
             });
-            Outcome::Broken(entered.collect())
+            CheckResult::Broken(entered.collect())
         }
     }
 }
@@ -190,7 +190,7 @@ impl Diagnosis {
                 .checks
                 .iter()
                 .filter_map(|judged| match &judged.outcome {
-                    Outcome::Broken(findings) => Some(findings),
+                    CheckResult::Broken(findings) => Some(findings),
                     _ => None,
                 });
             findings.flatten().filter(move |f| f.severity == severity)

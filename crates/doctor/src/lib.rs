@@ -24,10 +24,10 @@ mod survey;
 
 pub use check::Check;
 pub use checks::CHECKS;
-pub use diagnosis::{Diagnosis, Judged, Outcome, diagnose};
+pub use diagnosis::{CheckResult, Diagnosis, Judged, diagnose};
 pub use finding::{Cause, Evidence, Finding, Likelihood, Mend, Severity};
 pub use machine::{
-    ArchiveError, CPUID_7, Captured, CapturedError, KERNEL_CONFIG, KERNEL_LOG, Kind, Live,
+    ArchiveError, CPUID_7, Captured, CapturedError, FileKind, KERNEL_CONFIG, KERNEL_LOG, Live,
     MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, SESSION, Stat, TREE, Unreadable,
     VIRTUAL, WithMessages,
 };

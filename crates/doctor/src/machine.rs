@@ -55,7 +55,7 @@ pub enum Unreadable {
     TooLong(u64),
     /// It is something else than what was asked for, such as a directory in place of a file.
     #[error("is not {0}")]
-    Kind(String),
+    FileKind(String),
     /// What stands there makes no sense.
     #[error("holds {0:?}, which makes no sense there")]
     Garbage(String),
@@ -73,7 +73,7 @@ pub type Reading<T> = Result<T, Unreadable>;
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file; sysfs attributes are such.
     File,
     /// A directory.
@@ -84,11 +84,11 @@ pub enum Kind {
     Other,
 }
 
-/// Kind, owner and permissions of a file.
+/// FileKind, owner and permissions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
-    /// Kind, after following links.
-    pub kind: Kind,
+    /// FileKind, after following links.
+    pub kind: FileKind,
     /// Permission bits.
     pub mode: u32,
     /// Owner.
@@ -119,7 +119,7 @@ pub trait Machine {
     /// [`Unreadable`] says why it cannot be told.
     fn link(&self, path: &str) -> Reading<String>;
 
-    /// Kind, owner and permissions, after following links.
+    /// FileKind, owner and permissions, after following links.
     ///
     /// # Errors
     /// [`Unreadable`] says why they cannot be told.

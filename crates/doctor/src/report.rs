@@ -8,7 +8,7 @@ pub use explain::explain;
 pub use markdown::markdown;
 pub use table::table;
 
-use crate::diagnosis::{Diagnosis, Outcome};
+use crate::diagnosis::{CheckResult, Diagnosis};
 use crate::finding::{Severity, count};
 
 /// How many findings there are, in words.
@@ -35,8 +35,8 @@ fn unjudged(diagnosis: &Diagnosis) -> Vec<(String, Vec<&'static str>)> {
     let mut reasons: Vec<(String, Vec<&'static str>)> = Vec::new();
     for judged in &diagnosis.checks {
         let reason = match &judged.outcome {
-            Outcome::NotJudged(why) => format!("not judged, {why}"),
-            Outcome::DoesNotApply(why) => format!("does not apply, {why}"),
+            CheckResult::NotJudged(why) => format!("not judged, {why}"),
+            CheckResult::DoesNotApply(why) => format!("does not apply, {why}"),
             _ => continue,
         };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {

@@ -169,7 +169,7 @@ fn a_directory_cannot_point_outside() {
     std::os::unix::fs::symlink("/etc/passwd", root.join("machine/proc/cmdline")).unwrap();
     assert!(matches!(
         Captured::open(&root),
-        Err(CapturedError::Kind { .. })
+        Err(CapturedError::FileKind { .. })
     ));
 }
 

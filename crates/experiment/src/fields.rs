@@ -7,7 +7,7 @@ use toml::{Table, Value as Toml};
 use dray_suggest::suggest;
 
 use crate::error::{FileError, Result};
-use crate::place::Place;
+use crate::location::Location;
 use crate::value::clip;
 
 /// A table of a file.
@@ -53,8 +53,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Where the table itself stands, as `panel[0]`.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
+    pub(crate) fn location(&self) -> Location<'_> {
+        Location {
             origin: self.origin,
             key: &self.path,
         }
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
         problem: impl Into<String>,
         fix: impl Into<String>,
     ) -> FileError {
-        Place {
+        Location {
             origin: self.origin,
             key: &self.key(name),
         }
@@ -98,7 +98,7 @@ impl<'a> Fields<'a> {
     }
 
     fn kind(&self, name: &str, found: &Toml, expected: &'static str) -> FileError {
-        Place {
+        Location {
             origin: self.origin,
             key: &self.key(name),
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::fields::{Fields, read};
+use crate::location::Location;
 use crate::panel::{Context, Panel};
-use crate::place::Place;
 use crate::point::Point;
 use crate::value::Value;
 use crate::vocabulary::{BACKEND, Vocabulary};
@@ -75,7 +75,7 @@ impl Experiment {
         };
         experiment.read_fixed(&file)?;
         experiment.read_sweep(&file)?;
-        experiment.refuse_too_many(Place {
+        experiment.refuse_too_many(Location {
             origin,
             key: "sweep",
         })?;
@@ -123,15 +123,15 @@ impl Experiment {
     /// Errors: an unknown name, no value, a value outside of the vocabulary or given twice, more
     /// than [`MAX_POINTS`] points. The experiment is then as it was.
     pub fn set(&mut self, name: &str, values: &[Value]) -> Result<()> {
-        let place = Place {
+        let location = Location {
             origin: "--set",
             key: name,
         };
-        refuse_backend(place, name)?;
+        refuse_backend(location, name)?;
         self.vocabulary
             .check_name(name)
-            .map_err(|reason| place.parameter(reason))?;
-        let values = place.checked(name, values, &self.vocabulary)?;
+            .map_err(|reason| location.parameter(reason))?;
+        let values = location.checked(name, values, &self.vocabulary)?;
 
         let mut changed = self.clone();
         if let Some((_, known)) = changed.sweep.iter_mut().find(|(known, _)| known == name) {
@@ -151,7 +151,7 @@ impl Experiment {
                 .iter_mut()
                 .for_each(|panel| panel.tell_apart(name));
         }
-        changed.refuse_too_many(place)?;
+        changed.refuse_too_many(location)?;
         *self = changed;
         Ok(())
     }
@@ -186,16 +186,16 @@ impl Experiment {
     fn read_fixed(&mut self, file: &Fields<'_>) -> Result<()> {
         for (name, found) in file.pairs("fixed")? {
             let key = format!("fixed.{name}");
-            let place = Place {
+            let location = Location {
                 origin: file.origin(),
                 key: &key,
             };
-            refuse_backend(place, &name)?;
-            let value = place.value(&found)?;
+            refuse_backend(location, &name)?;
+            let value = location.value(&found)?;
             let value = self
                 .vocabulary
                 .check(&name, &value)
-                .map_err(|reason| place.parameter(reason))?;
+                .map_err(|reason| location.parameter(reason))?;
             self.fixed.push((name, value));
         }
         Ok(())
@@ -204,29 +204,29 @@ impl Experiment {
     fn read_sweep(&mut self, file: &Fields<'_>) -> Result<()> {
         for (name, found) in file.pairs("sweep")? {
             let key = format!("sweep.{name}");
-            let place = Place {
+            let location = Location {
                 origin: file.origin(),
                 key: &key,
             };
-            refuse_backend(place, &name)?;
-            let values = place.values(&name, &found, &self.vocabulary)?;
+            refuse_backend(location, &name)?;
+            let values = location.values(&name, &found, &self.vocabulary)?;
             if self.fixed.iter().any(|(known, _)| *known == name) {
                 let fix = "take it out of one of the two";
-                return Err(place.invalid(found, "is under [fixed] already", fix));
+                return Err(location.invalid(found, "is under [fixed] already", fix));
             }
             self.sweep.push((name, values));
         }
         Ok(())
     }
 
-    fn refuse_too_many(&self, place: Place<'_>) -> Result<()> {
+    fn refuse_too_many(&self, location: Location<'_>) -> Result<()> {
         let lengths = self.sweep.iter().map(|(_, values)| values.len());
         let points = lengths.fold(1usize, usize::saturating_mul);
         if points <= MAX_POINTS {
             return Ok(());
         }
         let problem = format!("is above the limit of {MAX_POINTS} points");
-        Err(place.invalid(format!("{points} points"), problem, "take larger steps"))
+        Err(location.invalid(format!("{points} points"), problem, "take larger steps"))
     }
 }
 
@@ -236,7 +236,7 @@ fn backends(file: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>> {
         let known = vocabulary.backends().first().copied().unwrap_or("model");
         return Err(file.missing("backends", format!("those it applies to, as [\"{known}\"]")));
     }
-    let place = Place {
+    let location = Location {
         origin: file.origin(),
         key: "backends",
     };
@@ -244,14 +244,14 @@ fn backends(file: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Vec<String>> {
         .iter()
         .map(|backend| backend.as_str().into())
         .collect();
-    place.checked(BACKEND, &values, vocabulary)?;
+    location.checked(BACKEND, &values, vocabulary)?;
     Ok(backends)
 }
 
-fn refuse_backend(place: Place<'_>, name: &str) -> Result<()> {
+fn refuse_backend(location: Location<'_>, name: &str) -> Result<()> {
     if name != BACKEND {
         return Ok(());
     }
     let problem = "is chosen for each run and is no parameter to set";
-    Err(place.invalid(name, problem, "name the backends under `backends`"))
+    Err(location.invalid(name, problem, "name the backends under `backends`"))
 }

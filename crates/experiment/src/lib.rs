@@ -34,8 +34,8 @@
 mod error;
 mod fields;
 mod file;
+mod location;
 mod panel;
-mod place;
 mod point;
 mod reference;
 mod result;

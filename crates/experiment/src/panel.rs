@@ -4,7 +4,7 @@ use dray_suggest::suggest;
 
 use crate::error::Result;
 use crate::fields::Fields;
-use crate::place::Place;
+use crate::location::Location;
 use crate::point::Point;
 use crate::value::Value;
 use crate::vocabulary::{BACKEND, Vocabulary};
@@ -274,7 +274,7 @@ impl Context<'_> {
         })
     }
 
-    /// Refuses a panel in which several points fall on one place. Backends always have their own.
+    /// Refuses a panel in which several points fall on one location. Backends always have their own.
     fn refuse_alike(
         &self,
         fields: &Fields<'_>,
@@ -310,13 +310,13 @@ impl Context<'_> {
                 return Err(fields.invalid("y", metric, "is there twice", "name each metric once"));
             }
             let key = fields.key("y");
-            let place = Place {
+            let location = Location {
                 origin: fields.origin(),
                 key: &key,
             };
             self.vocabulary
                 .check_metric("y", metric)
-                .map_err(|reason| place.parameter(reason))?;
+                .map_err(|reason| location.parameter(reason))?;
         }
         Ok(metrics)
     }
@@ -337,12 +337,12 @@ impl Context<'_> {
         for (name, found) in fields.pairs("where")? {
             let had = self.known(fields, "where", &name)?;
             let key = fields.key(&format!("where.{name}"));
-            let place = Place {
+            let location = Location {
                 origin: fields.origin(),
                 key: &key,
             };
-            let values = place.values(&name, &found, self.vocabulary)?;
-            refuse_absent(place, &values, had)?;
+            let values = location.values(&name, &found, self.vocabulary)?;
+            refuse_absent(location, &values, had)?;
             filter.push((name, values));
         }
         Ok(Filter(filter))
@@ -353,17 +353,17 @@ impl Context<'_> {
         for (name, found) in fields.pairs("improvement_over")? {
             let had = self.known(fields, "improvement_over", &name)?;
             let key = fields.key(&format!("improvement_over.{name}"));
-            let place = Place {
+            let location = Location {
                 origin: fields.origin(),
                 key: &key,
             };
-            let values = place.values(&name, &found, self.vocabulary)?;
-            refuse_absent(place, &values, had)?;
+            let values = location.values(&name, &found, self.vocabulary)?;
+            refuse_absent(location, &values, had)?;
             match <[Value; 1]>::try_from(values) {
                 Ok([value]) => over.push((name, value)),
                 Err(values) => {
                     let problem = format!("has {} values", values.len());
-                    return Err(place.invalid(found, problem, "name the one to divide by"));
+                    return Err(location.invalid(found, problem, "name the one to divide by"));
                 }
             }
         }
@@ -389,11 +389,11 @@ impl Context<'_> {
 }
 
 /// Refuses values that no point has: the panel would be empty, or divide by nothing.
-fn refuse_absent(place: Place<'_>, values: &[Value], had: &[Value]) -> Result<()> {
+fn refuse_absent(location: Location<'_>, values: &[Value], had: &[Value]) -> Result<()> {
     let Some(absent) = values.iter().find(|value| !had.contains(value)) else {
         return Ok(());
     };
     let had: Vec<String> = had.iter().map(ToString::to_string).collect();
     let fix = format!("write one of: {}", had.join(", "));
-    Err(place.invalid(absent, "is a value that no point has", fix))
+    Err(location.invalid(absent, "is a value that no point has", fix))
 }

@@ -7,7 +7,7 @@ use toml::Value as Toml;
 
 use crate::error::Result;
 use crate::fields::{Fields, read};
-use crate::place::Place;
+use crate::location::Location;
 use crate::value::Value;
 
 /// How far a model may be from a table.
@@ -93,7 +93,7 @@ impl ReferenceTable {
         let mut workload = BTreeMap::new();
         for (name, found) in file.pairs("workload")? {
             let key = format!("workload.{name}");
-            let value = Place { origin, key: &key }.value(&found)?;
+            let value = Location { origin, key: &key }.value(&found)?;
             workload.insert(name, value);
         }
         Ok(Self {
@@ -125,7 +125,7 @@ impl ReferenceTable {
             return Ok(table);
         }
         let problem = "is not the name of its file";
-        Err(Place {
+        Err(Location {
             origin: &origin,
             key: "id",
         }
@@ -158,7 +158,7 @@ fn overrides(file: &Fields<'_>) -> Result<BTreeMap<String, Toml>> {
         };
         if !fine {
             let key = format!("overrides.{name}");
-            return Err(Place {
+            return Err(Location {
                 origin: file.origin(),
                 key: &key,
             }
@@ -182,7 +182,7 @@ fn points(file: &Fields<'_>, workload: &BTreeMap<String, Value>) -> Result<Vec<R
             let own = format!("({})", own.collect::<Vec<_>>().join(", "));
             let problem = format!("has the parameters of point[{before}]");
             let fix = "keep one of the two, or add the key that tells them apart";
-            return Err(fields.place().invalid(own, problem, fix));
+            return Err(fields.location().invalid(own, problem, fix));
         }
         points.push(point);
     }
@@ -196,7 +196,7 @@ fn point(fields: &Fields<'_>, workload: &BTreeMap<String, Value>) -> Result<Refe
     let mut own = Vec::new();
     for (name, found) in fields.pairs_beside(POINT_KEYS) {
         let key = fields.key(name);
-        let value = Place {
+        let value = Location {
             origin: fields.origin(),
             key: &key,
         }

@@ -3,8 +3,9 @@
 //! other, and the device is empty afterwards.
 
 use dray_device::{
-    Access, Capabilities, Device, DeviceConfig, Effect, GroupConfig, IdptEntry, Member, Memory,
-    Outcome, Payload, Portal, Submission, Work, WorkId, WorkKind, WorkQueueConfig, WorkQueueMode,
+    Access, Capabilities, DescriptorResult, Device, DeviceConfig, Effect, GroupConfig, IdptEntry,
+    Member, Memory, Payload, Portal, Submission, Work, WorkId, WorkKind, WorkQueueConfig,
+    WorkQueueMode,
 };
 use dray_spec::registers::IdCap;
 use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Opcode, Status};
@@ -245,7 +246,7 @@ impl World<'_> {
         self.apply(&effects);
     }
 
-    fn end(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+    fn end(&mut self, id: WorkId, outcome: &DescriptorResult, effects: &mut Vec<Effect>) {
         self.device.done(id, outcome, effects);
         // Whoever says so twice changes nothing.
         let before = effects.len();
@@ -254,7 +255,7 @@ impl World<'_> {
     }
 
     /// Executes work, and looks at what it has written.
-    fn execute(&mut self, work: &Work) -> Outcome {
+    fn execute(&mut self, work: &Work) -> DescriptorResult {
         let d = self.under_way(work.id);
         let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
         let between = matches!(work.kind, WorkKind::ExecuteBetween(_));
@@ -290,7 +291,7 @@ impl World<'_> {
         &mut self,
         opcode: Opcode,
         d: &Descriptor,
-        outcome: &Outcome,
+        outcome: &DescriptorResult,
         through: Option<IdptEntry>,
     ) {
         let written = self.memory.take_written();

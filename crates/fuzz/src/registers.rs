@@ -3,8 +3,8 @@
 //! for nothing.
 
 use dray_device::{
-    Bar, Capabilities, DeviceConfig, Effect, Function, GroupConfig, Hardware, Member, Outcome,
-    PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
+    Bar, Capabilities, DescriptorResult, DeviceConfig, Effect, Function, GroupConfig, Hardware,
+    Member, PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
 };
 use dray_spec::registers::{
     CMD, CMDSTATUS, CommandStatus, DeviceState, EVLCFG, EVLSTATUS, EvlCfg, EvlStatus, GENCFG,
@@ -293,14 +293,14 @@ impl World {
                         match self.function.record_faults(work.id) {
                             true => {
                                 self.books.log(work.id);
-                                Outcome::status(Status::SUCCESS)
+                                DescriptorResult::status(Status::SUCCESS)
                             }
-                            false => Outcome::unrecorded(),
+                            false => DescriptorResult::unrecorded(),
                         }
                     }
-                    0 => Outcome::page_fault(0x2000, 1, draw.any()),
-                    1 => Outcome::status(draw.pick(RECORDED)),
-                    _ => Outcome::status(Status::SUCCESS),
+                    0 => DescriptorResult::page_fault(0x2000, 1, draw.any()),
+                    1 => DescriptorResult::status(draw.pick(RECORDED)),
+                    _ => DescriptorResult::status(Status::SUCCESS),
                 };
                 self.function.done(work.id, &outcome, effects);
             }

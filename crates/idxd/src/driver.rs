@@ -33,8 +33,8 @@ pub use state::Part;
 pub use status::CommandStatus;
 pub use tree::{Entry, EntryKind};
 
-use state::{Device, Kind};
-use tree::{BusDriver, Object, Place};
+use state::{Device, WorkQueueType};
+use tree::{BusDriver, Object, PathTarget};
 
 /// What the driver finds beside the devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl Driver {
     /// attribute has (`cdev_minor` of a disabled queue: `ENXIO`).
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
         match self.locate(path)? {
-            Place::Attribute(at, object, attribute) => {
+            PathTarget::Attribute(at, object, attribute) => {
                 let device = &self.devices[at];
                 let field = attribute.field;
                 match object {
@@ -195,8 +195,8 @@ impl Driver {
                     Object::Queue(index) => show::queue(field, device, index),
                 }
             }
-            Place::Bind(_) | Place::Unbind(_) => Err(Errno::EACCES),
-            Place::Directory(_) | Place::Object(..) => Err(Errno::EISDIR),
+            PathTarget::Bind(_) | PathTarget::Unbind(_) => Err(Errno::EACCES),
+            PathTarget::Directory(_) | PathTarget::Object(..) => Err(Errno::EISDIR),
         }
     }
 
@@ -215,8 +215,8 @@ impl Driver {
     /// As there.
     pub fn try_write(&mut self, path: &str, bytes: &[u8]) -> Result<(), Failure> {
         match self.locate(path)? {
-            Place::Attribute(at, object, attribute) => {
-                let mut place = store::Place {
+            PathTarget::Attribute(at, object, attribute) => {
+                let mut place = store::AttributeOwner {
                     device: &mut self.devices[at],
                     index: object.index(),
                     options: &self.options,
@@ -228,18 +228,18 @@ impl Driver {
                     status: None,
                 })
             }
-            Place::Bind(driver) => self.bind(driver, bytes),
-            Place::Unbind(driver) => self.unbind(driver, bytes),
-            Place::Directory(_) | Place::Object(..) => Err(Errno::EISDIR.into()),
+            PathTarget::Bind(driver) => self.bind(driver, bytes),
+            PathTarget::Unbind(driver) => self.unbind(driver, bytes),
+            PathTarget::Directory(_) | PathTarget::Object(..) => Err(Errno::EISDIR.into()),
         }
     }
 
     /// The device that reading or writing a file concerns; `None` where it concerns none.
     pub fn device_of(&self, path: &str, written: &[u8]) -> Option<u32> {
         let at = match self.locate(path).ok()? {
-            Place::Attribute(at, ..) | Place::Object(at, _) => at,
-            Place::Bind(_) | Place::Unbind(_) => self.named(written).ok()?.0,
-            Place::Directory(_) => return None,
+            PathTarget::Attribute(at, ..) | PathTarget::Object(at, _) => at,
+            PathTarget::Bind(_) | PathTarget::Unbind(_) => self.named(written).ok()?.0,
+            PathTarget::Directory(_) => return None,
         };
         Some(self.devices[at].part.id)
     }

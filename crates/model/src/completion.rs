@@ -37,7 +37,7 @@ impl World {
         let run = &mut self.devices[at.device()];
         run.device.done(id, outcome, &mut self.effects);
         self.free_pending.push(pending);
-        self.carry_out(at.device());
+        self.apply_effects(at.device());
         if member {
             // A fence may have been waiting for it.
             self.pump(at);
@@ -46,7 +46,7 @@ impl World {
 
     /// Writes records; what ends a unit becomes visible to its core.
     #[inline]
-    pub(crate) fn carry_out(&mut self, device: usize) {
+    pub(crate) fn apply_effects(&mut self, device: usize) {
         let visible_at = self.now + self.platform.parameters().completion_read;
         let mut effects = std::mem::take(&mut self.effects);
         for effect in &effects {

@@ -1,7 +1,7 @@
 //! From the work queue through an engine: fetched, started, its data on the way.
 
 use dray_clock::{Duration, Time};
-use dray_device::{Action, ListRead, Member, Outcome, Payload, Task, Work, WorkKind};
+use dray_device::{Action, DescriptorResult, ListRead, Member, Payload, Task, Work, WorkKind};
 use dray_platform::Parameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
@@ -141,7 +141,7 @@ impl World {
         };
         let list = list.unwrap_or_default();
         run.device.list_read(&task, list, read, &mut self.effects);
-        self.carry_out(at.device());
+        self.apply_effects(at.device());
         self.pump(at);
     }
 
@@ -165,7 +165,11 @@ impl World {
             Action::Execute(opcode)
                 if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
             {
-                (opcode, Outcome::status(Status::SUCCESS), Duration::ZERO)
+                (
+                    opcode,
+                    DescriptorResult::status(Status::SUCCESS),
+                    Duration::ZERO,
+                )
             }
             Action::Execute(opcode) => {
                 let (outcome, fault) = execute_blocking(&task, memory, self.payload, p);
@@ -246,7 +250,7 @@ fn learn(
     costs: &mut Costs,
     opcode: Opcode,
     d: &Descriptor,
-    outcome: &Outcome,
+    outcome: &DescriptorResult,
     payload: Payload,
     memory: &Memory,
 ) {
@@ -262,7 +266,7 @@ fn execute_blocking(
     memory: &mut Memory,
     payload: Payload,
     p: &Parameters,
-) -> (Outcome, Duration) {
+) -> (DescriptorResult, Duration) {
     let mut fault = Duration::ZERO;
     loop {
         let outcome = task.execute(&mut DeviceView(memory), payload);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dray_clock::{Duration, Lane, Time};
-use dray_device::{Outcome, Work, WorkId};
+use dray_device::{DescriptorResult, Work, WorkId};
 use dray_platform::EnginePipe;
 
 use crate::cost::{CostId, Costs};
@@ -61,7 +61,7 @@ pub(crate) struct Ending {
     pub(crate) at: EngineAt,
     /// It is a member of a batch.
     pub(crate) member: bool,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: DescriptorResult,
 }
 
 #[derive(Debug)]

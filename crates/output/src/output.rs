@@ -24,11 +24,11 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    place: Place,
+    sink: Sink,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Sink {
     /// A device, a pipe, a socket or an open file of this process: opened now, written as it is.
     Stream(File),
     /// A regular file, or none yet; the path has no links any more.
@@ -43,13 +43,13 @@ impl Output {
     /// The directory does not exist or cannot be written, `path` is a directory, a pipe that nobody
     /// opens for reading within two seconds, a socket that nobody listens at.
     pub fn prepare(path: &Path) -> Result<Output, OutputError> {
-        let place = place(path).map_err(|source| OutputError {
+        let sink = sink(path).map_err(|source| OutputError {
             path: path.to_owned(),
             source,
         })?;
         Ok(Output {
             path: path.to_owned(),
-            place,
+            sink,
         })
     }
 
@@ -60,12 +60,12 @@ impl Output {
 
     /// Whether a device, a pipe, a socket or an open file is written, and no file replaced.
     pub fn is_stream(&self) -> bool {
-        matches!(self.place, Place::Stream(_))
+        matches!(self.sink, Sink::Stream(_))
     }
 
     /// Whether there was a regular file when it was prepared.
     pub fn replaces(&self) -> bool {
-        matches!(self.place, Place::Regular { exists: true, .. })
+        matches!(self.sink, Sink::Regular { exists: true, .. })
     }
 
     /// Writes all of a result: a regular file becomes it as a whole, a stream takes it after what it
@@ -74,12 +74,12 @@ impl Output {
     /// # Errors
     /// What the system says, such as a full disk: a regular file is as it was then.
     pub fn write(&self, bytes: &[u8]) -> Result<(), OutputError> {
-        match &self.place {
-            Place::Stream(file) => {
+        match &self.sink {
+            Sink::Stream(file) => {
                 let mut file = file;
                 file.write_all(bytes)
             }
-            Place::Regular { path, .. } => replace::replace(path, bytes),
+            Sink::Regular { path, .. } => replace::replace(path, bytes),
         }
         .map_err(|source| self.failed(source))
     }
@@ -89,9 +89,9 @@ impl Output {
     /// # Errors
     /// What the system says.
     pub fn into_file(self) -> Result<File, OutputError> {
-        match self.place {
-            Place::Stream(file) => Ok(file),
-            Place::Regular { ref path, .. } => OpenOptions::new()
+        match self.sink {
+            Sink::Stream(file) => Ok(file),
+            Sink::Regular { ref path, .. } => OpenOptions::new()
                 .write(true)
                 .create(true)
                 .truncate(true)
@@ -108,12 +108,12 @@ impl Output {
     }
 }
 
-fn place(path: &Path) -> io::Result<Place> {
+fn sink(path: &Path) -> io::Result<Sink> {
     let path = match follow(path)? {
-        Target::Descriptor(number) => return descriptor(number).map(Place::Stream),
+        Target::Descriptor(number) => return descriptor(number).map(Sink::Stream),
         Target::Foreign(path) => {
             let file = OpenOptions::new().append(true).open(path)?;
-            return Ok(Place::Stream(file));
+            return Ok(Sink::Stream(file));
         }
         Target::Path(path) => path,
     };
@@ -121,7 +121,7 @@ fn place(path: &Path) -> io::Result<Place> {
         Ok(there) => there,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             replace::check(&path, None)?;
-            return Ok(Place::Regular {
+            return Ok(Sink::Regular {
                 path,
                 exists: false,
             });
@@ -134,13 +134,13 @@ fn place(path: &Path) -> io::Result<Place> {
     }
     if kind.is_socket() {
         let socket = UnixStream::connect(&path)?;
-        return Ok(Place::Stream(OwnedFd::from(socket).into()));
+        return Ok(Sink::Stream(OwnedFd::from(socket).into()));
     }
     if !kind.is_file() {
-        return open(&path).map(Place::Stream);
+        return open(&path).map(Sink::Stream);
     }
     replace::check(&path, Some(&there))?;
-    Ok(Place::Regular { path, exists: true })
+    Ok(Sink::Regular { path, exists: true })
 }
 
 /// An open file of this process, with its place in the file.

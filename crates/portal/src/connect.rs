@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use dray_realtime::{AttachError, BoardShape};
+use dray_realtime::{AttachError, RegionLayout};
 use dray_wire::{Attach, Attached, Node, SOCKET_VARIABLE, SocketName, WireError};
 use rustix::fs::fstat;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -122,7 +122,7 @@ fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectErro
         client: attached.client,
         pasid: attached.pasid,
     };
-    let shape = BoardShape {
+    let shape = RegionLayout {
         queues: attached.rings,
         entries: attached.ring_entries,
     };

@@ -10,7 +10,7 @@ pub const LONGEST: usize = 15;
 
 /// An instruction of the six.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Mnemonic {
     /// 64 bytes written at once, posted.
     Movdir64b,
     /// 64 bytes written at once, answered in the zero flag.
@@ -55,7 +55,7 @@ pub struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Which.
-    pub kind: Kind,
+    pub kind: Mnemonic,
     /// Bytes.
     pub length: u8,
     /// Number of the register that holds the destination, the monitored address or the wanted state.
@@ -109,16 +109,16 @@ impl Decoded {
     pub fn new(bytes: &[u8], address: u64) -> Option<Decoded> {
         let instruction = decode(bytes, address)?;
         let (kind, narrow) = match instruction.code() {
-            Code::Movdir64b_r64_m512 => (Kind::Movdir64b, false),
-            Code::Movdir64b_r32_m512 => (Kind::Movdir64b, true),
-            Code::Enqcmd_r64_m512 => (Kind::Enqcmd, false),
-            Code::Enqcmd_r32_m512 => (Kind::Enqcmd, true),
-            Code::Enqcmds_r64_m512 => (Kind::Enqcmds, false),
-            Code::Enqcmds_r32_m512 => (Kind::Enqcmds, true),
-            Code::Umonitor_r64 => (Kind::Umonitor, false),
-            Code::Umonitor_r32 => (Kind::Umonitor, true),
-            Code::Umwait_r32 | Code::Umwait_r64 => (Kind::Umwait, true),
-            Code::Tpause_r32 | Code::Tpause_r64 => (Kind::Tpause, true),
+            Code::Movdir64b_r64_m512 => (Mnemonic::Movdir64b, false),
+            Code::Movdir64b_r32_m512 => (Mnemonic::Movdir64b, true),
+            Code::Enqcmd_r64_m512 => (Mnemonic::Enqcmd, false),
+            Code::Enqcmd_r32_m512 => (Mnemonic::Enqcmd, true),
+            Code::Enqcmds_r64_m512 => (Mnemonic::Enqcmds, false),
+            Code::Enqcmds_r32_m512 => (Mnemonic::Enqcmds, true),
+            Code::Umonitor_r64 => (Mnemonic::Umonitor, false),
+            Code::Umonitor_r32 => (Mnemonic::Umonitor, true),
+            Code::Umwait_r32 | Code::Umwait_r64 => (Mnemonic::Umwait, true),
+            Code::Tpause_r32 | Code::Tpause_r64 => (Mnemonic::Tpause, true),
             _ => return None,
         };
         Some(Decoded {

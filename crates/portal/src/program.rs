@@ -25,7 +25,7 @@ const FIRST_LINE: usize = 256;
 
 /// Whether a program loads the preload library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PreloadSupport {
     /// The dynamic linker is there to do it.
     Native,
     /// It does not.
@@ -75,7 +75,7 @@ pub enum UnknownError {
 ///
 /// # Errors
 /// It cannot be read, or is what the kernel would not execute.
-pub fn kind(path: &CStr) -> Result<Kind, UnknownError> {
+pub fn kind(path: &CStr) -> Result<PreloadSupport, UnknownError> {
     kind_at(CWD, path)
 }
 
@@ -83,7 +83,7 @@ pub fn kind(path: &CStr) -> Result<Kind, UnknownError> {
 ///
 /// # Errors
 /// As for [`kind`].
-pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<Kind, UnknownError> {
+pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<PreloadSupport, UnknownError> {
     let mut file = open(directory, path)?;
     for _ in 0..DEPTH {
         let mut start = [0; FIRST_LINE];
@@ -96,7 +96,7 @@ pub fn kind_at(directory: BorrowedFd<'_>, path: &CStr) -> Result<Kind, UnknownEr
             continue;
         }
         return match is_privileged(&file)? {
-            true => Ok(Kind::Hindered(Obstacle::Privileged)),
+            true => Ok(PreloadSupport::Hindered(Obstacle::Privileged)),
             false => elf::kind(&file, start),
         };
     }
@@ -216,7 +216,7 @@ mod tests {
         std::fs::set_permissions(file.path(), mode).unwrap();
     }
 
-    fn written(bytes: &[u8]) -> Result<Kind, UnknownError> {
+    fn written(bytes: &[u8]) -> Result<PreloadSupport, UnknownError> {
         kind(&name(executable(bytes).path()))
     }
 
@@ -224,8 +224,8 @@ mod tests {
     fn this_test_is_as_it_was_linked() {
         let path = std::env::current_exe().unwrap();
         let expected = match cfg!(target_feature = "crt-static") {
-            true => Kind::Hindered(Obstacle::Static),
-            false => Kind::Native,
+            true => PreloadSupport::Hindered(Obstacle::Static),
+            false => PreloadSupport::Native,
         };
         assert_eq!(kind(&name(&path)), Ok(expected));
     }
@@ -244,7 +244,7 @@ mod tests {
         let file = executable(&program(&[1]));
         let path = file.path().to_str().unwrap().to_owned();
         let script = format!("#! {path} -x\nwords");
-        let hindered = Kind::Hindered(Obstacle::Static);
+        let hindered = PreloadSupport::Hindered(Obstacle::Static);
         assert_eq!(written(script.as_bytes()), Ok(hindered));
         assert_eq!(written(b"#!\n"), Err(UnknownError::NoElf));
         let missing = Err(UnknownError::Read(Errno::NOENT));

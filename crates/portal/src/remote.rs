@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use dray_device::{Portal as DevicePortal, Submission};
-use dray_realtime::{AttachError, Attachment, BoardShape, RemotePortal};
+use dray_realtime::{AttachError, Attachment, RegionLayout, RemotePortal};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use zerocopy::transmute;
 
@@ -67,7 +67,7 @@ pub(crate) fn is_connection(fd: i32) -> bool {
 pub(crate) fn mapping(
     key: Key,
     rings: impl AsFd,
-    shape: BoardShape,
+    shape: RegionLayout,
     connection: OwnedFd,
 ) -> Result<Option<&'static Portal>, AttachError> {
     let order = Ordering::AcqRel;

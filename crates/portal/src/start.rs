@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char};
 use dray_wire::SocketName;
 
 use crate::hook::count;
-use crate::program::{Kind, Obstacle, kind};
+use crate::program::{Obstacle, PreloadSupport, kind};
 use crate::supervised::enter;
 use crate::syscall::syscall;
 
@@ -69,9 +69,9 @@ unsafe fn execute(arguments: *const *const c_char, environment: *const *const c_
     // SAFETY: it is a string.
     let path = unsafe { CStr::from_ptr(path) };
     let obstacle = match kind(path) {
-        Ok(Kind::Hindered(obstacle)) => Some(obstacle),
+        Ok(PreloadSupport::Hindered(obstacle)) => Some(obstacle),
         // Whoever started this one has looked at the environment.
-        Ok(Kind::Native) => Some(Obstacle::Environment),
+        Ok(PreloadSupport::Native) => Some(Obstacle::Environment),
         Err(_) => None,
     };
     if let (Some(socket), Some(_)) = (SocketName::parse(socket.to_bytes()), obstacle) {

@@ -10,7 +10,7 @@
 use std::arch::naked_asm;
 use std::mem::offset_of;
 
-use crate::emulate::{Outcome, write_line};
+use crate::emulate::{LineWrite, write_line};
 use crate::registers::{Registers, ZF};
 use crate::site::Site;
 
@@ -208,9 +208,9 @@ unsafe extern "C" fn submit(frame: &mut Frame, site: &'static Site) -> u64 {
     let (to, from) = (decoded.operand(registers), source.address(registers));
     // SAFETY: sites are patched when handlers are installed; the program executes this one.
     match unsafe { write_line(decoded.kind, to, from) } {
-        Outcome::Silent => (),
-        Outcome::Answered { accepted } => registers.set_arithmetic(if accepted { 0 } else { ZF }),
-        Outcome::Fault(_) => return slow,
+        LineWrite::Silent => (),
+        LineWrite::Answered { accepted } => registers.set_arithmetic(if accepted { 0 } else { ZF }),
+        LineWrite::Fault(_) => return slow,
     }
     stub + DONE as u64
 }

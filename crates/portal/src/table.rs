@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::submit::Portal;
 
-/// Portals that a process may map, and twice that: places.
+/// Portals that a process may map, and twice that: slots.
 const PORTALS: usize = 256;
-const PLACES: usize = 2 * PORTALS;
+const SLOTS: usize = 2 * PORTALS;
 const PAGE: u64 = 4096;
 
 /// In a place's word: nothing yet; the rest of a chain is elsewhere.
@@ -23,7 +23,7 @@ const WRITABLE: u64 = 1 << 0;
 
 #[derive(Debug)]
 #[repr(C)]
-struct Place {
+struct Slot {
     word: AtomicU64,
     portal: AtomicPtr<Portal>,
 }
@@ -32,7 +32,7 @@ struct Place {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
-    places: [Place; PLACES],
+    slots: [Slot; SLOTS],
 }
 
 /// A portal page that was found.
@@ -52,7 +52,7 @@ fn page(address: u64) -> u64 {
 #[inline]
 fn chain(page: u64) -> impl Iterator<Item = usize> {
     let first = ((page / PAGE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
-    (0..PLACES).map(move |step| (first + step) % PLACES)
+    (0..SLOTS).map(move |step| (first + step) % SLOTS)
 }
 
 impl Table {
@@ -61,7 +61,7 @@ impl Table {
     pub(crate) fn find(&self, address: u64) -> Option<Mapped> {
         let page = page(address);
         for index in chain(page) {
-            let place = &self.places[index];
+            let place = &self.slots[index];
             let word = place.word.load(Ordering::Acquire);
             if self::page(word) == page {
                 // SAFETY: it was stored before the word, and portals live for ever. Should the
@@ -81,12 +81,12 @@ impl Table {
     /// Enters a page. Whether there was room.
     pub(crate) fn insert(&self, page: u64, portal: &'static Portal, writable: bool) -> bool {
         debug_assert!(page != 0 && page.is_multiple_of(PAGE));
-        let taken = |p: &&Place| self::page(p.word.load(Ordering::Relaxed)) != 0;
-        if self.places.iter().filter(taken).count() >= PORTALS {
+        let taken = |p: &&Slot| self::page(p.word.load(Ordering::Relaxed)) != 0;
+        if self.slots.iter().filter(taken).count() >= PORTALS {
             return false;
         }
         for index in chain(page) {
-            let place = &self.places[index];
+            let place = &self.slots[index];
             let word = place.word.load(Ordering::Relaxed);
             let free = word == EMPTY || word == GONE;
             let order = Ordering::Acquire;
@@ -141,9 +141,9 @@ impl Table {
         self.overlapping(address, bytes).next().is_some()
     }
 
-    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = (&Place, u64)> {
+    fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = (&Slot, u64)> {
         let end = address.saturating_add(bytes);
-        self.places.iter().filter_map(move |place| {
+        self.slots.iter().filter_map(move |place| {
             let word = place.word.load(Ordering::Acquire);
             let page = self::page(word);
             (page != 0 && page < end && page + PAGE > address).then_some((place, word))
@@ -194,7 +194,7 @@ mod tests {
             let found = table.find(page + 0x40).map(|mapped| mapped.writable);
             assert_eq!(found, Some(page & 0x1000 == 0));
         }
-        // Places that were given back serve again, whatever chains went over them.
+        // Slots that were given back serve again, whatever chains went over them.
         for turn in 0..10u64 {
             table.remove(0, u64::MAX, |_| ());
             for page in pages.clone() {

@@ -6,8 +6,8 @@
 
 use crate::chain::{self, Action, SYNCHRONOUS};
 use crate::context::{Context, SignalInfo};
-use crate::decode::{Decoded, Kind, LONGEST};
-use crate::emulate::{Outcome, write_line};
+use crate::decode::{Decoded, LONGEST, Mnemonic};
+use crate::emulate::{LineWrite, write_line};
 use crate::guarded::{self, Fault, GP, PF};
 use crate::process::{self, process};
 use crate::registers::ZF;
@@ -126,7 +126,7 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
         && let Some(site) = site::trapped(context.rip())
     {
         context.set_rip(site.address());
-        return carry_out(context, site.decoded());
+        return emulate(context, site.decoded());
     }
     let mut bytes = [0; LONGEST];
     let Some(bytes) = fetch(context.rip(), &mut bytes) else {
@@ -134,7 +134,7 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
     };
     if let Some(decoded) = Decoded::new(&bytes[..], context.rip()) {
         let address = context.rip();
-        let verdict = carry_out(context, &decoded);
+        let verdict = emulate(context, &decoded);
         if matches!(verdict, Verdict::Done) {
             remember(address, &decoded, bytes);
         }
@@ -166,7 +166,7 @@ const RSP: u8 = 4;
 
 /// Has the site patched that was just met.
 fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
-    if !matches!(decoded.kind, Kind::Movdir64b | Kind::Enqcmd) {
+    if !matches!(decoded.kind, Mnemonic::Movdir64b | Mnemonic::Enqcmd) {
         return;
     }
     // A jump would save registers on a stack that is the portal.
@@ -195,27 +195,27 @@ fn fetch(address: u64, bytes: &mut [u8; LONGEST]) -> Option<&[u8; LONGEST]> {
     Some(bytes)
 }
 
-fn carry_out(context: &mut Context<'_>, decoded: &Decoded) -> Verdict {
+fn emulate(context: &mut Context<'_>, decoded: &Decoded) -> Verdict {
     let mut registers = context.registers();
     let operand = decoded.operand(&registers);
     let result = match (decoded.kind, decoded.source) {
-        (Kind::Movdir64b | Kind::Enqcmd | Kind::Enqcmds, Some(source)) => {
+        (Mnemonic::Movdir64b | Mnemonic::Enqcmd | Mnemonic::Enqcmds, Some(source)) => {
             let from = source.address(&registers);
             // SAFETY: this is the handler, and the program executes this instruction.
             match unsafe { write_line(decoded.kind, operand, from) } {
-                Outcome::Silent => Ok(()),
-                Outcome::Answered { accepted } => {
+                LineWrite::Silent => Ok(()),
+                LineWrite::Answered { accepted } => {
                     registers.set_arithmetic(if accepted { 0 } else { ZF });
                     Ok(())
                 }
-                Outcome::Fault(fault) => Err(fault),
+                LineWrite::Fault(fault) => Err(fault),
             }
         }
         // SAFETY: this is the handler.
-        (Kind::Umonitor, _) => unsafe { wait::monitor(operand) },
+        (Mnemonic::Umonitor, _) => unsafe { wait::monitor(operand) },
         // SAFETY: this is the handler.
-        (Kind::Umwait, _) => unsafe { wait::umwait(&mut registers, operand) },
-        (Kind::Tpause, _) => wait::tpause(&mut registers, operand),
+        (Mnemonic::Umwait, _) => unsafe { wait::umwait(&mut registers, operand) },
+        (Mnemonic::Tpause, _) => wait::tpause(&mut registers, operand),
         (_, None) => return Verdict::Foreign,
     };
     match result {

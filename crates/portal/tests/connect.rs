@@ -146,14 +146,14 @@ fn answer(connection: &OwnedFd, device: &RealtimeDevice, ended: &Sender<u64>) {
     let mut bytes = [0u8; 64];
     let got = receive(&mut bytes);
     let attach = Attach::from_message(&bytes[..got]).expect("the first message");
-    let board = device.board().expect("shared");
+    let board = device.region().expect("shared");
     let mut attached = Attached::refused(libc::EINVAL);
     if attach.length == 4096 {
         attached = Attached::blank();
         attached.pasid = 9;
         attached.wq = (attach.cookie - 102) as u16;
-        attached.rings = board.shape().queues;
-        attached.ring_entries = board.shape().entries;
+        attached.rings = board.layout().queues;
+        attached.ring_entries = board.layout().entries;
         attached.client = 1;
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

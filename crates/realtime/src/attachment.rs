@@ -14,18 +14,18 @@ use crate::portal::answer;
 use crate::ring::{Offer, Ring};
 use crate::shared_region::SharedRegion;
 
-/// Why a board cannot be shared, or cannot be mapped.
+/// Why a region cannot be shared, or cannot be mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AttachError {
     /// Its size could change under its users.
     #[error("the file is not sealed against changes of its size")]
     NotSealed,
-    /// It is a board of other queues, or none.
+    /// It is a region of other queues, or none.
     #[error("the file has {found} bytes, not {expected}")]
     Size {
         /// Bytes of the file.
         found: u64,
-        /// Bytes of a board for these queues.
+        /// Bytes of a region for these queues.
         expected: u64,
     },
     /// The system refuses.
@@ -33,67 +33,71 @@ pub enum AttachError {
     System(#[from] Errno),
 }
 
-/// What decides where the parts of a board lie.
+/// What decides where the parts of a region lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BoardShape {
+pub struct RegionLayout {
     /// Work queues that the part has.
     pub queues: u16,
     /// Entries for each of them; not 0.
     pub entries: u16,
 }
 
-impl BoardShape {
+impl RegionLayout {
     pub(crate) fn sizes(self) -> Vec<u16> {
         vec![self.entries.max(1); self.queues.into()]
     }
 }
 
-/// The board of a device, for other processes to map.
+/// The region of a device, for other processes to map.
 #[derive(Debug)]
-pub struct SharedBoard {
+pub struct SharedRegionFile {
     pub(crate) fd: OwnedFd,
-    pub(crate) shape: BoardShape,
+    pub(crate) layout: RegionLayout,
 }
 
-impl SharedBoard {
+impl SharedRegionFile {
     /// To be sent to a client. Its size is sealed.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// To be sent with it.
-    pub fn shape(&self) -> BoardShape {
-        self.shape
+    pub fn layout(&self) -> RegionLayout {
+        self.layout
     }
 }
 
-/// The board of a device that another process runs, mapped.
+/// The region of a device that another process runs, mapped.
 ///
 /// A child of `fork` does not have the mapping. It must leave an attachment of its parent alone
 /// (`mem::forget`): to write to its portals is an access to memory that is not there, and to drop it
 /// unmaps whatever the child may have there instead.
 #[derive(Debug, Clone)]
 pub struct Attachment {
-    board: Arc<SharedRegion>,
+    region: Arc<SharedRegion>,
     client: u16,
 }
 
 impl Attachment {
-    /// Maps what [`RealtimeDevice::board`](crate::RealtimeDevice::board) shares, for the client
+    /// Maps what [`RealtimeDevice::region`](crate::RealtimeDevice::region) shares, for the client
     /// with this [number](crate::Client::number).
     ///
     /// # Errors
-    /// The file is not a board of this shape, or its size could change; it cannot be mapped.
-    pub fn new(fd: impl AsFd, shape: BoardShape, client: u16) -> Result<Attachment, AttachError> {
-        let board = SharedRegion::attached(fd.as_fd(), &shape.sizes())?;
-        Ok(Attachment { board, client })
+    /// The file is not a region of this layout, or its size could change; it cannot be mapped.
+    pub fn new(
+        fd: impl AsFd,
+        layout: RegionLayout,
+        client: u16,
+    ) -> Result<Attachment, AttachError> {
+        let region = SharedRegion::attached(fd.as_fd(), &layout.sizes())?;
+        Ok(Attachment { region, client })
     }
 
     /// A portal to write descriptors to; `None` for a queue that the part does not have.
     pub fn portal(&self, portal: Portal) -> Option<RemotePortal> {
         Some(RemotePortal {
-            ring: self.board.ring(portal.wq.into())?,
-            board: self.board.clone(),
+            ring: self.region.ring(portal.wq.into())?,
+            region: self.region.clone(),
             client: self.client,
             limited: portal.limited,
         })
@@ -111,7 +115,7 @@ impl Attachment {
 #[derive(Debug, Clone)]
 pub struct RemotePortal {
     ring: Ring,
-    board: Arc<SharedRegion>,
+    region: Arc<SharedRegion>,
     client: u16,
     limited: bool,
 }
@@ -133,7 +137,7 @@ impl RemotePortal {
             Ring::relax();
             offer = self.offer(descriptor, Way::Posted);
         }
-        answer(&self.ring, &self.board, offer, Way::Posted)
+        answer(&self.ring, &self.region, offer, Way::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry, which it also is while a command is
@@ -142,14 +146,14 @@ impl RemotePortal {
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
         let way = Way::deferrable(self.limited);
         let offer = self.offer(descriptor, way);
-        answer(&self.ring, &self.board, offer, way)
+        answer(&self.ring, &self.region, offer, way)
     }
 
     /// Whether the device waits for a processor: who is about to wait for a descriptor does well to
     /// give way.
     #[inline]
     pub fn is_delayed(&self) -> bool {
-        self.board.doorbell().is_delayed()
+        self.region.doorbell().is_delayed()
     }
 
     /// Whether the queue is dedicated or shared, as it was last enabled.

@@ -1,4 +1,4 @@
-//! The memory of a board: of this process alone, or mapped by several.
+//! The memory of a region: of this process alone, or mapped by several.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,7 @@ pub(crate) struct Block {
     backing: Backing,
 }
 
-// SAFETY: the block belongs to its board alone, and what is in it is atomic.
+// SAFETY: the block belongs to its region alone, and what is in it is atomic.
 unsafe impl Send for Block {}
 // SAFETY: as above; nothing in it is accessed but by atomics.
 unsafe impl Sync for Block {}
@@ -58,8 +58,8 @@ impl Block {
     pub(crate) fn created(bytes: usize) -> Result<(Block, OwnedFd), AttachError> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         // Before Linux 6.3 nobody could promise not to execute it.
-        let fd = match memfd_create("dray-board", flags | MemfdFlags::NOEXEC_SEAL) {
-            Err(Errno::INVAL) => memfd_create("dray-board", flags)?,
+        let fd = match memfd_create("dray-ring", flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(Errno::INVAL) => memfd_create("dray-ring", flags)?,
             other => other?,
         };
         let size = bytes.next_multiple_of(ALIGNMENT);
@@ -113,10 +113,10 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         match self.backing {
-            // SAFETY: it was allocated with this layout, and all views on it keep the board.
+            // SAFETY: it was allocated with this layout, and all views on it keep the region.
             Backing::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             Backing::Mapping(size) => {
-                // SAFETY: it was mapped with this size, and all views on it keep the board.
+                // SAFETY: it was mapped with this size, and all views on it keep the region.
                 let unmapped = unsafe { munmap(self.base.as_ptr().cast(), size) };
                 debug_assert!(unmapped.is_ok(), "{unmapped:?}");
             }

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use dray_device::{DeviceConfig, Effect, Function, Hardware, Portal};
 use dray_spec::registers::{self, Command, CommandError, CommandRegister, CommandStatus};
 
-use crate::attachment::{BoardShape, SharedBoard};
+use crate::attachment::{RegionLayout, SharedRegionFile};
 use crate::clients::Client;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
@@ -86,11 +86,11 @@ impl RealtimeDevice {
             function.record_lifecycle();
         }
         let hardware = function.hardware().clone();
-        let shape = BoardShape {
+        let layout = RegionLayout {
             queues: hardware.wq_cap.work_queues().into(),
             entries: hardware.wq_cap.total_entries().max(1),
         };
-        let shared = Arc::new(Shared::new(shape, options.shared)?);
+        let shared = Arc::new(Shared::new(layout, options.shared)?);
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;
         let name = "dray-dispatcher";
@@ -149,8 +149,8 @@ impl RealtimeDevice {
 
     /// What another process [attaches](crate::Attachment::new) to; `None` if the device was not
     /// started [for that](Options::shared).
-    pub fn board(&self) -> Option<&SharedBoard> {
-        self.shared.shared_board.as_ref()
+    pub fn region(&self) -> Option<&SharedRegionFile> {
+        self.shared.region_file.as_ref()
     }
 
     /// A name for a process that is to attach; `None` if there are four thousand already. Names of
@@ -159,7 +159,7 @@ impl RealtimeDevice {
         self.shared.clients.admit()
     }
 
-    /// A process that was admitted is dead or has unmapped the board: it will write nothing any more.
+    /// A process that was admitted is dead or has unmapped the region: it will write nothing any more.
     /// What it has submitted is in the device's queues when this returns, and nobody waits for what
     /// it was about to submit.
     ///

@@ -104,15 +104,15 @@ impl<M: SharedMemory> Dispatcher<M> {
             if self.turn() {
                 idle_policy.renew();
                 if let Some(delay) = &mut delay {
-                    delay.worked(self.shared.board.doorbell());
+                    delay.worked(self.shared.region.doorbell());
                 }
             } else if self.shared.is_stopping() && self.is_quiet() {
                 return;
             } else if idle_policy.is_over() {
                 let shared = self.shared.clone();
-                shared.board.doorbell().sleep(|| self.is_pending(), limit);
+                shared.region.doorbell().sleep(|| self.is_pending(), limit);
                 if let Some(delay) = &mut delay {
-                    delay.look(shared.board.doorbell());
+                    delay.look(shared.region.doorbell());
                 }
                 idle_policy.renew();
             }
@@ -148,7 +148,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 self.engines[index].outstanding -= 1;
                 self.function
                     .done(report.id, &report.outcome, &mut self.effects);
-                self.carry_out();
+                self.apply_effects();
             }
         }
         reaped
@@ -181,7 +181,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
         }
         if overflows || refused || (found && self.sink.steps) {
-            self.carry_out();
+            self.apply_effects();
         }
         found
     }
@@ -231,7 +231,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.free();
         let Some(work) = work else {
             if !self.effects.is_empty() {
-                self.carry_out();
+                self.apply_effects();
             }
             return false;
         };
@@ -241,8 +241,9 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// Carries out what the device has said.
     #[inline]
-    fn carry_out(&mut self) {
-        self.sink.carry_out(&mut self.effects, &mut self.function);
+    fn apply_effects(&mut self) {
+        self.sink
+            .apply_effects(&mut self.effects, &mut self.function);
     }
 
     /// Whether a look would find anything.

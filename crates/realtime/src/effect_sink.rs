@@ -34,7 +34,7 @@ impl<M: SharedMemory> EffectSink<M> {
 
     /// Carries all `effects` out, and those of what goes wrong with that.
     #[inline]
-    pub(crate) fn carry_out(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
+    pub(crate) fn apply_effects(&mut self, effects: &mut Vec<Effect>, function: &mut Function) {
         if self.steps {
             self.tell_steps(function);
         }

@@ -35,7 +35,7 @@ mod sync;
 mod tag;
 mod worker;
 
-pub use attachment::{AttachError, Attachment, BoardShape, RemotePortal, SharedBoard};
+pub use attachment::{AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile};
 pub use clients::Client;
 pub use device::RealtimeDevice;
 pub use dray_device::View;

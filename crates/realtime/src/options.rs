@@ -45,7 +45,7 @@ pub struct Options {
     /// Descriptors that an engine with a thread of its own may hold; at least 1.
     pub engine_depth: usize,
     /// Other processes may write to the work queues too: their rings lie in memory that can be
-    /// [shared](crate::RealtimeDevice::board).
+    /// [shared](crate::RealtimeDevice::region).
     pub shared: bool,
     /// The listener is told of each descriptor's way, too.
     pub steps: bool,

@@ -18,7 +18,7 @@ use crate::shared_region::SharedRegion;
 #[derive(Debug, Clone)]
 pub struct MappedPortal {
     ring: Ring,
-    board: Arc<SharedRegion>,
+    region: Arc<SharedRegion>,
     portal: Portal,
 }
 
@@ -26,7 +26,7 @@ impl MappedPortal {
     pub(crate) fn new(shared: &Shared, ring: &Ring, portal: Portal) -> MappedPortal {
         MappedPortal {
             ring: ring.clone(),
-            board: shared.board.clone(),
+            region: shared.region.clone(),
             portal,
         }
     }
@@ -53,7 +53,7 @@ impl MappedPortal {
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
         let offer = self.offer(descriptor, Way::Posted);
-        answer(&self.ring, &self.board, offer, Way::Posted)
+        answer(&self.ring, &self.region, offer, Way::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry.
@@ -61,7 +61,7 @@ impl MappedPortal {
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
         let way = Way::deferrable(self.portal.limited);
         let offer = self.offer(descriptor, way);
-        answer(&self.ring, &self.board, offer, way)
+        answer(&self.ring, &self.region, offer, way)
     }
 
     /// Submits as the queue wants it.
@@ -88,15 +88,15 @@ impl MappedPortal {
 
 /// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
 #[inline]
-pub(crate) fn answer(ring: &Ring, board: &SharedRegion, offer: Offer, way: Way) -> Submission {
+pub(crate) fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, way: Way) -> Submission {
     match (offer, way) {
         (Offer::Accepted, _) => {
-            board.doorbell().ring();
+            region.doorbell().ring();
             Submission::Accepted
         }
         (Offer::Full, Way::Posted) => {
             ring.lose();
-            board.doorbell().ring();
+            region.doorbell().ring();
             Submission::Lost
         }
         (Offer::Full, _) => {

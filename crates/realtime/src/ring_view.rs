@@ -15,10 +15,10 @@ pub(crate) struct RingView {
     pub(crate) entries: NonNull<[Entry]>,
     /// Keeps the block.
     #[allow(dead_code, reason = "held, not read")]
-    pub(crate) board: Arc<SharedRegion>,
+    pub(crate) region: Arc<SharedRegion>,
 }
 
-// SAFETY: all that it points to is atomic and belongs to the board, which any thread may hold.
+// SAFETY: all that it points to is atomic and belongs to the region, which any thread may hold.
 unsafe impl Send for RingView {}
 // SAFETY: as above.
 unsafe impl Sync for RingView {}
@@ -31,21 +31,21 @@ impl RingView {
 
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
-        // SAFETY: the board laid counters there, and lives as long as `self`.
+        // SAFETY: the region laid counters there, and lives as long as `self`.
         unsafe { self.counters.as_ref() }
     }
 
     /// The tag of entry `index`.
     #[inline]
     pub(crate) fn tag(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: the board laid that many tags there, and lives as long as `self`.
+        // SAFETY: the region laid that many tags there, and lives as long as `self`.
         let tags = unsafe { self.tags.as_ref() };
         &tags[index]
     }
 
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> &Entry {
-        // SAFETY: the board laid that many entries there, and lives as long as `self`.
+        // SAFETY: the region laid that many entries there, and lives as long as `self`.
         let entries = unsafe { self.entries.as_ref() };
         &entries[index]
     }

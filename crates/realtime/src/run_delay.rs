@@ -2,7 +2,7 @@
 //!
 //! Programs that poll without giving way can have all processors to themselves for many milliseconds.
 //! The kernel counts how long each thread was runnable and did not run; a thread that finds this to be
-//! much of its time says so on the board, and who submits gives way then.
+//! much of its time says so on the region, and who submits gives way then.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -48,16 +48,16 @@ impl RunDelay {
 
     /// The thread has found something to do.
     #[inline]
-    pub(crate) fn worked(&mut self, board: &Doorbell) {
+    pub(crate) fn worked(&mut self, region: &Doorbell) {
         self.turns += 1;
         if self.turns >= TURNS {
-            self.look(board);
+            self.look(region);
         }
     }
 
     /// Looks, if it is time, and says what has changed. After each sleep.
     #[cold]
-    pub(crate) fn look(&mut self, board: &Doorbell) {
+    pub(crate) fn look(&mut self, region: &Doorbell) {
         self.turns = 0;
         let now = Instant::now();
         let passed = now.duration_since(self.looked);
@@ -72,10 +72,10 @@ impl RunDelay {
         // A thread that slept for long has had little time to wait.
         if is_delay(since, passed) {
             self.until = Some(now + HOLDS);
-            board.set_delayed(self.bit, true);
+            region.set_delayed(self.bit, true);
         } else if self.until.is_some_and(|until| now >= until) {
             self.until = None;
-            board.set_delayed(self.bit, false);
+            region.set_delayed(self.bit, false);
         }
     }
 }
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn each_thread_takes_back_what_it_said_itself() {
-        let board = Doorbell::new(Futex::default());
-        board.set_delayed(1, true);
-        board.set_delayed(2, true);
-        board.set_delayed(1, false);
-        assert!(board.is_delayed());
-        board.set_delayed(2, false);
-        assert!(!board.is_delayed());
+        let region = Doorbell::new(Futex::default());
+        region.set_delayed(1, true);
+        region.set_delayed(2, true);
+        region.set_delayed(1, false);
+        assert!(region.is_delayed());
+        region.set_delayed(2, false);
+        assert!(!region.is_delayed());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::attachment::{AttachError, BoardShape, SharedBoard};
+use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
@@ -27,9 +27,9 @@ struct Requests {
 
 /// Shared by all handles and threads.
 pub(crate) struct Shared {
-    pub(crate) board: Arc<SharedRegion>,
-    /// The board for others to map, if they may.
-    pub(crate) shared_board: Option<SharedBoard>,
+    pub(crate) region: Arc<SharedRegion>,
+    /// The region for others to map, if they may.
+    pub(crate) region_file: Option<SharedRegionFile>,
     /// Who they are.
     pub(crate) clients: Clients,
     /// Some of them have gone, and may have claimed what they will not write.
@@ -48,20 +48,20 @@ impl Shared {
     ///
     /// # Errors
     /// The system gives no memory that can be shared.
-    pub(crate) fn new(shape: BoardShape, for_others: bool) -> Result<Shared, AttachError> {
-        let sizes = shape.sizes();
-        let (board, shared_board) = match for_others {
+    pub(crate) fn new(layout: RegionLayout, for_others: bool) -> Result<Shared, AttachError> {
+        let sizes = layout.sizes();
+        let (region, region_file) = match for_others {
             false => (SharedRegion::new(&sizes), None),
             true => {
-                let (board, fd) = SharedRegion::shared(&sizes)?;
-                (board, Some(SharedBoard { fd, shape }))
+                let (region, fd) = SharedRegion::shared(&sizes)?;
+                (region, Some(SharedRegionFile { fd, layout }))
             }
         };
-        let rings = (0..sizes.len()).filter_map(|index| board.ring(index));
+        let rings = (0..sizes.len()).filter_map(|index| region.ring(index));
         Ok(Shared {
             rings: rings.collect(),
-            board,
-            shared_board,
+            region,
+            region_file,
             clients: Clients::default(),
             departed: AtomicBool::new(false),
             requests: Mutex::default(),
@@ -75,7 +75,7 @@ impl Shared {
     /// Whether other processes write to the rings.
     #[inline]
     pub(crate) fn is_for_others(&self) -> bool {
-        self.shared_board.is_some()
+        self.region_file.is_some()
     }
 
     /// A client has gone.
@@ -113,7 +113,7 @@ impl Shared {
             requests.waiting.push(request);
             self.requested.store(true, Ordering::Release);
         }
-        self.board.doorbell().ring();
+        self.region.doorbell().ring();
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Shared {
         };
         self.stopping.fetch_max(state, Ordering::AcqRel);
         self.close();
-        self.board.doorbell().ring();
+        self.region.doorbell().ring();
     }
 
     #[inline]

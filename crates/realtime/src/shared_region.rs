@@ -143,7 +143,7 @@ impl SharedRegion {
             counters: counters.cast(),
             tags: NonNull::slice_from_raw_parts(tags.cast(), at.capacity),
             entries: NonNull::slice_from_raw_parts(entries.cast(), at.capacity),
-            board: self.clone(),
+            region: self.clone(),
         };
         Some(Ring::new(view))
     }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{Outcome, Payload, Task, WorkId};
+use dray_device::{DescriptorResult, Payload, Task, WorkId};
 use dray_spec::Status;
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -23,7 +23,7 @@ pub(crate) const ATTEMPTS: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report {
     pub(crate) id: WorkId,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: DescriptorResult,
 }
 
 /// The dispatcher's end of an engine's thread.
@@ -126,7 +126,7 @@ impl<M: SharedMemory> Engine<M> {
                     self.execute(&order);
                 }
                 if let Some(delay) = &mut delay {
-                    delay.worked(self.shared.board.doorbell());
+                    delay.worked(self.shared.region.doorbell());
                 }
             } else if self.orders.is_abandoned() {
                 return;
@@ -135,7 +135,7 @@ impl<M: SharedMemory> Engine<M> {
                 let pending = || !orders.is_empty() || orders.is_abandoned();
                 self.doorbell.sleep(pending, None);
                 if let Some(delay) = &mut delay {
-                    delay.look(self.shared.board.doorbell());
+                    delay.look(self.shared.region.doorbell());
                 }
                 idle_policy.renew();
             }
@@ -149,7 +149,7 @@ impl<M: SharedMemory> Engine<M> {
             outcome,
         });
         debug_assert!(sent.is_ok(), "more reports than orders");
-        self.shared.board.doorbell().ring();
+        self.shared.region.doorbell().ring();
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn execute<M: SharedMemory>(
     memory: &mut M,
     shared: &Shared,
     name: &str,
-) -> Outcome {
+) -> DescriptorResult {
     let attempt = || {
         for _ in 0..ATTEMPTS {
             let outcome = task.execute_in(memory, Payload::Moved, M::enter);
@@ -169,14 +169,14 @@ pub(crate) fn execute<M: SharedMemory>(
                 return outcome;
             }
         }
-        Outcome::status(Status::HARDWARE_ERROR_READ)
+        DescriptorResult::status(Status::HARDWARE_ERROR_READ)
     };
     // Of what the closure borrows only the memory is left half done, as by any descriptor that fails.
     match catch_unwind(AssertUnwindSafe(attempt)) {
         Ok(outcome) => outcome,
         Err(payload) => {
             shared.fail(name, &*payload);
-            Outcome::status(Status::HARDWARE_ERROR_READ)
+            DescriptorResult::status(Status::HARDWARE_ERROR_READ)
         }
     }
 }

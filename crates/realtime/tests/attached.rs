@@ -7,7 +7,7 @@ use std::thread;
 
 use common::{Records, config, queue, start};
 use dray_device::{Portal, Submission, WorkQueueMode};
-use dray_realtime::{AttachError, Attachment, BoardShape, Options, RealtimeDevice, Stop};
+use dray_realtime::{AttachError, Attachment, Options, RealtimeDevice, RegionLayout, Stop};
 use dray_spec::{Descriptor, Status};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -44,8 +44,8 @@ fn wait(pid: Pid) -> Option<i32> {
 
 /// In a child: attaches to queue 0.
 fn attach(device: &RealtimeDevice, client: u16) -> Attachment {
-    let board = device.board().expect("shared");
-    Attachment::new(board.fd(), board.shape(), client).expect("a board")
+    let region = device.region().expect("shared");
+    Attachment::new(region.fd(), region.layout(), client).expect("a region")
 }
 
 const FRONT: Portal = Portal {
@@ -126,12 +126,12 @@ fn clients_that_are_killed_while_they_submit_leave_the_queue_to_others() {
 
 #[test]
 fn a_file_that_is_no_board_of_this_shape_is_refused() {
-    let shape = BoardShape {
+    let layout = RegionLayout {
         queues: 8,
         entries: 128,
     };
-    let file = memfd_create("board", MemfdFlags::ALLOW_SEALING).expect("memory");
-    let attach = || Attachment::new(&file, shape, 1).map(|_| ());
+    let file = memfd_create("region", MemfdFlags::ALLOW_SEALING).expect("memory");
+    let attach = || Attachment::new(&file, layout, 1).map(|_| ());
     assert_eq!(attach(), Err(AttachError::NotSealed));
     ftruncate(&file, 4096).expect("room");
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).expect("seals");
@@ -141,14 +141,14 @@ fn a_file_that_is_no_board_of_this_shape_is_refused() {
     assert_eq!((found, expected % 4096), (4096, 0));
     assert!(expected > 8 * 128 * 64);
     let null = std::fs::File::open("/dev/null").expect("a device file");
-    let other = Attachment::new(null.as_fd(), shape, 1).map(|_| ());
+    let other = Attachment::new(null.as_fd(), layout, 1).map(|_| ());
     assert_eq!(other, Err(AttachError::NotSealed));
 }
 
 #[test]
 fn a_device_that_is_not_shared_has_no_board() {
     let (device, _) = start(config(1, vec![queue(0, Shared, 4)]), Options::default());
-    assert!(device.board().is_none());
+    assert!(device.region().is_none());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use dray_realtime::{Engines, Event, Options, RealtimeDevice, SharedMemory, Stop}
 use dray_spec::{CompletionRecord, Status};
 use zerocopy::IntoBytes;
 
-type Told<T> = Arc<Mutex<Vec<T>>>;
+type Reported<T> = Arc<Mutex<Vec<T>>>;
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().expect("no panic while it is held")
@@ -19,7 +19,7 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 struct SharedPages {
     pages: Arc<Mutex<Pages>>,
     others: Vec<(u32, SharedPages)>,
-    records: Told<(u64, CompletionRecord)>,
+    records: Reported<(u64, CompletionRecord)>,
 }
 
 impl SharedPages {
@@ -74,7 +74,7 @@ impl SharedMemory for SharedPages {
 
 fn run(case: &Case, config: DeviceConfig, options: Options) -> Observed {
     let memory = SharedPages::new(case.memory());
-    let errors: Told<(Status, u64)> = Arc::default();
+    let errors: Reported<(Status, u64)> = Arc::default();
     let told = errors.clone();
     let listener = move |event| {
         if let Event::SoftwareError {

@@ -10,10 +10,10 @@ use dray_spec::registers::Command;
 use dray_wire::{Attached, Flags, Node};
 
 use crate::Require;
-use crate::machine::Machine;
+use crate::machine::SessionDevices;
 use crate::openers::Openers;
 use crate::processes::{Pid, Processes, is_capable, process_of};
-use crate::watch::Owners;
+use crate::recorder::Owners;
 
 /// `CAP_SYS_RAWIO`.
 const RAW_IO: u32 = 17;
@@ -23,7 +23,7 @@ const PAGE: u64 = 4096;
 /// All that programs have open.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    pub(crate) machine: Arc<Machine>,
+    pub(crate) machine: Arc<SessionDevices>,
     spaces: Arc<Spaces>,
     processes: Processes,
     owners: Arc<Owners>,
@@ -67,7 +67,7 @@ pub(crate) struct Mapping {
 
 impl Clients {
     pub(crate) fn new(
-        machine: Arc<Machine>,
+        machine: Arc<SessionDevices>,
         spaces: Arc<Spaces>,
         owners: Arc<Owners>,
         rules: Rules,
@@ -193,7 +193,7 @@ impl Clients {
             return Err(Errno::EINVAL);
         }
         let device = self.machine.device(client.device).ok_or(Errno::ENXIO)?;
-        let board = device.board().ok_or(Errno::ENXIO)?;
+        let region = device.region().ok_or(Errno::ENXIO)?;
         let portal = self
             .machine
             .portal(client.device, client.wq)
@@ -207,7 +207,7 @@ impl Clients {
             Some(1) => Flags::BLOCK_ON_FAULT,
             _ => Flags::default(),
         };
-        let shape = board.shape();
+        let shape = region.layout();
         let mut attached = Attached::blank();
         attached.pasid = client.pasid;
         attached.device = client.device;

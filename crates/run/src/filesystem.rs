@@ -11,15 +11,15 @@ use dray_idxd::driver::Errno;
 use fuser::{Errno as FuseErrno, FileAttr, FileType, INodeNo, OpenAccMode, OpenFlags};
 
 use crate::clients::Clients;
-use crate::desk::Desk;
 use crate::inodes::Inodes;
+use crate::serial_executor::SerialExecutor;
 use crate::tree::{Thing, Tree, node};
 
 /// The file system.
 #[derive(Debug)]
 pub(crate) struct Files {
     clients: Arc<Clients>,
-    desk: Desk,
+    executor: SerialExecutor,
     inodes: Inodes,
     /// Directories as they were when they were opened.
     listings: Mutex<HashMap<u64, Arc<Listing>>>,
@@ -57,10 +57,10 @@ fn file_type(thing: &Thing) -> FileType {
 }
 
 impl Files {
-    pub(crate) fn new(clients: Arc<Clients>, desk: Desk) -> Files {
+    pub(crate) fn new(clients: Arc<Clients>, executor: SerialExecutor) -> Files {
         Files {
             clients,
-            desk,
+            executor,
             inodes: Inodes::new(),
             listings: Mutex::default(),
             next_handle: AtomicU64::new(1),

@@ -11,7 +11,7 @@ use crate::RunError;
 use crate::child::{Program, exit, fork};
 use crate::error::{Facility, forbidden};
 use crate::mounts;
-use crate::redirect::Place;
+use crate::redirect::SessionDirectory;
 use crate::redirect::descendants::{self, Descendants};
 use crate::signals::Signals;
 use crate::supervise::Followed;
@@ -61,7 +61,7 @@ pub(crate) fn be(
     signals: &Signals,
     program: &Program,
     followed: &Followed,
-    place: Option<&Place>,
+    directory: Option<&SessionDirectory>,
 ) -> ! {
     // A stopped process would not see the launcher's end.
     // SAFETY: it says which signal comes at the parent's end.
@@ -74,7 +74,7 @@ pub(crate) fn be(
     let Ok(signals) = signals.again() else {
         exit(1)
     };
-    let session = match place {
+    let session = match directory {
         None => {
             if let Err(error) = processes() {
                 say(launcher, Word::NoProc(number(&error)));
@@ -82,8 +82,8 @@ pub(crate) fn be(
             }
             None
         }
-        Some(place) => match descendants::adopt() {
-            Ok(descendants) => Some((place, descendants)),
+        Some(directory) => match descendants::adopt() {
+            Ok(descendants) => Some((directory, descendants)),
             Err(error) => {
                 say(launcher, Word::NoProcess(number(&error)));
                 exit(1);
@@ -93,7 +93,7 @@ pub(crate) fn be(
     let early = signals.early();
     let command = match fork() {
         Ok(0) => {
-            if place.is_some() {
+            if directory.is_some() {
                 // SAFETY: it says which signal comes at the parent's end.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             }
@@ -140,7 +140,7 @@ fn watch(
     launcher: &OwnedFd,
     signals: &Signals,
     command: libc::pid_t,
-    session: Option<&(&Place, Descendants)>,
+    session: Option<&(&SessionDirectory, Descendants)>,
 ) -> ! {
     loop {
         let mut files = [
@@ -154,9 +154,9 @@ fn watch(
             eprintln!(
                 "error: the process that owned the virtual device has ended; its programs are killed"
             );
-            if let Some((place, descendants)) = session {
+            if let Some((directory, descendants)) = session {
                 descendants.end();
-                place.remove();
+                directory.remove();
             }
             exit(1);
         }

@@ -15,18 +15,18 @@ use rustix::io::{Errno, read, write};
 
 use crate::child::Program;
 use crate::clients::{Clients, Rules};
-use crate::desk::Desk;
 use crate::error::{Facility, forbidden, system};
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
-use crate::machine::Machine;
+use crate::machine::SessionDevices;
 use crate::openers::Unreached;
 use crate::pci;
+use crate::recorder::Recorder;
 use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
+use crate::serial_executor::SerialExecutor;
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
-use crate::watch::Watcher;
 use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
 
@@ -82,9 +82,9 @@ impl Ending {
 pub struct Ended {
     /// How the command ended.
     pub ending: Ending,
-    /// What it did, if that was [asked for](crate::Watch::stats).
+    /// What it did, if that was [asked for](crate::Recording::stats).
     pub stats: Option<Stats>,
-    /// What became of the [trace](crate::Watch::trace).
+    /// What became of the [trace](crate::Recording::trace).
     pub traced: Option<Traced>,
     /// Portals that programs mapped.
     pub portals: u64,
@@ -99,7 +99,7 @@ pub struct Ended {
 /// A profile that cannot be, and what the system does not allow. A command that cannot be started is
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
-    let mut watcher = Watcher::new(&session.watch)?;
+    let mut recorder = Recorder::new(&session.recording)?;
     let mut driver = Driver::new(
         Options::new(session.personality),
         parts::parts(session.profile.as_ref())?,
@@ -120,7 +120,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     };
     // Open until this process and the first one have ended.
     let held = match &redirect {
-        Some(redirect) => Some(remover::start(&redirect.place)?),
+        Some(redirect) => Some(remover::start(&redirect.directory)?),
         None => None,
     };
     std::mem::forget(held);
@@ -141,14 +141,14 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     };
     if first == 0 {
         drop((ours, socket));
-        let place = redirect.as_ref().map(|redirect| &redirect.place);
-        init::be(&theirs, &signals, &program, &followed, place);
+        let directory = redirect.as_ref().map(|redirect| &redirect.directory);
+        init::be(&theirs, &signals, &program, &followed, directory);
     }
     drop(theirs);
     outrun_programs();
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
-    let machine = Machine::start(driver, &memory, &mut watcher)?;
+    let machine = SessionDevices::start(driver, &memory, &mut recorder)?;
     let machine = match session.iax {
         true => machine.with_iax(),
         false => machine,
@@ -165,10 +165,10 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let clients = Arc::new(Clients::new(
         machine.clone(),
         spaces,
-        watcher.owners(),
+        recorder.owners(),
         rules,
     ));
-    let desk = Desk::open()?;
+    let executor = SerialExecutor::open()?;
     let redirected = match &redirect {
         Some(redirect) => {
             let tree = Tree { machine: &machine };
@@ -186,13 +186,13 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         Some(_) => Rule::FindNothing,
         None => Rule::By(session.supervise),
     };
-    let supervision = Supervision::new(rule, clients.clone(), desk.clone());
-    socket.serve(clients.clone(), desk.clone(), supervision, redirected)?;
+    let supervision = Supervision::new(rule, clients.clone(), executor.clone());
+    socket.serve(clients.clone(), executor.clone(), supervision, redirected)?;
     if redirect.is_none() {
-        let files = Files::new(clients.clone(), desk);
+        let files = Files::new(clients.clone(), executor);
         serve(session, &name, &machine, files)?;
     }
-    watcher.begin()?;
+    recorder.begin()?;
     for number in early {
         // SAFETY: the first process is a child that has not been waited for.
         unsafe { libc::kill(first, number) };
@@ -203,7 +203,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         // Those that the first process would have ended, if it was killed.
         descendants.end();
     }
-    let (stats, traced) = watcher.end(&machine);
+    let (stats, traced) = recorder.end(&machine);
     let unreached = clients.openers.sum_up();
     let stats = stats.map(|stats| stats.with(unreached.clone()));
     Ok(Ended {
@@ -286,7 +286,12 @@ fn others() -> Vec<OsString> {
 }
 
 /// Mounts the tree and shows its directories where a machine has them.
-fn serve(session: &Session, name: &str, machine: &Machine, files: Files) -> Result<(), RunError> {
+fn serve(
+    session: &Session,
+    name: &str,
+    machine: &SessionDevices,
+    files: Files,
+) -> Result<(), RunError> {
     let (stage, fuse) = mounts::stage(name)?;
     // What changes the machine is done in the order in which one thread reads it.
     let config = Config::default();

@@ -12,8 +12,8 @@ use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
 use crate::RunError;
 use crate::iax::Iax;
 use crate::pci;
+use crate::recorder::Recorder;
 use crate::uevent;
-use crate::watch::Watcher;
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
@@ -25,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(5);
 /// descriptors: for that time the driver is brought to the device's thread and has the running
 /// function in the place of its own. So nobody who waits for a device holds the driver's lock.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct SessionDevices {
     driver: Arc<Mutex<Driver>>,
     devices: Vec<(u32, RealtimeDevice)>,
     /// Address and place of each device on PCI.
@@ -61,7 +61,7 @@ fn with_others(
     ours
 }
 
-impl Machine {
+impl SessionDevices {
     /// Has the devices of a driver run.
     ///
     /// # Errors
@@ -69,8 +69,8 @@ impl Machine {
     pub(crate) fn start<M: SharedMemory>(
         mut driver: Driver,
         memory: &M,
-        watcher: &mut Watcher,
-    ) -> Result<Machine, RunError> {
+        recorder: &mut Recorder,
+    ) -> Result<SessionDevices, RunError> {
         let parts: Vec<(u32, Hardware)> = driver
             .parts()
             .map(|part| (part.id, part.hardware.clone()))
@@ -84,7 +84,7 @@ impl Machine {
             let function = std::mem::replace(place, empty);
             let options = Options {
                 shared: true,
-                steps: watcher.is_wanted(),
+                steps: recorder.is_wanted(),
                 ..Options::default()
             };
             // Errors are in the registers; nobody takes interrupts here.
@@ -92,7 +92,7 @@ impl Machine {
                 function,
                 memory.clone(),
                 options,
-                watcher.listener(id),
+                recorder.listener(id),
             )?;
             devices.push((id, device));
         }
@@ -103,7 +103,7 @@ impl Machine {
             };
             (part.pci_address.clone(), function)
         });
-        Ok(Machine {
+        Ok(SessionDevices {
             functions: functions.collect(),
             driver: Arc::new(Mutex::new(driver)),
             devices,
@@ -113,7 +113,7 @@ impl Machine {
     }
 
     /// With the links that the machine has by the numbers of its character devices now.
-    pub(crate) fn with_char_links(mut self) -> Machine {
+    pub(crate) fn with_char_links(mut self) -> SessionDevices {
         self.char_links = ["/dev/char", "/sys/dev/char"].map(|path| links(Path::new(path)));
         self
     }
@@ -148,7 +148,7 @@ impl Machine {
     }
 
     /// With an IAX beside the first device.
-    pub(crate) fn with_iax(mut self) -> Machine {
+    pub(crate) fn with_iax(mut self) -> SessionDevices {
         let id = self.devices.iter().map(|(id, _)| id + 1).max();
         if let Some((address, function)) = self.functions.first() {
             self.iax = Some(Iax::new(id.unwrap_or(0), address, function.numa_node));

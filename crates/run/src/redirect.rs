@@ -1,14 +1,14 @@
 //! A session without namespaces and FUSE (`--redirect`), for where both are forbidden.
 //!
-//! The tree is a plain directory that nobody else can enter ([`Place`]), brought up to date after
+//! The tree is a plain directory that nobody else can enter ([`SessionDirectory`]), brought up to date after
 //! whatever changes the machine ([`Files`]). The preload library leads the paths of programs there and
 //! asks for what a file system would be asked ([`requests`]). The processes of the session are those
 //! that descend from the launcher, and end with it ([`descendants`]).
 
 pub(crate) mod around;
 pub(crate) mod descendants;
+mod directory;
 mod files;
-mod place;
 pub(crate) mod remover;
 mod requests;
 
@@ -23,8 +23,8 @@ use crate::pci;
 use crate::tree::Tree;
 use crate::{RunError, Session};
 
+pub(crate) use directory::SessionDirectory;
 pub(crate) use files::Files;
-pub(crate) use place::Place;
 pub(crate) use requests::Redirected;
 
 /// Name of the shared object in the directory.
@@ -33,14 +33,14 @@ const LIBRARY: &str = "libdray_portal.so";
 /// Whether a file is the preload library of such a session.
 pub(crate) fn is_library(path: &Path) -> bool {
     let directory = path.parent().and_then(Path::file_name);
-    let begins = |name: &OsStr| name.as_bytes().starts_with(place::PREFIX.as_bytes());
+    let begins = |name: &OsStr| name.as_bytes().starts_with(directory::PREFIX.as_bytes());
     path.file_name() == Some(OsStr::new(LIBRARY)) && directory.is_some_and(begins)
 }
 
 /// What a session needs of the system before its devices run.
 #[derive(Debug)]
 pub(crate) struct Redirect {
-    pub(crate) place: Place,
+    pub(crate) directory: SessionDirectory,
     /// Addresses of the devices on PCI.
     addresses: Vec<String>,
 }
@@ -52,18 +52,18 @@ impl Redirect {
     /// There is no preload library, or no place for a directory.
     pub(crate) fn new(session: &Session, driver: &Driver) -> Result<Redirect, RunError> {
         let library = session.portal.ok_or(RunError::NoLibrary)?;
-        let place = Place::new()?;
-        place.put(LIBRARY, library)?;
+        let directory = SessionDirectory::new()?;
+        directory.put(LIBRARY, library)?;
         let addresses = driver.parts().map(|part| part.pci_address.clone());
         Ok(Redirect {
             addresses: addresses.collect(),
-            place,
+            directory,
         })
     }
 
     /// The preload library.
     pub(crate) fn library(&self) -> PathBuf {
-        self.place.path().join(LIBRARY)
+        self.directory.path().join(LIBRARY)
     }
 
     /// The variable that says where paths lead: the parts of a machine that the mounted tree would
@@ -81,7 +81,7 @@ impl Redirect {
         }
         paths.sort();
         paths.dedup();
-        let mut value = self.place.root().as_os_str().as_bytes().to_vec();
+        let mut value = self.directory.root().as_os_str().as_bytes().to_vec();
         for path in paths {
             value.push(SEPARATOR);
             value.extend(path.bytes());
@@ -94,13 +94,13 @@ impl Redirect {
     /// # Errors
     /// The directory cannot be written.
     pub(crate) fn render(&self, tree: &Tree<'_>) -> Result<Files, RunError> {
-        let mut files = Files::new(self.place.root());
+        let mut files = Files::new(self.directory.root());
         let failed = |source| RunError::Files {
-            path: self.place.root(),
+            path: self.directory.root(),
             source,
         };
         files.bring_up_to_date(tree).map_err(failed)?;
-        around::link(&self.place.root(), &self.addresses).map_err(failed)?;
+        around::link(&self.directory.root(), &self.addresses).map_err(failed)?;
         Ok(files)
     }
 }

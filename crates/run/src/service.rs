@@ -16,9 +16,9 @@ use zerocopy::IntoBytes;
 
 use crate::RunError;
 use crate::clients::{Clients, Mapping, random};
-use crate::desk::Desk;
 use crate::error::system;
 use crate::redirect::Redirected;
+use crate::serial_executor::SerialExecutor;
 use crate::supervise::Supervision;
 
 /// Connections that wait to be accepted.
@@ -72,17 +72,17 @@ impl Listener {
     pub(crate) fn serve(
         self,
         clients: Arc<Clients>,
-        desk: Desk,
+        executor: SerialExecutor,
         supervision: Arc<Supervision>,
         redirected: Option<Arc<Redirected>>,
     ) -> Result<(), RunError> {
-        let office = Office {
+        let handlers = Handlers {
             clients,
-            desk,
+            executor,
             supervision,
             redirected,
         };
-        let serve = move || serve(&self.socket, &office);
+        let serve = move || serve(&self.socket, &handlers);
         thread::Builder::new()
             .name("dray-service".into())
             .spawn(serve)
@@ -92,14 +92,14 @@ impl Listener {
 }
 
 /// Who does what is asked for.
-struct Office {
+struct Handlers {
     clients: Arc<Clients>,
-    desk: Desk,
+    executor: SerialExecutor,
     supervision: Arc<Supervision>,
     redirected: Option<Arc<Redirected>>,
 }
 
-fn serve(listener: &OwnedFd, office: &Office) {
+fn serve(listener: &OwnedFd, handlers: &Handlers) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
         let sockets = connections.iter().map(|c| c.socket.as_fd());
@@ -107,7 +107,7 @@ fn serve(listener: &OwnedFd, office: &Office) {
         let mut files: Vec<PollFd<'_>> = sockets
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
             .collect();
-        let redirected = office.redirected.as_ref();
+        let redirected = handlers.redirected.as_ref();
         let nodes = redirected.map_or(Vec::new(), |redirected| redirected.nodes());
         let ends = nodes.iter().map(|node| node.as_fd());
         files.extend(ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::empty())));
@@ -118,12 +118,12 @@ fn serve(listener: &OwnedFd, office: &Office) {
             .map(|file| !file.revents().is_empty())
             .collect();
         if let Some(redirected) = redirected {
-            redirected.notice(&office.desk);
+            redirected.notice(&handlers.executor);
         }
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
-            !ready[index] || attend(connection, office)
+            !ready[index] || serve_connection(connection, handlers)
         });
         if ready[0] {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
@@ -140,7 +140,7 @@ fn serve(listener: &OwnedFd, office: &Office) {
 }
 
 /// Reads what has come; whether the connection goes on.
-fn attend(connection: &mut Connection, office: &Office) -> bool {
+fn serve_connection(connection: &mut Connection, handlers: &Handlers) -> bool {
     // One byte more than the longest, so that a longer one shows.
     let mut message = [0; Request::MAX_BYTES + 1];
     let length = match recv(&connection.socket, &mut message, RecvFlags::empty()) {
@@ -151,30 +151,32 @@ fn attend(connection: &mut Connection, office: &Office) -> bool {
     let message = &message[..length];
     if let (false, Ok(asked)) = (connection.asked, Supervise::from_message(message)) {
         connection.asked = true;
-        office.supervision.answer(connection.socket.clone(), asked);
+        handlers
+            .supervision
+            .answer(connection.socket.clone(), asked);
         return true;
     }
     if let (false, Ok(attach)) = (connection.asked, Attach::from_message(message)) {
         connection.asked = true;
-        let clients = office.clients.clone();
+        let clients = handlers.clients.clone();
         let (socket, mapping) = (connection.socket.clone(), connection.mapping.clone());
-        office
-            .desk
-            .hand_in(move || answer(&clients, &socket, attach, &mapping));
+        handlers
+            .executor
+            .submit(move || answer(&clients, &socket, attach, &mapping));
         return true;
     }
     if let (Some(redirected), false, Ok(request)) = (
-        &office.redirected,
+        &handlers.redirected,
         connection.asked,
         Request::from_message(message),
     ) {
         connection.asked = true;
-        redirected.attend(request, connection.socket.clone(), &office.desk);
+        redirected.serve(request, connection.socket.clone(), &handlers.executor);
         return true;
     }
     // Closed, or something that has no meaning here: that is the end of the mapping.
-    let (clients, mapping) = (office.clients.clone(), connection.mapping.clone());
-    office.desk.hand_in(move || {
+    let (clients, mapping) = (handlers.clients.clone(), connection.mapping.clone());
+    handlers.executor.submit(move || {
         let mapping = mapping
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -196,8 +198,12 @@ fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Opti
     let sent = match map() {
         Ok((attached, mapping)) => {
             let device = clients.machine.device(attached.device);
-            let board = device.and_then(|device| device.board());
-            let sent = send(socket, attached.as_bytes(), board.map(|board| board.fd()));
+            let region = device.and_then(|device| device.region());
+            let sent = send(
+                socket,
+                attached.as_bytes(),
+                region.map(|region| region.fd()),
+            );
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(mapping);
             sent
         }

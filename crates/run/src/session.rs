@@ -6,7 +6,7 @@ use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_remote::Presence;
 
-use crate::{Supervise, Watch};
+use crate::{Recording, Supervise};
 
 /// A command and the machine that it is to find.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Session {
     /// Which commands are supervised, with all that they start.
     pub supervise: Supervise,
     /// What is kept of the descriptors.
-    pub watch: Watch,
+    pub recording: Recording,
 }
 
 /// A way to submit descriptors.

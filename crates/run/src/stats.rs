@@ -8,7 +8,7 @@ use dray_device::WorkQueueMode;
 use dray_realtime::WrongKind;
 use dray_spec::{Opcode, Status};
 
-use crate::ledger::Ended;
+use crate::descriptor_table::Ended;
 use crate::openers::Unreached;
 pub(crate) use table::{operation_name, ratio};
 

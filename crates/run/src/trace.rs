@@ -19,8 +19,8 @@ use dray_output::Output;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::RunError;
+use crate::descriptor_table::Ended;
 use crate::error::system;
-use crate::ledger::Ended;
 use sink::Sink;
 
 /// Descriptors between a device and the file: some milliseconds of the fastest that a device can be.

@@ -2,7 +2,7 @@
 
 use dray_idxd::driver::{Entry, EntryKind, Errno};
 
-use crate::machine::Machine;
+use crate::machine::SessionDevices;
 use crate::pci::{self, Function};
 use crate::{module, uevent};
 
@@ -31,7 +31,7 @@ impl From<EntryKind> for Thing {
 /// The tree. Paths begin with `/sys` or `/dev/dsa`; the root's is empty.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
-    pub(crate) machine: &'a Machine,
+    pub(crate) machine: &'a SessionDevices,
 }
 
 impl Tree<'_> {

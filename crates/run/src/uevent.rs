@@ -3,7 +3,7 @@
 
 use dray_idxd::driver::EntryKind;
 
-use crate::machine::Machine;
+use crate::machine::SessionDevices;
 use crate::tree::Thing;
 
 const DEVICES: &str = "/sys/bus/dsa/devices";
@@ -23,7 +23,7 @@ struct Cdev {
 }
 
 /// The character devices that there are now.
-fn cdevs(machine: &Machine) -> Vec<Cdev> {
+fn cdevs(machine: &SessionDevices) -> Vec<Cdev> {
     let links = machine.list(DEVICES).unwrap_or_default();
     let nodes = machine.nodes().into_iter();
     let cdev = nodes.filter_map(|node| {
@@ -45,7 +45,7 @@ fn cdevs(machine: &Machine) -> Vec<Cdev> {
 }
 
 /// The entries of `/sys/dev/char`.
-pub(crate) fn numbers(machine: &Machine) -> Vec<(String, String)> {
+pub(crate) fn numbers(machine: &SessionDevices) -> Vec<(String, String)> {
     let link = |cdev: Cdev| {
         let Cdev {
             name,
@@ -60,7 +60,7 @@ pub(crate) fn numbers(machine: &Machine) -> Vec<(String, String)> {
 }
 
 /// What is in a directory beside the driver's files; `None` for a directory that is none of the driver's.
-pub(crate) fn beside(machine: &Machine, path: &str) -> Option<Vec<(String, Thing)>> {
+pub(crate) fn beside(machine: &SessionDevices, path: &str) -> Option<Vec<(String, Thing)>> {
     if path == DEVICES {
         let link = |cdev: Cdev| {
             let Cdev { name, queue, .. } = cdev;
@@ -90,7 +90,7 @@ pub(crate) fn beside(machine: &Machine, path: &str) -> Option<Vec<(String, Thing
 }
 
 /// What reading one of these files gives; `None` for another file.
-pub(crate) fn read(machine: &Machine, path: &str) -> Option<Vec<u8>> {
+pub(crate) fn read(machine: &SessionDevices, path: &str) -> Option<Vec<u8>> {
     let (directory, file) = path.rsplit_once('/')?;
     if !matches!(file, "uevent" | "dev") {
         return None;
@@ -114,7 +114,7 @@ pub(crate) fn read(machine: &Machine, path: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether this is a `uevent`: to write to it asks for another event, which nobody hears here.
-pub(crate) fn is_trigger(machine: &Machine, path: &str) -> bool {
+pub(crate) fn is_trigger(machine: &SessionDevices, path: &str) -> bool {
     let directory = path.strip_suffix("/uevent");
     directory.is_some_and(|directory| object(machine, directory).is_some())
 }
@@ -125,7 +125,7 @@ enum Object {
     Cdev(Cdev),
 }
 
-fn object(machine: &Machine, path: &str) -> Option<Object> {
+fn object(machine: &SessionDevices, path: &str) -> Option<Object> {
     let (parent, name) = path.rsplit_once('/')?;
     if !path.starts_with(DEVICES_ROOT) && parent != DEVICES {
         return None;
@@ -150,7 +150,7 @@ fn kind(name: &str) -> &str {
 }
 
 /// The driver that an object is bound to, as its link says.
-fn driver(machine: &Machine, directory: &str) -> Option<String> {
+fn driver(machine: &SessionDevices, directory: &str) -> Option<String> {
     let entries = machine.list(directory).ok()?;
     let link = entries.into_iter().find(|entry| entry.name == "driver")?;
     match link.kind {

@@ -14,15 +14,15 @@ use dray_idxd::{DeviceProfile, Profile, known_capabilities};
 use crate::complain::Usage;
 
 /// A tree, what is in it, and its model.
-pub(super) struct Machine {
+pub(super) struct SysfsTree {
     tree: Directory,
     pub(super) profile: Profile,
     model: Driver,
 }
 
-impl Machine {
+impl SysfsTree {
     /// Looks at the machine, or at the tree that `DRAY_SYSFS_PATH` names.
-    pub(super) fn look() -> anyhow::Result<Machine> {
+    pub(super) fn look() -> anyhow::Result<SysfsTree> {
         let root = env::var_os("DRAY_SYSFS_PATH").map_or_else(|| "/sys".into(), PathBuf::from);
         let tree = Directory::open(&root).map_err(ConfigError::from)?;
         let profile = survey(&tree)?;
@@ -35,7 +35,7 @@ impl Machine {
         for refused in refused {
             eprintln!("warning: the machine has what its model refuses: {refused}");
         }
-        Ok(Machine {
+        Ok(SysfsTree {
             tree,
             profile,
             model,
@@ -102,7 +102,7 @@ impl Machine {
 
     /// The devices that a plan writes to.
     fn touched(&self, plan: &Plan) -> Vec<DeviceProfile> {
-        let object = |step: &dray_config::Step| {
+        let object = |step: &dray_config::AttributeWrite| {
             let name = match step.path.strip_prefix("bus/dsa/devices/") {
                 Some(rest) => rest.split('/').next().unwrap_or_default().to_owned(),
                 None => step.value.clone(),
@@ -142,7 +142,7 @@ fn state_directory() -> PathBuf {
 
 /// Puts back what was there before the last change.
 pub(super) fn undo(dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let before = machine.journal().kept()?;
     for device in &before {
         machine.device(&device.dev)?;

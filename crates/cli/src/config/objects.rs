@@ -1,6 +1,6 @@
 //! Enabling and disabling.
 
-use super::machine::Machine;
+use super::machine::SysfsTree;
 use crate::complain::Usage;
 
 /// Names of devices.
@@ -46,7 +46,7 @@ pub(crate) struct ForcedQueues {
 }
 
 /// `wq0.1` of `dsa0/wq0.1`; the device and what it has must be there.
-pub(super) fn below(machine: &Machine, name: &str, kind: &str) -> anyhow::Result<String> {
+pub(super) fn below(machine: &SysfsTree, name: &str, kind: &str) -> anyhow::Result<String> {
     let (device, object) = match name.split_once('/') {
         Some((device, object)) => (Some(device), object),
         None => (None, name),
@@ -88,7 +88,7 @@ fn done(verbose: bool, dry_run: bool, names: &[String], what: &str) {
 }
 
 pub(super) fn enable_devices(args: &Devices, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for device in &args.devices {
         machine.device(device)?;
@@ -100,7 +100,7 @@ pub(super) fn enable_devices(args: &Devices, dry_run: bool) -> anyhow::Result<()
 }
 
 pub(super) fn disable_devices(args: &ForcedDevices, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for device in &args.names.devices {
         machine.device(device)?;
@@ -112,7 +112,7 @@ pub(super) fn disable_devices(args: &ForcedDevices, dry_run: bool) -> anyhow::Re
 }
 
 pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for queue in &args.queues {
         plan.enable_queue(&below(&machine, queue, "wq")?)?;
@@ -123,7 +123,7 @@ pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> 
 }
 
 pub(super) fn disable_queues(args: &ForcedQueues, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for queue in &args.names.queues {
         plan.disable_queue(&below(&machine, queue, "wq")?, args.force)?;

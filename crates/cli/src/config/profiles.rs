@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use dray_config::{ConfigError, Listing, check, findings, fit, listed, saved};
 use dray_idxd::{DeviceProfile, Profile};
 
-use super::machine::Machine;
+use super::machine::SysfsTree;
 use crate::complain::Usage;
 use crate::print;
 
@@ -97,7 +97,7 @@ pub(crate) struct Validate {
 }
 
 pub(super) fn list(args: &List) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut profile = listed(&machine.profile, Listing { idle: args.idle });
     if let Some(name) = &args.device {
         let device = machine.device(name)?;
@@ -112,7 +112,7 @@ pub(super) fn list(args: &List) -> anyhow::Result<()> {
 }
 
 pub(super) fn save(args: &Save) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let profile = saved(&machine.profile);
     dray_output::write(&args.saved_file, profile.to_json().as_bytes())?;
     Ok(())
@@ -120,7 +120,7 @@ pub(super) fn save(args: &Save) -> anyhow::Result<()> {
 
 pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
     let profile = Profile::load(&args.config_file).map_err(ConfigError::from)?;
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let mut fitted = Vec::new();
     for device in profile.device_profiles() {
         let (device, differences) = fit(device, machine.device(&device.dev)?);
@@ -154,7 +154,7 @@ pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn setup(args: &Setup, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let device = machine.device(&args.device)?;
     let setup = dray_config::Setup {
         device: args.device.clone(),
@@ -241,7 +241,7 @@ fn described(file: &Path) -> anyhow::Result<Vec<DeviceProfile>> {
 
 /// The devices of this machine; none where there is no driver.
 fn here() -> anyhow::Result<Option<Vec<DeviceProfile>>> {
-    match Machine::look() {
+    match SysfsTree::look() {
         Ok(machine) => Ok(Some(machine.profile.device_profiles().to_vec())),
         Err(error) => match error.downcast_ref() {
             Some(ConfigError::NoDriver { .. }) => Ok(None),

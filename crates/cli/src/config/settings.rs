@@ -2,7 +2,7 @@
 
 use dray_config::{Change, change};
 
-use super::machine::Machine;
+use super::machine::SysfsTree;
 use super::objects::below;
 use crate::complain::Usage;
 
@@ -116,7 +116,7 @@ fn number(name: &'static str, value: Option<impl ToString>, values: &mut Values)
     values.extend(value.map(|value| (name, value.to_string())));
 }
 
-fn make(machine: Machine, object: String, values: Values, dry_run: bool) -> anyhow::Result<()> {
+fn make(machine: SysfsTree, object: String, values: Values, dry_run: bool) -> anyhow::Result<()> {
     if values.is_empty() {
         return Err(Usage::error(
             format!("nothing to set for {object}"),
@@ -129,7 +129,7 @@ fn make(machine: Machine, object: String, values: Values, dry_run: bool) -> anyh
 }
 
 pub(super) fn device(args: &Device, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     machine.device(&args.device)?;
     let mut values = Values::new();
     number("read_buffer_limit", args.read_buffer_limit, &mut values);
@@ -138,7 +138,7 @@ pub(super) fn device(args: &Device, dry_run: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn group(args: &Group, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let group = below(&machine, &args.group, "group")?;
     let mut values = Values::new();
     for (name, value) in [
@@ -156,7 +156,7 @@ pub(super) fn group(args: &Group, dry_run: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn wq(args: &Wq, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let wq = below(&machine, &args.wq, "wq")?;
     let mut values = Values::new();
     number("group_id", args.group_id, &mut values);
@@ -185,7 +185,7 @@ pub(super) fn wq(args: &Wq, dry_run: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn engine(args: &Engine, dry_run: bool) -> anyhow::Result<()> {
-    let machine = Machine::look()?;
+    let machine = SysfsTree::look()?;
     let engine = below(&machine, &args.engine, "engine")?;
     let mut values = Values::new();
     number("group_id", args.group_id, &mut values);

@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use dray_portal::program::{Kind, Obstacle, kind};
+use dray_portal::program::{Obstacle, PreloadSupport, kind};
 
 use crate::complain::Usage;
 
@@ -16,7 +16,7 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
     };
     let text = CString::new(OsString::from(&path).as_bytes())?;
     match kind(&text) {
-        Ok(Kind::Hindered(Obstacle::RawCalls)) => {
+        Ok(PreloadSupport::Hindered(Obstacle::RawCalls)) => {
             eprintln!(
                 "warning: {} has a runtime of its own, as Go programs do: copies that do not go \
                  through the C library are not taken",
@@ -24,11 +24,11 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
             );
             Ok(())
         }
-        Ok(Kind::Hindered(obstacle)) => Err(Usage::error(
+        Ok(PreloadSupport::Hindered(obstacle)) => Err(Usage::error(
             format!("{} {obstacle}: it loads no preload library", path.display()),
             "take a dynamically linked build of it, and one without privileges of its own",
         )),
-        Ok(Kind::Native) | Err(_) => Ok(()),
+        Ok(PreloadSupport::Native) | Err(_) => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dray_portal::program::{Kind, kind};
+use dray_portal::program::{PreloadSupport, kind};
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, Setup, VIRTUAL};
@@ -147,7 +147,7 @@ fn find(program: &OsStr) -> Option<PathBuf> {
 fn check(path: &Path) -> anyhow::Result<()> {
     let text = CString::new(OsString::from(path).as_bytes())?;
     // What is no program, its execution says.
-    if let Ok(Kind::Hindered(obstacle)) = kind(&text) {
+    if let Ok(PreloadSupport::Hindered(obstacle)) = kind(&text) {
         return Err(Usage::error(
             format!("{} {obstacle}: it loads no preload library", path.display()),
             "start it as it is, and on a machine with two nodes dray tier --pid N",

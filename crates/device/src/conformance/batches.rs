@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Flags, Status};
 
-use super::case::{Case, Told, told};
+use super::case::{Case, Reported, told};
 use super::layout::{DST, LIST, RECORD, SRC};
 use super::results::record;
 use super::rule::{Rule, with_gen_cap, without_flags};
@@ -56,9 +56,9 @@ pub(super) fn rules() -> Vec<Rule> {
             )
             .kept_by(Case::new(batch, failed(3)).with_list(&[good, fenced, bad])),
         Rule::new("8.1.3", "a failed batch without request has no record")
-            .broken_by(Case::new(unasked, Told::Nothing).with_list(&[good, bad, good]))
+            .broken_by(Case::new(unasked, Reported::Nothing).with_list(&[good, bad, good]))
             .kept_by(Case::new(batch, failed(3)).with_list(&[good, bad, good]))
-            .kept_by(Case::new(unasked, Told::Nothing).with_list(&[good, good, good])),
+            .kept_by(Case::new(unasked, Reported::Nothing).with_list(&[good, good, good])),
         Rule::new("5.4", "a batch that is refused runs no member")
             .broken_by(
                 Case::new(

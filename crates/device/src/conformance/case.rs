@@ -12,7 +12,7 @@ use crate::DeviceConfig;
 
 /// Where the descriptor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Container {
     /// It comes through the portal.
     Queue,
     /// It is the first of two members of a batch.
@@ -21,7 +21,7 @@ pub enum Place {
 
 /// What its submitter learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Reported {
     /// Exactly this record.
     Record(CompletionRecord),
     /// A record with this status; the rest is not looked at.
@@ -32,13 +32,13 @@ pub enum Told {
     Nothing,
 }
 
-impl Told {
+impl Reported {
     /// The status, if there is one.
     pub fn status(self) -> Option<Status> {
         match self {
-            Told::Record(record) => Some(record.status()),
-            Told::Status(status) | Told::Error(status, _) => Some(status),
-            Told::Nothing => None,
+            Reported::Record(record) => Some(record.status()),
+            Reported::Status(status) | Reported::Error(status, _) => Some(status),
+            Reported::Nothing => None,
         }
     }
 }
@@ -59,11 +59,11 @@ pub struct Observed {
 pub enum Mismatch {
     /// The submitter learned something else.
     #[error("told {told:?} instead of {expected:?}")]
-    Told {
+    Reported {
         /// What it learned.
-        told: Told,
+        told: Reported,
         /// What it must learn.
-        expected: Told,
+        expected: Reported,
     },
     /// The submitter learned more than one thing.
     #[error("told {records} records and {errors} errors")]
@@ -87,30 +87,30 @@ pub enum Mismatch {
 #[derive(Clone)]
 pub struct Case {
     change: fn(&mut DeviceConfig),
-    place: Place,
+    container: Container,
     descriptor: Descriptor,
     list: Vec<Descriptor>,
     bytes: Vec<(u64, Vec<u8>)>,
     writes: Option<Vec<(u64, Vec<u8>)>>,
     writes_other: Vec<(u64, Vec<u8>)>,
     /// What the submitter must learn.
-    pub told: Told,
+    pub told: Reported,
 }
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} in {:?}", self.descriptor, self.place)
+        write!(f, "{:?} in {:?}", self.descriptor, self.container)
     }
 }
 
 impl Case {
     /// A descriptor on the queue of a device that has its operation. One that is refused must write
     /// nothing.
-    pub fn new(descriptor: Descriptor, told: Told) -> Case {
+    pub fn new(descriptor: Descriptor, told: Reported) -> Case {
         let refused = told.status().is_some_and(|status| status.code() >= 0x10);
         Case {
             change: |_| {},
-            place: Place::Queue,
+            container: Container::Queue,
             descriptor,
             list: vec![Descriptor::noop(); 64],
             bytes: Vec::new(),
@@ -130,7 +130,7 @@ impl Case {
     #[must_use]
     pub fn in_batch(self) -> Case {
         Case {
-            place: Place::Batch,
+            container: Container::Batch,
             ..self
         }
     }
@@ -185,9 +185,9 @@ impl Case {
 
     /// What is written to the portal, unlimited or limited: 64 bytes.
     pub fn submission(&self) -> Descriptor {
-        match self.place {
-            Place::Queue => self.descriptor,
-            Place::Batch => {
+        match self.container {
+            Container::Queue => self.descriptor,
+            Container::Batch => {
                 let batch = Descriptor::batch(LIST, 2);
                 // A privileged member has a privileged batch.
                 match self.descriptor.privileged() {
@@ -201,8 +201,8 @@ impl Case {
     /// The memory beforehand.
     pub fn memory(&self) -> Pages {
         let mut memory = memory();
-        match self.place {
-            Place::Queue => {
+        match self.container {
+            Container::Queue => {
                 let at = match self.descriptor.address1 {
                     list if (LIST..LIST + PAGE).contains(&list) => list,
                     _ => LIST,
@@ -210,7 +210,7 @@ impl Case {
                 let room = ((LIST + PAGE - at) / 64) as usize;
                 memory.poke_list(at, &self.list[..self.list.len().min(room)]);
             }
-            Place::Batch => memory.poke_list(LIST, &[self.descriptor, Descriptor::noop()]),
+            Container::Batch => memory.poke_list(LIST, &[self.descriptor, Descriptor::noop()]),
         }
         for (address, bytes) in &self.bytes {
             memory.poke(*address, bytes);
@@ -225,12 +225,12 @@ impl Case {
     pub fn judge(&self, seen: &Observed) -> Result<(), Mismatch> {
         let mine: Vec<_> = seen.records.iter().filter(|r| r.0 == RECORD).collect();
         let told = match (&mine[..], &seen.errors[..]) {
-            ([], []) => Told::Nothing,
+            ([], []) => Reported::Nothing,
             ([(_, record)], []) => match self.told {
-                Told::Status(_) => Told::Status(record.status()),
-                _ => Told::Record(*record),
+                Reported::Status(_) => Reported::Status(record.status()),
+                _ => Reported::Record(*record),
             },
-            ([], [(status, address)]) => Told::Error(*status, *address),
+            ([], [(status, address)]) => Reported::Error(*status, *address),
             (records, errors) => {
                 return Err(Mismatch::Often {
                     records: records.len(),
@@ -239,7 +239,7 @@ impl Case {
             }
         };
         if told != self.told {
-            return Err(Mismatch::Told {
+            return Err(Mismatch::Reported {
                 told,
                 expected: self.told,
             });
@@ -275,13 +275,13 @@ impl Case {
 }
 
 /// A record with nothing but a status.
-pub(super) fn told(status: Status) -> Told {
-    Told::Record(CompletionRecord::with_status(status))
+pub(super) fn told(status: Status) -> Reported {
+    Reported::Record(CompletionRecord::with_status(status))
 }
 
 /// A record that refuses these flags.
-pub(super) fn told_flags(flags: Flags) -> Told {
+pub(super) fn told_flags(flags: Flags) -> Reported {
     let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
     record.set_invalid_flags(flags);
-    Told::Record(record)
+    Reported::Record(record)
 }

@@ -4,7 +4,7 @@ use dray_spec::{Descriptor, Opcode, Status};
 
 use crate::{DeviceConfig, WorkQueueMode};
 
-use super::case::{Case, Told, told};
+use super::case::{Case, Reported, told};
 use super::layout::{LIST, OWN_PASID, RECORD};
 use super::rule::{Rule, may_be_member, valid, valid_one};
 
@@ -66,8 +66,8 @@ fn privilege() -> Rule {
     };
     let user = valid_one(Opcode::Memmove).with_pasid(OWN_PASID);
     let privileged = user.with_privileged();
-    let error = Told::Error(Status::PRIVILEGE, 0);
-    let success = |d| Case::new(d, Told::Status(Status::SUCCESS));
+    let error = Reported::Error(Status::PRIVILEGE, 0);
+    let success = |d| Case::new(d, Reported::Status(Status::SUCCESS));
     Rule::new("5.4", "privilege needs PCI's privileged mode")
         .broken_by(Case::new(privileged, error).on(shared))
         .broken_by(Case::new(privileged.with_interrupt(1), error).on(shared))

@@ -2,7 +2,7 @@
 
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
-use super::case::{Case, Told};
+use super::case::{Case, Reported};
 use super::layout::{DELTA, DELTA_WORD, DST, DST2, HOLE, READ_ONLY, RECORD, SRC};
 use super::rule::Rule;
 
@@ -55,7 +55,7 @@ fn create(size: u32, max: u32) -> Descriptor {
 fn created() -> Vec<Rule> {
     let case = |words: &[u16], max, result, record: &[u16], bytes| {
         let size = 10 * record.len() as u32;
-        let told = Told::Record(created_record(Status::SUCCESS, result, size, bytes));
+        let told = Reported::Record(created_record(Status::SUCCESS, result, size, bytes));
         let case = Case::new(create(8192, max), told).writing(DST2, &entries(record));
         differing(case, SRC, DST, 8192, words)
     };
@@ -85,7 +85,7 @@ fn masks() -> Vec<Rule> {
                 1 => Status::SUCCESS,
                 _ => Status::SUCCESS_PREDICATE,
             };
-            let told = Told::Record(created_record(status, result, size, bytes));
+            let told = Reported::Record(created_record(status, result, size, bytes));
             let descriptor = create(128, 80).with_expected_result_mask(mask);
             let case = Case::new(descriptor, told).writing(DST2, &entries(written));
             let case = differing(case, SRC, DST, 128, words);
@@ -98,7 +98,7 @@ fn masks() -> Vec<Rule> {
     vec![rule]
 }
 
-fn fault(mut record: CompletionRecord, address: u64, write: bool) -> Told {
+fn fault(mut record: CompletionRecord, address: u64, write: bool) -> Reported {
     let status = Status::PAGE_FAULT;
     record.status = if write {
         status.with_write_fault().0
@@ -106,7 +106,7 @@ fn fault(mut record: CompletionRecord, address: u64, write: bool) -> Told {
         status.0
     };
     record.fault_address = address;
-    Told::Record(record)
+    Reported::Record(record)
 }
 
 fn create_faults() -> Vec<Rule> {
@@ -126,7 +126,7 @@ fn create_faults() -> Vec<Rule> {
         let descriptor = Descriptor::create_delta(SRC, DST, 64, at, 80).with_completion(RECORD);
         differing(Case::new(descriptor, told), SRC, DST, 64, words)
     };
-    let two = Told::Record(created_record(Status::SUCCESS, 1, 20, 0));
+    let two = Reported::Record(created_record(Status::SUCCESS, 1, 20, 0));
     let third = fault(partial(1, 20, 40), HOLE, true);
     let read_only = Descriptor::create_delta(SRC, DST, 64, READ_ONLY, 80).with_completion(RECORD);
     let none = fault(partial(0, 0, 8), READ_ONLY, true);
@@ -145,7 +145,7 @@ fn create_faults() -> Vec<Rule> {
         .kept_by(record(&[1, 5], two).writing(at, &entries(&[1, 5])))
         .kept_by(record(
             &[],
-            Told::Record(created_record(Status::SUCCESS, 0, 0, 0)),
+            Reported::Record(created_record(Status::SUCCESS, 0, 0, 0)),
         )),
     ]
 }
@@ -167,7 +167,7 @@ fn applied() -> Vec<Rule> {
             _ => 10 * good.len() as u32,
         };
         let descriptor = apply(SRC, DST, size, 10 * words.len() as u32);
-        let case = Case::new(descriptor, Told::Record(ended(status, bytes)));
+        let case = Case::new(descriptor, Reported::Record(ended(status, bytes)));
         let case = case.with_bytes(SRC, &entries(words)).writing(DST, &[]);
         good.iter().fold(case, |case, n| {
             case.writing(DST + 8 * u64::from(*n), &word(*n))
@@ -176,7 +176,7 @@ fn applied() -> Vec<Rule> {
     let (order, range) = (Status::DELTA_OFFSET_ORDER, Status::DELTA_OFFSET_RANGE);
     let given = Case::new(
         apply(DELTA, DST, 16, 19),
-        Told::Record(ended(Status::SUCCESS, 0)),
+        Reported::Record(ended(Status::SUCCESS, 0)),
     );
     vec![
         Rule::new("8.3.9", "offsets in a delta record ascend")
@@ -205,7 +205,7 @@ fn apply_faults() -> Vec<Rule> {
         .writing(DST + 56, &word(7));
     let legal = Case::new(
         apply(near, DST, 64, 20),
-        Told::Record(ended(Status::SUCCESS, 0)),
+        Reported::Record(ended(Status::SUCCESS, 0)),
     )
     .with_bytes(near, &entries(&[0, 7]));
     let destination = |words: &[u16], told| {
@@ -223,7 +223,7 @@ fn apply_faults() -> Vec<Rule> {
                     .writing(HOLE - 8, &word(3)),
             )
             .kept_by(
-                destination(&[0, 3], Told::Record(ended(Status::SUCCESS, 0)))
+                destination(&[0, 3], Reported::Record(ended(Status::SUCCESS, 0)))
                     .writing(HOLE - 32, &word(0))
                     .writing(HOLE - 8, &word(3)),
             ),

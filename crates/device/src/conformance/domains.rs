@@ -3,7 +3,7 @@
 use dray_spec::{CompletionRecord, Descriptor, FaultInfo, Status, WindowFlags};
 
 use super::PAGE;
-use super::case::{Case, Told, told};
+use super::case::{Case, Reported, told};
 use super::layout::{DST, HOLE, RECORD, SRC};
 use super::profile::handle;
 use super::rule::Rule;
@@ -22,7 +22,7 @@ pub(super) fn rules() -> Vec<Rule> {
     .collect()
 }
 
-const SUCCESS: Told = Told::Status(Status::SUCCESS);
+const SUCCESS: Reported = Reported::Status(Status::SUCCESS);
 
 fn copy_from(handle: u16) -> Descriptor {
     let copy = Descriptor::inter_domain_copy(SRC, DST, 64);
@@ -35,10 +35,10 @@ fn copy_to(handle: u16) -> Descriptor {
 }
 
 /// A record that names the handle at fault (spec 3.14.4).
-fn refused(status: Status, handle: u16) -> Told {
+fn refused(status: Status, handle: u16) -> Reported {
     let mut record = CompletionRecord::with_status(status);
     record.set_idpt_handle(handle);
-    Told::Record(record)
+    Reported::Record(record)
 }
 
 /// Bytes come from where the handle says, and go where it says.
@@ -76,7 +76,7 @@ fn moved() -> Vec<Rule> {
     let result = |offset, result| {
         let mut record = CompletionRecord::with_status(Status::SUCCESS);
         (record.result, record.bytes_completed) = (result, offset);
-        Told::Record(record)
+        Reported::Record(record)
     };
     let both = compare
         .with_source_handle(handle::WHOLE)
@@ -117,14 +117,14 @@ fn moved() -> Vec<Rule> {
             .kept_by(Case::new(one, result(0, 1)))
             .broken_by(Case::new(
                 unexpected(both),
-                Told::Status(Status::SUCCESS_PREDICATE),
+                Reported::Status(Status::SUCCESS_PREDICATE),
             )),
         Rule::new("8.3.31", "a compare of another domain with a pattern")
             .kept_by(Case::new(pattern(word(0)), result(0, 0)))
             .kept_by(Case::new(pattern(word(0) ^ 1 << 40), result(5, 1)))
             .broken_by(Case::new(
                 unexpected(pattern(word(0))),
-                Told::Status(Status::SUCCESS_PREDICATE),
+                Reported::Status(Status::SUCCESS_PREDICATE),
             )),
     ]
 }
@@ -308,7 +308,7 @@ fn faults() -> Vec<Rule> {
             .with_destination_handle(handle)
             .with_completion(RECORD)
     };
-    let record = |d, record| Case::new(d, Told::Record(record));
+    let record = |d, record| Case::new(d, Reported::Record(record));
     let whole = Some(handle::WHOLE);
     let mut hidden = fault(100, 0, 1, false, Some(handle::HIDDEN));
     let info = FaultInfo::from_bits(hidden.fault_info).with_address_masked(true);

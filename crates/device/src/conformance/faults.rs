@@ -2,7 +2,7 @@
 
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
-use super::case::{Case, Told};
+use super::case::{Case, Reported};
 use super::layout::{DST, DST2, HOLE, LIST, READ_ONLY, RECORD, SRC};
 use super::profile::profile_of;
 use super::rule::{Rule, valid, with_gen_cap};
@@ -262,7 +262,7 @@ fn backward() -> Vec<Rule> {
         let mut record = fault_record(Status::PAGE_FAULT, bytes, address, write);
         record.result = 1;
         let descriptor = Descriptor::memmove(src, dst, size).with_completion(RECORD);
-        rule = rule.broken_by(Case::new(descriptor, Told::Record(record)));
+        rule = rule.broken_by(Case::new(descriptor, Reported::Record(record)));
     }
     vec![rule]
 }
@@ -300,7 +300,7 @@ pub(super) fn rules() -> Vec<Rule> {
             refused.fault_info = named.fault_info;
         }
         let case = |record: CompletionRecord, descriptor: Descriptor| {
-            Case::new(descriptor, Told::Record(record))
+            Case::new(descriptor, Reported::Record(record))
         };
         let rule = Rule::new(fault.section, fault.name)
             .broken_by(case(partial, descriptor).on(wide))
@@ -308,7 +308,7 @@ pub(super) fn rules() -> Vec<Rule> {
             .broken_by(case(named, descriptor).on(version2))
             .broken_by(case(refused, descriptor.with_flags(Flags::BLOCK_ON_FAULT)).on(blocking));
         let neighbour = fault.neighbour.with_completion(RECORD);
-        rules.push(rule.kept_by(Case::new(neighbour, Told::Status(Status::SUCCESS)).on(wide)));
+        rules.push(rule.kept_by(Case::new(neighbour, Reported::Status(Status::SUCCESS)).on(wide)));
     }
     rules.extend(backward());
     rules.extend(lists());
@@ -324,14 +324,14 @@ fn readbacks() -> Vec<Rule> {
         with_gen_cap(config, 12);
     };
     let drain = Descriptor::drain().with_completion(RECORD);
-    let success = |d| Case::new(d, Told::Status(Status::SUCCESS)).on(able);
+    let success = |d| Case::new(d, Reported::Status(Status::SUCCESS)).on(able);
     let fault = |d, address, operand: u8| {
         let mut record = fault_record(Status::READBACK_PAGE_FAULT, 0, address, false);
         record.fault_info = operand << 1;
-        Case::new(d, Told::Record(record)).on(able)
+        Case::new(d, Reported::Record(record)).on(able)
     };
     let alone = Descriptor::drain().with_readback1(HOLE).with_interrupt(1);
-    let error = Told::Error(Status::READBACK_PAGE_FAULT, HOLE);
+    let error = Reported::Error(Status::READBACK_PAGE_FAULT, HOLE);
     vec![
         Rule::new("8.3.3", "the readback addresses of a drain are there")
             .broken_by(fault(drain.with_readback1(HOLE), HOLE, 1))
@@ -351,7 +351,8 @@ fn records() -> Vec<Rule> {
     let mut rule = Rule::new("3.13.3", "the page of the record can be written");
     for legal in valid() {
         for address in [HOLE, READ_ONLY] {
-            let error = Told::Error(Status::COMPLETION_ADDRESS_FAULT.with_write_fault(), address);
+            let error =
+                Reported::Error(Status::COMPLETION_ADDRESS_FAULT.with_write_fault(), address);
             let case = Case::new(legal.with_completion(address), error);
             rule = rule.broken_by(case.anywhere());
         }
@@ -365,25 +366,25 @@ fn lists() -> Vec<Rule> {
     let batch = |list, count| Descriptor::batch(list, count).with_completion(RECORD);
     let fault = fault_record(Status::BATCH_PAGE_FAULT, 0, HOLE, false);
     let mut partial = fault_record(Status::BATCH_PAGE_FAULT, 2, LIST + 4096, false);
-    let half = Case::new(batch(last, 3), Told::Record(partial));
+    let half = Case::new(batch(last, 3), Reported::Record(partial));
     partial.result = 1;
     let bad = [
         Descriptor::fill(0, DST, 0).with_completion(RECORD + 64),
         Descriptor::noop(),
     ];
-    let failed = Case::new(batch(last, 3), Told::Record(partial)).with_list(&bad);
+    let failed = Case::new(batch(last, 3), Reported::Record(partial)).with_list(&bad);
     let mut unreadable = fault_record(Status::BATCH_PAGE_FAULT, 0, HOLE, false);
     unreadable.result = 1;
     let continued = batch(HOLE, 2).with_flags(Flags::BATCH_ERROR);
-    let continued = Case::new(continued, Told::Record(unreadable));
+    let continued = Case::new(continued, Reported::Record(unreadable));
     let mut alone = Descriptor::batch(HOLE, 2);
     alone.flags_opcode &= !0xff;
     vec![
         Rule::new("8.3.2", "the list can be read")
-            .broken_by(Case::new(batch(HOLE, 2), Told::Record(fault)))
+            .broken_by(Case::new(batch(HOLE, 2), Reported::Record(fault)))
             .broken_by(Case::new(
                 alone,
-                Told::Error(Status::BATCH_PAGE_FAULT, HOLE),
+                Reported::Error(Status::BATCH_PAGE_FAULT, HOLE),
             ))
             .broken_by(half)
             .allows(batch(last, 2)),

@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 
 use crate::DeviceConfig;
 
-use super::case::{Case, Told, told};
+use super::case::{Case, Reported, told};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::rule::{Rule, may_be_member, unchecked, valid, valid_one, with_gen_cap, without_flags};
 
@@ -115,7 +115,7 @@ fn bits() -> Vec<Rule> {
 /// Fields that a flag makes valid.
 fn freed() -> Vec<Rule> {
     let bad = told(Status::NONZERO_RESERVED);
-    let success = |d: Descriptor| Case::new(d, Told::Status(Status::SUCCESS));
+    let success = |d: Descriptor| Case::new(d, Reported::Status(Status::SUCCESS));
     let mut address = Rule::new("8.1.4", "no completion address without its flag");
     let mut handle = Rule::new("8.1.8", "no interrupt handle without its flag");
     for legal in valid() {
@@ -126,7 +126,7 @@ fn freed() -> Vec<Rule> {
     }
     let mut addressed = Descriptor::memmove(SRC, DST, 64);
     addressed.completion_addr = RECORD;
-    let error = Told::Error(Status::NONZERO_RESERVED, 0);
+    let error = Reported::Error(Status::NONZERO_RESERVED, 0);
     address = address.broken_by(Case::new(addressed, error));
     address = address.allows(
         addressed.with_flags(Flags::COMPLETION_ADDRESS_VALID | Flags::REQUEST_COMPLETION_RECORD),
@@ -218,7 +218,7 @@ fn aligned() -> Vec<Rule> {
     for legal in valid() {
         for off in [1, 16] {
             let odd = legal.with_completion(RECORD + off);
-            let error = Told::Error(Status::COMPLETION_ADDRESS_ALIGNMENT, RECORD + off);
+            let error = Reported::Error(Status::COMPLETION_ADDRESS_ALIGNMENT, RECORD + off);
             record = record.broken_by(Case::new(odd, error));
             // Nothing else counts then, least of all an interrupt.
             record = record.broken_by(Case::new(odd.with_interrupt(1), error));
@@ -227,7 +227,7 @@ fn aligned() -> Vec<Rule> {
     }
     for legal in valid().into_iter().filter(may_be_member) {
         let odd = legal.with_completion(RECORD + 8);
-        let error = Told::Error(Status::COMPLETION_ADDRESS_ALIGNMENT, RECORD + 8);
+        let error = Reported::Error(Status::COMPLETION_ADDRESS_ALIGNMENT, RECORD + 8);
         record = record.broken_by(Case::new(odd, error).in_batch());
     }
 

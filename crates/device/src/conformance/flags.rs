@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
-use super::case::{Case, Told, told, told_flags};
+use super::case::{Case, Reported, told, told_flags};
 use super::layout::{DST, LIST, OWN_PASID, RECORD, SRC};
 use super::profile::{handle, version_2};
 use super::rule::{
@@ -109,7 +109,7 @@ fn table() -> Vec<Rule> {
                 (_, Flags::CHECK_RESULT) => with.with_expected_result(1),
                 _ => with,
             };
-            let case = Case::new(with, Told::Status(Status::SUCCESS));
+            let case = Case::new(with, Reported::Status(Status::SUCCESS));
             rule = rule.kept_by(case.on(able));
         }
         rule
@@ -124,7 +124,7 @@ fn seed_in_memory(mut descriptor: Descriptor) -> Descriptor {
 }
 
 fn success(descriptor: Descriptor) -> Case {
-    Case::new(descriptor, Told::Status(Status::SUCCESS))
+    Case::new(descriptor, Reported::Status(Status::SUCCESS))
 }
 
 fn places() -> Vec<Rule> {
@@ -237,7 +237,7 @@ fn capabilities() -> Vec<Rule> {
     let failed = batch.with_flags(Flags::BATCH_ERROR);
     let broken = Case::new(failed, told_flags(Flags::BATCH_ERROR));
     let rule = Rule::new("8.3.2", "the device continues batches").broken_by(broken);
-    let kept = Case::new(failed, Told::Status(Status::BATCH_FAIL));
+    let kept = Case::new(failed, Reported::Status(Status::BATCH_FAIL));
     rules.push(rule.kept_by(kept.on(|c| with_gen_cap(c, 15))));
 
     let crc = valid_one(Opcode::CrcGenerate);
@@ -359,7 +359,7 @@ fn traffic_classes() -> Vec<Rule> {
                 );
         }
         // Nobody can be told in a record that would need that class.
-        let error = Told::Error(Status::TRAFFIC_CLASS, 0);
+        let error = Reported::Error(Status::TRAFFIC_CLASS, 0);
         rule = rule.broken_by(Case::new(legal.with_flags(record), error).on(only_a));
     }
     vec![rule]
@@ -407,7 +407,12 @@ fn domains() -> Vec<Rule> {
 /// Flags that need another flag.
 fn dependencies() -> Vec<Rule> {
     let noop = Descriptor::noop();
-    let lonely = |flag| Case::new(noop.with_flags(flag), Told::Error(Status::INVALID_FLAGS, 0));
+    let lonely = |flag| {
+        Case::new(
+            noop.with_flags(flag),
+            Reported::Error(Status::INVALID_FLAGS, 0),
+        )
+    };
     let drain = valid_one(Opcode::Drain);
     let crc = valid_one(Opcode::CrcGenerate).with_flags(Flags::ADDRESS3_TC_SELECTOR);
     let mut rules = vec![
@@ -460,7 +465,7 @@ fn required() -> Vec<Rule> {
         let unasked = without_flags(legal, record);
         let mut without = without_flags(unasked, Flags::COMPLETION_ADDRESS_VALID);
         without.completion_addr = 0;
-        let error = Told::Error(Status::INVALID_FLAGS, 0);
+        let error = Reported::Error(Status::INVALID_FLAGS, 0);
         let rule = Rule::new("Table 5-5", name)
             .broken_by(Case::new(unasked, told_flags(record)))
             .broken_by(Case::new(without, error));
@@ -472,16 +477,16 @@ fn required() -> Vec<Rule> {
     rules.push(
         Rule::new("Table 5-5", "a drain needs a record or an interrupt")
             .broken_by(Case::new(silent, told_flags(record | interrupt)))
-            .kept_by(Case::new(silent.with_interrupt(3), Told::Nothing))
+            .kept_by(Case::new(silent.with_interrupt(3), Reported::Nothing))
             .allows(silent.with_flags(record)),
     );
     let move_alone = Descriptor::memmove(SRC, DST, 64);
     let zero = Descriptor::memmove(SRC, DST, 0);
-    let error = Told::Error(Status::TRANSFER_SIZE, 0);
+    let error = Reported::Error(Status::TRANSFER_SIZE, 0);
     rules.push(
         Rule::new("8.1.3", "who asks for nothing is told nothing but errors")
             .broken_by(Case::new(zero, error))
-            .kept_by(Case::new(move_alone, Told::Nothing)),
+            .kept_by(Case::new(move_alone, Reported::Nothing)),
     );
     rules
 }

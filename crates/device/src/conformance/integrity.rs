@@ -2,7 +2,7 @@
 
 use dray_spec::{CompletionRecord, Descriptor, DifTags, Opcode, Status};
 
-use super::case::{Case, Told};
+use super::case::{Case, Reported};
 use super::layout::{DST, HOLE, RECORD, SRC};
 use super::rule::Rule;
 
@@ -106,7 +106,7 @@ fn case(opcode: Opcode, blocks: &[Vec<u8>], source: u8, dif: u8, done: u32) -> C
     } else {
         Status::DIF_ERROR
     };
-    let told = Told::Record(ended(opcode, status, dif, done));
+    let told = Reported::Record(ended(opcode, status, dif, done));
     let case = Case::new(descriptor, told).with_bytes(SRC, &blocks.concat());
     let case = case.writing(DST, &[]);
     (0..done).fold(case, |case, n| match opcode {
@@ -205,9 +205,9 @@ fn tags() -> Vec<Rule> {
         let descriptor = Descriptor::dif_check(SRC, 1040, 0, flags, seed).with_completion(RECORD);
         let mut record = CompletionRecord::with_status(Status::SUCCESS);
         record.set_source_tags(tags(2));
-        let right = Case::new(descriptor, Told::Record(record));
+        let right = Case::new(descriptor, Reported::Record(record));
         let right = right.with_bytes(SRC, &[stored(0), stored(1)].concat());
-        let wrong = Case::new(descriptor, Told::Status(Status::DIF_ERROR));
+        let wrong = Case::new(descriptor, Reported::Status(Status::DIF_ERROR));
         let moved = block(GUARD, tags(1).app ^ 1, tags(1).reference ^ 1);
         rule = rule
             .broken_by(wrong.with_bytes(SRC, &[stored(0), moved].concat()))
@@ -237,7 +237,7 @@ fn made() -> Vec<Rule> {
             let made = |n: u32| field(guard, tags(n).app & !TAGS.app_mask, tags(n).reference);
             let mut record = CompletionRecord::with_status(Status::SUCCESS);
             record.set_destination_tags(tags(2));
-            let told = Told::Record(record);
+            let told = Reported::Record(record);
             let d = Descriptor::dif_insert(SRC, DST, 1024, flags, destination, TAGS);
             let protected = [
                 zeros[..512].to_vec(),
@@ -287,7 +287,7 @@ fn passed() -> Vec<Rule> {
             app_mask: 0xffff,
             ..later(1)
         });
-        let case = Case::new(d.with_completion(RECORD), Told::Record(record))
+        let case = Case::new(d.with_completion(RECORD), Reported::Record(record))
             .with_bytes(SRC, &stored)
             .writing(DST, &block(guard, app, reference));
         rule = match bits {
@@ -308,7 +308,7 @@ fn faults() -> Vec<Rule> {
             status.0
         };
         record.fault_address = HOLE;
-        Told::Record(record)
+        Reported::Record(record)
     };
     let mut rules = Vec::new();
     let near = HOLE - 700;
@@ -324,10 +324,10 @@ fn faults() -> Vec<Rule> {
         let told = fault(ended(opcode, Status::PAGE_FAULT, 0, 1), false);
         let source = Case::new(moved(two, near, DST), told).with_bytes(near, &good(0));
         let blocks = [good(0), good(1)].concat();
-        let success = Told::Record(ended(opcode, Status::SUCCESS, 0, 2));
+        let success = Reported::Record(ended(opcode, Status::SUCCESS, 0, 2));
         let kept = Case::new(two, success).with_bytes(SRC, &blocks);
         // A bad block counts more than a fault behind it.
-        let bad = Told::Record(ended(opcode, Status::DIF_ERROR, 1, 0));
+        let bad = Reported::Record(ended(opcode, Status::DIF_ERROR, 1, 0));
         let bad = Case::new(moved(two, near, DST), bad)
             .with_bytes(near, &block(!GUARD, TAGS.app, TAGS.reference));
         let rule = Rule::new("8.3.14", format!("{opcode}: the source ends"));
@@ -362,7 +362,7 @@ fn faults() -> Vec<Rule> {
         let room = if newer { HOLE - 8 } else { near };
         let source = fault(named(ended(Status::PAGE_FAULT, 1), 1), false);
         let destination = fault(named(ended(Status::PAGE_FAULT, 1), 3), true);
-        let success = Told::Record(ended(Status::SUCCESS, 2));
+        let success = Reported::Record(ended(Status::SUCCESS, 2));
         let case = |src, dst, told| Case::new(make(src, dst).with_completion(RECORD), told);
         rules.push(
             Rule::new("8.3.15", format!("{opcode}: source and destination end"))

@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Opcode, Status};
 
-use super::case::{Case, Told, told};
+use super::case::{Case, Reported, told};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::rule::{Rule, UNCHECKED, name_of, unchecked, valid, with_gen_cap, without_gen_cap};
 use crate::DeviceConfig;
@@ -48,7 +48,7 @@ fn sizes() -> Vec<Rule> {
             .allows(sized(legal, unit.max(least_of(&legal))));
         for limit in LIMITS {
             let most = sized(legal, 8192 / unit * unit);
-            let most = Case::new(most, Told::Status(Status::SUCCESS));
+            let most = Case::new(most, Reported::Status(Status::SUCCESS));
             rule = rule
                 .broken_by(Case::new(sized(legal, above(8192)), bad).on(limit))
                 .kept_by(most.on(limit));
@@ -127,7 +127,7 @@ fn blocks() -> Vec<Rule> {
 fn regions() -> Vec<Rule> {
     let bad = told(Status::TRANSFER_SIZE);
     let fetch = |at, size| Descriptor::translation_fetch(at, size).with_completion(RECORD);
-    let fault = Told::Status(Status::PAGE_FAULT);
+    let fault = Reported::Status(Status::PAGE_FAULT);
     vec![
         Rule::new("8.3.11", "a region is not empty")
             .broken_by(Case::new(fetch(SRC, 0), bad))
@@ -149,8 +149,8 @@ fn deltas() -> Vec<Rule> {
         let descriptor = Descriptor::apply_delta(DELTA, DST, size, record);
         descriptor.with_completion(RECORD)
     };
-    let success = |d| Case::new(d, Told::Status(Status::SUCCESS));
-    let fault = |d| Case::new(d, Told::Status(Status::PAGE_FAULT));
+    let success = |d| Case::new(d, Reported::Status(Status::SUCCESS));
+    let fault = |d| Case::new(d, Reported::Status(Status::PAGE_FAULT));
     let size = told(Status::TRANSFER_SIZE);
     let record = told(Status::DELTA_RECORD_SIZE);
     // Nothing of the record lies in what it describes.
@@ -259,7 +259,7 @@ fn integrity_overlaps() -> Vec<Rule> {
 fn counts() -> Vec<Rule> {
     let bad = told(Status::DESCRIPTOR_COUNT);
     let batch = |count| Descriptor::batch(LIST, count).with_completion(RECORD);
-    let success = |count| Case::new(batch(count), Told::Status(Status::SUCCESS));
+    let success = |count| Case::new(batch(count), Reported::Status(Status::SUCCESS));
     let mut limits = Rule::new("8.3.2", "a batch has no more members than the limit");
     let limit: [fn(&mut DeviceConfig); 2] = [
         |config| config.work_queues[0].max_batch_size = 16,
@@ -295,14 +295,14 @@ fn overlaps() -> Vec<Rule> {
     let mut moved = Rule::new("8.3.4", "memmove needs leave for buffers that overlap");
     let mut copied = Rule::new("8.3.13", "copy with CRC: buffers do not overlap");
     for dst in [SRC + 1, SRC + 4096, SRC + 8191] {
-        let success = Case::new(memmove(dst), Told::Status(Status::SUCCESS));
+        let success = Case::new(memmove(dst), Reported::Status(Status::SUCCESS));
         moved = moved
             .broken_by(Case::new(memmove(dst), bad).on(unable))
             .kept_by(success);
         copied = copied.broken_by(Case::new(copy_crc(dst), bad));
     }
     for dst in [SRC, SRC + 8192] {
-        let success = Case::new(memmove(dst), Told::Status(Status::SUCCESS));
+        let success = Case::new(memmove(dst), Reported::Status(Status::SUCCESS));
         moved = moved.kept_by(success.on(unable));
         copied = copied.allows(copy_crc(dst));
     }

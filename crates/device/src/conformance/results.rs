@@ -2,7 +2,7 @@
 
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
-use super::case::{Case, Told};
+use super::case::{Case, Reported};
 use super::layout::{RECORD, SRC};
 use super::rule::Rule;
 
@@ -13,8 +13,8 @@ pub(super) fn rules() -> Vec<Rule> {
         .collect()
 }
 
-pub(super) fn record(status: Status, result: u8, bytes: u32) -> Told {
-    Told::Record(CompletionRecord {
+pub(super) fn record(status: Status, result: u8, bytes: u32) -> Reported {
+    Reported::Record(CompletionRecord {
         result,
         bytes_completed: bytes,
         ..CompletionRecord::with_status(status)
@@ -65,7 +65,7 @@ fn faults_behind_differences() -> Vec<Rule> {
         Rule::new("8.3.6", "a difference counts more than a fault behind it")
             .broken_by(Case::new(
                 equal,
-                Told::Record(CompletionRecord {
+                Reported::Record(CompletionRecord {
                     bytes_completed: 8,
                     fault_address: end,
                     ..CompletionRecord::with_status(Status::PAGE_FAULT)

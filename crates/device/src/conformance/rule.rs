@@ -4,7 +4,7 @@ use dray_spec::{Descriptor, DifTags, Flags, Opcode, Status, WindowFlags};
 
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::profile::handle;
-use super::{Case, PAGE, Told};
+use super::{Case, PAGE, Reported};
 use crate::DeviceConfig;
 
 /// A rule, and the cases that break it and keep it.
@@ -42,7 +42,7 @@ impl Rule {
 
     /// Kept by a descriptor that succeeds.
     pub(super) fn allows(self, descriptor: Descriptor) -> Rule {
-        self.kept_by(Case::new(descriptor, Told::Status(Status::SUCCESS)))
+        self.kept_by(Case::new(descriptor, Reported::Status(Status::SUCCESS)))
     }
 
     /// All cases, those that break the rule first.

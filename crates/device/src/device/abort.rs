@@ -3,7 +3,7 @@
 use super::Device;
 use super::ending::abandoned;
 use crate::job::JobOrigin;
-use crate::{Effect, LifecycleEvent, Outcome, WorkId};
+use crate::{DescriptorResult, Effect, LifecycleEvent, WorkId};
 
 /// Descriptors that a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Device {
         let waiting = std::mem::take(&mut self.read_back);
         for (group, id) in waiting {
             match self.is_abandoned(id) {
-                true => self.done(id, &Outcome::default(), effects),
+                true => self.done(id, &DescriptorResult::default(), effects),
                 false => self.read_back.push((group, id)),
             }
         }

@@ -5,7 +5,7 @@ use dray_spec::{CompletionRecord, Flags, Opcode, Status};
 use super::Device;
 use crate::execute::domain::refusal;
 use crate::idpt::Handles;
-use crate::{Domains, Effect, IdptEntry, Outcome, Rejection, WorkId, WorkKind};
+use crate::{DescriptorResult, Domains, Effect, IdptEntry, Rejection, WorkId, WorkKind};
 
 /// Who works with an entry of the table, and who waits for that.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +39,8 @@ impl Device {
     ///
     /// # Errors
     /// The outcome with which it ends, if the table does not let it start (spec 5.6).
-    pub fn domains(&mut self, id: WorkId) -> Result<Domains, Outcome> {
-        let ended = Outcome::status(Status::IDPT_HANDLE);
+    pub fn domains(&mut self, id: WorkId) -> Result<Domains, DescriptorResult> {
+        let ended = DescriptorResult::status(Status::IDPT_HANDLE);
         let job = self.jobs.get(id).ok_or(ended)?;
         let d = &job.descriptor;
         let opcode = d.opcode().map_err(|_| ended)?;
@@ -105,7 +105,7 @@ impl Device {
         while let Some(at) = self.windows.updates.iter().position(|u| u.1.is_empty()) {
             let (update, _) = self.windows.updates.remove(at);
             let record = CompletionRecord::with_status(Status::SUCCESS);
-            self.done(update, &Outcome::of(record), effects);
+            self.done(update, &DescriptorResult::of(record), effects);
         }
     }
 }

@@ -6,17 +6,17 @@ use super::{Device, READBACK};
 use crate::error_report::{ErrorReport, is_plain};
 use crate::job::{BatchRole, Disposition, Job, JobOrigin};
 use crate::registers::Source;
-use crate::{Effect, LifecycleEvent, Outcome, WorkId};
+use crate::{DescriptorResult, Effect, LifecycleEvent, WorkId};
 
 impl Device {
     /// Work `id` has ended. Effects are appended in the order in which they must become visible.
     /// A handle whose work has ended before changes nothing.
     #[inline]
-    pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+    pub fn done(&mut self, id: WorkId, outcome: &DescriptorResult, effects: &mut Vec<Effect>) {
         if outcome.record_in_log {
             self.record_faults(id);
         }
-        let Some(job_origin) = self.tell(id, &outcome.record, effects) else {
+        let Some(job_origin) = self.report(id, &outcome.record, effects) else {
             return;
         };
         if !self.windows.is_empty() {
@@ -47,7 +47,7 @@ impl Device {
             record.fault_address = 0;
             record.fault_info = 0;
         }
-        self.done(id, &Outcome::of(record), effects);
+        self.done(id, &DescriptorResult::of(record), effects);
     }
 
     /// A descriptor that came through a queue has ended: drains may end with it.
@@ -80,17 +80,17 @@ impl Device {
                 continue;
             }
             let record = CompletionRecord::with_status(Status::SUCCESS);
-            self.tell(id, &record, effects);
+            self.report(id, &record, effects);
         }
         self.drained = drained;
         for id in given_up {
-            self.done(id, &Outcome::default(), effects);
+            self.done(id, &DescriptorResult::default(), effects);
         }
     }
 
-    /// Ends a job and appends what its submitter is told.
+    /// Ends a job and appends what its submitter is reports.
     #[inline]
-    fn tell(
+    fn report(
         &mut self,
         id: WorkId,
         record: &CompletionRecord,
@@ -165,14 +165,14 @@ impl Device {
             logged: self.event_log.on,
             first: self.lacks_first_entry(&job_origin),
         };
-        let told = report.tell(&record, effects);
+        let reports = report.report(&record, effects);
         if let BatchRole::Member { of, slot, .. } = job_origin.role
             && let Some(batch) = self.jobs.get_mut(of)
         {
-            batch.job_origin.disposition.logged |= told.record_in_log;
-            self.batches.get_mut(slot).entered |= told.entered;
+            batch.job_origin.disposition.logged |= reports.record_in_log;
+            self.batches.get_mut(slot).entered |= reports.entered;
         }
-        if told.interrupt {
+        if reports.interrupt {
             self.interrupt(&job_origin, job.descriptor.interrupt_handle, effects);
         }
     }

@@ -5,7 +5,7 @@ use dray_spec::{Descriptor, Flags, Status};
 use super::Device;
 use crate::batch::NextMember;
 use crate::check::is_inter_domain;
-use crate::drain::Place;
+use crate::drain::DrainSlot;
 use crate::job::{BatchRole, Disposition, Job, JobOrigin};
 use crate::registers::{Claim, Source};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
@@ -74,7 +74,7 @@ impl Device {
             descriptor: *descriptor,
             job_origin: JobOrigin {
                 queue,
-                place: Place::default(),
+                place: DrainSlot::default(),
                 message_storage,
                 disposition: Disposition {
                     abandoned: disposition.abandoned,

@@ -4,7 +4,7 @@ use dray_spec::Descriptor;
 
 use super::Device;
 use crate::task::{Action, ListRead, RecordPage, Task};
-use crate::{Effect, Outcome, Work, WorkKind};
+use crate::{DescriptorResult, Effect, Work, WorkKind};
 
 impl Device {
     /// What an engine needs to execute work that it starts now. `None` if the work has ended.
@@ -53,7 +53,9 @@ impl Device {
         effects: &mut Vec<Effect>,
     ) {
         match read.record {
-            RecordPage::Discard => return self.done(task.id, &Outcome::unrecorded(), effects),
+            RecordPage::Discard => {
+                return self.done(task.id, &DescriptorResult::unrecorded(), effects);
+            }
             RecordPage::Log => {
                 self.record_faults(task.id);
             }

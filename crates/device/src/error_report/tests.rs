@@ -37,7 +37,7 @@ fn job(flags: Flags, disposition: Disposition) -> Job {
 /// Statuses, addresses, information and the status of the record that goes with each error.
 type Errors = Vec<(Status, u64, Option<u32>, u8)>;
 
-fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, Told) {
+fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, Reports) {
     let report = ErrorReport {
         wq: 3,
         job,
@@ -46,7 +46,7 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, T
         first: false,
     };
     let mut effects = Vec::new();
-    let told = report.tell(record, &mut effects);
+    let reports = report.report(record, &mut effects);
     let (mut written, mut errors) = (false, Errors::new());
     for effect in effects {
         match effect {
@@ -72,7 +72,7 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, T
             other => panic!("{other:?}"),
         }
     }
-    (written, errors, told)
+    (written, errors, reports)
 }
 
 /// Record, software error, interrupt: what a descriptor with an interrupt has of each, without an
@@ -80,13 +80,13 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, T
 fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
     let mut record = CompletionRecord::with_status(status);
     record.fault_address = 0x5000;
-    let (written, errors, told) = ended(&job(flags, Disposition::default()), &record, false);
-    assert!(!told.entered && !told.record_in_log);
+    let (written, errors, reports) = ended(&job(flags, Disposition::default()), &record, false);
+    assert!(!reports.entered && !reports.record_in_log);
     let error = errors.first().map(|error| {
         assert_eq!((errors.len(), error.0, error.3), (1, status, 0));
         error.1
     });
-    (written, error, told.interrupt)
+    (written, error, reports.interrupt)
 }
 
 // Spec 5.8.1 and Table 5-1.
@@ -163,7 +163,7 @@ fn error_information_is_valid_where_the_code_has_some() {
             first: false,
         };
         let mut effects = Vec::new();
-        report.tell(&record, &mut effects);
+        report.report(&record, &mut effects);
         let [Effect::SoftwareError { origin, .. }] = effects[..] else {
             panic!("{effects:?}");
         };
@@ -207,16 +207,16 @@ fn an_entry_of_the_log_has_the_record_and_says_what_is_left_to_do() {
         ..Disposition::default()
     };
     let success = CompletionRecord::with_status(Status::SUCCESS);
-    let (written, errors, told) = ended(&job(CRAV | RCR, faulting), &success, true);
-    assert!(!written && !told.interrupt && told.record_in_log && told.entered);
+    let (written, errors, reports) = ended(&job(CRAV | RCR, faulting), &success, true);
+    assert!(!written && !reports.interrupt && reports.record_in_log && reports.entered);
     assert_eq!(errors, [(fault, 0x40, Some(5 << 29 | LEFT), 1)]);
     // Without a record there is no fault on it.
-    let (written, errors, told) = ended(&job(CRAV, faulting), &success, true);
-    assert!(!written && told.interrupt && !told.record_in_log && errors.is_empty());
+    let (written, errors, reports) = ended(&job(CRAV, faulting), &success, true);
+    assert!(!written && reports.interrupt && !reports.record_in_log && errors.is_empty());
     // Nor is it asked for an interrupt that cannot be sent.
     let refused = CompletionRecord::with_status(Status::INTERRUPT_HANDLE);
-    let (written, errors, told) = ended(&job(CRAV | RCR, faulting), &refused, true);
-    assert!(!written && !told.interrupt && told.record_in_log);
+    let (written, errors, reports) = ended(&job(CRAV | RCR, faulting), &refused, true);
+    assert!(!written && !reports.interrupt && reports.record_in_log);
     let expected = [
         (Status::INTERRUPT_HANDLE, 0, Some(LEFT), 0x19),
         (fault, 0x40, Some(5 << 29 | 1 << 18), 0x19),
@@ -227,7 +227,7 @@ fn an_entry_of_the_log_has_the_record_and_says_what_is_left_to_do() {
     let (_, errors, _) = ended(&job(CRAV | RCR, Disposition::default()), &discarded, true);
     assert_eq!(errors, [(fault, 0x40, Some(5 << 29 | LEFT), fault.0)]);
     let bad = CompletionRecord::with_status(Status::OVERLAP);
-    let (_, errors, told) = ended(&job(Flags::EMPTY, Disposition::default()), &bad, true);
+    let (_, errors, reports) = ended(&job(Flags::EMPTY, Disposition::default()), &bad, true);
     assert_eq!(errors, [(Status::OVERLAP, 0, None, 0)]);
-    assert!(told.interrupt && !told.entered);
+    assert!(reports.interrupt && !reports.entered);
 }

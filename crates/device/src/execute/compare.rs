@@ -4,7 +4,7 @@ use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
 use super::{CHUNK, Run, success};
 use crate::extent::{Extent, source, source2};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// How a comparison of which all bytes were there ended (spec Table 8-17).
 pub(super) fn found(d: &Descriptor, difference: Option<u64>) -> CompletionRecord {
@@ -21,7 +21,7 @@ pub(super) fn found(d: &Descriptor, difference: Option<u64>) -> CompletionRecord
 }
 
 impl<M: Memory> Run<'_, M> {
-    pub(super) fn compare(&mut self) -> Outcome {
+    pub(super) fn compare(&mut self) -> DescriptorResult {
         let (a, b) = (self.d.address1, self.d.address2);
         let extent = self.extent(&[source(a), source2(b)]);
         if !self.moved {
@@ -44,7 +44,7 @@ impl<M: Memory> Run<'_, M> {
         self.compared(&extent, difference)
     }
 
-    pub(super) fn compare_pattern(&mut self) -> Outcome {
+    pub(super) fn compare_pattern(&mut self) -> DescriptorResult {
         let (src, pattern) = (self.d.address1, self.d.address2.to_le_bytes());
         let extent = self.extent(&[source(src)]);
         if !self.moved {
@@ -63,10 +63,10 @@ impl<M: Memory> Run<'_, M> {
     }
 
     /// A difference that was found counts more than a fault behind it (spec 8.3.6).
-    fn compared(&self, extent: &Extent, difference: Option<u64>) -> Outcome {
+    fn compared(&self, extent: &Extent, difference: Option<u64>) -> DescriptorResult {
         match difference.is_none() && extent.is_faulted() {
             true => self.end(extent, success()),
-            false => Outcome::of(found(self.d, difference)),
+            false => DescriptorResult::of(found(self.d, difference)),
         }
     }
 }

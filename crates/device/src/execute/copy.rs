@@ -2,10 +2,10 @@
 
 use super::{Run, success};
 use crate::extent::{Extent, destination, destination2, source};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 impl<M: Memory> Run<'_, M> {
-    pub(super) fn memmove(&mut self) -> Outcome {
+    pub(super) fn memmove(&mut self) -> DescriptorResult {
         let (src, dst, size) = (self.d.address1, self.d.address2, u64::from(self.d.size));
         let buffers = [source(src), destination(dst)];
         // A destination that starts inside the source must be filled from its end.
@@ -23,7 +23,7 @@ impl<M: Memory> Run<'_, M> {
         self.end(&extent, record)
     }
 
-    pub(super) fn dualcast(&mut self) -> Outcome {
+    pub(super) fn dualcast(&mut self) -> DescriptorResult {
         let (src, first, second) = (self.d.address1, self.d.address2, self.d.destination2());
         let extent = self.extent(&[source(src), destination(first), destination2(second)]);
         if self.moved {

@@ -5,7 +5,7 @@ use dray_spec::{CompletionRecord, Flags};
 
 use super::{CHUNK, Run, success};
 use crate::extent::{Buffer, Extent, source2};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// A CRC in progress, of one of the two sizes.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ impl Crc {
 }
 
 impl<M: Memory> Run<'_, M> {
-    pub(super) fn crc(&mut self, buffers: &[Buffer], copy_to: Option<u64>) -> Outcome {
+    pub(super) fn crc(&mut self, buffers: &[Buffer], copy_to: Option<u64>) -> DescriptorResult {
         let flags = self.d.flags();
         let wide = flags.contains(Flags::CRC_64);
         let mut seed = self.d.crc64_seed();

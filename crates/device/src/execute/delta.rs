@@ -7,7 +7,7 @@ use dray_spec::{CompletionRecord, Flags, Status};
 
 use super::{CHUNK, Run, success};
 use crate::extent::{Extent, destination, source, source2};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// Entries that one chunk can give.
 const CHUNK_ENTRIES: usize = CHUNK / 8;
@@ -16,7 +16,7 @@ const CHUNK_ENTRIES: usize = CHUNK / 8;
 const READ_ENTRIES: usize = 256;
 
 impl<M: Memory> Run<'_, M> {
-    pub(super) fn create_delta(&mut self) -> Outcome {
+    pub(super) fn create_delta(&mut self) -> DescriptorResult {
         let d = self.d;
         let (a, b, to) = (d.address1, d.address2, d.delta_record());
         let sources = self.extent(&[source(a), source2(b)]);
@@ -39,7 +39,7 @@ impl<M: Memory> Run<'_, M> {
             let created = create_delta_at(offset as usize, &left[..n], &right[..n], into);
             let Ok(created) = created else {
                 // A size that passed no check.
-                return Outcome::status(Status::ADDRESS_ALIGNMENT);
+                return DescriptorResult::status(Status::ADDRESS_ALIGNMENT);
             };
             let written = created.record_bytes();
             if written > 0 {
@@ -62,7 +62,7 @@ impl<M: Memory> Run<'_, M> {
     }
 
     /// A record is complete, or full.
-    fn created(&self, result: u8, used: u64, compared: u64) -> Outcome {
+    fn created(&self, result: u8, used: u64, compared: u64) -> DescriptorResult {
         let mut record = success();
         record.result = result;
         record.bytes_completed = compared as u32;
@@ -71,10 +71,10 @@ impl<M: Memory> Run<'_, M> {
         if self.d.flags().contains(Flags::CHECK_RESULT) && !as_expected {
             record.status = Status::SUCCESS_PREDICATE.0;
         }
-        Outcome::of(record)
+        DescriptorResult::of(record)
     }
 
-    pub(super) fn apply_delta(&mut self) -> Outcome {
+    pub(super) fn apply_delta(&mut self) -> DescriptorResult {
         let d = self.d;
         let (from, to, size) = (d.address1, d.address2, u64::from(d.size));
         let entry = DELTA_ENTRY_BYTES as u64;
@@ -108,7 +108,7 @@ impl<M: Memory> Run<'_, M> {
         if record.is_faulted() {
             return self.end(&record.after(readable), success());
         }
-        Outcome::status(Status::SUCCESS)
+        DescriptorResult::status(Status::SUCCESS)
     }
 }
 
@@ -120,8 +120,8 @@ fn partial(used: u64) -> CompletionRecord {
     record
 }
 
-fn refused(error: DeltaError) -> Outcome {
-    let mut outcome = Outcome::status(match error {
+fn refused(error: DeltaError) -> DescriptorResult {
+    let mut outcome = DescriptorResult::status(match error {
         DeltaError::OffsetOrder { .. } => Status::DELTA_OFFSET_ORDER,
         DeltaError::OffsetRange { .. } => Status::DELTA_OFFSET_RANGE,
     });

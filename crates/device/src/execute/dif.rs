@@ -6,7 +6,7 @@ use dray_spec::{Descriptor, DifTags, Opcode, Status};
 
 use super::{Run, success};
 use crate::extent::{Extent, destination, source};
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// Bytes that are processed at a time on either side: two of the largest blocks, or more of others.
 const CHUNK: usize = 2 * 4112;
@@ -91,7 +91,7 @@ impl Fields {
     }
 
     /// `outcome` with the tags of the block to come (spec 8.3.17).
-    fn end(&self, mut outcome: Outcome) -> Outcome {
+    fn end(&self, mut outcome: DescriptorResult) -> DescriptorResult {
         let record = &mut outcome.record;
         if self.checks() {
             record.set_source_tags(bits(self.tags.source));
@@ -127,7 +127,7 @@ pub(super) fn destination_bytes(opcode: Opcode, d: &Descriptor) -> u64 {
 
 impl<M: Memory> Run<'_, M> {
     /// Any of the five operations, block after block, up to a bad one or one that is not there.
-    pub(super) fn dif(&mut self, opcode: Opcode) -> Outcome {
+    pub(super) fn dif(&mut self, opcode: Opcode) -> DescriptorResult {
         let mut fields = Fields::new(opcode, self.d);
         let (from, to) = fields.steps();
         let (src, dst) = (self.d.address1, self.d.address2);
@@ -139,7 +139,7 @@ impl<M: Memory> Run<'_, M> {
         let there = readable.min(writable);
         if self.moved {
             if let Err((done, bad)) = self.dif_blocks(&mut fields, there) {
-                let mut outcome = Outcome::status(Status::DIF_ERROR);
+                let mut outcome = DescriptorResult::status(Status::DIF_ERROR);
                 outcome.record.result = bad.status;
                 outcome.record.bytes_completed = (done * from) as u32;
                 return fields.end(outcome);
@@ -156,7 +156,7 @@ impl<M: Memory> Run<'_, M> {
             let after = fault.after((there * from) as u64);
             return fields.end(self.end(&after, success()));
         }
-        fields.end(Outcome::status(Status::SUCCESS))
+        fields.end(DescriptorResult::status(Status::SUCCESS))
     }
 
     /// Carries out `count` blocks. The error has the number of good blocks before the bad one,

@@ -9,7 +9,7 @@ use super::{CHUNK, success};
 use crate::effect::Operand;
 use crate::extent::accessible;
 use crate::idpt::{AddressSpace, Domain, Domains};
-use crate::{Access, Memory, Outcome, Payload};
+use crate::{Access, DescriptorResult, Memory, Payload};
 
 /// Executes an inter-domain descriptor whose entries [`Device::domains`](crate::Device::domains)
 /// has looked up.
@@ -23,7 +23,7 @@ pub fn execute_between(
     domains: &Domains,
     memory: &mut impl Memory,
     payload: Payload,
-) -> Outcome {
+) -> DescriptorResult {
     between(opcode, d, domains, memory, payload, false)
 }
 
@@ -35,8 +35,8 @@ pub(super) fn between(
     memory: &mut impl Memory,
     payload: Payload,
     untranslated: bool,
-) -> Outcome {
-    let operand = |address, domain: Option<Domain>, access, operand| Place {
+) -> DescriptorResult {
+    let operand = |address, domain: Option<Domain>, access, operand| OperandAddress {
         address: domain.map_or(address, |domain| domain.address),
         domain,
         access,
@@ -62,27 +62,27 @@ pub(super) fn between(
         Opcode::InterDomainFill => run.fill(second),
         Opcode::InterDomainCompare => run.compare(first, second),
         Opcode::InterDomainComparePattern => run.compare_pattern(first),
-        _ => Outcome::status(Status::BAD_OPCODE),
+        _ => DescriptorResult::status(Status::BAD_OPCODE),
     }
 }
 
 /// A descriptor that its entry stops; the record has the handle (spec 3.14.4).
-pub(crate) fn refusal(status: Status, handle: u16) -> Outcome {
-    let mut outcome = Outcome::status(status);
+pub(crate) fn refusal(status: Status, handle: u16) -> DescriptorResult {
+    let mut outcome = DescriptorResult::status(status);
     outcome.record.set_idpt_handle(handle);
     outcome
 }
 
 /// One operand, in whichever address space.
 #[derive(Clone, Copy)]
-struct Place {
+struct OperandAddress {
     address: u64,
     domain: Option<Domain>,
     access: Access,
     operand: Operand,
 }
 
-impl Place {
+impl OperandAddress {
     fn space(&self) -> Option<AddressSpace> {
         self.domain.map(|domain| domain.space)
     }
@@ -129,13 +129,13 @@ impl<M: Memory> Between<'_, M> {
         }
     }
 
-    fn read(&mut self, from: Place, offset: u64, into: &mut [u8]) {
+    fn read(&mut self, from: OperandAddress, offset: u64, into: &mut [u8]) {
         self.within(from.space(), |memory| {
             memory.read(from.address + offset, into)
         });
     }
 
-    fn write(&mut self, to: Place, offset: u64, from: &[u8]) {
+    fn write(&mut self, to: OperandAddress, offset: u64, from: &[u8]) {
         let (address, untranslated) = (to.address + offset, self.untranslated);
         self.within(to.space(), |memory| match untranslated {
             false => memory.write(address, from),
@@ -144,7 +144,10 @@ impl<M: Memory> Between<'_, M> {
     }
 
     /// Bytes that all operands have, and the first that has no more.
-    fn extent<const N: usize>(&mut self, operands: [Place; N]) -> (u64, Option<Place>) {
+    fn extent<const N: usize>(
+        &mut self,
+        operands: [OperandAddress; N],
+    ) -> (u64, Option<OperandAddress>) {
         let size = u64::from(self.d.size);
         let (mut least, mut fault) = (size, None);
         for operand in operands {
@@ -163,9 +166,14 @@ impl<M: Memory> Between<'_, M> {
         (least, fault)
     }
 
-    fn end(&self, bytes: u64, fault: Option<Place>, record: CompletionRecord) -> Outcome {
+    fn end(
+        &self,
+        bytes: u64,
+        fault: Option<OperandAddress>,
+        record: CompletionRecord,
+    ) -> DescriptorResult {
         let Some(operand) = fault else {
-            return Outcome::of(record);
+            return DescriptorResult::of(record);
         };
         let blocked = self.d.flags().contains(Flags::BLOCK_ON_FAULT);
         let status = match blocked {
@@ -186,10 +194,10 @@ impl<M: Memory> Between<'_, M> {
         if let Some(domain) = operand.domain {
             record.set_idpt_handle(domain.handle);
         }
-        Outcome::of(record)
+        DescriptorResult::of(record)
     }
 
-    fn copy(&mut self, from: Place, to: Place) -> Outcome {
+    fn copy(&mut self, from: OperandAddress, to: OperandAddress) -> DescriptorResult {
         let (bytes, fault) = self.extent([from, to]);
         let mut buffer = [0; CHUNK];
         self.each_chunk(bytes, |run, offset, n| {
@@ -200,7 +208,7 @@ impl<M: Memory> Between<'_, M> {
         self.end(bytes, fault, success())
     }
 
-    fn fill(&mut self, to: Place) -> Outcome {
+    fn fill(&mut self, to: OperandAddress) -> DescriptorResult {
         let (bytes, fault) = self.extent([to]);
         let mut buffer = [0; CHUNK];
         dray_ops::fill(&mut buffer, pattern(self.d));
@@ -211,7 +219,7 @@ impl<M: Memory> Between<'_, M> {
         self.end(bytes, fault, success())
     }
 
-    fn compare(&mut self, a: Place, b: Place) -> Outcome {
+    fn compare(&mut self, a: OperandAddress, b: OperandAddress) -> DescriptorResult {
         let (bytes, fault) = self.extent([a, b]);
         let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
         let difference = self.each_chunk(bytes, |run, offset, n| {
@@ -222,7 +230,7 @@ impl<M: Memory> Between<'_, M> {
         self.compared(bytes, fault, difference)
     }
 
-    fn compare_pattern(&mut self, from: Place) -> Outcome {
+    fn compare_pattern(&mut self, from: OperandAddress) -> DescriptorResult {
         let (bytes, fault) = self.extent([from]);
         let pattern = self.d.address2.to_le_bytes();
         let mut buffer = [0; CHUNK];
@@ -233,10 +241,15 @@ impl<M: Memory> Between<'_, M> {
         self.compared(bytes, fault, difference)
     }
 
-    fn compared(&self, bytes: u64, fault: Option<Place>, difference: Option<u64>) -> Outcome {
+    fn compared(
+        &self,
+        bytes: u64,
+        fault: Option<OperandAddress>,
+        difference: Option<u64>,
+    ) -> DescriptorResult {
         match difference.is_none() && fault.is_some() {
             true => self.end(bytes, fault, success()),
-            false => Outcome::of(found(self.d, difference)),
+            false => DescriptorResult::of(found(self.d, difference)),
         }
     }
 

@@ -5,7 +5,7 @@ use dray_spec::{Descriptor, Flags};
 
 use super::{CHUNK, Run, success};
 use crate::extent::destination;
-use crate::{Memory, Outcome};
+use crate::{DescriptorResult, Memory};
 
 /// What a fill writes over and over.
 pub(super) fn pattern(d: &Descriptor) -> Pattern {
@@ -20,7 +20,7 @@ pub(super) fn pattern(d: &Descriptor) -> Pattern {
 }
 
 impl<M: Memory> Run<'_, M> {
-    pub(super) fn fill(&mut self) -> Outcome {
+    pub(super) fn fill(&mut self) -> DescriptorResult {
         let dst = self.d.address2;
         let extent = self.extent(&[destination(dst)]);
         if self.moved {

@@ -5,21 +5,21 @@ use dray_spec::{Flags, Status};
 use super::{Run, success};
 use crate::effect::Operand;
 use crate::extent::{Extent, source, source2};
-use crate::{Access, Memory, Outcome};
+use crate::{Access, DescriptorResult, Memory};
 
 /// Distance between translation requests where the descriptor names none.
 const STRIDE: u64 = 4096;
 
 impl<M: Memory> Run<'_, M> {
     /// A flush changes no byte: the page need not be writable (spec 8.3.26).
-    pub(super) fn flush(&mut self) -> Outcome {
+    pub(super) fn flush(&mut self) -> DescriptorResult {
         let region = (self.d.address2, Access::Read, Operand::Destination);
         let extent = self.extent(&[region]);
         self.end(&extent, success())
     }
 
     /// One request for each stride of the region (spec 8.3.11).
-    pub(super) fn fetch_translations(&mut self) -> Outcome {
+    pub(super) fn fetch_translations(&mut self) -> DescriptorResult {
         let (start, size) = (self.d.address1, u64::from(self.d.region_size()));
         let stride = match self.d.flags().contains(Flags::TRANSLATION_FETCH_USE_STRIDE) {
             true => u64::from(self.d.region_stride()).max(STRIDE),
@@ -27,7 +27,7 @@ impl<M: Memory> Run<'_, M> {
         };
         let whole = Extent::of(self.memory, &[source(start)], size);
         if !whole.is_faulted() {
-            return Outcome::status(Status::SUCCESS);
+            return DescriptorResult::status(Status::SUCCESS);
         }
         let mut offset = 0;
         while offset < size {
@@ -37,11 +37,11 @@ impl<M: Memory> Run<'_, M> {
             }
             offset += stride;
         }
-        Outcome::status(Status::SUCCESS)
+        DescriptorResult::status(Status::SUCCESS)
     }
 
     /// Reads nothing at the addresses that are valid; they must be there (spec 3.12).
-    pub(super) fn read_back(&mut self) -> Outcome {
+    pub(super) fn read_back(&mut self) -> DescriptorResult {
         let flags = self.d.flags();
         for (flag, address) in [
             (Flags::DRAIN_READBACK1_VALID, source(self.d.address1)),
@@ -54,6 +54,6 @@ impl<M: Memory> Run<'_, M> {
                 return outcome;
             }
         }
-        Outcome::status(Status::SUCCESS)
+        DescriptorResult::status(Status::SUCCESS)
     }
 }

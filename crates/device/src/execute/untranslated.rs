@@ -6,7 +6,7 @@ use super::dif::destination_bytes;
 use super::domain::between;
 use super::execute;
 use crate::idpt::Domains;
-use crate::{Access, AddressSpace, Memory, Outcome, Payload};
+use crate::{Access, AddressSpace, DescriptorResult, Memory, Payload};
 
 /// Bytes of a page: what one fault takes with it.
 const PAGE: u64 = 4096;
@@ -24,18 +24,18 @@ pub fn execute_untranslated(
     domains: Option<&Domains>,
     memory: &mut impl Memory,
     payload: Payload,
-) -> Outcome {
+) -> DescriptorResult {
     let outcome = match domains {
         None => execute(opcode, d, &mut Untranslated(&mut *memory), payload),
         Some(domains) => between(opcode, d, domains, &mut *memory, payload, true),
     };
     let record = &outcome.record;
     if matches!(record.status().code(), 0x03 | 0x04 | 0x1f) {
-        return Outcome::status(Status::HARDWARE_ERROR_READ);
+        return DescriptorResult::status(Status::HARDWARE_ERROR_READ);
     }
     let reads_back = d.flags().contains(Flags::DESTINATION_READBACK);
     if reads_back && record.status().is_success() && !readable(opcode, d, domains, memory, record) {
-        return Outcome::status(Status::HARDWARE_ERROR_WRITE);
+        return DescriptorResult::status(Status::HARDWARE_ERROR_WRITE);
     }
     outcome
 }

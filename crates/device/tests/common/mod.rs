@@ -1,6 +1,6 @@
 //! A device to test, memory with holes, and somebody who runs the one on the other.
 
-pub(crate) mod desk;
+pub(crate) mod manual_runner;
 pub(crate) mod oracle;
 pub(crate) mod profile;
 pub(crate) mod runner;

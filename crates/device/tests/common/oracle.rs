@@ -74,7 +74,7 @@ fn byte(memory: &Pages, address: u64) -> u8 {
 }
 
 /// Carries out a descriptor that breaks no rule.
-pub(crate) fn carry_out(d: &Descriptor, memory: &mut Pages) -> End {
+pub(crate) fn expected_end(d: &Descriptor, memory: &mut Pages) -> End {
     let ended = match d.opcode() {
         Ok(Opcode::Memmove) => memmove(d, memory),
         Ok(Opcode::Fill) => fill(d, memory),

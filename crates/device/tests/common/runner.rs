@@ -1,8 +1,8 @@
 //! Runs a device on one thread: one engine after the other, each descriptor to its end.
 
 use dray_device::{
-    Access, Action, Device, DeviceConfig, Effect, Member, Memory, Outcome, Payload, Portal,
-    Submission, Task, Work, WorkId, WorkQueueMode,
+    Access, Action, DescriptorResult, Device, DeviceConfig, Effect, Member, Memory, Payload,
+    Portal, Submission, Task, Work, WorkId, WorkQueueMode,
 };
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::IntoBytes;
@@ -66,7 +66,7 @@ impl Runner {
         self.done(work.id, &outcome);
     }
 
-    pub(crate) fn done(&mut self, id: WorkId, outcome: &Outcome) {
+    pub(crate) fn done(&mut self, id: WorkId, outcome: &DescriptorResult) {
         let mut effects = Vec::new();
         self.device.done(id, outcome, &mut effects);
         self.apply(effects);

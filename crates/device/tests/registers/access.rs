@@ -6,7 +6,7 @@ use dray_spec::registers::{self as at, Command, DUMMY_PORTAL};
 use zerocopy::IntoBytes;
 
 use super::driver::{Driver, config};
-use crate::common::desk::noop;
+use crate::common::manual_runner::noop;
 use crate::common::profile::capabilities;
 
 /// A device that has everything.

@@ -427,7 +427,7 @@ fn what_is_written_is_what_the_device_is_enabled_with() {
     );
     // The threshold follows at any time.
     driver.write(QUEUES + 32 + 4, 1);
-    driver.submit(1, &crate::common::desk::noop(1));
-    let retry = driver.submit(1, &crate::common::desk::noop(2));
+    driver.submit(1, &crate::common::manual_runner::noop(1));
+    let retry = driver.submit(1, &crate::common::manual_runner::noop(2));
     assert_eq!(retry, dray_device::Submission::Retry);
 }

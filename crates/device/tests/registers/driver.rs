@@ -1,7 +1,7 @@
 //! Whoever writes the registers, and the engines behind them.
 
 use dray_device::{
-    Bar, DeviceConfig, Effect, Function, Hardware, Outcome, PciControls, Submission, Work,
+    Bar, DescriptorResult, DeviceConfig, Effect, Function, Hardware, PciControls, Submission, Work,
     WorkQueueMode,
 };
 use dray_spec::registers::{CMD, CMDSTATUS, Command, CommandRegister, PortalAddress};
@@ -101,7 +101,7 @@ impl Driver {
     }
 
     pub(crate) fn done(&mut self, work: &Work) {
-        let outcome = Outcome::status(Status::SUCCESS);
+        let outcome = DescriptorResult::status(Status::SUCCESS);
         self.function.done(work.id, &outcome, &mut self.effects);
     }
 

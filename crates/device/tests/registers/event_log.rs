@@ -1,13 +1,13 @@
 //! What the event log says of ends that have no record (spec 3.13.3, 5.9).
 
-use dray_device::{Effect, Member, Outcome};
+use dray_device::{DescriptorResult, Effect, Member};
 use dray_spec::registers::{self as at, Command, ErrorHead, EventLogEntry, WorkQueuePolicy};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
 use super::log::{
     OFF, ON, Setup, begin, code, end, entries, entry, member, rejection, software_error, success,
 };
-use crate::common::desk::{batch, drain, noop};
+use crate::common::manual_runner::{batch, drain, noop};
 
 /// Operand identifier of a completion record.
 const RECORD_OPERAND: u64 = 5 << 61;
@@ -28,7 +28,7 @@ fn a_record_that_faults_goes_to_the_log_with_what_it_says() {
     driver.submit(0, &compare);
     let work = driver.take(0);
     assert!(driver.function.record_faults(work.id));
-    let mut outcome = Outcome::status(Status::SUCCESS);
+    let mut outcome = DescriptorResult::status(Status::SUCCESS);
     outcome.record.result = 1;
     outcome.record.bytes_completed = 40;
     end(&mut driver, work.id, &outcome);
@@ -60,7 +60,7 @@ fn a_descriptor_that_was_discarded_for_its_record_says_so_in_the_log() {
     let mut driver = ON.driver();
     driver.submit(0, &noop_with_interrupt());
     let work = driver.take(0);
-    end(&mut driver, work.id, &Outcome::unrecorded());
+    end(&mut driver, work.id, &DescriptorResult::unrecorded());
     let entry = entry(&mut driver);
     assert_eq!(
         entry.detail,
@@ -68,7 +68,7 @@ fn a_descriptor_that_was_discarded_for_its_record_says_so_in_the_log() {
     );
     assert_eq!(
         (entry.address, entry.record),
-        (32, Outcome::unrecorded().record)
+        (32, DescriptorResult::unrecorded().record)
     );
 }
 
@@ -78,7 +78,7 @@ fn without_a_log_the_descriptor_is_discarded_and_the_register_has_the_fault() {
     driver.submit(0, &noop_with_interrupt());
     let work = driver.take(0);
     assert!(!driver.function.record_faults(work.id));
-    end(&mut driver, work.id, &Outcome::unrecorded());
+    end(&mut driver, work.id, &DescriptorResult::unrecorded());
     assert_eq!(driver.effects, []);
     let error = software_error(&driver);
     let head = ErrorHead::from_bits(error.head);
@@ -92,7 +92,7 @@ fn without_a_log_the_descriptor_is_discarded_and_the_register_has_the_fault() {
     let fenced = noop(3).with_flags(Flags::FENCE);
     let id = begin(&mut driver, &batch(1, 2), &[noop(2), fenced]);
     let first = member(&mut driver, id);
-    end(&mut driver, first.id, &Outcome::unrecorded());
+    end(&mut driver, first.id, &DescriptorResult::unrecorded());
     assert_eq!(software_error(&driver).address, 64);
     let mut record = CompletionRecord::with_status(Status::BATCH_FAIL);
     record.bytes_completed = 1;
@@ -147,7 +147,7 @@ fn members_behind_a_fence_do_not_run_if_one_before_it_was_discarded() {
     let list = [noop(2), noop(3).with_flags(Flags::FENCE)];
     let id = begin(&mut driver, &batch(1, 2), &list);
     let work = member(&mut driver, id);
-    end(&mut driver, work.id, &Outcome::unrecorded());
+    end(&mut driver, work.id, &DescriptorResult::unrecorded());
     assert_eq!(driver.function.next_member(id), Member::None);
     let entries = entries(&mut driver);
     assert_eq!(entries.iter().map(code).collect::<Vec<_>>(), [0x1a, 0x27]);
@@ -253,7 +253,7 @@ fn a_drain_goes_to_the_log_where_no_page_request_mends_the_records_before_it() {
         // One that is not carried out has its record.
         driver.submit(0, &drain(4).with_readback1(0x5000));
         let work = driver.take(0);
-        let outcome = Outcome::status(Status::READBACK_PAGE_FAULT);
+        let outcome = DescriptorResult::status(Status::READBACK_PAGE_FAULT);
         end(&mut driver, work.id, &outcome);
         driver.submit(0, &drain(5).with_flags(Flags::FENCE));
         let work = driver.take(0);

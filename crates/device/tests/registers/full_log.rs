@@ -6,7 +6,7 @@ use dray_spec::registers::{self as at, Command, CommandRegister, CommandStatus, 
 
 use super::driver::{Driver, config};
 use super::log::{ON, code, end, entries, rejection, write64};
-use crate::common::desk::noop;
+use crate::common::manual_runner::noop;
 
 /// A descriptor that goes to the log: it fails a check, and has no record.
 fn fail(driver: &mut Driver, wq: u16, pasid: u32) {

@@ -1,7 +1,8 @@
 //! A device of version 2 with its event log on or off, and what that log holds.
 
 use dray_device::{
-    Capabilities, Effect, Hardware, Member, Outcome, PciControls, Rejection, Work, WorkId, WorkKind,
+    Capabilities, DescriptorResult, Effect, Hardware, Member, PciControls, Rejection, Work, WorkId,
+    WorkKind,
 };
 use dray_spec::registers::{
     self as at, Command, ErrorHead, EventLogEntry, IdCap, MsixPermission, SoftwareErrorRegister,
@@ -97,12 +98,12 @@ pub(crate) fn write64(driver: &mut Driver, offset: u64, value: u64) {
     driver.function.write64(offset, value, &mut driver.effects);
 }
 
-pub(crate) fn end(driver: &mut Driver, id: WorkId, outcome: &Outcome) {
+pub(crate) fn end(driver: &mut Driver, id: WorkId, outcome: &DescriptorResult) {
     driver.function.done(id, outcome, &mut driver.effects);
 }
 
 pub(crate) fn success(driver: &mut Driver, id: WorkId) {
-    end(driver, id, &Outcome::status(Status::SUCCESS));
+    end(driver, id, &DescriptorResult::status(Status::SUCCESS));
 }
 
 pub(crate) fn rejection(work: &Work) -> Rejection {

@@ -11,7 +11,7 @@ use proptest::sample::Index;
 
 use super::driver::Driver;
 use crate::common::cases;
-use crate::common::desk::{batch, drain, noop};
+use crate::common::manual_runner::{batch, drain, noop};
 
 #[derive(Debug, Clone)]
 enum Act {

@@ -7,7 +7,7 @@ use dray_spec::registers::{
 use dray_spec::{Descriptor, Flags, GenCap};
 
 use super::driver::{Driver, hardware};
-use crate::common::desk::noop;
+use crate::common::manual_runner::noop;
 
 /// As `idxd_cmd_exec`: with an interrupt.
 fn execute(driver: &mut Driver, command: Command, operand: u32) {

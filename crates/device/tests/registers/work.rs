@@ -7,7 +7,7 @@ use dray_spec::registers::{
 use dray_spec::{Descriptor, Status};
 
 use super::driver::Driver;
-use crate::common::desk::{batch, drain, noop};
+use crate::common::manual_runner::{batch, drain, noop};
 
 fn is_active(driver: &Driver) -> bool {
     CommandStatus::from(driver.read(at::CMDSTATUS)).active()

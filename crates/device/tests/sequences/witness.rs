@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dray_device::{
-    Device, DeviceConfig, Effect, Member as Next, Outcome, Portal, Submission, Work, WorkId,
-    WorkKind, WorkQueueMode,
+    DescriptorResult, Device, DeviceConfig, Effect, Member as Next, Portal, Submission, Work,
+    WorkId, WorkKind, WorkQueueMode,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
@@ -270,8 +270,8 @@ impl Witness {
         let (work, n, batch) = self.worked.swap_remove(pick(self.worked.len()));
         let outcome = match work.kind {
             WorkKind::Reject(rejection) => rejection.outcome(),
-            _ if fails => Outcome::page_fault(0x1000, 0, false),
-            _ => Outcome::status(Status::SUCCESS),
+            _ if fails => DescriptorResult::page_fault(0x1000, 0, false),
+            _ => DescriptorResult::status(Status::SUCCESS),
         };
         if let Some(batch) = batch {
             let known = self.known.get_mut(&batch).expect("a batch");

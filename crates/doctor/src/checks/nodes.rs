@@ -3,7 +3,7 @@
 use super::sources::{IDXD_CONFIG_8, IDXD_CONFIG_16, IDXD_CONFIG_73};
 use crate::check::{Check, Context, Verdict};
 use crate::finding::{Evidence, Finding, Mend};
-use crate::machine::{Kind, Unreadable};
+use crate::machine::{FileKind, Unreadable};
 use crate::survey::Survey;
 use crate::survey::device::Queue;
 
@@ -59,7 +59,7 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
         "mode {:04o}, user {}, group {}",
         stat.mode, stat.uid, stat.gid
     );
-    if stat.kind != Kind::CharacterDevice {
+    if stat.kind != FileKind::CharacterDevice {
         let what = format!("{path} is no character device: something else was put there");
         let mend = Mend::advice("Remove it, and enable the queue anew.");
         let evidence = Evidence::new(path, "not a character device");

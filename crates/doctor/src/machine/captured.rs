@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::archive::{self, ArchiveError, INDEX, ROOT};
-use super::{Kind, Machine, Reading, Stat, Unreadable};
+use super::{FileKind, Machine, Reading, Stat, Unreadable};
 
 /// Version of the form of captures.
 pub(super) const FORMAT: u32 = 1;
@@ -43,7 +43,7 @@ pub enum CapturedError {
     },
     /// The directory holds something else than files and directories.
     #[error("{path} is neither a file nor a directory; links of the machine stand in {INDEX}")]
-    Kind {
+    FileKind {
         /// Its name.
         path: PathBuf,
     },
@@ -203,7 +203,7 @@ impl Captured {
             if metadata.is_dir() && depth > 0 {
                 self.gather(&path, &name, depth - 1)?;
             } else if !metadata.is_file() {
-                return Err(CapturedError::Kind { path });
+                return Err(CapturedError::FileKind { path });
             } else if metadata.len() > MAX_MEMBER_BYTES || self.files.len() == MAX_MEMBERS {
                 return Err(CapturedError::Directory {
                     path,
@@ -303,9 +303,9 @@ impl Machine for Captured {
         }
         // Made by hand: what is there belongs to root and can be read by all.
         let kind = match self.files.contains_key(path) {
-            true => Kind::File,
+            true => FileKind::File,
             false if self.names(path).is_empty() => return Err(self.absent(path)),
-            false => Kind::Directory,
+            false => FileKind::Directory,
         };
         Ok(Stat {
             kind,

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use super::reader::Reader;
 use super::{
-    CPUID_7, KERNEL_CONFIG, KERNEL_LOG, Kind, MESSAGES, Machine, Reading, SESSION, Stat, TREE,
+    CPUID_7, FileKind, KERNEL_CONFIG, KERNEL_LOG, MESSAGES, Machine, Reading, SESSION, Stat, TREE,
     Unreadable, VIRTUAL, kernel_log, relevant,
 };
 
@@ -133,10 +133,10 @@ impl Machine for Live {
 fn stat(path: &str) -> Reading<Stat> {
     let metadata = fs::metadata(path).map_err(unreadable)?;
     let kind = match metadata.file_type() {
-        kind if kind.is_file() => Kind::File,
-        kind if kind.is_dir() => Kind::Directory,
-        kind if kind.is_char_device() => Kind::CharacterDevice,
-        _ => Kind::Other,
+        kind if kind.is_file() => FileKind::File,
+        kind if kind.is_dir() => FileKind::Directory,
+        kind if kind.is_char_device() => FileKind::CharacterDevice,
+        _ => FileKind::Other,
     };
     Ok(Stat {
         kind,
@@ -150,8 +150,8 @@ fn stat(path: &str) -> Reading<Stat> {
 ///
 /// Devices and pipes are not opened at all: opening alone may act.
 fn file(path: &str) -> Reading<Vec<u8>> {
-    if stat(path)?.kind != Kind::File {
-        return Err(Unreadable::Kind("a regular file".to_owned()));
+    if stat(path)?.kind != FileKind::File {
+        return Err(Unreadable::FileKind("a regular file".to_owned()));
     }
     let bytes = limited(open(path)?, MAX_FILE_BYTES)?;
     let keep: fn(&str) -> String = match path {
@@ -263,7 +263,7 @@ fn unreadable(error: io::Error) -> Unreadable {
         io::ErrorKind::NotFound => Unreadable::Missing,
         io::ErrorKind::PermissionDenied => Unreadable::Denied,
         io::ErrorKind::WouldBlock => Unreadable::Blocked(0),
-        io::ErrorKind::NotADirectory => Unreadable::Kind("a directory".to_owned()),
+        io::ErrorKind::NotADirectory => Unreadable::FileKind("a directory".to_owned()),
         // The errno's own text, without Rust's "(os error 5)".
         _ => {
             let text = error.to_string();
@@ -291,15 +291,18 @@ mod tests {
         let live = live();
         assert_eq!(live.read(&path("b")), Ok(b"text".to_vec()));
         assert_eq!(live.read(&path("c")), Ok(b"text".to_vec()));
-        let file = Unreadable::Kind("a regular file".to_owned());
+        let file = Unreadable::FileKind("a regular file".to_owned());
         assert_eq!(live.read(&path("a")), Err(file.clone()));
         assert_eq!(live.read("/dev/null"), Err(file));
         assert_eq!(live.read(&path("d")), Err(Unreadable::Missing));
         let names = live.list(dir.path().to_str().unwrap()).unwrap();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(live.link(&path("c")), Ok("b".to_owned()));
-        assert_eq!(live.stat(&path("c")).unwrap().kind, Kind::File);
-        assert_eq!(live.stat("/dev/null").unwrap().kind, Kind::CharacterDevice);
+        assert_eq!(live.stat(&path("c")).unwrap().kind, FileKind::File);
+        assert_eq!(
+            live.stat("/dev/null").unwrap().kind,
+            FileKind::CharacterDevice
+        );
     }
 
     #[test]

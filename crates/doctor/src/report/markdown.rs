@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{summary, unjudged};
 use crate::check::Check;
 use crate::checks::CHECKS;
-use crate::diagnosis::{Diagnosis, Outcome};
+use crate::diagnosis::{CheckResult, Diagnosis};
 use crate::finding::{Cause, Evidence, Finding, Mend};
 
 /// The same as the table, to be pasted into an issue.
@@ -24,8 +24,8 @@ pub fn markdown(diagnosis: &Diagnosis) -> String {
     line("| link | | |\n|---|---|---|".to_owned());
     for judged in &diagnosis.checks {
         let (word, seen) = match &judged.outcome {
-            Outcome::Holds(seen) => ("ok", seen.as_str()),
-            Outcome::Broken(findings) => match findings.first() {
+            CheckResult::Holds(seen) => ("ok", seen.as_str()),
+            CheckResult::Broken(findings) => match findings.first() {
                 Some(finding) => (finding.severity.name(), finding.what.as_str()),
                 None => continue,
             },

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{summary, unjudged, wrap};
-use crate::diagnosis::{Diagnosis, Outcome};
+use crate::diagnosis::{CheckResult, Diagnosis};
 use crate::finding::{Cause, Evidence, Finding, Mend};
 
 const WIDTH: usize = 96;
@@ -14,8 +14,8 @@ pub fn table(diagnosis: &Diagnosis) -> String {
     let mut out = format!("{}\n\n", diagnosis.machine);
     for judged in &diagnosis.checks {
         let (word, text) = match &judged.outcome {
-            Outcome::Holds(seen) => ("ok", seen.as_str()),
-            Outcome::Broken(findings) => match findings.first() {
+            CheckResult::Holds(seen) => ("ok", seen.as_str()),
+            CheckResult::Broken(findings) => match findings.first() {
                 Some(finding) => (finding.severity.name(), finding.what.as_str()),
                 None => continue,
             },

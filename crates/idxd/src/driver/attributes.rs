@@ -3,7 +3,7 @@
 use super::attribute::{
     Attribute, Field, Format, Needs, Refusal, When, read_only as r, writable as w,
 };
-use super::{Errno, Kind};
+use super::{Errno, WorkQueueType};
 use When::{
     Dedicated, DeviceEnabled, Fixed, FixedTrafficClasses, KernelType, LimitIsZero, Malformed,
     NoAtsDisable, NoBlockOnFault, NoGlobalLimit, OutOfRange, QueueEnabled, Unparsable,
@@ -21,7 +21,11 @@ const EOPNOTSUPP: Errno = Errno::EOPNOTSUPP;
 
 /// Attributes of a work queue that can be written while it is disabled.
 const fn kinds() -> &'static [&'static str] {
-    &[Kind::NAMES[0].0, Kind::NAMES[1].0, Kind::NAMES[2].0]
+    &[
+        WorkQueueType::NAMES[0].0,
+        WorkQueueType::NAMES[1].0,
+        WorkQueueType::NAMES[2].0,
+    ]
 }
 
 const LIMIT: &[Refusal] = &[

@@ -3,7 +3,7 @@
 use dray_spec::registers::{Command, CommandError, CommandRegister};
 
 use super::registers::Effects;
-use super::state::{Device, Kind};
+use super::state::{Device, WorkQueueType};
 use super::{CommandStatus, Errno, Options};
 
 /// `WQ_DEFAULT_QUEUE_DEPTH`.
@@ -27,10 +27,10 @@ impl Bound {
         }
     }
 
-    fn kind(self) -> Kind {
+    fn kind(self) -> WorkQueueType {
         match self {
-            Self::User => Kind::User,
-            Self::DmaEngine => Kind::Kernel,
+            Self::User => WorkQueueType::User,
+            Self::DmaEngine => WorkQueueType::Kernel,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Device {
             if queue.group.is_none() {
                 continue;
             }
-            if queue.size == 0 && defaults && queue.kind != Kind::None {
+            if queue.size == 0 && defaults && queue.kind != WorkQueueType::None {
                 queue.size = DEFAULT_SIZE;
             }
             if queue.size == 0 && !defaults {
@@ -138,7 +138,7 @@ impl Device {
         self.queues[wq].kind = driver.kind();
         let result = self.enable_queue(wq, options, effects);
         if result.is_err() {
-            self.queues[wq].kind = Kind::None;
+            self.queues[wq].kind = WorkQueueType::None;
         }
         match (driver, result) {
             (_, Ok(())) => {
@@ -170,12 +170,12 @@ impl Device {
             match (refused, by_name) {
                 (false, _) => {}
                 (true, true) => {
-                    self.queues[wq].kind = Kind::None;
+                    self.queues[wq].kind = WorkQueueType::None;
                     return self.fail(CommandStatus::WQ_NO_DRV_NAME, Errno::ENODEV);
                 }
                 (true, false) => {
                     if personality.matches_name_first() {
-                        self.queues[wq].kind = Kind::None;
+                        self.queues[wq].kind = WorkQueueType::None;
                     }
                     return self.fail(CommandStatus::WQ_USER_NO_IOMMU, Errno::EOPNOTSUPP);
                 }
@@ -211,7 +211,7 @@ impl Device {
             return self.fail(CommandStatus::WQ_NO_THRESH, Errno::ENXIO);
         }
         if self.configurable() {
-            let kernel = self.queues[wq].kind == Kind::Kernel;
+            let kernel = self.queues[wq].kind == WorkQueueType::Kernel;
             // A dedicated queue of users gets the PASID of whoever opens it.
             let shared = (!dedicated && self.part.pasid_enabled).then_some(0);
             let pasid = self.kernel_pasid(wq).or(shared);
@@ -260,7 +260,7 @@ impl Device {
             self.queues[wq].clear(&hardware);
         }
         let queue = &mut self.queues[wq];
-        queue.kind = Kind::None;
+        queue.kind = WorkQueueType::None;
         queue.clients.clear();
         queue.bound = None;
         Ok(())

@@ -7,7 +7,7 @@ use dray_spec::registers::{
     WorkQueuePolicy, WorkQueueRegister, WorkQueueStatus,
 };
 
-use super::state::{Device, Kind};
+use super::state::{Device, WorkQueueType};
 use super::{CommandStatus, Errno};
 
 /// Effects of register writes, for whoever runs the device.
@@ -223,7 +223,7 @@ impl Device {
 
     /// Whether queues of the kernel have a PASID: where shared virtual addressing is on.
     pub(super) fn kernel_pasid(&self, wq: usize) -> Option<u32> {
-        let kernel = self.queues[wq].kind == Kind::Kernel;
+        let kernel = self.queues[wq].kind == WorkQueueType::Kernel;
         (kernel && self.part.pasid_enabled).then_some(0)
     }
 }

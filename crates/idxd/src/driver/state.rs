@@ -52,18 +52,18 @@ impl Part {
 
 /// What a work queue is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Kind {
+pub(super) enum WorkQueueType {
     #[default]
     None,
     Kernel,
     User,
 }
 
-impl Kind {
-    pub(super) const NAMES: [(&'static str, Kind); 3] = [
-        ("none", Kind::None),
-        ("kernel", Kind::Kernel),
-        ("user", Kind::User),
+impl WorkQueueType {
+    pub(super) const NAMES: [(&'static str, WorkQueueType); 3] = [
+        ("none", WorkQueueType::None),
+        ("kernel", WorkQueueType::Kernel),
+        ("user", WorkQueueType::User),
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -82,7 +82,7 @@ pub(super) struct Queue {
     pub(super) priority: u8,
     pub(super) block_on_fault: bool,
     pub(super) threshold: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: WorkQueueType,
     pub(super) name: Vec<u8>,
     pub(super) driver_name: Vec<u8>,
     pub(super) minor: Option<u32>,
@@ -106,7 +106,7 @@ impl Queue {
             priority: 0,
             block_on_fault: false,
             threshold: 0,
-            kind: Kind::None,
+            kind: WorkQueueType::None,
             name: Vec::new(),
             driver_name: Vec::new(),
             minor: None,
@@ -125,7 +125,7 @@ impl Queue {
     /// `idxd_wq_disable_cleanup`: all but size, group, `prs_disable` and `driver_name`.
     pub(super) fn clear(&mut self, hardware: &Hardware) {
         self.enabled = false;
-        self.kind = Kind::None;
+        self.kind = WorkQueueType::None;
         self.threshold = 0;
         self.priority = 0;
         self.retries = RETRIES;

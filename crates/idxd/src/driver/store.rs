@@ -1,7 +1,7 @@
 //! What writing an attribute does: the refusals of its table in their order, then the change.
 
 use super::attribute::{Attribute, Field, Format, When};
-use super::state::{Device, EVENT_LOG_ENTRIES, Kind, MAX_RETRIES};
+use super::state::{Device, EVENT_LOG_ENTRIES, MAX_RETRIES, WorkQueueType};
 use super::{CommandStatus, Errno, Options, parse};
 
 /// Longest `name` and `driver_name`, newline included (`WQ_NAME_SIZE`, `DRIVER_NAME_SIZE`).
@@ -23,7 +23,7 @@ enum Value {
 }
 
 /// Which group, engine or work queue of the device; 0 for the device itself.
-pub(super) struct Place<'a> {
+pub(super) struct AttributeOwner<'a> {
     pub(super) device: &'a mut Device,
     pub(super) index: usize,
     pub(super) options: &'a Options,
@@ -45,7 +45,7 @@ impl From<Errno> for Refused {
 /// Writes an attribute.
 pub(super) fn write(
     attribute: &Attribute,
-    place: &mut Place<'_>,
+    owner: &mut AttributeOwner<'_>,
     bytes: &[u8],
 ) -> Result<(), Refused> {
     if !attribute.writable {
@@ -64,14 +64,14 @@ pub(super) fn write(
                 return Err(Refused { errno, when });
             }
             (case, value) => {
-                if place.applies(case, attribute.field, value.as_ref().ok(), bytes) {
+                if owner.applies(case, attribute.field, value.as_ref().ok(), bytes) {
                     let errno = refusal.errno;
                     return Err(Refused { errno, when });
                 }
             }
         }
     }
-    place.apply(attribute.field, value.map_err(Refused::from)?);
+    owner.apply(attribute.field, value.map_err(Refused::from)?);
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn parse_as(format: Format, bytes: &[u8]) -> Result<Value, Errno> {
     })
 }
 
-impl Place<'_> {
+impl AttributeOwner<'_> {
     fn applies(&self, case: When, field: Field, value: Option<&Value>, bytes: &[u8]) -> bool {
         let device = &*self.device;
         let hardware = &device.part.hardware;
@@ -114,7 +114,7 @@ impl Place<'_> {
                 value == Some(&Value::Switch(true)) && queue_is(|queue| queue.prs_disable)
             }
             When::KernelType => {
-                queue_is(|queue| queue.kind == Kind::Kernel)
+                queue_is(|queue| queue.kind == WorkQueueType::Kernel)
                     && device.part.pasid_enabled
                     && self.options.personality.refuses_kernel_names()
             }
@@ -225,8 +225,8 @@ impl Place<'_> {
             (Field::BlockOnFault, Value::Switch(on)) => queue.block_on_fault = on,
             (Field::Threshold, Value::Number(n)) => queue.threshold = n as u32,
             (Field::Type, Value::Word(word)) => {
-                let kinds = Kind::NAMES.iter().find(|(name, _)| *name == word);
-                let kind = kinds.map_or(Kind::None, |&(_, kind)| kind);
+                let kinds = WorkQueueType::NAMES.iter().find(|(name, _)| *name == word);
+                let kind = kinds.map_or(WorkQueueType::None, |&(_, kind)| kind);
                 if kind != queue.kind {
                     queue.name.clear();
                 }

@@ -88,7 +88,7 @@ impl Object {
 
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PathTarget {
     /// A directory that only holds others.
     Directory(Directory),
     Object(usize, Object),
@@ -184,10 +184,10 @@ impl Driver {
     }
 
     /// What a path below `/sys` names, links followed.
-    pub(super) fn locate(&self, path: &str) -> Result<Place, Errno> {
+    pub(super) fn locate(&self, path: &str) -> Result<PathTarget, Errno> {
         let path = path.strip_prefix("/sys").unwrap_or(path);
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let directory = |directory| Ok(Place::Directory(directory));
+        let directory = |directory| Ok(PathTarget::Directory(directory));
         match parts.as_slice() {
             [] => directory(Directory::Root),
             ["bus"] => directory(Directory::Bus),
@@ -223,9 +223,9 @@ impl Driver {
         }
     }
 
-    fn locate_object(&self, at: usize, object: Object, rest: &[&str]) -> Result<Place, Errno> {
+    fn locate_object(&self, at: usize, object: Object, rest: &[&str]) -> Result<PathTarget, Errno> {
         match rest {
-            [] => Ok(Place::Object(at, object)),
+            [] => Ok(PathTarget::Object(at, object)),
             ["driver", rest @ ..] => {
                 let driver = self.bound_driver(at, object).ok_or(Errno::ENOENT)?;
                 self.locate_driver(driver, rest)
@@ -245,18 +245,18 @@ impl Driver {
                     .filter(|attribute| is_present(attribute, &self.devices[at], &self.options))
                     .ok_or(Errno::ENOENT)?;
                 match rest {
-                    [] => Ok(Place::Attribute(at, object, attribute)),
+                    [] => Ok(PathTarget::Attribute(at, object, attribute)),
                     _ => Err(Errno::ENOTDIR),
                 }
             }
         }
     }
 
-    fn locate_driver(&self, driver: BusDriver, rest: &[&str]) -> Result<Place, Errno> {
+    fn locate_driver(&self, driver: BusDriver, rest: &[&str]) -> Result<PathTarget, Errno> {
         match rest {
-            [] => Ok(Place::Directory(Directory::BusDriver(driver))),
-            ["bind"] => Ok(Place::Bind(driver)),
-            ["unbind"] => Ok(Place::Unbind(driver)),
+            [] => Ok(PathTarget::Directory(Directory::BusDriver(driver))),
+            ["bind"] => Ok(PathTarget::Bind(driver)),
+            ["unbind"] => Ok(PathTarget::Unbind(driver)),
             [name, rest @ ..] => {
                 let (at, object) = self.object(name).ok_or(Errno::ENOENT)?;
                 match self.bound_driver(at, object) == Some(driver) {
@@ -286,9 +286,11 @@ impl Driver {
     /// `ENOENT` where there is nothing, `ENOTDIR` for a file.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, Errno> {
         match self.locate(path)? {
-            Place::Directory(directory) => Ok(self.list_directory(directory)),
-            Place::Object(at, object) => Ok(self.list_object(at, object)),
-            Place::Attribute(..) | Place::Bind(_) | Place::Unbind(_) => Err(Errno::ENOTDIR),
+            PathTarget::Directory(directory) => Ok(self.list_directory(directory)),
+            PathTarget::Object(at, object) => Ok(self.list_object(at, object)),
+            PathTarget::Attribute(..) | PathTarget::Bind(_) | PathTarget::Unbind(_) => {
+                Err(Errno::ENOTDIR)
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::mem::transmute;
 use super::Failed;
 use crate::next::Next;
 use crate::redirect::entry::{entry, is_there};
-use crate::redirect::path::Place;
+use crate::redirect::path::FilePath;
 
 /// What is to become of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ enum Change {
 }
 
 /// Why a name in the tree cannot be changed: the kernel looks whether it is there first.
-fn refusal(change: Change, place: &Place) -> c_int {
+fn refusal(change: Change, place: &FilePath) -> c_int {
     match (change, is_there(place)) {
         (Change::Made, true) => libc::EEXIST,
         (Change::Removed, false) => libc::ENOENT,
@@ -25,7 +25,7 @@ fn refusal(change: Change, place: &Place) -> c_int {
 }
 
 /// Why a second name cannot be given: the tree is a file system of its own.
-fn second_refusal(old: Option<&Place>, new: Option<&Place>) -> Option<c_int> {
+fn second_refusal(old: Option<&FilePath>, new: Option<&FilePath>) -> Option<c_int> {
     match (old, new) {
         (None, None) => None,
         (Some(old), Some(_)) => Some(refusal(Change::Removed, old)),

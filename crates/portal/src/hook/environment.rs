@@ -8,17 +8,20 @@ use dray_wire::SOCKET_VARIABLE;
 
 use super::{Strings, spawn};
 use crate::connect::socket_variable;
-use crate::program::{Kind, Obstacle, UnknownError};
+use crate::program::{Obstacle, PreloadSupport, UnknownError};
 
 /// What keeps a program of this kind from a portal when it is executed with this environment. What
 /// cannot be read or executed is the original's to refuse.
 ///
 /// # Safety
 /// `envp` is null or an array of strings.
-pub(super) unsafe fn obstacle(kind: Result<Kind, UnknownError>, envp: Strings) -> Option<Obstacle> {
+pub(super) unsafe fn obstacle(
+    kind: Result<PreloadSupport, UnknownError>,
+    envp: Strings,
+) -> Option<Obstacle> {
     match kind {
-        Ok(Kind::Hindered(obstacle)) => Some(obstacle),
-        Ok(Kind::Native) => {
+        Ok(PreloadSupport::Hindered(obstacle)) => Some(obstacle),
+        Ok(PreloadSupport::Native) => {
             // Where nobody knows its file this is no shared object, and nothing was preloaded.
             let library = spawn::library()?;
             let socket = socket_variable().map_or(&b""[..], CStr::to_bytes);

@@ -16,7 +16,7 @@ use super::environment::obstacle;
 use super::{Strings, count, libc_answer, looks_at_programs};
 use crate::connect::socket_name;
 use crate::next::Next;
-use crate::program::{Kind, Path, UnknownError, kind, kind_at};
+use crate::program::{Path, PreloadSupport, UnknownError, kind, kind_at};
 use crate::supervised::enter;
 use crate::syscall::{name, syscall};
 
@@ -59,7 +59,7 @@ pub(super) fn directories() -> Option<&'static CStr> {
 ///
 /// # Safety
 /// `envp` is null or an array of strings.
-unsafe fn before(kind: Result<Kind, UnknownError>, program: &CStr, envp: Strings) {
+unsafe fn before(kind: Result<PreloadSupport, UnknownError>, program: &CStr, envp: Strings) {
     // SAFETY: as the caller promises.
     let obstacle = unsafe { obstacle(kind, envp) };
     if let (Some(obstacle), Some(socket)) = (obstacle, socket_name()) {

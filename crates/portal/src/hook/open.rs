@@ -7,7 +7,7 @@ use super::{Failed, libc_answer};
 use crate::next::Next;
 use crate::redirect::entry::entry;
 use crate::redirect::file::{File, file};
-use crate::redirect::path::{Place, Use, node, place};
+use crate::redirect::path::{FilePath, Use, node, place};
 use crate::redirect::{ask, redirection};
 use crate::syscall::{close, syscall};
 use dray_wire::{Redirection, Request};
@@ -74,7 +74,7 @@ fn finish(answer: Result<c_int, c_int>) -> c_int {
 
 fn in_tree(
     redirection: &Redirection<'_>,
-    place: &Place,
+    place: &FilePath,
     flags: c_int,
     next: impl Fn(*const c_char, c_int) -> c_int,
 ) -> c_int {
@@ -103,7 +103,7 @@ fn in_tree(
 }
 
 /// Opens a node as the driver lets it be opened.
-fn open_node(place: &Place, path: &[u8], flags: c_int) -> Result<c_int, c_int> {
+fn open_node(place: &FilePath, path: &[u8], flags: c_int) -> Result<c_int, c_int> {
     let wanted = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => libc::R_OK,
         libc::O_WRONLY => libc::W_OK,

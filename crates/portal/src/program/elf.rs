@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use super::{Kind, Obstacle, UnknownError, read_at_most};
+use super::{Obstacle, PreloadSupport, UnknownError, read_at_most};
 
 /// `Elf64_Ehdr`.
 #[derive(Debug, Clone, Copy, FromBytes, Immutable, KnownLayout)]
@@ -64,14 +64,14 @@ const MOST_SEGMENT_BYTES: usize = 65536;
 const TOGETHER: usize = 8;
 
 /// Whether the program has a dynamic linker; `start` is its beginning.
-pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<Kind, UnknownError> {
+pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<PreloadSupport, UnknownError> {
     let (header, _) = Header::read_from_prefix(start).map_err(|_| UnknownError::NoElf)?;
     if header.magic != *b"\x7fELF" {
         return Err(UnknownError::NoElf);
     }
     let native = (BITS_64, LITTLE_ENDIAN, X86_64);
     if (header.class, header.data, header.machine.get()) != native {
-        return Ok(Kind::Hindered(Obstacle::Machine));
+        return Ok(PreloadSupport::Hindered(Obstacle::Machine));
     }
     let (bytes, count) = (header.segment_bytes.get(), header.segment_count.get());
     let all = SEGMENT * usize::from(count);
@@ -97,9 +97,9 @@ pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<Kind, UnknownError> {
         read += part.len();
     }
     Ok(match (dynamic, raw) {
-        (false, _) => Kind::Hindered(Obstacle::Static),
-        (true, true) => Kind::Hindered(Obstacle::RawCalls),
-        (true, false) => Kind::Native,
+        (false, _) => PreloadSupport::Hindered(Obstacle::Static),
+        (true, true) => PreloadSupport::Hindered(Obstacle::RawCalls),
+        (true, false) => PreloadSupport::Native,
     })
 }
 
@@ -132,7 +132,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    fn kind(bytes: &[u8]) -> Result<Kind, UnknownError> {
+    fn kind(bytes: &[u8]) -> Result<PreloadSupport, UnknownError> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         super::kind(&file.into(), &bytes[..bytes.len().min(256)])
@@ -155,13 +155,16 @@ pub(super) mod tests {
 
     #[test]
     fn static_programs_have_no_interpreter() {
-        let hindered = Kind::Hindered(Obstacle::Static);
-        assert_eq!(kind(&program(&[1, 3, 2])), Ok(Kind::Native));
+        let hindered = PreloadSupport::Hindered(Obstacle::Static);
+        assert_eq!(kind(&program(&[1, 3, 2])), Ok(PreloadSupport::Native));
         assert_eq!(kind(&program(&[1, 2])), Ok(hindered));
         assert_eq!(kind(&program(&[])), Ok(hindered));
         let mut other = program(&[1]);
         other[18] = 183;
-        assert_eq!(kind(&other), Ok(Kind::Hindered(Obstacle::Machine)));
+        assert_eq!(
+            kind(&other),
+            Ok(PreloadSupport::Hindered(Obstacle::Machine))
+        );
     }
 
     /// A note as `gcc` and Go's linker leave them: name, type, content.
@@ -190,23 +193,27 @@ pub(super) mod tests {
         };
         let gnu = note(b"GNU\0", 3, &[7; 20]);
         let go = note(b"Go\0\0", GO_BUILD_ID, b"build id");
-        let raw = Ok(Kind::Hindered(Obstacle::RawCalls));
-        assert_eq!(with(&gnu), Ok(Kind::Native));
+        let raw = Ok(PreloadSupport::Hindered(Obstacle::RawCalls));
+        assert_eq!(with(&gnu), Ok(PreloadSupport::Native));
         assert_eq!(with(&go), raw);
         assert_eq!(with(&[gnu.clone(), go.clone()].concat()), raw);
-        assert_eq!(with(&go[..10]), Ok(Kind::Native));
+        assert_eq!(with(&go[..10]), Ok(PreloadSupport::Native));
         // A length that leads out of the file.
-        assert_eq!(with(&[0xff; 64]), Ok(Kind::Native));
+        assert_eq!(with(&[0xff; 64]), Ok(PreloadSupport::Native));
     }
 
     #[test]
     fn a_long_table_is_read_to_its_end() {
         for count in TOGETHER - 1..=2 * TOGETHER + 1 {
             let mut segments = vec![1; count];
-            let hindered = Kind::Hindered(Obstacle::Static);
+            let hindered = PreloadSupport::Hindered(Obstacle::Static);
             assert_eq!(kind(&program(&segments)), Ok(hindered), "{count}");
             segments[count - 1] = INTERPRETER;
-            assert_eq!(kind(&program(&segments)), Ok(Kind::Native), "{count}");
+            assert_eq!(
+                kind(&program(&segments)),
+                Ok(PreloadSupport::Native),
+                "{count}"
+            );
         }
     }
 

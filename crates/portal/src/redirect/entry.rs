@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use super::path::{Place, Use, place};
+use super::path::{FilePath, Use, place};
 use super::redirection;
 use super::text::Text;
 use crate::syscall::{Answer, close, syscall};
@@ -15,7 +15,7 @@ const PATH: usize = libc::PATH_MAX as usize;
 ///
 /// # Safety
 /// `path` is null or a text with its end.
-pub(crate) unsafe fn entry(at: c_int, path: *const c_char) -> Option<Place> {
+pub(crate) unsafe fn entry(at: c_int, path: *const c_char) -> Option<FilePath> {
     redirection()?;
     // SAFETY: the caller vouches for the path.
     let first = unsafe { path.as_ref() }?;
@@ -28,7 +28,7 @@ pub(crate) unsafe fn entry(at: c_int, path: *const c_char) -> Option<Place> {
 }
 
 #[inline(never)]
-fn relative(at: c_int, path: &[u8]) -> Option<Place> {
+fn relative(at: c_int, path: &[u8]) -> Option<FilePath> {
     let redirection = redirection()?;
     let (parent, name) = parts(path)?;
     let mut directory = if parent.is_empty() {
@@ -52,13 +52,13 @@ fn parts(path: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// What the kernel calls a directory.
-fn named(fd: c_int) -> Option<Place> {
+fn named(fd: c_int) -> Option<FilePath> {
     let mut link = Text::<40>::new();
     let fits = match u32::try_from(fd) {
         Ok(fd) => link.push(b"/proc/self/fd/") && link.push_number(fd),
         Err(_) => fd == libc::AT_FDCWD && link.push(b"/proc/self/cwd"),
     };
-    let mut name = Place::new();
+    let mut name = FilePath::new();
     name.fill(|room| {
         let (room, size) = (room.as_mut_ptr().addr(), room.len());
         let arguments = [link.as_ptr().addr(), room, size, 0, 0, 0];
@@ -81,7 +81,7 @@ fn open(at: c_int, path: &[u8]) -> Option<c_int> {
 }
 
 /// Whether there is something at a place; links are not followed.
-pub(crate) fn is_there(place: &Place) -> bool {
+pub(crate) fn is_there(place: &FilePath) -> bool {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     let arguments = [place.as_ptr().addr(), stat.as_mut_ptr().addr(), 0, 0, 0, 0];
     // SAFETY: a text with its end, and room for the answer.

@@ -11,7 +11,7 @@ use super::text::Text;
 pub(crate) const LONGEST: usize = 512;
 
 /// A file in the directory, by its path there.
-pub(crate) type Place = Text<LONGEST>;
+pub(crate) type FilePath = Text<LONGEST>;
 
 /// Directories that hold both the machine's files and ours. The machine's are found by their own
 /// names; what is listed or entered is a directory with links to them beside ours.
@@ -72,7 +72,7 @@ unsafe fn through_place<R>(
 ///
 /// # Safety
 /// `path` is null or a text with its end.
-pub(crate) unsafe fn place(path: *const c_char, purpose: Use) -> Option<Place> {
+pub(crate) unsafe fn place(path: *const c_char, purpose: Use) -> Option<FilePath> {
     // SAFETY: the caller vouches for the path.
     let redirection = unsafe { candidate(path) }?;
     // SAFETY: as above; and it is not null.
@@ -92,8 +92,8 @@ unsafe fn candidate(path: *const c_char) -> Option<Redirection<'static>> {
 
 /// Where an absolute path leads. Up to the name that is redirected `.`, `..` and empty names are
 /// taken as if there were no links; what follows is the kernel's to resolve.
-fn find(redirection: &Redirection<'_>, path: &[u8], purpose: Use) -> Option<Place> {
-    let mut place = Place::new();
+fn find(redirection: &Redirection<'_>, path: &[u8], purpose: Use) -> Option<FilePath> {
+    let mut place = FilePath::new();
     if !place.push(redirection.root) {
         return None;
     }

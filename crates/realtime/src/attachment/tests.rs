@@ -57,9 +57,9 @@ fn device() -> RealtimeDevice {
 }
 
 fn attach(device: &RealtimeDevice, client: u16) -> RemotePortal {
-    let board = device.board().expect("shared");
-    let attachment = Attachment::new(board.fd(), board.shape(), client);
-    let portal = attachment.expect("a board").portal(PORTAL);
+    let region = device.region().expect("shared");
+    let attachment = Attachment::new(region.fd(), region.layout(), client);
+    let portal = attachment.expect("a region").portal(PORTAL);
     portal.expect("a queue")
 }
 
@@ -154,18 +154,18 @@ fn what_comes_late_is_still_carried_out() {
     device.control(|_, _| ()).expect("a device");
     let (descriptor, status) = noop();
     portal.ring.fill(position, &transmute!(descriptor));
-    portal.board.doorbell().ring();
+    portal.region.doorbell().ring();
     wait(status);
 }
 
 #[test]
 fn a_board_full_of_nonsense_stops_nobody_for_ever() {
     let device = device();
-    let shared = device.board().expect("shared");
-    let attachment = Attachment::new(shared.fd(), shared.shape(), 1).expect("a board");
+    let shared = device.region().expect("shared");
+    let attachment = Attachment::new(shared.fd(), shared.layout(), 1).expect("a region");
     for pattern in [u64::MAX, 1, 1 << 63, 0x0123_4567_89ab_cdef, 0] {
         attachment
-            .board
+            .region
             .each_word(|word: &AtomicU64| word.store(pattern, Ordering::Relaxed));
         device.control(|_, _| ()).expect("a device");
         let occupancy = device.occupancy(0).expect("a queue");

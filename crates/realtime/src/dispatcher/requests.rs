@@ -48,7 +48,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         self.free();
         self.arrange();
-        self.carry_out();
+        self.apply_effects();
         for answer in answers {
             answer();
         }

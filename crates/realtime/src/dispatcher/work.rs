@@ -1,6 +1,6 @@
 //! What an engine has started: descriptors are executed, lists of batches read.
 
-use dray_device::{Action, ListRead, Outcome, Task, Work, WorkId};
+use dray_device::{Action, DescriptorResult, ListRead, Task, Work, WorkId};
 
 use super::Dispatcher;
 use crate::SharedMemory;
@@ -20,18 +20,18 @@ impl<M: SharedMemory> Dispatcher<M> {
         if let Action::ReadList { .. } = task.action {
             self.engines[index].batch = Some(work.id);
             self.read_list(&task);
-            return self.carry_out();
+            return self.apply_effects();
         }
         let Some(outcome) = self.execute(index, &task) else {
             return;
         };
         self.function.done(work.id, &outcome, &mut self.effects);
-        self.carry_out();
+        self.apply_effects();
     }
 
     /// Has an engine execute a task: how it ended, unless that is for its thread to report.
     #[inline]
-    fn execute(&mut self, index: usize, task: &Task) -> Option<Outcome> {
+    fn execute(&mut self, index: usize, task: &Task) -> Option<DescriptorResult> {
         let engine = &mut self.engines[index];
         match &mut engine.worker {
             Some(worker) if !engine.alone && matches!(task.action, Action::Execute(_)) => {

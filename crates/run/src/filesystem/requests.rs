@@ -106,8 +106,8 @@ impl Filesystem for Files {
         match self.admit(inode, flags) {
             Ok(Some((device, wq))) => {
                 let (clients, thread) = (self.clients.clone(), request.pid());
-                self.desk
-                    .hand_in(move || match clients.open(device, wq, thread) {
+                self.executor
+                    .submit(move || match clients.open(device, wq, thread) {
                         Ok(cookie) => {
                             reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
                         }
@@ -173,7 +173,7 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno(error)),
         };
         let (clients, changed) = (self.clients.clone(), self.changed.clone());
-        self.desk.hand_in(move || {
+        self.executor.submit(move || {
             let tree = Tree {
                 machine: &clients.machine,
             };
@@ -199,7 +199,7 @@ impl Filesystem for Files {
     ) {
         if handle != ATTRIBUTE {
             let clients = self.clients.clone();
-            self.desk.hand_in(move || clients.close(handle.0));
+            self.executor.submit(move || clients.close(handle.0));
         }
         reply.ok();
     }

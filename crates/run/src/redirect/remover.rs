@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::io::{Errno, read};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::Place;
+use super::SessionDirectory;
 use crate::RunError;
 use crate::child::{exit, fork};
 use crate::error::system;
@@ -22,14 +22,14 @@ const REST: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// No process or pipe.
-pub(crate) fn start(place: &Place) -> Result<OwnedFd, RunError> {
+pub(crate) fn start(directory: &SessionDirectory) -> Result<OwnedFd, RunError> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(system("pipe"))?;
     match fork()? {
         0 => {
             // Once more, so that it has another parent.
             if matches!(fork(), Ok(0)) {
                 drop(ours);
-                remove_later(theirs, place);
+                remove_later(theirs, directory);
             }
             exit(0);
         }
@@ -44,15 +44,15 @@ pub(crate) fn start(place: &Place) -> Result<OwnedFd, RunError> {
     }
 }
 
-fn remove_later(line: OwnedFd, place: &Place) -> ! {
+fn remove_later(line: OwnedFd, directory: &SessionDirectory) -> ! {
     // SAFETY: it makes this process the leader of a session, where no group's signal reaches it.
     unsafe { libc::setsid() };
     close_others(&line);
     let mut byte = [0];
     while read(&line, &mut byte) == Err(Errno::INTR) {}
     for _ in 0..TRIES {
-        place.remove();
-        if !place.path().exists() {
+        directory.remove();
+        if !directory.path().exists() {
             break;
         }
         thread::sleep(REST);

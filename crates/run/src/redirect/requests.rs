@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::Files;
 use crate::clients::Clients;
-use crate::desk::Desk;
+use crate::serial_executor::SerialExecutor;
 use crate::service::send;
 use crate::tree::{Tree, node};
 
@@ -75,7 +75,7 @@ impl Redirected {
     }
 
     /// Has the nodes closed whose last descriptor is closed.
-    pub(crate) fn notice(self: &Arc<Redirected>, desk: &Desk) {
+    pub(crate) fn notice(self: &Arc<Redirected>, executor: &SerialExecutor) {
         let mut news = false;
         for node in lock(&self.nodes).iter_mut() {
             if !node.noticed && node.has_ended() {
@@ -85,7 +85,7 @@ impl Redirected {
         }
         if news {
             let redirected = self.clone();
-            desk.hand_in(move || {
+            executor.submit(move || {
                 redirected.close_nodes();
                 redirected.bring_up_to_date();
             });
@@ -108,11 +108,11 @@ impl Redirected {
     }
 
     /// Carries out a request and answers it.
-    pub(crate) fn attend(
+    pub(crate) fn serve(
         self: &Arc<Redirected>,
         request: Request<'_>,
         socket: Arc<OwnedFd>,
-        desk: &Desk,
+        executor: &SerialExecutor,
     ) {
         let peer = sockopt::socket_peercred(&socket).ok();
         let Some(peer) = peer.filter(|peer| peer.uid == geteuid()) else {
@@ -137,7 +137,7 @@ impl Redirected {
                     false => refresh(),
                     true => {
                         let redirected = self.clone();
-                        desk.hand_in(move || {
+                        executor.submit(move || {
                             redirected.close_nodes();
                             refresh();
                         });
@@ -151,7 +151,7 @@ impl Redirected {
             Request::Store { path, bytes } => {
                 let (path, bytes) = (text(path), bytes.to_vec());
                 let redirected = self.clone();
-                desk.hand_in(move || {
+                executor.submit(move || {
                     let stored = path.and_then(|path| redirected.tree().write(&path, &bytes));
                     redirected.bring_up_to_date();
                     answer(&socket, stored.map(|()| bytes.len() as u64), None);
@@ -160,7 +160,7 @@ impl Redirected {
             Request::Open { path, flags } => {
                 let path = text(path);
                 let redirected = self.clone();
-                desk.hand_in(move || {
+                executor.submit(move || {
                     // What the program has closed before is closed.
                     redirected.close_nodes();
                     let opened = path.and_then(|path| redirected.open(&path, flags, pid));

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use dray_portal::program::{Kind, Path, kind};
+use dray_portal::program::{Path, PreloadSupport, kind};
 use dray_portal::supervised::enter;
 use dray_wire::SocketName;
 
@@ -41,8 +41,8 @@ impl Followed {
             return;
         };
         match kind(path) {
-            Ok(Kind::Hindered(obstacle)) => enter(socket, Some(obstacle), path),
-            Ok(Kind::Native) if !always => {}
+            Ok(PreloadSupport::Hindered(obstacle)) => enter(socket, Some(obstacle), path),
+            Ok(PreloadSupport::Native) if !always => {}
             Err(error) if !always => eprintln!(
                 "note: whether {} can preload a library is unknown: {error}",
                 path.to_string_lossy()

@@ -16,7 +16,7 @@ use super::ptrace::{self, Tid};
 use super::space::{PAGE, Page, Portal};
 use super::supervisor::Tracee;
 use crate::clients::Clients;
-use crate::desk::Desk;
+use crate::serial_executor::SerialExecutor;
 
 /// In place of a number: the kernel does nothing, and returns what RAX holds.
 const NO_SYSTEM_CALL: u64 = u64::MAX;
@@ -36,7 +36,7 @@ pub(super) fn begin(
     tid: Tid,
     tracee: &Tracee,
     clients: &Arc<Clients>,
-    desk: &Desk,
+    executor: &SerialExecutor,
 ) -> io::Result<Option<Pending>> {
     let mut registers = ptrace::registers(tid)?;
     let (address, bytes) = (registers.rdi, registers.rsi);
@@ -58,7 +58,7 @@ pub(super) fn begin(
             }
             Ok(None)
         }
-        libc::SYS_mmap => map(tid, tracee, registers, clients, desk),
+        libc::SYS_mmap => map(tid, tracee, registers, clients, executor),
         _ => Ok(None),
     }
 }
@@ -68,7 +68,7 @@ fn map(
     tracee: &Tracee,
     asked: libc::user_regs_struct,
     clients: &Arc<Clients>,
-    desk: &Desk,
+    executor: &SerialExecutor,
 ) -> io::Result<Option<Pending>> {
     let flags = asked.r10 as i32;
     let forget = |bytes| {
@@ -96,7 +96,7 @@ fn map(
     };
     let attached = check(file.as_fd(), &wanted)
         .map_err(|errno| errno.raw_os_error())
-        .and_then(|()| attach(&node, tracee.process, asked.rsi, clients, desk));
+        .and_then(|()| attach(&node, tracee.process, asked.rsi, clients, executor));
     // Before the program goes on: it may close its own and open it again.
     drop(file);
     let portal = match attached {
@@ -144,14 +144,14 @@ fn attach(
     process: Tid,
     bytes: u64,
     clients: &Arc<Clients>,
-    desk: &Desk,
+    executor: &SerialExecutor,
 ) -> Result<Portal, i32> {
     let (answer, answered) = channel();
     let cookie = node.cookie;
     let service = clients.clone();
     let length = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
     // After all that was opened and closed before.
-    desk.hand_in(move || {
+    executor.submit(move || {
         // The supervisor waits for it.
         let _ = answer.send(service.map(cookie, process as u32, length));
     });
@@ -159,8 +159,14 @@ fn attach(
     let (attached, mapping) = mapped.map_err(|errno| errno.0)?;
     let portal = clients.machine.portal(attached.device, attached.wq);
     let portal = portal.ok_or(libc::ENXIO)?;
-    let (clients, desk) = (clients.clone(), desk.clone());
-    Ok(Portal::new(portal, attached.pasid, mapping, clients, desk))
+    let (clients, executor) = (clients.clone(), executor.clone());
+    Ok(Portal::new(
+        portal,
+        attached.pasid,
+        mapping,
+        clients,
+        executor,
+    ))
 }
 
 /// The page of a portal is there, or could not be had.

@@ -7,10 +7,10 @@ use super::ptrace::{self, Tid};
 
 type Saved = libc::user_regs_struct;
 /// A register among those.
-type Place = fn(&mut Saved) -> &mut u64;
+type RegisterOf = fn(&mut Saved) -> &mut u64;
 
 /// Where a signal frame has a register, and where ptrace(2) has it.
-const PLACES: [(i32, Place); 18] = [
+const REGISTERS: [(i32, RegisterOf); 18] = [
     (libc::REG_RAX, |r| &mut r.rax),
     (libc::REG_RCX, |r| &mut r.rcx),
     (libc::REG_RDX, |r| &mut r.rdx),
@@ -42,14 +42,14 @@ pub(super) fn access(tid: Tid, saved: &mut Saved, bytes: &[u8]) -> io::Result<bo
     // SAFETY: zeros are a frame: numbers, and pointers that are null.
     let mut frame: libc::ucontext_t = unsafe { zeroed() };
     frame.uc_mcontext.fpregs = &raw mut vectors;
-    for (index, place) in PLACES {
+    for (index, place) in REGISTERS {
         frame.uc_mcontext.gregs[index as usize] = *place(saved) as i64;
     }
     // SAFETY: the frame is whole, and what it points at outlives the call.
     if !unsafe { dray_portal::access_portal(&mut frame, bytes) } {
         return Ok(false);
     }
-    for (index, place) in PLACES {
+    for (index, place) in REGISTERS {
         *place(saved) = frame.uc_mcontext.gregs[index as usize] as u64;
     }
     ptrace::set_vectors(tid, &vectors)?;

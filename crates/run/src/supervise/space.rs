@@ -10,7 +10,7 @@ use dray_realtime::MappedPortal;
 use dray_spec::Descriptor;
 
 use crate::clients::{Clients, Mapping};
-use crate::desk::Desk;
+use crate::serial_executor::SerialExecutor;
 
 pub(super) const PAGE: u64 = 4096;
 
@@ -21,7 +21,7 @@ pub(super) struct Portal {
     pasid: u32,
     mapping: Option<Mapping>,
     clients: Arc<Clients>,
-    desk: Desk,
+    executor: SerialExecutor,
 }
 
 impl Portal {
@@ -30,14 +30,14 @@ impl Portal {
         pasid: u32,
         mapping: Mapping,
         clients: Arc<Clients>,
-        desk: Desk,
+        executor: SerialExecutor,
     ) -> Portal {
         Portal {
             portal,
             pasid,
             mapping: Some(mapping),
             clients,
-            desk,
+            executor,
         }
     }
 
@@ -59,7 +59,7 @@ impl Drop for Portal {
     fn drop(&mut self) {
         if let Some(mapping) = self.mapping.take() {
             let clients = self.clients.clone();
-            self.desk.hand_in(move || clients.unmap(mapping));
+            self.executor.submit(move || clients.unmap(mapping));
         }
     }
 }

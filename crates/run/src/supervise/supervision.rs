@@ -18,8 +18,8 @@ use super::notes::Notes;
 use super::ptrace::{self, Tid};
 use super::supervisor::{Supervisor, quieten};
 use crate::clients::Clients;
-use crate::desk::Desk;
 use crate::processes::{field, process_of};
+use crate::serial_executor::SerialExecutor;
 
 /// Name of the threads that trace; it tells them from debuggers, in every session.
 const THREAD: &str = "dray-supervisor";
@@ -38,19 +38,23 @@ pub(crate) enum Rule {
 pub(crate) struct Supervision {
     rule: Rule,
     clients: Arc<Clients>,
-    desk: Desk,
+    executor: SerialExecutor,
     notes: Notes,
 }
 
 impl Supervision {
     /// For a session with this rule.
-    pub(crate) fn new(rule: Rule, clients: Arc<Clients>, desk: Desk) -> Arc<Supervision> {
+    pub(crate) fn new(
+        rule: Rule,
+        clients: Arc<Clients>,
+        executor: SerialExecutor,
+    ) -> Arc<Supervision> {
         quieten();
         let notes = Notes::default();
         Arc::new(Supervision {
             rule,
             clients,
-            desk,
+            executor,
             notes,
         })
     }
@@ -94,7 +98,7 @@ impl Supervision {
             return say(connection, Hold::LEFT_ALONE);
         }
         self.notes.program(asked.reason, asked.name());
-        let mut supervisor = Supervisor::new(self.clients.clone(), self.desk.clone());
+        let mut supervisor = Supervisor::new(self.clients.clone(), self.executor.clone());
         supervisor.begin(tid, process);
         say(connection, Hold::SEIZED);
         supervisor.run();

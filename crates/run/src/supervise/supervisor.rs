@@ -11,8 +11,8 @@ use super::ptrace::{self, Event, Tid};
 use super::space::Space;
 use super::trap::{self, Verdict};
 use crate::clients::Clients;
-use crate::desk::Desk;
 use crate::processes::process_of;
+use crate::serial_executor::SerialExecutor;
 
 /// A thread of a program.
 #[derive(Debug)]
@@ -29,17 +29,17 @@ pub(super) struct Tracee {
 #[derive(Debug)]
 pub(super) struct Supervisor {
     clients: Arc<Clients>,
-    desk: Desk,
+    executor: SerialExecutor,
     tracees: HashMap<Tid, Tracee>,
     /// Stopped at their beginning, before it was known who has started them.
     early: HashSet<Tid>,
 }
 
 impl Supervisor {
-    pub(super) fn new(clients: Arc<Clients>, desk: Desk) -> Supervisor {
+    pub(super) fn new(clients: Arc<Clients>, executor: SerialExecutor) -> Supervisor {
         Supervisor {
             clients,
-            desk,
+            executor,
             tracees: HashMap::new(),
             early: HashSet::new(),
         }
@@ -143,7 +143,7 @@ impl Supervisor {
         let Some(tracee) = self.tracees.get_mut(&tid) else {
             return ptrace::go_on(tid, 0);
         };
-        tracee.pending = mapping::begin(tid, tracee, &self.clients, &self.desk)?;
+        tracee.pending = mapping::begin(tid, tracee, &self.clients, &self.executor)?;
         match tracee.pending {
             Some(_) => ptrace::go_on_until_done(tid),
             None => ptrace::go_on(tid, 0),

@@ -7,7 +7,7 @@
 use std::io;
 
 use dray_portal::Registers;
-use dray_portal::decode::{Decoded, Kind, LONGEST, Segment};
+use dray_portal::decode::{Decoded, LONGEST, Mnemonic, Segment};
 use dray_spec::Descriptor;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -72,7 +72,7 @@ pub(super) fn answer(tid: Tid, space: &Space, signal: i32) -> io::Result<Verdict
             None => Ok(Verdict::Deliver(signal)),
         };
     };
-    match carry_out(tid, space, &decoded, &registers) {
+    match emulate(tid, space, &decoded, &registers) {
         Ok(flags) => {
             registers.eflags = flags;
             registers.rip += u64::from(decoded.length);
@@ -96,7 +96,7 @@ fn fault(tid: Tid, fault: Fault) -> io::Result<Verdict> {
 }
 
 /// Carries out one of the six; the flags after it.
-fn carry_out(
+fn emulate(
     tid: Tid,
     space: &Space,
     decoded: &Decoded,
@@ -105,7 +105,7 @@ fn carry_out(
     let mut registers = general(saved);
     let operand = decoded.operand(&registers);
     match (decoded.kind, decoded.source) {
-        (Kind::Movdir64b | Kind::Enqcmd, Some(source)) => {
+        (Mnemonic::Movdir64b | Mnemonic::Enqcmd, Some(source)) => {
             let from = source.address_with(&registers, |segment| match segment {
                 Segment::Flat => 0,
                 Segment::Fs => saved.fs_base,
@@ -116,13 +116,13 @@ fn carry_out(
                 registers.set_arithmetic(if accepted { 0 } else { dray_portal::ZF });
             }
         }
-        (Kind::Umonitor, _) => {
+        (Mnemonic::Umonitor, _) => {
             if ptrace::read_memory(tid, operand, &mut [0]) == 0 {
                 return Err(missing(operand));
             }
         }
         // Other states are reserved.
-        (Kind::Umwait | Kind::Tpause, _) if operand <= 1 => registers.set_arithmetic(0),
+        (Mnemonic::Umwait | Mnemonic::Tpause, _) if operand <= 1 => registers.set_arithmetic(0),
         _ => return Err(GENERAL_PROTECTION),
     }
     Ok(registers.flags)
@@ -132,7 +132,7 @@ fn carry_out(
 fn write_line(
     tid: Tid,
     space: &Space,
-    kind: Kind,
+    kind: Mnemonic,
     to: u64,
     from: u64,
 ) -> Result<Option<bool>, Fault> {
@@ -145,7 +145,7 @@ fn write_line(
         return Err(missing(from.wrapping_add(got as u64)));
     }
     // The processor fills in PASID and privilege, and refuses what is there already (SDM, ENQCMD).
-    if kind == Kind::Enqcmd && descriptor.pasid_priv != 0 {
+    if kind == Mnemonic::Enqcmd && descriptor.pasid_priv != 0 {
         return Err(GENERAL_PROTECTION);
     }
     match (space.find(to), kind) {
@@ -154,13 +154,15 @@ fn write_line(
             code: NOT_ALLOWED,
             address: to,
         }),
-        (Some(Page::Portal { portal, .. }), Kind::Enqcmd) => Ok(Some(portal.enqueue(descriptor))),
+        (Some(Page::Portal { portal, .. }), Mnemonic::Enqcmd) => {
+            Ok(Some(portal.enqueue(descriptor)))
+        }
         (Some(Page::Portal { portal, .. }), _) => {
             portal.post(&descriptor);
             Ok(None)
         }
         // Memory is no device that could accept it: nothing is written.
-        (None, Kind::Enqcmd) => match ptrace::read_memory(tid, to, &mut [0]) {
+        (None, Mnemonic::Enqcmd) => match ptrace::read_memory(tid, to, &mut [0]) {
             0 => Err(missing(to)),
             _ => Ok(Some(false)),
         },

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::Form;
-use crate::ledger::Ended;
+use crate::descriptor_table::Ended;
 use crate::stats::operation_name;
 
 /// Tracks of a device: its engines; their batches, which lie over their members; and the drains of

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Form;
-use crate::ledger::Ended;
+use crate::descriptor_table::Ended;
 use crate::stats::operation_name;
 
 /// Comma-separated, with a head.

@@ -8,7 +8,8 @@ use super::Function;
 use crate::error_report::RECORD_FAULT;
 use crate::registers::{Report, Source};
 use crate::{
-    AddressSpace, Domains, Effect, LifecycleEvent, ListRead, Member, Outcome, Task, Work, WorkId,
+    AddressSpace, DescriptorResult, Domains, Effect, LifecycleEvent, ListRead, Member, Task, Work,
+    WorkId,
 };
 
 impl Function {
@@ -69,7 +70,7 @@ impl Function {
     ///
     /// # Errors
     /// The outcome with which it ends, if the table does not let it start (spec 5.6).
-    pub fn domains(&mut self, id: WorkId) -> Result<Domains, Outcome> {
+    pub fn domains(&mut self, id: WorkId) -> Result<Domains, DescriptorResult> {
         self.device.domains(id)
     }
 
@@ -143,7 +144,7 @@ impl Function {
 
     /// See [`Device::done`](crate::Device::done). A command that has waited may end with it.
     #[inline]
-    pub fn done(&mut self, id: WorkId, outcome: &Outcome, effects: &mut Vec<Effect>) {
+    pub fn done(&mut self, id: WorkId, outcome: &DescriptorResult, effects: &mut Vec<Effect>) {
         let before = effects.len();
         self.device.done(id, outcome, effects);
         self.after(before, effects);

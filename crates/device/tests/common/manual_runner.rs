@@ -1,11 +1,12 @@
 //! A device worked by hand: every step is the test's.
 
 use dray_device::{
-    Device, DeviceConfig, Effect, Member, Outcome, Portal, Submission, Work, WorkId, WorkKind,
+    DescriptorResult, Device, DeviceConfig, Effect, Member, Portal, Submission, Work, WorkId,
+    WorkKind,
 };
 use dray_spec::{Descriptor, Status};
 
-pub(crate) struct Desk {
+pub(crate) struct ManualRunner {
     pub(crate) device: Device,
 }
 
@@ -24,9 +25,9 @@ pub(crate) fn batch(n: u64, count: u32) -> Descriptor {
     Descriptor::batch(0x1000, count).with_completion(n * 32)
 }
 
-impl Desk {
-    pub(crate) fn new(config: DeviceConfig) -> Desk {
-        Desk {
+impl ManualRunner {
+    pub(crate) fn new(config: DeviceConfig) -> ManualRunner {
+        ManualRunner {
             device: Device::new(config).expect("a configuration that can be enabled"),
         }
     }
@@ -88,10 +89,10 @@ impl Desk {
 
     /// Records that the end causes, by number.
     pub(crate) fn ended(&mut self, work: &Work, status: Status) -> Vec<(u64, Status)> {
-        records(&self.effects(work, &Outcome::status(status)))
+        records(&self.effects(work, &DescriptorResult::status(status)))
     }
 
-    pub(crate) fn effects(&mut self, work: &Work, outcome: &Outcome) -> Vec<Effect> {
+    pub(crate) fn effects(&mut self, work: &Work, outcome: &DescriptorResult) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.device.done(work.id, outcome, &mut effects);
         effects

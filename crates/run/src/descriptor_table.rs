@@ -112,7 +112,7 @@ pub(crate) fn enabled(device: &RealtimeDevice) -> Enabled {
 
 /// The books of one device.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct DescriptorTable {
     began: Instant,
     under_way: HashMap<WorkId, UnderWay>,
     tallies: BTreeMap<(u16, u8), Tally>,
@@ -120,9 +120,9 @@ pub(crate) struct Ledger {
     waits: BTreeMap<u16, Times>,
 }
 
-impl Ledger {
-    pub(crate) fn new(began: Instant) -> Ledger {
-        Ledger {
+impl DescriptorTable {
+    pub(crate) fn new(began: Instant) -> DescriptorTable {
+        DescriptorTable {
             began,
             under_way: HashMap::new(),
             tallies: BTreeMap::new(),

@@ -26,32 +26,32 @@ const LONGEST: usize = 128;
 
 /// The directory.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SessionDirectory {
     path: PathBuf,
     lock: File,
     owner: u32,
 }
 
-impl Place {
+impl SessionDirectory {
     /// Makes one, where users have theirs, and removes those of launchers that were killed.
     ///
     /// # Errors
     /// There is no place for one, with what is wrong with each that was tried.
-    pub(crate) fn new() -> Result<Place, RunError> {
+    pub(crate) fn new() -> Result<SessionDirectory, RunError> {
         let named = ["XDG_RUNTIME_DIR", "TMPDIR"].map(std::env::var_os);
         let named = named.into_iter().flatten().map(PathBuf::from);
         let common = COMMON.map(PathBuf::from);
         let mut tried = Vec::new();
         for parent in named.chain(common) {
-            match Place::within(&parent) {
-                Ok(place) => return Ok(place),
+            match SessionDirectory::within(&parent) {
+                Ok(directory) => return Ok(directory),
                 Err(error) => tried.push((parent, error)),
             }
         }
         Err(RunError::NoPlace { tried })
     }
 
-    fn within(parent: &Path) -> io::Result<Place> {
+    fn within(parent: &Path) -> io::Result<SessionDirectory> {
         if !parent.is_absolute() {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
@@ -73,14 +73,14 @@ impl Place {
             let path = parent.join(format!("{PREFIX}{:016x}", random()));
             DirBuilder::new().mode(0o700).create(&path)?;
             if let Some(lock) = hold(&path)? {
-                let place = Place {
+                let directory = SessionDirectory {
                     path,
                     lock,
                     owner: std::process::id(),
                 };
-                DirBuilder::new().mode(0o755).create(place.root())?;
-                place.write(&place.root().join(MARK), &[], 0o644)?;
-                return Ok(place);
+                DirBuilder::new().mode(0o755).create(directory.root())?;
+                directory.write(&directory.root().join(MARK), &[], 0o644)?;
+                return Ok(directory);
             }
             // Another launcher took it for one that was left behind.
         }
@@ -120,7 +120,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionDirectory {
     fn drop(&mut self) {
         if std::process::id() == self.owner {
             self.remove();
@@ -228,14 +228,14 @@ mod tests {
     #[test]
     fn it_is_private_and_goes_with_its_owner() {
         let parent = tempfile::tempdir().unwrap();
-        let place = Place::within(parent.path()).unwrap();
-        let mode = fs::metadata(place.path()).unwrap().mode();
+        let directory = SessionDirectory::within(parent.path()).unwrap();
+        let mode = fs::metadata(directory.path()).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o700);
-        assert!(place.root().join(MARK).exists());
+        assert!(directory.root().join(MARK).exists());
         // One that is in use stays.
-        let other = Place::within(parent.path()).unwrap();
-        assert!(place.path().exists());
-        drop((place, other));
+        let other = SessionDirectory::within(parent.path()).unwrap();
+        assert!(directory.path().exists());
+        drop((directory, other));
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
@@ -249,9 +249,9 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         let another = parent.path().join("dray-something");
         fs::create_dir(&another).unwrap();
-        let place = Place::within(parent.path()).unwrap();
+        let directory = SessionDirectory::within(parent.path()).unwrap();
         assert!(!left.exists() && !empty.exists());
-        assert!(another.exists() && place.path().exists());
+        assert!(another.exists() && directory.path().exists());
     }
 
     #[test]
@@ -262,20 +262,20 @@ mod tests {
         std::os::unix::fs::symlink("real", parent.path().join("link")).unwrap();
         for name in ["link", "/real/", "real//../link/."] {
             let named = PathBuf::from(format!("{}/{name}", parent.path().display()));
-            let place = Place::within(&named).unwrap();
-            assert_eq!(place.path().parent(), Some(&*real), "{name}");
+            let directory = SessionDirectory::within(&named).unwrap();
+            assert_eq!(directory.path().parent(), Some(&*real), "{name}");
         }
         // What counts is the name in the end.
         std::os::unix::fs::symlink("real", parent.path().join("a b")).unwrap();
-        assert!(Place::within(&parent.path().join("a b")).is_ok());
+        assert!(SessionDirectory::within(&parent.path().join("a b")).is_ok());
     }
 
     #[test]
     fn what_cannot_be_removed_is_tried_again() {
         use rustix::fs::IFlags;
         let parent = tempfile::tempdir().unwrap();
-        let place = Place::within(parent.path()).unwrap();
-        let (path, root) = (place.path().to_owned(), place.root());
+        let directory = SessionDirectory::within(parent.path()).unwrap();
+        let (path, root) = (directory.path().to_owned(), directory.root());
         fs::write(root.join("kept"), "").unwrap();
         // Neither permissions nor, for root, anything but this keeps a file.
         let kept = File::open(&root).unwrap();
@@ -284,7 +284,7 @@ mod tests {
         if geteuid().is_root() && flags(IFlags::IMMUTABLE).is_err() {
             return;
         }
-        drop(place);
+        drop(directory);
         let found = path.join(LOCK).exists();
         if geteuid().is_root() {
             flags(IFlags::empty()).unwrap();
@@ -302,7 +302,7 @@ mod tests {
         fs::create_dir(&within).unwrap();
         let allowed = |mode: u32| {
             fs::set_permissions(parent.path(), fs::Permissions::from_mode(mode)).unwrap();
-            [parent.path(), &within].map(|path| match Place::within(path) {
+            [parent.path(), &within].map(|path| match SessionDirectory::within(path) {
                 Ok(_) => true,
                 Err(error) => {
                     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -326,9 +326,9 @@ mod tests {
         for name in ["a b", "a:b", "a|b"] {
             let path = parent.path().join(name);
             fs::create_dir(&path).unwrap();
-            let refused = Place::within(&path).unwrap_err();
+            let refused = SessionDirectory::within(&path).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidFilename);
         }
-        assert!(Place::within(Path::new("tmp")).is_err());
+        assert!(SessionDirectory::within(Path::new("tmp")).is_err());
     }
 }

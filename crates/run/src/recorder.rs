@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use dray_realtime::Event;
 
 use crate::RunError;
-use crate::ledger::{Ledger, enabled};
-use crate::machine::Machine;
+use crate::descriptor_table::{DescriptorTable, enabled};
+use crate::machine::SessionDevices;
 use crate::processes::Pid;
 use crate::stats::Stats;
 use crate::trace::{Feed, Trace, Traced};
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// What is to be kept of the descriptors of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct Recording {
     /// Counts, sizes and waits, for [`Ended::stats`](crate::Ended::stats).
     pub stats: bool,
     /// Each descriptor, in this file; its name says the [format](crate::trace_format).
@@ -54,27 +54,27 @@ impl Owners {
 
 /// A session's books, before its devices run.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct Recorder {
     stats: bool,
     trace: Option<Trace>,
     began: Instant,
     owners: Arc<Owners>,
-    ledgers: Vec<(u32, Arc<Mutex<Ledger>>)>,
+    tables: Vec<(u32, Arc<Mutex<DescriptorTable>>)>,
 }
 
-impl Watcher {
+impl Recorder {
     /// Opens the trace. Before anything else of the session: a file that cannot be written ends it.
     ///
     /// # Errors
     /// No such format, or no such file.
-    pub(crate) fn new(watch: &Watch) -> Result<Watcher, RunError> {
-        let trace = watch.trace.as_deref().map(Trace::create).transpose()?;
-        Ok(Watcher {
-            stats: watch.stats,
+    pub(crate) fn new(recording: &Recording) -> Result<Recorder, RunError> {
+        let trace = recording.trace.as_deref().map(Trace::create).transpose()?;
+        Ok(Recorder {
+            stats: recording.stats,
             trace,
             began: Instant::now(),
             owners: Arc::default(),
-            ledgers: Vec::new(),
+            tables: Vec::new(),
         })
     }
 
@@ -89,15 +89,15 @@ impl Watcher {
 
     /// Who listens to a device.
     pub(crate) fn listener(&mut self, device: u32) -> impl FnMut(Event) + Send + 'static {
-        let ledger = Arc::new(Mutex::new(Ledger::new(self.began)));
+        let table = Arc::new(Mutex::new(DescriptorTable::new(self.began)));
         if self.is_wanted() {
-            self.ledgers.push((device, ledger.clone()));
+            self.tables.push((device, table.clone()));
         }
         let owners = self.owners.clone();
         let mut feed: Option<Feed> = self.trace.as_mut().map(|trace| trace.feed(device));
         move |event| {
-            let mut ledger = lock(&ledger);
-            if let Some(ended) = ledger.take_in(&event, |pasid| owners.of(pasid))
+            let mut table = lock(&table);
+            if let Some(ended) = table.take_in(&event, |pasid| owners.of(pasid))
                 && let Some(feed) = &mut feed
             {
                 feed.push(ended);
@@ -117,15 +117,15 @@ impl Watcher {
     }
 
     /// All programs have ended: closes the books.
-    pub(crate) fn end(self, machine: &Machine) -> (Option<Stats>, Option<Traced>) {
+    pub(crate) fn end(self, machine: &SessionDevices) -> (Option<Stats>, Option<Traced>) {
         if self.is_wanted() {
             self.settle(machine);
         }
         let stats = self.stats.then(|| {
-            let devices = self.ledgers.iter().filter_map(|(id, ledger)| {
+            let devices = self.tables.iter().filter_map(|(id, table)| {
                 let device = machine.device(*id)?;
                 let enabled = enabled(device);
-                Some(lock(ledger).sum_up(*id, device, &enabled))
+                Some(lock(table).sum_up(*id, device, &enabled))
             });
             Stats::of(devices.flatten().collect())
         });
@@ -133,9 +133,9 @@ impl Watcher {
     }
 
     /// Waits a while for descriptors whose programs did not.
-    fn settle(&self, machine: &Machine) {
+    fn settle(&self, machine: &SessionDevices) {
         let since = Instant::now();
-        for (id, ledger) in &self.ledgers {
+        for (id, table) in &self.tables {
             // What was submitted before is with the device by then, and its listener has heard of all
             // that a program can have seen.
             let heard = || {
@@ -143,13 +143,13 @@ impl Watcher {
                     .device(*id)
                     .is_some_and(|d| d.control(|_, _| ()).is_ok())
             };
-            while heard() && lock(ledger).under_way() > 0 && since.elapsed() < LATE {
+            while heard() && lock(table).under_way() > 0 && since.elapsed() < LATE {
                 std::thread::sleep(LOOK);
             }
         }
     }
 }
 
-fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(table: &Mutex<DescriptorTable>) -> MutexGuard<'_, DescriptorTable> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
 }

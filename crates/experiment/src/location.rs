@@ -9,12 +9,12 @@ use crate::vocabulary::{Vocabulary, VocabularyError};
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Location<'a> {
     pub(crate) origin: &'a str,
     pub(crate) key: &'a str,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     pub(crate) fn invalid(
         self,
         value: impl ToString,

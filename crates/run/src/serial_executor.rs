@@ -15,27 +15,27 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The queue of what is to be done.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
+pub(crate) struct SerialExecutor {
     jobs: Sender<Job>,
 }
 
-impl Desk {
+impl SerialExecutor {
     /// Starts the thread. It ends with the last handle.
     ///
     /// # Errors
     /// No more threads.
-    pub(crate) fn open() -> Result<Desk, RunError> {
+    pub(crate) fn open() -> Result<SerialExecutor, RunError> {
         let (jobs, todo) = channel::<Job>();
         let run = move || todo.into_iter().for_each(|job| job());
         thread::Builder::new()
             .name("dray-driver".into())
             .spawn(run)
             .map_err(system("starting a thread"))?;
-        Ok(Desk { jobs })
+        Ok(SerialExecutor { jobs })
     }
 
     /// Has something done after all that was handed in before.
-    pub(crate) fn hand_in(&self, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         // The thread ends only when there are no handles.
         let _ = self.jobs.send(Box::new(job));
     }
@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn jobs_are_done_in_order() {
-        let desk = Desk::open().unwrap();
+        let executor = SerialExecutor::open().unwrap();
         let (done, order) = channel();
         for number in 0..100 {
             let done = done.clone();
-            desk.hand_in(move || done.send(number).unwrap());
+            executor.submit(move || done.send(number).unwrap());
         }
-        drop((done, desk));
+        drop((done, executor));
         let order: Vec<i32> = order.into_iter().collect();
         assert_eq!(order, (0..100).collect::<Vec<_>>());
     }
