@@ -106,6 +106,17 @@ impl Channel {
         }
     }
 
+    /// Whether copies of a queue are in flight, or ended and not yet told.
+    pub(crate) fn has_copies_of(&self, member: u32) -> bool {
+        let member = &self.members[member as usize];
+        member.in_flight > 0 || !member.inbox.is_empty()
+    }
+
+    /// Whether a queue is registered, or copies are in flight: it cannot be taken away then.
+    pub fn is_in_use(&self) -> bool {
+        self.in_flight > 0 || self.members.iter().any(|m| m.live || m.in_flight > 0)
+    }
+
     /// Asks the engine how many copies it takes: before a burst is staged.
     #[inline]
     pub(crate) fn begin(&mut self) {

@@ -9,15 +9,44 @@ use crate::net::Packet;
 use crate::ring::Direction;
 
 impl Queue {
-    /// Registers a channel: copies go to it from now on, in turn with the others.
+    /// Registers a channel: copies go to it from now on, in turn with the others. Packets may be in
+    /// flight.
     pub fn attach(&mut self, channels: &mut [Channel], channel: usize) {
-        let known = self.attached.iter().any(|a| a.channel == channel);
-        if let Some(at) = channels.get_mut(channel).filter(|_| !known) {
+        if let Some(known) = self.attached.iter_mut().find(|a| a.channel == channel) {
+            known.leaving = false;
+        } else if let Some(at) = channels.get_mut(channel) {
             self.attached.push(Attached {
                 channel,
                 member: at.register(),
+                leaving: false,
             });
         }
+    }
+
+    /// Unregisters one channel, under traffic too: no new copy goes to it, and its place is given back
+    /// by the poll that takes the last of its copies. Returns whether it has none in flight now. A
+    /// queue without a channel copies by the core.
+    pub fn unregister(&mut self, channels: &mut [Channel], channel: usize) -> bool {
+        for attached in &mut self.attached {
+            attached.leaving |= attached.channel == channel;
+        }
+        self.release(channels);
+        !self.attached.iter().any(|a| a.channel == channel)
+    }
+
+    /// Gives places back at channels that are unregistered and have no copy of this queue in flight.
+    fn release(&mut self, channels: &mut [Channel]) {
+        self.attached.retain(|attached| {
+            let Some(channel) = channels.get_mut(attached.channel) else {
+                return false;
+            };
+            let stays = !attached.leaving || channel.has_copies_of(attached.member);
+            if !stays {
+                channel.unregister(attached.member, Arc::new(()));
+            }
+            stays
+        });
+        self.leaving = self.attached.iter().any(|a| a.leaving);
     }
 
     /// Unregisters all channels. What they have in flight is abandoned: call it when
@@ -33,7 +62,8 @@ impl Queue {
 
     /// Channels that are registered.
     pub fn channels(&self) -> impl Iterator<Item = usize> + '_ {
-        self.attached.iter().map(|a| a.channel)
+        let staying = self.attached.iter().filter(|a| !a.leaving);
+        staying.map(|a| a.channel)
     }
 
     /// Empties the slots; what their copies point into lives as long as the result.
@@ -49,7 +79,10 @@ impl Queue {
         let attached = self.attached.get(self.turn).or(self.attached.first());
         let attached = *attached?;
         self.turn = (self.turn + 1) % self.attached.len();
-        Some(attached)
+        match attached.leaving {
+            false => Some(attached),
+            true => self.attached.iter().find(|a| !a.leaving).copied(),
+        }
     }
 
     /// Takes ends of copies, gives buffers back that are done, and delivers their packets.
@@ -66,7 +99,9 @@ impl Queue {
             return;
         }
         for i in 0..self.attached.len() {
-            let Attached { channel, member } = self.attached[i];
+            let Attached {
+                channel, member, ..
+            } = self.attached[i];
             let (slots, stats) = (&mut self.slots, &mut self.stats);
             if let Some(channel) = channels.get_mut(channel) {
                 channel.poll(member, |sequence, ok| {
@@ -78,6 +113,9 @@ impl Queue {
                     }
                 });
             }
+        }
+        if self.leaving {
+            self.release(channels);
         }
     }
 

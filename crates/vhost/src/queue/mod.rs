@@ -44,6 +44,8 @@ struct Running {
 struct Attached {
     channel: usize,
     member: u32,
+    /// Unregistered; copies are in flight there.
+    leaving: bool,
 }
 
 /// One direction of one queue pair.
@@ -61,6 +63,8 @@ pub struct Queue {
     error: Option<OwnedFd>,
     slots: Slots,
     attached: Vec<Attached>,
+    /// Whether one of these is leaving.
+    leaving: bool,
     turn: usize,
     copy_threshold: u32,
     burst: Burst,
@@ -89,6 +93,7 @@ impl Queue {
             error: None,
             slots: Slots::new(direction),
             attached: Vec::new(),
+            leaving: false,
             turn: 0,
             copy_threshold: DEFAULT_COPY_THRESHOLD,
             burst: Burst::default(),

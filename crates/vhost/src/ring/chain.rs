@@ -147,7 +147,12 @@ impl<'a> Collector<'a> {
                 None => self.read_scattered(d.addr, at)?,
             };
             if packed {
-                self.push_entry(Descriptor::packed(words[0], words[1]))?;
+                let mut entry = Descriptor::packed(words[0], words[1]);
+                if self.direction == Direction::FromGuest {
+                    // DPDK's driver has it set in the entry of the header (22.11).
+                    entry.flags &= !WRITE;
+                }
+                self.push_entry(entry)?;
                 at += 1;
                 if at == count {
                     return Ok(());
