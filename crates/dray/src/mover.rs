@@ -142,6 +142,10 @@ pub unsafe trait Mover {
         0
     }
 
+    /// The calling core does something else for so many picoseconds: modelled time passes. In real
+    /// time it passes by itself, and nothing is done here.
+    fn spend(&mut self, _picoseconds: u64) {}
+
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///
     /// # Safety

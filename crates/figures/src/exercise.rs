@@ -62,6 +62,26 @@ const MEASUREMENTS: &[(&str, &str)] = &[
     ),
     ("cxl_read", "reads from CXL memory"),
     ("cxl_write", "fills of CXL memory"),
+    (
+        "vhost_ring",
+        "cycles per packet of 64 B in non-empty polls (dray vhost --forward rxonly)",
+    ),
+    (
+        "vhost_forward",
+        "packet rate of a switch between two network ports, without a guest",
+    ),
+    (
+        "vhost_async",
+        "cargo bench -p dray-vhost --bench bookkeeping",
+    ),
+    (
+        "vhost_lock",
+        "time to take a lock that another core of the socket held",
+    ),
+    (
+        "vhost_copy_line",
+        "cycles per packet of 1518 B above those of 64 B, with the guest on another core",
+    ),
     ("cpu_call", "software on 64 B in the first-level cache"),
     (
         "cpu_string_from",

@@ -4,6 +4,7 @@ mod modes;
 mod more;
 mod sizes;
 mod steps;
+mod vhost;
 
 use dray_experiment::{Figure, Point, Value, format_bytes};
 
@@ -33,6 +34,7 @@ pub(crate) fn of(figure: &Figure) -> Vec<String> {
         "pages" => more::lists(figure),
         "overtaking" => more::overtaking(figure),
         "waits" => more::waits(figure),
+        "vhost" => vhost::switch(figure),
         _ => Vec::new(),
     };
     sentences.into_iter().flatten().collect()

@@ -158,8 +158,8 @@ fn drawn(figure: &Figure) -> Vec<Metric> {
     drawn
 }
 
-/// Points that differ in numbers alone are of one class; but none is unlike some, and a batch is
-/// unlike a descriptor.
+/// Points that differ in numbers alone are of one class; but none is unlike some, a batch is unlike a
+/// descriptor, and a size below a threshold is unlike one above.
 fn class(point: &Point) -> String {
     let reduced = point.iter().map(|(name, value)| {
         let value = match value {
@@ -170,7 +170,11 @@ fn class(point: &Point) -> String {
         };
         (name.to_owned(), value)
     });
-    Point::new(reduced).key()
+    let key = Point::new(reduced).key();
+    match point.integer("size") < point.integer("threshold") {
+        true => format!("{key}, below the threshold"),
+        false => key,
+    }
 }
 
 /// The workload of a point of the results; `None` if it was measured.

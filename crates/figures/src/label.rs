@@ -126,6 +126,19 @@ fn one(name: &str, value: &Value) -> String {
         "depth" => format!("{text} outstanding"),
         "buffers" => format!("{text} in flight"),
         "op" => operation(&text).to_owned(),
+        "copier" => match text.as_str() {
+            "core" => "copied by the core".to_owned(),
+            _ => "copied by DSA".to_owned(),
+        },
+        "queues" => match text.as_str() {
+            "own" => "a dedicated WQ each".to_owned(),
+            "locked" => "one dedicated WQ, lock".to_owned(),
+            _ => "one shared WQ".to_owned(),
+        },
+        "threshold" => match value.integer() {
+            Some(0) => "no threshold".to_owned(),
+            _ => format!("core below {}", bytes(&text)),
+        },
         "submit" => match text.as_str() {
             "movdir64b" => "dedicated WQ".to_owned(),
             _ => "shared WQ".to_owned(),
@@ -187,6 +200,10 @@ pub(crate) fn metric(name: &str) -> &str {
         Some(Metric::Wait) => "wait",
         Some(Metric::Throughput) => "first tenant",
         Some(Metric::NeighbourThroughput) => "neighbour",
+        Some(Metric::Forward) => "port, switching",
+        Some(Metric::Ring) => "rings",
+        Some(Metric::Copy) => "copy",
+        Some(Metric::Offload) => "descriptors, account",
         _ => name,
     }
 }

@@ -41,6 +41,7 @@ mod setup;
 mod task;
 mod tenants;
 mod used;
+mod vhost;
 mod vocabulary;
 mod workload;
 

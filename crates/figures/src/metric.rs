@@ -77,6 +77,16 @@ words! {
         MigrationPage = "migration_page_ns",
         /// The part of it that is copying.
         CopyPage = "copy_page_ns",
+        /// Core time per packet for switching and the network port.
+        Forward = "forward_ns",
+        /// Core time per packet for the rings of a virtual switch.
+        Ring = "ring_ns",
+        /// Core time per packet for copying.
+        Copy = "copy_ns",
+        /// Core time per packet for handing copies to a device and taking them back.
+        Offload = "offload_ns",
+        /// Million packets a second.
+        PacketRate = "rate_mpps",
         /// Size from which the device has more throughput than the core.
         BreakEven = "break_even_bytes",
         /// Size from which offload takes less core time.

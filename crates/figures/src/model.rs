@@ -12,7 +12,7 @@ use crate::break_even::BreakEven;
 use crate::fault::Faulting;
 use crate::setup::{Setup, node};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metric, Metrics, concurrent, migration};
+use crate::{FiguresError, Metric, Metrics, concurrent, migration, vhost};
 
 /// What a model run stands on.
 #[derive(Debug, Clone)]
@@ -97,6 +97,10 @@ impl Model {
             What::Fault => self.fault(w),
             What::Migration => match w.migration {
                 Some(migration) => migration::run(self, w, migration),
+                None => Ok(Metrics::default()),
+            },
+            What::Vhost => match w.switching {
+                Some(switching) => vhost::run(self, w, switching, window),
                 None => Ok(Metrics::default()),
             },
         }

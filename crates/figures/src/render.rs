@@ -60,12 +60,22 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
+    /// What stands below the chart. A switch transfers packets.
+    fn x_label(&self) -> String {
+        let switch = self.figure.experiment.values("kind") == [Value::Text("vhost".to_owned())];
+        match self.panel.x.as_str() {
+            "size" if switch => "Packet size (bytes)".to_owned(),
+            "batch" if switch => "Packets of a burst".to_owned(),
+            x => label::axis(x),
+        }
+    }
+
     fn chart(&self) -> Chart {
         let panel = self.panel;
         let mut chart = Chart {
             id: panel.id.clone(),
             title: panel.title.clone(),
-            x_label: label::axis(&panel.x),
+            x_label: self.x_label(),
             y_label: panel.y_label.clone(),
             log_y: panel.log_y,
             footer: self.footer(),

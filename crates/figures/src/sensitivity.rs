@@ -30,10 +30,16 @@ fn positions(model: &Model, w: &Workload, chosen: impl Fn(&Parameter) -> bool) -
     let list = model.platform.list();
     // A core that does the work itself has parameters of its own, and a device has none of these.
     let software = |p: &Parameter| p.name.starts_with("cpu_");
+    // So has a virtual switch.
+    let switch = |p: &Parameter| p.name.starts_with("vhost_");
     let applies = |p: &Parameter| match w.what {
         What::Software => software(p),
-        What::BreakEven => true,
-        _ => !software(p),
+        What::BreakEven => !switch(p),
+        What::Vhost => match w.switching.is_some_and(|s| s.copied_by_core(w.size)) {
+            true => software(p) || switch(p),
+            false => !software(p),
+        },
+        _ => !software(p) && !switch(p),
     };
     (0..list.len())
         .filter(|i| applies(&list[*i]) && chosen(&list[*i]))
@@ -389,6 +395,23 @@ mod tests {
             &[("kind", "software"), ("src_node", "cxl")],
         ),
         ("cpu_copy_line", &[("kind", "software")]),
+        ("vhost_ring", &[("kind", "vhost"), ("size", "64")]),
+        ("vhost_forward", &[("kind", "vhost"), ("size", "64")]),
+        ("vhost_async", &[("kind", "vhost"), ("size", "64")]),
+        (
+            "vhost_lock",
+            &[
+                ("kind", "vhost"),
+                ("queues", "locked"),
+                ("cores", "4"),
+                ("batch", "8"),
+                ("size", "64"),
+            ],
+        ),
+        (
+            "vhost_copy_line",
+            &[("kind", "vhost"), ("copier", "core"), ("size", "1518")],
+        ),
         (
             "port_read",
             &[("mode", "async"), ("size", "65536"), ("op", "compval")],

@@ -4,9 +4,9 @@ use dray_device::{DeviceConfig, WorkQueueMode};
 use dray_idxd::Profile;
 use dray_platform::{Distance, NodeId, PlatformFile};
 
-use crate::FiguresError;
 use crate::tenants::Sharing;
 use crate::workload::{What, Workload};
+use crate::{FiguresError, vhost};
 
 /// Devices, queues and depth of a workload.
 #[derive(Debug)]
@@ -98,6 +98,11 @@ impl Setup {
         let depth = match w.what {
             What::Burst | What::Overflow => w.count,
             What::Software => 1,
+            What::Vhost => {
+                let most = u64::from(queue.size) / tenants(w).max(1);
+                w.depth
+                    .unwrap_or_else(|| vhost::bursts_in_flight(w, most as u32))
+            }
             _ => w.depth.unwrap_or(u32::from(queue.size)),
         };
         if !software {

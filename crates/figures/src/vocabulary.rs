@@ -8,6 +8,7 @@ use crate::Metric;
 use crate::list::Layout;
 use crate::migration::{System, Trace};
 use crate::tenants::Sharing;
+use crate::vhost::Queues;
 use crate::workload::{FaultMode, Mode, Placement, What};
 
 /// The words of a parameter, each with what it means.
@@ -24,7 +25,7 @@ const fn names<T: Copy, const N: usize>(words: &Words<T, N>) -> [&'static str; N
     names
 }
 
-pub(crate) const KINDS: Words<What, 7> = [
+pub(crate) const KINDS: Words<What, 8> = [
     ("offload", What::Offload),
     ("software", What::Software),
     ("burst", What::Burst),
@@ -32,6 +33,14 @@ pub(crate) const KINDS: Words<What, 7> = [
     ("fault", What::Fault),
     ("break-even", What::BreakEven),
     ("migration", What::Migration),
+    ("vhost", What::Vhost),
+];
+/// Whether the core copies packets.
+pub(crate) const COPIERS: Words<bool, 2> = [("dsa", false), ("core", true)];
+pub(crate) const QUEUES: Words<Queues, 3> = [
+    ("own", Queues::Own),
+    ("locked", Queues::Locked),
+    ("shared", Queues::Shared),
 ];
 pub(crate) const OPERATIONS: Words<Op, 9> = [
     ("noop", Op::Nop),
@@ -288,6 +297,21 @@ const PARAMETERS: &[Parameter] = &[
         name: "copy_share",
         kind: Kind::Count { min: 1, max: 99 },
         help: "percent of the time in which one core migrates 4 KiB pages that is copying",
+    },
+    Parameter {
+        name: "copier",
+        kind: Kind::Choice(&names(&COPIERS)),
+        help: "who copies the packets of a virtual switch",
+    },
+    Parameter {
+        name: "queues",
+        kind: Kind::Choice(&names(&QUEUES)),
+        help: "work queues of a virtual switch: a dedicated one for each core, or one for all, under a lock or shared",
+    },
+    Parameter {
+        name: "threshold",
+        kind: Kind::Bytes { min: 0, max: GIB },
+        help: "packets below this are copied by the core of a virtual switch",
     },
 ];
 

@@ -6,6 +6,7 @@ use dray_workload::{Buffers, LargerEach, Op, Operations, Shape};
 
 use crate::migration::{Migration, System, Trace};
 use crate::tenants::{Neighbour, Sharing, Tenants};
+use crate::vhost::{Queues, Switching};
 use crate::vocabulary::{self, VOCABULARY};
 use crate::{FiguresError, Layout, List};
 
@@ -28,6 +29,8 @@ pub enum What {
     BreakEven,
     /// The migrations of a trace.
     Migration,
+    /// A core that forwards packets to a guest and from it.
+    Vhost,
 }
 
 /// How many operations are outstanding, where no number says so.
@@ -142,6 +145,8 @@ pub struct Workload {
     pub list: Option<List>,
     /// Whose migrations are copied by whom.
     pub(crate) migration: Option<Migration>,
+    /// How a virtual switch copies its packets.
+    pub(crate) switching: Option<Switching>,
 }
 
 impl Workload {
@@ -158,11 +163,16 @@ impl Workload {
         }
         let number = |name, default| point.integer(name).unwrap_or(default);
         let optional = |name| point.integer(name).map(|n| n as u16);
-        let mode = word(point, "mode", &vocabulary::MODES, Mode::Sync)?;
         let op = word(point, "op", &vocabulary::OPERATIONS, Op::Move)?;
         let node = |name| word(point, name, &vocabulary::NODES, Distance::Local);
         let placement = word(point, "placement", &vocabulary::PLACEMENTS, Placement::Dram)?;
         let what = optional_word(point, "kind", &vocabulary::KINDS)?;
+        let mode = match what {
+            // A switch goes on while its packets are copied.
+            Some(What::Vhost) => Mode::Async,
+            _ => Mode::Sync,
+        };
+        let mode = word(point, "mode", &vocabulary::MODES, mode)?;
         let cache_control = match optional_word(point, "cache_control", &vocabulary::FLAGS)? {
             Some(stated) => stated,
             // The two fills differ in just this: allocating against non-allocating writes.
@@ -225,6 +235,14 @@ impl Workload {
                 }),
                 _ => None,
             },
+            switching: match what {
+                Some(What::Vhost) => Some(Switching {
+                    by_core: word(point, "copier", &vocabulary::COPIERS, false)?,
+                    threshold: number("threshold", 0) as u32,
+                    queues: word(point, "queues", &vocabulary::QUEUES, Queues::Own)?,
+                }),
+                _ => None,
+            },
         };
         let workload = match point.integer("pages") {
             Some(pages) => List {
@@ -255,6 +273,12 @@ impl Workload {
                 "pages",
                 "faults are counted for single operations",
             ),
+            (What::Vhost, op, _) if op != Op::Move => {
+                contradiction("kind vhost", "op", "a switch copies its packets")
+            }
+            (What::Vhost, _, Some(_)) => {
+                contradiction("kind vhost", "pages", "a switch copies packets of one size")
+            }
             (What::BreakEven, _, Some(_)) => contradiction(
                 "kind break-even",
                 "pages",

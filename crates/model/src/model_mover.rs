@@ -111,6 +111,11 @@ unsafe impl Mover for ModelMover<'_> {
         self.world.channels[self.channel.index()].capabilities
     }
 
+    fn spend(&mut self, picoseconds: u64) {
+        let channel = &mut self.world.channels[self.channel.index()];
+        channel.core.work(dray_clock::Duration(picoseconds));
+    }
+
     unsafe fn touch(&mut self, addr: u64, write: bool) {
         let parameters = self.world.platform.parameters();
         let cost = match write {

@@ -206,6 +206,16 @@ parameters! {
     cxl_read: GigabytesPerSecond,
     /// Write bandwidth of a CXL node.
     cxl_write: GigabytesPerSecond,
+    /// Core time of a virtual switch for the ring of one packet in one direction, copying excluded.
+    vhost_ring: Ns,
+    /// Core time of a virtual switch for one packet in one direction, ring and copying excluded.
+    vhost_forward: Ns,
+    /// Core time to keep account of one packet's asynchronous copy, its descriptor excluded.
+    vhost_async: Ns,
+    /// Core time to copy a line of a packet that another core or the network port wrote.
+    vhost_copy_line: Ns,
+    /// Core time to take a lock that another core held.
+    vhost_lock: Ns,
     /// Core time to call a software routine.
     cpu_call: Ns,
     /// Bytes from which memcpy copies by a string instruction, which reads no line for ownership.
