@@ -66,6 +66,16 @@ pub enum VhostError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A log of written pages that cannot be used.
+    #[error("the log of {bytes} bytes at offset {offset:#x} of its file: {reason}")]
+    Log {
+        /// Bytes of the log.
+        bytes: u64,
+        /// Offset in the file.
+        offset: u64,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The kernel refused to map a region.
     #[error("cannot map the memory region at guest address {guest:#x}, {size} bytes")]
     Map {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::device::{Backend, Saved};
 use super::notifier::non_blocking;
 use crate::VhostError;
-use crate::memory::{MemoryMap, RegionInfo};
+use crate::memory::{DirtyLog, MemoryMap, RegionInfo};
 use crate::net::rarp;
 use crate::protocol::features as f;
 use crate::protocol::{Message, Notify, Reply, Request, Session, VringAddress, VringConfig};
@@ -21,7 +21,9 @@ impl Backend {
             }
             Message::SetFeatures(features) => {
                 let running = self.queues.iter().any(|q| q.is_started());
-                if self.session.set_features(features, running)? {
+                let enables = self.session.set_features(features, running)?;
+                self.use_log();
+                if enables {
                     for queue in 0..self.queues.len() {
                         self.enable(queue, true);
                     }
@@ -34,6 +36,15 @@ impl Backend {
                 }
             }
             Message::SetMemTable(table) => self.set_table(table)?,
+            Message::SetLogBase {
+                bytes,
+                offset,
+                file,
+            } => return self.set_log(bytes, offset, file).map(Some),
+            Message::SetLogFd(event) => {
+                self.log_event = non_blocking(event);
+                self.tell_of_log();
+            }
             Message::SetVringNum { index, size } => {
                 let index = self.stopped(index, Request::SetVringNum)?;
                 if size == 0 || size > MAX_SIZE {
@@ -153,7 +164,11 @@ impl Backend {
                 .address
                 .is_some_and(|a| is_same(&a, &address));
             return match same {
-                true => Ok(()),
+                true => {
+                    self.vrings[index].address = Some(address);
+                    self.queues[index].set_ring_log(address.ring_log());
+                    Ok(())
+                }
                 false => Err(VhostError::Refused {
                     request: Request::SetVringAddr,
                     reason: "the ring is running",
@@ -162,6 +177,44 @@ impl Backend {
         }
         self.vrings[index].address = Some(address);
         Ok(())
+    }
+
+    /// The front end waits for an answer, whatever it asked for.
+    fn set_log(&mut self, bytes: u64, offset: u64, file: OwnedFd) -> Result<Reply, VhostError> {
+        if self.session.protocol_features() & f::PROTOCOL_LOG_SHMFD == 0 {
+            return Err(VhostError::Refused {
+                request: Request::SetLogBase,
+                reason: "LOG_SHMFD was not agreed on",
+            });
+        }
+        match DirtyLog::new(file, bytes, offset) {
+            Ok(log) => {
+                self.log = Some(Arc::new(log));
+                self.tell_of_log();
+                self.use_log();
+                Ok(Reply::Number(0))
+            }
+            Err(error) => {
+                self.stats.refused += 1;
+                self.keep_error(error);
+                Ok(Reply::Number(1))
+            }
+        }
+    }
+
+    fn tell_of_log(&self) {
+        if let Some(log) = &self.log {
+            let event = self.log_event.as_ref();
+            log.set_event(event.and_then(|event| event.try_clone().ok()));
+        }
+    }
+
+    /// Queues log what they write while LOG_ALL is in force.
+    fn use_log(&mut self) {
+        let logs = self.session.features() & f::LOG_ALL != 0;
+        for queue in &mut self.queues {
+            queue.set_log(self.log.clone().filter(|_| logs));
+        }
     }
 
     /// Whether a table describes the memory that is mapped.
@@ -282,7 +335,9 @@ impl Backend {
             self.vrings[index] = VringConfig::default();
         }
         self.memory = Arc::new(MemoryMap::new());
+        (self.log, self.log_event) = (None, None);
         self.session = Session::new(*self.session.options());
+        self.use_log();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The device of one connection.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::VhostError;
 use crate::copy::Channel;
-use crate::memory::MemoryMap;
+use crate::memory::{DirtyLog, MemoryMap};
 use crate::net::Packet;
 use crate::protocol::{
     Frame, Message, Options, Reply, Request, Session, VringAddress, VringConfig, encode,
@@ -78,6 +78,9 @@ pub struct Backend {
     pub(super) queues: Vec<Queue>,
     pub(super) saved: Vec<Option<Saved>>,
     pub(super) injected: Vec<Packet>,
+    /// Where written pages are logged while LOG_ALL is in force, and who is told.
+    pub(super) log: Option<Arc<DirtyLog>>,
+    pub(super) log_event: Option<OwnedFd>,
     pub(super) stats: ControlStats,
     pub(super) errors: Vec<VhostError>,
     pending: Option<Pending>,
@@ -98,6 +101,8 @@ impl Backend {
             queues: (0..count).map(Queue::new).collect(),
             saved: vec![None; count],
             injected: Vec::new(),
+            log: None,
+            log_event: None,
             stats: ControlStats::default(),
             errors: Vec::new(),
             pending: None,

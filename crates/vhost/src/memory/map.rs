@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::Mapping;
+use super::{DirtyLog, Mapping};
 use crate::VhostError;
 
 /// A region as messages describe it.
@@ -180,6 +180,15 @@ impl MemoryMap {
         let region = &self.regions[at];
         *hint = at;
         (guest - region.info.guest < region.info.size).then_some(region)
+    }
+
+    /// Logs `len` bytes at an address of ours that a translation gave. Returns how many pages of them
+    /// the log is too small for.
+    pub(crate) fn log(&self, log: &DirtyLog, at: NonNull<u8>, len: u64) -> u64 {
+        let at = at.as_ptr() as u64;
+        let offset = |r: &Region| at.wrapping_sub(r.host.as_ptr() as u64);
+        let region = self.regions.iter().find(|r| offset(r) < r.info.size);
+        region.map_or(0, |r| log.mark(r.info.guest + offset(r), len))
     }
 
     /// Where `len` bytes at an address of the front end's process lie, if they lie in one region.

@@ -2,11 +2,13 @@
 
 mod copy;
 mod guard;
+mod log;
 mod map;
 mod mapping;
 mod shared;
 
 pub(crate) use copy::copy;
+pub use log::DirtyLog;
 pub(crate) use map::Hint;
 pub use map::{MemoryMap, RegionInfo};
 pub use mapping::Mapping;

@@ -39,6 +39,12 @@ impl<T: Copy> Shared<T> {
         unsafe { self.ptr.add(at as usize) }
     }
 
+    /// Where an element lies.
+    pub(crate) fn address(&self, at: u32) -> NonNull<u8> {
+        assert!(at < self.count, "an index beyond the ring");
+        self.at(at).cast()
+    }
+
     #[inline]
     pub(crate) fn read(&self, at: u32) -> T {
         assert!(at < self.count, "an index beyond the ring");

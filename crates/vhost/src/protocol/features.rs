@@ -52,6 +52,8 @@ bits! {
 
     /// Protocol feature: several queue pairs.
     PROTOCOL_MQ = 0;
+    /// Protocol feature: the log of written pages is shared memory.
+    PROTOCOL_LOG_SHMFD = 1;
     /// Protocol feature: a broadcast on the guest's behalf after a migration.
     PROTOCOL_RARP = 2;
     /// Protocol feature: answers to any request.
@@ -77,6 +79,7 @@ pub const ALL: u64 = OFFLOADS
     | CTRL_VQ
     | GUEST_ANNOUNCE
     | MQ
+    | LOG_ALL
     | INDIRECT_DESC
     | EVENT_IDX
     | PROTOCOL_FEATURES
@@ -86,6 +89,7 @@ pub const ALL: u64 = OFFLOADS
 
 /// Every protocol feature that this back end can handle.
 pub const PROTOCOL_ALL: u64 = PROTOCOL_MQ
+    | PROTOCOL_LOG_SHMFD
     | PROTOCOL_RARP
     | PROTOCOL_REPLY_ACK
     | PROTOCOL_MTU

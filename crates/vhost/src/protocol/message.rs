@@ -24,6 +24,13 @@ pub struct VringAddress {
     pub log: u64,
 }
 
+impl VringAddress {
+    /// Where writes to the ring are logged; none if they are not.
+    pub fn ring_log(&self) -> Option<u64> {
+        (self.flags & 1 != 0).then_some(self.log)
+    }
+}
+
 /// A request with its payload and file descriptors.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -33,6 +40,12 @@ pub enum Message {
     SetOwner,
     ResetOwner,
     SetMemTable(Vec<(RegionInfo, OwnedFd)>),
+    SetLogBase {
+        bytes: u64,
+        offset: u64,
+        file: OwnedFd,
+    },
+    SetLogFd(Option<OwnedFd>),
     SetVringNum {
         index: u32,
         size: u32,
@@ -153,6 +166,19 @@ impl Message {
             Request::SetOwner => Message::SetOwner,
             Request::ResetOwner => Message::ResetOwner,
             Request::SetMemTable => Message::SetMemTable(table(&payload, descriptors)?),
+            Request::SetLogBase => {
+                payload.exactly(16)?;
+                let file = descriptors.pop();
+                Message::SetLogBase {
+                    bytes: payload.u64(0),
+                    offset: payload.u64(8),
+                    file: file.ok_or_else(|| payload.error("it has no file descriptor"))?,
+                }
+            }
+            Request::SetLogFd => {
+                payload.exactly(0)?;
+                Message::SetLogFd(descriptors.pop())
+            }
             Request::SetVringNum => {
                 let (index, size) = payload.state()?;
                 Message::SetVringNum { index, size }
@@ -218,9 +244,7 @@ impl Message {
             }
             Request::SetStatus => Message::SetStatus(payload.number()?),
             Request::GetStatus => Message::GetStatus,
-            Request::SetLogBase
-            | Request::SetLogFd
-            | Request::SetBackendReqFd
+            Request::SetBackendReqFd
             | Request::IotlbMsg
             | Request::GetConfig
             | Request::SetConfig

@@ -101,7 +101,8 @@ impl Session {
             request: Request::SetFeatures,
             reason,
         };
-        let changed = features != self.features;
+        // Logging begins and ends while rings run.
+        let changed = (features ^ self.features) & !f::LOG_ALL != 0;
         let reason = if features & !self.options.features != 0 {
             Some("a feature was not offered")
         } else if running && changed {

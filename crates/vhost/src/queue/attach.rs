@@ -102,6 +102,10 @@ impl Queue {
             let Attached {
                 channel, member, ..
             } = self.attached[i];
+            // Copies that began before logging did are logged too.
+            let to_guest = self.direction == Direction::ToGuest;
+            let logging = self.log.as_ref().filter(|_| to_guest);
+            let logging = logging.zip(self.running.as_ref());
             let (slots, stats) = (&mut self.slots, &mut self.stats);
             if let Some(channel) = channels.get_mut(channel) {
                 channel.poll(member, |sequence, ok| {
@@ -110,6 +114,10 @@ impl Queue {
                     if let (false, Some(copy)) = (ok, copy) {
                         stats.copies_repeated += 1;
                         repeat(&copy);
+                    }
+                    if let (Some((log, running)), Some(copy)) = (logging, copy) {
+                        let (to, len) = (copy.destination, copy.len.into());
+                        stats.pages_not_logged += running.memory.log(log, to, len);
                     }
                 });
             }
@@ -141,14 +149,30 @@ impl Queue {
             return 0;
         }
         self.stats.completed += completed;
-        if let Some(running) = &mut self.running {
-            match self.direction {
-                Direction::ToGuest => running.ring.publish(&self.used),
-                Direction::FromGuest => running.ring.publish_read(&self.used),
-            }
-            self.notify();
-        }
+        self.publish();
         out.len() - before
+    }
+
+    /// Gives the used buffers to the driver, and notifies it.
+    #[inline]
+    pub(super) fn publish(&mut self) {
+        let Queue {
+            running: Some(running),
+            used,
+            log,
+            ..
+        } = self
+        else {
+            return;
+        };
+        match self.direction {
+            Direction::ToGuest => running.ring.publish(used),
+            Direction::FromGuest => running.ring.publish_read(used),
+        }
+        if log.is_some() {
+            self.log_published();
+        }
+        self.notify();
     }
 }
 

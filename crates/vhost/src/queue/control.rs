@@ -30,6 +30,7 @@ impl Queue {
         self.broken = None;
         self.draining = false;
         self.running = Some(Running { ring, memory });
+        self.ring_log = config.address.and_then(|a| a.ring_log());
         self.set_notification(false);
         Ok(())
     }

@@ -49,10 +49,7 @@ impl Queue {
         if !self.memory_is_sound() {
             out.truncate(before);
         }
-        if let Some(running) = &mut self.running {
-            running.ring.publish_read(&self.used);
-        }
-        self.notify();
+        self.publish();
         out.len() - before
     }
 

@@ -1,10 +1,12 @@
 //! To the guest.
 
+use super::log::log_buffers;
 use super::place::{Placed, Placer, core_copy, offset, prefetch, scatter, write};
 use super::slots::Slots;
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
 use crate::copy::Channel;
+use crate::memory::DirtyLog;
 use crate::net::{self, HEADER_BYTES, Header, Packet};
 use crate::protocol::features as f;
 use crate::ring::{Burst, Direction, RingFault, Used};
@@ -33,6 +35,7 @@ impl Queue {
                 core_copy(packet.data(), offset(to, long), len);
                 used.push(element);
                 work.stats.count_packet(len);
+                work.log_last(long + len);
                 dealt += 1;
                 continue;
             }
@@ -52,6 +55,7 @@ impl Queue {
                     );
                     push_used(work.placer.burst, (from, to), header.len() + len, work.used);
                     work.stats.count_packet(len);
+                    work.log((from, to), long + len);
                 }
                 Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
                 Ok(Placed::None) => break,
@@ -69,10 +73,7 @@ impl Queue {
         }
         if !self.used.is_empty() {
             self.memory_is_sound();
-            if let Some(running) = &mut self.running {
-                running.ring.publish(&self.used);
-            }
-            self.notify();
+            self.publish();
         }
         dealt
     }
@@ -110,6 +111,7 @@ impl Queue {
                         slots.open_one(packet, to, used);
                     }
                 }
+                work.log_last(long + len);
                 dealt += 1;
                 continue;
             }
@@ -137,6 +139,7 @@ impl Queue {
                     push_used(burst, (from, to), header.len() + len, work.used);
                     let packet = std::mem::take(packet);
                     slots.open(Some(packet), work.used[0], &work.used[1..]);
+                    work.log((from, to), long + len);
                 }
                 Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
                 Ok(Placed::None) => break,
@@ -171,6 +174,8 @@ struct Work<'a> {
     placer: Placer<'a>,
     used: &'a mut Vec<Used>,
     stats: &'a mut QueueStats,
+    /// What the core writes is logged at once; what a channel writes, when it has.
+    log: Option<&'a DirtyLog>,
     fault: Option<RingFault>,
 }
 
@@ -189,6 +194,7 @@ impl<'a> Work<'a> {
             used,
             stats,
             slots,
+            log,
             header_bytes,
             ..
         } = queue
@@ -211,9 +217,27 @@ impl<'a> Work<'a> {
             },
             used,
             stats,
+            log: log.as_deref(),
             fault: fetched.err(),
         };
         Some((work, slots))
+    }
+
+    /// Logs the buffer that was taken last.
+    #[inline]
+    fn log_last(&mut self, bytes: usize) {
+        let to = self.placer.next;
+        self.log((to - 1, to), bytes);
+    }
+
+    /// Logs buffers that so many bytes were written to.
+    #[inline]
+    fn log(&mut self, (from, to): (usize, usize), bytes: usize) {
+        if let Some(log) = self.log {
+            let Placer { memory, burst, .. } = &self.placer;
+            let buffers = &burst.buffers[from..to];
+            self.stats.pages_not_logged += log_buffers(log, memory, burst, buffers, bytes as u64);
+        }
     }
 
     fn end(self) -> Option<RingFault> {

@@ -9,6 +9,7 @@ mod attach;
 mod control;
 mod dequeue;
 mod enqueue;
+mod log;
 mod place;
 mod slots;
 mod stats;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 pub use stats::{DropCause, Drops, QueueStats, SIZE_BINS};
 
 use crate::copy::Channel;
-use crate::memory::{self, MemoryMap};
+use crate::memory::{self, DirtyLog, MemoryMap};
 use crate::net::Packet;
 use crate::ring::{Burst, Direction, Ring, RingFault, Used};
 use slots::Slots;
@@ -70,6 +71,10 @@ pub struct Queue {
     burst: Burst,
     used: Vec<Used>,
     seen_faults: u64,
+    /// Where writes to the guest are logged.
+    log: Option<Arc<DirtyLog>>,
+    /// Guest address by which writes to the ring are logged.
+    ring_log: Option<u64>,
     stats: QueueStats,
 }
 
@@ -99,6 +104,8 @@ impl Queue {
             burst: Burst::default(),
             used: Vec::with_capacity(MAX_BURST),
             seen_faults: memory::faults(),
+            log: None,
+            ring_log: None,
             stats: QueueStats::default(),
         }
     }
@@ -157,7 +164,14 @@ impl Queue {
     /// something to fetch already.
     pub fn set_notification(&mut self, wanted: bool) -> bool {
         match &mut self.running {
-            Some(running) if self.broken.is_none() => running.ring.set_notification(wanted),
+            Some(running) if self.broken.is_none() => {
+                let ready = running.ring.set_notification(wanted);
+                if let (Some(log), Some(at)) = (&self.log, self.ring_log) {
+                    let missed = running.ring.log_event(log, at);
+                    self.stats.pages_not_logged += missed;
+                }
+                ready
+            }
             _ => false,
         }
     }

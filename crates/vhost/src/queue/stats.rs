@@ -77,6 +77,8 @@ pub struct QueueStats {
     pub copies_repeated: u64,
     /// Packets copied by the core because that is how the queue works.
     pub copies_core: u64,
+    /// Pages written that the front end's log is too small for.
+    pub pages_not_logged: u64,
     /// Rings stopped because the driver broke a rule.
     pub ring_faults: u64,
     /// Drains that missed their deadline.

@@ -14,7 +14,7 @@ pub use burst::{Burst, Direction, Fault, RingFault, Segment};
 use packed::Packed;
 use split::Split;
 
-use crate::memory::{Hint, MemoryMap};
+use crate::memory::{DirtyLog, Hint, MemoryMap};
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
 
@@ -149,6 +149,42 @@ impl Ring {
         match &mut self.kind {
             Kind::Split(ring) => ring.set_notification(wanted),
             Kind::Packed(ring) => ring.set_notification(wanted),
+        }
+    }
+
+    /// Logs what was published last. Writes to a split ring and to the event area of a packed one are
+    /// logged by their address in the log, `at`; descriptors by their place in memory. Returns how many
+    /// pages the log is too small for.
+    pub(crate) fn log_used(
+        &self,
+        used: &[Used],
+        log: &DirtyLog,
+        at: u64,
+        memory: &MemoryMap,
+    ) -> u64 {
+        match &self.kind {
+            Kind::Split(ring) => ring.log_used(used.len() as u32, log, at),
+            Kind::Packed(ring) => {
+                let slots = used.iter().map(|u| u32::from(u.slots)).sum();
+                ring.log_used(slots, log, memory)
+            }
+        }
+    }
+
+    /// Logs what the device may ever have written to the ring.
+    pub(crate) fn log_all(&self, log: &DirtyLog, at: u64, memory: &MemoryMap) -> u64 {
+        let ring = match &self.kind {
+            Kind::Split(ring) => ring.log_used(ring.size(), log, at),
+            Kind::Packed(ring) => ring.log_used(ring.size(), log, memory),
+        };
+        ring + self.log_event(log, at)
+    }
+
+    /// Logs the device's wish to be notified.
+    pub(crate) fn log_event(&self, log: &DirtyLog, at: u64) -> u64 {
+        match &self.kind {
+            Kind::Split(ring) => ring.log_event(log, at),
+            Kind::Packed(_) => log.mark(at, 4),
         }
     }
 

@@ -6,7 +6,7 @@ use virtio_bindings::virtio_ring as v;
 
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, WRITE, plain};
-use crate::memory::{Hint, MemoryMap, Shared};
+use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
 
@@ -296,6 +296,21 @@ impl Packed {
         let word = Packed::used_word(first, *last);
         let at = self.parts.ring.atomic(2 * first.at + 1);
         at.store(word, Ordering::Release);
+    }
+
+    /// Logs the last `slots` descriptors that were used.
+    pub(super) fn log_used(&self, slots: u32, log: &DirtyLog, memory: &MemoryMap) -> u64 {
+        let mut first = self.next_used;
+        first.retreat(slots, self.size);
+        let straight = slots.min(self.size - first.at);
+        let descriptors = |from: u32, count: u32| {
+            memory.log(
+                log,
+                self.parts.ring.address(2 * from),
+                16 * u64::from(count),
+            )
+        };
+        descriptors(first.at, straight) + descriptors(0, slots - straight)
     }
 
     #[inline]

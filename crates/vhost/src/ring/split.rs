@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, plain};
-use crate::memory::{Hint, MemoryMap, Shared};
+use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
 
@@ -250,6 +250,23 @@ impl Split {
             .used
             .atomic(INDEX)
             .store(index, Ordering::Release);
+    }
+
+    /// Logs the last `count` elements, and the index.
+    pub(super) fn log_used(&self, count: u32, log: &DirtyLog, at: u64) -> u64 {
+        let start = u32::from(self.next_used).wrapping_sub(count) & self.mask;
+        let straight = count.min(self.size - start);
+        let elements = |from: u32, count: u32| {
+            let bytes = 2 * u64::from(RING) + 8 * u64::from(from);
+            log.mark(at.saturating_add(bytes), 8 * u64::from(count))
+        };
+        elements(start, straight) + elements(0, count - straight) + log.mark(at, 4)
+    }
+
+    /// Logs flags and event index.
+    pub(super) fn log_event(&self, log: &DirtyLog, at: u64) -> u64 {
+        let event = 2 * u64::from(RING) + 8 * u64::from(self.size);
+        log.mark(at, 2) + log.mark(at.saturating_add(event), 2)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! A guest: memory, two queues, and the messages that make a back end serve them.
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -57,6 +58,8 @@ impl Setup {
 pub struct Memory {
     pub map: MemoryMap,
     pub file: OwnedFd,
+    /// A copy of the memory that has what the guest writes, and not what the device does.
+    pub mirror: RefCell<Vec<u8>>,
 }
 
 impl Memory {
@@ -68,6 +71,7 @@ impl Memory {
         Memory {
             map: map.expect("mapped"),
             file,
+            mirror: RefCell::default(),
         }
     }
 
@@ -78,6 +82,10 @@ impl Memory {
             .expect("mapped");
         // SAFETY: so many bytes are mapped there.
         unsafe { std::ptr::copy(bytes.as_ptr(), at.as_ptr(), bytes.len()) };
+        let (mut mirror, start) = (self.mirror.borrow_mut(), (guest - BASE) as usize);
+        if let Some(copy) = mirror.get_mut(start..start + bytes.len()) {
+            copy.copy_from_slice(bytes);
+        }
     }
 
     pub fn read(&self, guest: u64, len: usize) -> Vec<u8> {

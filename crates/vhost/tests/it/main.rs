@@ -7,6 +7,7 @@ mod driver;
 mod engines;
 mod guest;
 mod hostile;
+mod log;
 mod memory;
 mod paths;
 mod socket;
