@@ -48,7 +48,8 @@ memory_arguments() {
         -numa hmat-lb,initiator=0,target=1,hierarchy=memory,data-type=access-bandwidth,bandwidth=20G
 }
 
-# Without no_timer_check a kernel on a busy host may find that its timer does not tick in time, and panics.
+# Without no_timer_check a kernel on a busy host may find that its timer does not tick in time, and panics. With
+# unknown_nmi_panic the watchdog's NMI has the kernel say where it is.
 #
 # boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
 boot() {
@@ -78,7 +79,7 @@ boot() {
         "${nodes[@]}" -m "$memory" -smp "$processors"
         -accel tcg -cpu max,la57=off -nodefaults -display none
         -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
-        -append "console=ttyS0 panic=-1 no_timer_check ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
+        -append "console=ttyS0 panic=-1 no_timer_check unknown_nmi_panic ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
         -device "$iommu" "${network[@]}" "${machine[@]}"
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
     [ -n "$reboot" ] || command+=(-no-reboot)
@@ -87,7 +88,9 @@ boot() {
         "${command[@]}" -serial mon:stdio || true
         status=0
     else
-        "${command[@]}" -serial "file:$console" </dev/null >"$work/qemu" 2>&1 &
+        mkfifo "$work/monitor.in" "$work/monitor.out"
+        "${command[@]}" -serial "file:$console" -chardev "pipe,id=monitor,path=$work/monitor" \
+            -mon chardev=monitor,mode=readline </dev/null >"$work/qemu" 2>&1 &
         qemu_pid=$!
         watch "$qemu_pid" "$console"
         status=$?
@@ -111,19 +114,53 @@ end_all() {
     qemu_pid= door_pid=
 }
 
-# Waits for the guest's end; a guest that takes too long is ended, and named by its last line.
+# Where a guest is that does not go on, on stderr: what its processors execute, by QEMU's monitor; then what the kernel
+# itself says to an NMI, if it came so far.
+locate() { # CONSOLE
+    local from to
+    from=$(($(wc -l <"$1") + 1))
+    exec 6<>"$work/monitor.in" 5<>"$work/monitor.out"
+    printf 'info registers -a\nnmi\n' >&6
+    {
+        # The first line that is not there ends it.
+        while IFS= read -r -t 5 -u 5 to; do printf '%s\n' "$to"; done
+        echo END
+    } | tr -d '\r' | awk '
+        /^CPU#/ {cpu = substr($1, 5)}
+        /(RIP|EIP)=/ && cpu != "" {
+            ip = ring = halted = ""
+            for (i = 1; i <= NF; i++) {
+                if ($i ~ /^[RE]IP=/) ip = substr($i, 5)
+                if ($i ~ /^CPL=/) ring = substr($i, 5)
+                if ($i ~ /^HLT=/) halted = substr($i, 5)
+            }
+            where = ring == 3 ? "a program" : ip ~ /^ffffffff/ ? "the kernel or a module" : length(ip) == 8 || ip ~ /^0000000000/ ? \
+                "firmware, or the kernel before its own page tables" : "the kernel"
+            print "processor " cpu ": at " ip ", " where (halted == 1 ? ", halted until an interrupt" : "")
+            cpu = ""; any = 1
+        }
+        /^END$/ && !any {print "QEMU itself does not answer its monitor"}' >&2
+    exec 6>&- 5>&-
+    tail -n "+$from" "$1" | tr -d '\r' |
+        grep -aE 'NMI|CPU: |RIP: |^(\[[ 0-9.]*\] )? +[a-z_0-9.]+\+0x' | head -12 >&2 ||
+        note "the kernel says nothing to an NMI"
+}
+
+# Waits for the guest's end; a guest that takes too long is ended, and named by its last line and where it is.
 watch() {
-    local pid=$1 console=$2 begin=$SECONDS code shown= partial=
+    local pid=$1 console=$2 begin=$SECONDS code last shown= partial=
     [ -z "$live" ] || exec 7<"$console"
     while kill -0 "$pid" 2>/dev/null; do
         if [ $((SECONDS - begin)) -ge "$watchdog_s" ]; then
-            kill -9 "$pid"
+            last=$(tail -1 "$console" | tr -d '\r')
+            locate "$console"
+            kill -9 "$pid" 2>/dev/null || true
             wait "$pid" 2>/dev/null || true
-            note "stuck after $watchdog_s s; the last line was: $(tail -1 "$console" | tr -d '\r')"
+            note "stuck after $watchdog_s s; the last line was: ${last:-none, it has said nothing}"
             return 124
         fi
         if [ -n "$until" ] && grep -q "^$until" "$console"; then
-            kill -9 "$pid"
+            kill -9 "$pid" 2>/dev/null || true
             wait "$pid" 2>/dev/null || true
             return 0
         fi
