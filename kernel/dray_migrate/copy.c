@@ -101,7 +101,6 @@ void copy_pairs(struct pair *pairs, unsigned int count, const struct origin *ori
 		case PAIR_COPIED:
 			if (by == BY_DEVICE) {
 				count_add(pages_by_device, folio_nr_pages(pair->src));
-				count_add(bytes_by_device, folio_size(pair->src));
 				count_one(folios_by_device);
 			} else {
 				count_add(pages_by_threads, folio_nr_pages(pair->src));

@@ -11,8 +11,8 @@
 #include "counters.h"
 #include "knobs.h"
 
-/* Pages that one channel gets of a batch before the next one gets any. */
-#define PAGES_PER_CHANNEL 32
+/* A channel is used for so many pages of a batch at least: a submission for less does not pay. */
+#define PAGES_PER_SUBMISSION 32
 
 static unsigned int fail_every;
 module_param(fail_every, uint, 0644);
@@ -77,6 +77,8 @@ static void end_entry(struct copy *copy, unsigned int c, unsigned int entry, int
 	dma_unmap_page(channel->dma, hw->dst_addr, hw->xfer_size, DMA_FROM_DEVICE);
 	if (status != DSA_COMP_SUCCESS)
 		worsen(pair, PAIR_FAILED);
+	else
+		count_add(bytes_by_device, hw->xfer_size);
 }
 
 static void end_flight(struct copy *copy, unsigned int c, struct flight *flight)
@@ -197,7 +199,7 @@ static void write_large(struct copy *copy, unsigned int pair_number, unsigned in
 bool device_copy(struct pair *pairs, unsigned int count, unsigned int *submissions)
 {
 	struct copy copy = { .pairs = pairs };
-	unsigned int n, small = 0, share, c, next = 0, written = 0;
+	unsigned int n, small = 0, share, used, c, next = 0, written = 0;
 	int number;
 
 	copy.channel_count = channels_hold(copy.channels, knob(limit_chans));
@@ -217,13 +219,14 @@ bool device_copy(struct pair *pairs, unsigned int count, unsigned int *submissio
 		pairs[n].state = PAIR_COPIED;
 		small += !folio_test_large(pairs[n].src);
 	}
-	share = max(DIV_ROUND_UP(small, copy.channel_count), PAGES_PER_CHANNEL);
+	used = clamp(small / PAGES_PER_SUBMISSION, 1u, copy.channel_count);
+	share = clamp(DIV_ROUND_UP(small, used), 1u, (unsigned int)AREA_ENTRIES);
 	for (n = 0; n < count; n++) {
 		if (folio_test_large(pairs[n].src)) {
 			write_large(&copy, n, &next);
 			continue;
 		}
-		write_entry(&copy, written++ / share, n, 0, PAGE_SIZE);
+		write_entry(&copy, written++ / share % used, n, 0, PAGE_SIZE);
 	}
 	flush(&copy);
 	*submissions = copy.submissions;

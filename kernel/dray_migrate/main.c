@@ -6,6 +6,7 @@
 
 #include "channel.h"
 #include "copy.h"
+#include "counters.h"
 #include "hook.h"
 #include "knobs.h"
 #include "timer.h"
@@ -51,6 +52,8 @@ static void __exit stop(void)
 	timer_stop();
 	channels_stop();
 	copy_stop();
+	pr_info("unloaded: %lld bytes were copied by devices, %lld pages were lost\n",
+		atomic64_read(&counters[COUNT_bytes_by_device]), atomic64_read(&counters[COUNT_pages_lost]));
 }
 
 module_init(start);

@@ -35,8 +35,9 @@ pub(crate) struct Args {
     /// Stop when the first client has left.
     #[arg(long)]
     once: bool,
-    /// A fault that the device has once: `halt@N` after N descriptors (`halt-flr@N` needs a function
-    /// level reset), `CODE=ERROR` for the next command of that code, as in 6=0x21.
+    /// A fault that the device has: once `halt@N` after N descriptors (`halt-flr@N` needs a function
+    /// level reset), `CODE=ERROR` for the next command of that code, as in 6=0x21; `fault/N`: each N-th
+    /// write of an operation is a page fault.
     #[arg(long, value_name = "FAULT")]
     inject: Vec<Injection>,
     /// Write at the end what went through the work queues, as JSON.

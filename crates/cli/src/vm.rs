@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// The DSA version.
     #[arg(long, value_enum, default_value_t = Version::One)]
     version: Version,
-    /// A fault that the device has once, as `dray vfio --inject`.
+    /// A fault that the device has, as `dray vfio --inject`.
     #[arg(long, value_name = "FAULT")]
     inject: Vec<dray_vfio::Injection>,
     /// Write at the end what went through the work queues, as JSON.

@@ -13,7 +13,7 @@ use crate::assembly::Assembly;
 use crate::config_space::{ConfigSpace, Identity, Written};
 use crate::counts::{Counts, SharedCounts};
 use crate::dma::{DmaTable, MAX_MAPS};
-use crate::inject::{Injection, Injector, Passage};
+use crate::inject::{Faults, Injection, Injector, Passage};
 use crate::interrupts::Interrupts;
 use crate::pasid::Root;
 use crate::protocol::{
@@ -109,6 +109,7 @@ impl Door {
             root.clone(),
             interrupts.clone(),
             counts.clone(),
+            Faults::of(&options.injections),
         )?;
         Ok(Door {
             runner,

@@ -12,7 +12,11 @@ use zerocopy::IntoBytes;
 
 use crate::counts::SharedCounts;
 use crate::dma::{DmaTable, Failed};
+use crate::inject::Faults;
 use crate::pasid::{PAGE_BYTES, Page, Root, translate};
+
+/// Of the longest completion record.
+const RECORD_BYTES: u64 = 64;
 
 /// One thread's handle.
 #[derive(Debug)]
@@ -20,6 +24,7 @@ pub(crate) struct GuestMemory {
     dma: Arc<DmaTable>,
     root: Arc<Root>,
     counts: SharedCounts,
+    faults: Faults,
     pasid: u32,
     /// Pages that have been translated in this view: as a device's translation cache, it forgets with
     /// the descriptor.
@@ -30,11 +35,17 @@ pub(crate) struct GuestMemory {
 }
 
 impl GuestMemory {
-    pub(crate) fn new(dma: Arc<DmaTable>, root: Arc<Root>, counts: SharedCounts) -> GuestMemory {
+    pub(crate) fn new(
+        dma: Arc<DmaTable>,
+        root: Arc<Root>,
+        counts: SharedCounts,
+        faults: Faults,
+    ) -> GuestMemory {
         GuestMemory {
             dma,
             root,
             counts,
+            faults,
             pasid: 0,
             pages: RefCell::default(),
             failed: Cell::new(false),
@@ -83,12 +94,21 @@ impl GuestMemory {
 
 impl Clone for GuestMemory {
     fn clone(&self) -> GuestMemory {
-        GuestMemory::new(self.dma.clone(), self.root.clone(), self.counts.clone())
+        GuestMemory::new(
+            self.dma.clone(),
+            self.root.clone(),
+            self.counts.clone(),
+            self.faults.clone(),
+        )
     }
 }
 
 impl Memory for GuestMemory {
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
+        // A completion record is no operation's result.
+        if access == Access::Write && len > RECORD_BYTES && self.faults.next() {
+            return 0;
+        }
         if self.pasid == 0 {
             return self.dma.accessible(addr, len, access);
         }

@@ -1,7 +1,10 @@
 //! Faults that a door is told to have, so as to see what a driver makes of them.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_spec::registers::{
     CMD, CMDSTATUS, Command, CommandError, CommandRegister, CommandStatus, INTCAUSE, IntCause,
@@ -9,7 +12,7 @@ use dray_spec::registers::{
 };
 use thiserror::Error;
 
-/// A fault to have once.
+/// A fault to have: once, or page faults again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Injection {
     /// The device halts when so many descriptors have been written to portals.
@@ -26,19 +29,29 @@ pub enum Injection {
         /// How it ends.
         error: CommandError,
     },
+    /// Each so many-th place that an operation is to write to faults: its record has a page fault.
+    PageFault {
+        /// One of so many.
+        every: NonZeroU64,
+    },
 }
 
 /// What is no injection.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is neither halt[-flr]@DESCRIPTORS nor command CODE=ERROR, as in 6=0x21")]
+#[error("{0:?} is none of halt[-flr]@DESCRIPTORS, command CODE=ERROR as in 6=0x21, and fault/N")]
 pub struct BadInjection(String);
 
 impl FromStr for Injection {
     type Err = BadInjection;
 
-    /// `halt@100`, `halt-flr@100`, `6=0x21`: command 6, Enable WQ, ends with error 0x21.
+    /// `halt@100`, `halt-flr@100`, `6=0x21`: command 6, Enable WQ, ends with error 0x21; `fault/100`:
+    /// each hundredth write faults.
     fn from_str(text: &str) -> Result<Injection, BadInjection> {
         let bad = || BadInjection(text.to_owned());
+        if let Some(every) = text.strip_prefix("fault/") {
+            let every = every.parse().map_err(|_| bad())?;
+            return Ok(Injection::PageFault { every });
+        }
         if let Some((what, after)) = text.split_once('@') {
             let reset = match what {
                 "halt" => ResetType::Command,
@@ -72,6 +85,7 @@ impl fmt::Display for Injection {
                 after,
             } => write!(f, "halt@{after}"),
             Injection::Halt { after, .. } => write!(f, "halt-flr@{after}"),
+            Injection::PageFault { every } => write!(f, "fault/{every}"),
             Injection::Command { command, error } => {
                 write!(f, "{}={:#x}", *command as u8, error.0)
             }
@@ -123,7 +137,7 @@ impl Injector {
                     Injection::Command { command, .. } => {
                         Command::from_code(register.code()) == Some(*command)
                     }
-                    Injection::Halt { .. } => false,
+                    Injection::Halt { .. } | Injection::PageFault { .. } => false,
                 });
                 let Some(Injection::Command { error, .. }) =
                     injected.map(|at| self.waiting.remove(at))
@@ -167,8 +181,37 @@ impl Injector {
         )?;
         match self.waiting.remove(due) {
             Injection::Halt { reset, .. } => Some(reset),
-            Injection::Command { .. } => None,
+            Injection::Command { .. } | Injection::PageFault { .. } => None,
         }
+    }
+}
+
+/// Decides which writes of operations fault; the door and its engines share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Faults {
+    every: Option<NonZeroU64>,
+    written: Arc<AtomicU64>,
+}
+
+impl Faults {
+    pub(crate) fn of(injections: &[Injection]) -> Faults {
+        let every = injections.iter().find_map(|injection| match injection {
+            Injection::PageFault { every } => Some(*every),
+            _ => None,
+        });
+        Faults {
+            every,
+            ..Faults::default()
+        }
+    }
+
+    /// An operation asks for a place to write to: whether that faults.
+    #[inline]
+    pub(crate) fn next(&self) -> bool {
+        self.every.is_some_and(|every| {
+            let number = self.written.fetch_add(1, Ordering::Relaxed) + 1;
+            number.is_multiple_of(every.get())
+        })
     }
 }
 
@@ -192,13 +235,27 @@ mod tests {
                 error: CommandError(0x21)
             })
         );
-        for text in ["halt@3", "halt-flr@7", "6=0x21"] {
+        for text in ["halt@3", "halt-flr@7", "6=0x21", "fault/61"] {
             let injection: Injection = text.parse().expect("an injection");
             assert_eq!(injection.to_string(), text);
         }
-        for bad in ["", "halt", "stop@3", "6=0", "6=0x100", "99=1", "halt@x"] {
+        for bad in [
+            "", "halt", "stop@3", "6=0", "6=0x100", "99=1", "halt@x", "fault/0", "fault/",
+            "fault@3",
+        ] {
             assert!(bad.parse::<Injection>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn each_third_write_faults() {
+        let faults = Faults::of(&["fault/3".parse().expect("an injection")]);
+        let engine = faults.clone();
+        let said: Vec<bool> = (0..4)
+            .flat_map(|_| [faults.next(), engine.next()])
+            .collect();
+        assert_eq!(said, [false, false, true, false, false, true, false, false]);
+        assert!(!Faults::of(&[]).next());
     }
 
     #[test]

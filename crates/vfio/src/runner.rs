@@ -11,6 +11,7 @@ use crate::VfioError;
 use crate::counts::SharedCounts;
 use crate::dma::DmaTable;
 use crate::guest_memory::GuestMemory;
+use crate::inject::Faults;
 use crate::interrupts::Interrupts;
 use crate::pasid::Root;
 
@@ -32,8 +33,9 @@ impl Runner {
         root: Arc<Root>,
         interrupts: Interrupts,
         counts: SharedCounts,
+        faults: Faults,
     ) -> Result<Runner, VfioError> {
-        let memory = GuestMemory::new(dma, root, counts.clone());
+        let memory = GuestMemory::new(dma, root, counts.clone(), faults);
         let options = Options {
             engines: Engines::Dispatcher,
             steps: true,

@@ -40,5 +40,5 @@ kill -USR1 $small $large
 wait $small || die "small pages: $(cat /tmp/small)"
 wait $large || die "huge pages: $(cat /tmp/large)"
 cat /tmp/small /tmp/large /sys/module/dray_migrate/parameters/counters
-rmmod dray_migrate
+unload_migrate
 no_complaint

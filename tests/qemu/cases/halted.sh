@@ -14,6 +14,6 @@ sleep 1
 kill -USR1 $small
 wait $small || die "small pages: $(cat /tmp/small)"
 cat /tmp/small /sys/module/dray_migrate/parameters/counters
-rmmod dray_migrate
+unload_migrate
 dmesg | grep -E 'idxd|dray_migrate' | tail -8
 no_complaint

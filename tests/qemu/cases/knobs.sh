@@ -93,6 +93,5 @@ migrate move 1048576 4k 1
 # The device goes, too.
 accel-config disable-device dsa0
 migrate move 1048576 4k 1
-echo bytes_by_device $(counter bytes_by_device)
-rmmod dray_migrate
+unload_migrate
 no_complaint

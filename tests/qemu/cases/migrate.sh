@@ -32,7 +32,7 @@ knob cpu_multi_copy_pages 0
 moves core 4k 0
 moves core 2m 0
 cat /sys/module/dray_migrate/parameters/counters
-rmmod dray_migrate
+unload_migrate
 expect /sys/bus/dsa/devices/wq0.0/state disabled
 [ ! -e /proc/timer ] || die "there is a timer without the module"
 no_complaint

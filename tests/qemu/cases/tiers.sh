@@ -59,13 +59,30 @@ report() { # WHAT
         "not anonymous $(since pairs_not_anonymous), referenced $(since pairs_referenced)"
     [ "$(since pages_by_device)" -gt 0 ] || die "$1: none by the device"
     [ "$(since pages_by_core)" -eq 0 ] || die "$1: some by the core"
+    # The kernel's counter, its tracepoint, the module's tracepoint, and the bytes are the same pages. What the device
+    # copied and the kernel then did not migrate, or copied again, is a difference of a few.
+    echo "$1: pgmigrate_success $(migrated), mm_migrate_pages $(traced_migrated), dray_copy $(traced_device)," \
+        "bytes / 4096 $(($(since bytes_by_device) / 4096))"
+    [ "$(traced_migrated)" -eq "$(migrated)" ] || die "$1: the kernel's tracepoint differs from its counter"
+    [ "$(($(traced_device) * 4096))" -eq "$(since bytes_by_device)" ] || die "$1: bytes differ from the tracepoint"
+    difference=$(($(since bytes_by_device) / 4096 - $(migrated)))
+    [ "$difference" -ge 0 ] && [ $((difference * 100)) -le "$(migrated)" ] || die "$1: $difference pages copied in vain"
+    # A submission has at least 32 pages, or all of its call's.
+    sed -n 's/.*dray_copy: .* folios=\([0-9]*\) pages=\([0-9]*\) by=device submissions=\([0-9]*\) .*/\1 \2 \3/p' $trace/trace |
+        awk -v name="$1" '
+            {copies++; pages += $2; submissions += $3; most = $2 < 64 ? 1 : int($2 / 32)}
+            $2 < 32 {few++; few_pages += $2}
+            $3 > most && $1 == $2 {bad++; print "too many submissions: " $0}
+            END {
+                printf "%s: %d copies, %d pages, %d submissions (%.1f pages each); under 32 pages: %d copies, %d pages; without them %.1f pages a submission\n",
+                    name, copies, pages, submissions, pages / submissions, few, few_pages,
+                    submissions > few ? (pages - few_pages) / (submissions - few) : 0
+                exit bad != 0
+            }' || die "$1: more than a submission for 32 pages"
 }
 
 # Each copy as an event; `shape WORKLOAD,FOLIOS,PAGES,COUNT` lines of them are what figures/traces is made of.
-mount -t tracefs trace /sys/kernel/tracing 2>/dev/null || true
-trace=/sys/kernel/tracing
-echo 8192 >$trace/buffer_size_kb
-echo 1 >$trace/events/dray_migrate/enable
+start_trace
 shapes() { # WORKLOAD REASON
     sed -n "s/.*dray_copy: reason=\([0-9]*\) .* folios=\([0-9]*\) pages=\([0-9]*\) .*/\1 \2 \3/p" $trace/trace | sort |
         uniq -c | awk -v workload="$1" -v reason="$2" '$2 == reason {print "shape " workload "," $3 "," $4 "," $1}'
@@ -100,8 +117,14 @@ shapes promotion 5
 migrate move 33554432 2m 1
 shapes huge 3
 echo 0 >$trace/events/dray_migrate/enable
+echo 0 >$trace/events/migrate/mm_migrate_pages/enable
 echo 0 >/proc/timer
 cat /proc/timer
+# The histograms as data: `calls REASON,MODE,FROM,TO,COUNT` by pages of a call, `copies COPIER,ORDER,FROM,TO,COUNT` by ns.
+awk '
+    /^migrate_pages/ {kind = "calls"; split($2, a, "="); split($3, b, "=")}
+    /^copy/ {kind = "copies"; split($2, a, "="); split($3, b, "=")}
+    /^  / {split($1, range, "-"); print kind " " a[2] "," b[2] "," range[1] "," ($1 ~ /-/ ? range[2] : range[1]) "," $2}' /proc/timer
 
 say "all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
 set_up_again() {
@@ -145,6 +168,6 @@ cat /tmp/write.4k /tmp/write.2m
 released idle
 echo "$rounds rounds in $(($(now) - begin)) s: $injected descriptors refused, $refused pages copied by the core for that," \
     "$lost pages lost"
-rmmod dray_migrate
+unload_migrate
 dmesg | grep dray_migrate: | sed 's/.*dray_migrate: //' | sort | uniq -c | sort -rn | head
 no_complaint

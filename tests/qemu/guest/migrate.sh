@@ -89,3 +89,25 @@ migrated() {
 no_complaint() {
     if dmesg | grep -E 'Oops|BUG:|WARNING:|Bad page|general protection'; then die "the kernel complains"; fi
 }
+
+# Unloads the module, and says what all of its lives have copied: the host has the device's account of the same bytes.
+unload_migrate() {
+    rmmod dray_migrate || die "rmmod"
+    dmesg | sed -n 's/.*dray_migrate: unloaded: \([0-9]*\) bytes were copied by devices, \([0-9]*\) pages.*/\1 \2/p' |
+        awk '{bytes += $1; lost += $2} END {print "total_bytes_by_device " bytes; print "total_pages_lost " lost + 0}'
+}
+
+# The kernel's and the module's tracepoints, from here on.
+start_trace() {
+    mount -t tracefs trace /sys/kernel/tracing 2>/dev/null || true
+    trace=/sys/kernel/tracing
+    echo 8192 >$trace/buffer_size_kb
+    echo 1 >$trace/events/dray_migrate/enable
+    echo 1 >$trace/events/migrate/mm_migrate_pages/enable
+    echo >$trace/trace
+    cat $trace/per_cpu/cpu*/stats | grep -q 'overrun: [1-9]' && die "a trace that has lost events already"
+    return 0
+}
+# Pages that the kernel says it has migrated, by its tracepoint; and those that the device has copied, by the module's.
+traced_migrated() { sed -n 's/.*mm_migrate_pages: nr_succeeded=\([0-9]*\) .*/\1/p' $trace/trace | awk '{n += $1} END {print n + 0}'; }
+traced_device() { sed -n 's/.*dray_copy: .* pages=\([0-9]*\) by=device .*/\1/p' $trace/trace | awk '{n += $1} END {print n + 0}'; }
