@@ -110,8 +110,8 @@ impl Attachment {
 /// device carries a command out. Both kinds of write may be made from a signal handler: they
 /// allocate nothing, take no lock, use no thread-local storage and call the kernel only to wake the
 /// device (futex) and to wait for a moment (sched_yield), without the C library. A handler that has
-/// interrupted a write to the same queue must not wait for its own descriptor's completion: that of the
-/// interrupted write may come first.
+/// interrupted a write to the same queue may wait for its own descriptor's completion, which comes before
+/// that of the interrupted one.
 #[derive(Debug, Clone)]
 pub struct RemotePortal {
     ring: Ring,

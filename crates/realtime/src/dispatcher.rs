@@ -29,6 +29,8 @@ use crate::{Idle, SharedMemory};
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
 /// must know what is in the queues. Then it takes the descriptors for ones that come later.
 const LATE: Duration = Duration::from_millis(50);
+/// Turns from one look for descriptors behind one that is not there yet to the next.
+const AHEAD: u32 = 256;
 /// How long it sleeps at most where another process could keep its doorbell from ringing.
 const NAP: Duration = Duration::from_millis(100);
 
@@ -56,6 +58,7 @@ pub(crate) struct Dispatcher<M> {
     name: String,
     /// When it saw that it is to stop.
     stopping: Option<Instant>,
+    turns: u32,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -86,6 +89,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             list: Vec::new(),
             name,
             stopping: None,
+            turns: 0,
         };
         dispatcher.arrange();
         dispatcher
@@ -129,6 +133,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         worked |= self.reap_reports();
         worked |= self.take_submissions();
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(AHEAD) {
+            worked |= self.take_ahead();
+        }
         if self.shared.has_departed() {
             worked |= self.skip_departed();
         }
@@ -182,6 +190,28 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         if overflows || refused || (found && self.sink.steps) {
             self.apply_effects();
+        }
+        found
+    }
+
+    /// Moves descriptors that are behind one which was claimed and is not there yet.
+    #[cold]
+    fn take_ahead(&mut self) -> bool {
+        let (mut found, mut refused) = (false, false);
+        for index in &self.live {
+            let source = &mut self.sources[*index];
+            while let Some(words) = source.reader.next_ahead() {
+                found = true;
+                let descriptor: Descriptor = transmute!(words);
+                let answer = self.function.submit(source.portal, &descriptor);
+                if answer != Submission::Accepted {
+                    self.effects.push(refusal(source.portal.wq, &descriptor));
+                    refused = true;
+                }
+            }
+        }
+        if refused || (found && self.sink.steps) {
+            self.carry_out();
         }
         found
     }
@@ -250,7 +280,8 @@ impl<M: SharedMemory> Dispatcher<M> {
     fn is_pending(&self) -> bool {
         let source = |index: &usize| {
             let source = &self.sources[*index];
-            source.reader.pending() || source.reader.ring().lost() != source.lost
+            let reader = &source.reader;
+            reader.pending() || reader.pending_ahead() || reader.ring().lost() != source.lost
         };
         let reports = |e: &Engine| e.worker.as_ref().is_some_and(|w| w.has_reports());
         self.shared.is_requested()

@@ -8,8 +8,12 @@ use crate::tag::{COUNT, Tag, apart};
 #[derive(Debug)]
 pub(crate) struct Reader {
     ring: Ring,
-    /// Descriptors read so far.
+    /// Descriptors read so far, up to the first that is not there yet.
     read: u64,
+    /// By entry: behind that one, and read.
+    ahead: Vec<bool>,
+    /// How many those are.
+    read_ahead: u64,
     /// Descriptors that have been said to be taken.
     taken: u64,
     /// Where its writer has been waited for long enough.
@@ -20,6 +24,8 @@ impl Reader {
     /// Of a ring that nobody has read.
     pub(crate) fn new(ring: Ring) -> Reader {
         Reader {
+            ahead: vec![false; ring.capacity() as usize],
+            read_ahead: 0,
             ring,
             read: 0,
             taken: 0,
@@ -34,7 +40,7 @@ impl Reader {
     /// Descriptors that have been read, and whose entries are occupied.
     #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
-        self.read != self.taken
+        self.read + self.read_ahead != self.taken
     }
 
     /// Whether [`next`](Reader::next) would give something.
@@ -51,13 +57,67 @@ impl Reader {
         if !self.pending() {
             return None;
         }
-        let entry = self.ring.entry(self.read);
+        let words = self.words(self.read);
+        self.step();
+        Some(words)
+    }
+
+    /// Whether [`next_ahead`](Reader::next_ahead) would give something.
+    pub(crate) fn pending_ahead(&self) -> bool {
+        self.first_ahead().is_some()
+    }
+
+    /// Reads a descriptor behind one that has been claimed and is not there yet. Its writer may be a
+    /// thread that a signal has interrupted just there, and the one behind it the handler's, which waits
+    /// for its completion before it returns. Writes at the same time have no order.
+    pub(crate) fn next_ahead(&mut self) -> Option<Words> {
+        let position = self.first_ahead()?;
+        let index = self.index(position);
+        self.ahead[index] = true;
+        self.read_ahead += 1;
+        Some(self.words(position))
+    }
+
+    /// The first position behind the next that is there and was not read.
+    fn first_ahead(&self) -> Option<u64> {
+        let claimed = self.claimed()?;
+        // The next one itself is read in its turn.
+        if claimed < 2 || self.pending() {
+            return None;
+        }
+        let mut positions = self.read + 1..self.read + claimed;
+        positions.find(|position| {
+            let tag = self.ring.tag(*position).load(Ordering::Acquire);
+            tag == Tag::written(*position).0 && !self.ahead[self.index(*position)]
+        })
+    }
+
+    fn index(&self, position: u64) -> usize {
+        (position & (self.ring.capacity() - 1)) as usize
+    }
+
+    #[inline]
+    fn words(&self, position: u64) -> Words {
+        let entry = self.ring.entry(position);
         let mut words = Words::default();
         for (word, place) in words.iter_mut().zip(&entry.0) {
             *word = place.load(Ordering::Relaxed);
         }
+        words
+    }
+
+    /// Goes on to the next position that was not read.
+    #[inline]
+    fn step(&mut self) {
         self.read += 1;
-        Some(words)
+        while self.read_ahead > 0 {
+            let index = self.index(self.read);
+            if !std::mem::take(&mut self.ahead[index]) {
+                return;
+            }
+            self.read_ahead -= 1;
+            self.read += 1;
+        }
     }
 
     /// Positions that have been claimed and that it has not read; `None` for more than there can be.
@@ -98,7 +158,9 @@ impl Reader {
             _ => tag.claimant(self.read),
         };
         let gone = claimant.is_some_and(is_gone);
-        self.read += u64::from(gone);
+        if gone {
+            self.step();
+        }
         gone
     }
 
@@ -106,6 +168,8 @@ impl Reader {
     /// [held](Ring::hold) or closed.
     pub(crate) fn mend(&mut self) {
         if self.claimed().is_none() {
+            self.ahead.fill(false);
+            self.read_ahead = 0;
             self.ring.recount(self.read);
         }
         let (writers, taken) = (&self.ring.counters().writers.0, self.taken & COUNT);
@@ -116,7 +180,9 @@ impl Reader {
     /// Of those that were read, all but `waiting` have been taken: their entries are free.
     #[inline]
     pub(crate) fn free_but(&mut self, waiting: u64) {
-        let taken = self.read.saturating_sub(waiting);
+        // The entry of one that is not there yet is occupied.
+        let taken = (self.read + self.read_ahead).saturating_sub(waiting);
+        let taken = taken.min(self.read);
         if taken > self.taken {
             self.taken = taken;
             let taken = taken & COUNT;

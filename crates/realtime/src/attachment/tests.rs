@@ -130,6 +130,32 @@ fn a_client_that_dies_between_claim_and_descriptor_holds_up_nobody() {
     device.stop(Stop::Drain).expect("no failure");
 }
 
+/// A signal handler that submits interrupts a submission to the same queue, and waits for its own.
+#[test]
+fn what_is_behind_an_interrupted_submission_ends_before_it() {
+    let device = device();
+    let client = device.admit().expect("a name");
+    let portal = attach(&device, client.number());
+    // Often enough that every entry is the one in which it happens.
+    for handlers in [1, 3, 2, 1, 3, 1] {
+        let claimed = portal.ring.claim(Way::Limited, client.number());
+        let position = claimed.expect("room");
+        for _ in 0..handlers {
+            let (descriptor, status) = noop();
+            assert_eq!(portal.enqueue(&descriptor), Submission::Accepted);
+            wait(status);
+        }
+        let (descriptor, status) = noop();
+        portal.ring.fill(position, &transmute!(descriptor));
+        portal.board.doorbell().ring();
+        wait(status);
+        while device.occupancy(0) != Some(0) {
+            thread::yield_now();
+        }
+    }
+    device.stop(Stop::Drain).expect("no failure");
+}
+
 #[test]
 fn a_device_stops_though_a_client_hangs_in_the_middle() {
     let device = device();
