@@ -4,7 +4,6 @@ mod delta;
 mod dif;
 mod flush;
 
-use std::collections::VecDeque;
 use std::slice;
 use std::time::Instant;
 
@@ -21,24 +20,27 @@ use crate::{
 /// Executes operations on the calling core, at submission, on this process's memory.
 #[derive(Debug)]
 pub struct CpuMover {
-    slots: usize,
+    /// A ring: operations that have ended, then those that wait for their submission.
+    slots: Box<[Slot]>,
+    /// The slot of the oldest.
+    first: usize,
+    ended: usize,
+    queued: usize,
     /// Operands are looked at before an operation is executed.
     checked: bool,
-    next_ticket: u32,
-    queued: VecDeque<Queued>,
-    /// An operation of the batch that is executed has not succeeded.
-    batch_failed: bool,
-    /// A fence has stopped that batch.
-    batch_stopped: bool,
-    ended: VecDeque<Completion>,
+    /// Ticket of the oldest.
+    ticket: u32,
+    batch: BatchState,
     start: Instant,
 }
 
-/// An operation that waits for its submission.
+/// An operation, and how it has ended once it has. Both in the line or two that the core has at hand.
 #[derive(Debug, Clone, Copy)]
-struct Queued {
-    ticket: Ticket,
-    operation: Operation,
+#[repr(C, align(64))]
+struct Slot {
+    descriptor: Descriptor,
+    record: CompletionRecord,
+    user_data: u64,
     role: BatchRole,
 }
 
@@ -51,17 +53,32 @@ enum BatchRole {
     Next,
 }
 
+/// How far the batch that is executed has got.
+#[derive(Debug, Clone, Copy, Default)]
+struct BatchState {
+    /// An operation of it has not succeeded.
+    failed: bool,
+    /// A fence has stopped it.
+    stopped: bool,
+}
+
 impl CpuMover {
     /// With room for `slots` operations.
     pub fn new(slots: usize) -> CpuMover {
+        let empty = Slot {
+            descriptor: Descriptor::default(),
+            record: CompletionRecord::default(),
+            user_data: 0,
+            role: BatchRole::Single,
+        };
         CpuMover {
-            slots,
+            slots: vec![empty; slots].into_boxed_slice(),
+            first: 0,
+            ended: 0,
+            queued: 0,
             checked: false,
-            next_ticket: 0,
-            queued: VecDeque::with_capacity(slots),
-            batch_failed: false,
-            batch_stopped: false,
-            ended: VecDeque::with_capacity(slots),
+            ticket: 0,
+            batch: BatchState::default(),
             start: Instant::now(),
         }
     }
@@ -90,107 +107,139 @@ impl CpuMover {
         }
     }
 
+    /// Slots that are taken.
     #[inline]
-    fn push(&mut self, operation: &Operation, role: BatchRole) -> Ticket {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket = self.next_ticket.wrapping_add(1);
-        self.queued.push_back(Queued {
-            ticket,
-            operation: *operation,
-            role,
-        });
-        ticket
+    fn taken(&self) -> usize {
+        self.ended + self.queued
     }
 
-    /// How an operation ends: as it does in its place in a batch, if it is in one (spec 3.9).
+    /// The slot so many behind the oldest; there is one.
+    #[inline]
+    fn at(&self, offset: usize) -> usize {
+        let index = self.first + offset;
+        match index >= self.slots.len() {
+            true => index - self.slots.len(),
+            false => index,
+        }
+    }
+
+    /// Takes the next slot, which is free.
+    #[inline]
+    fn push(&mut self, operation: &Operation, role: BatchRole) {
+        let index = self.at(self.taken());
+        let slot = &mut self.slots[index];
+        slot.descriptor = *operation.descriptor();
+        slot.user_data = operation.user_data();
+        slot.role = role;
+        self.queued += 1;
+    }
+
+    /// Ticket of the operation so many behind the oldest.
+    #[inline]
+    fn ticket(&self, offset: usize) -> Ticket {
+        Ticket(self.ticket.wrapping_add(offset as u32))
+    }
+}
+
+impl Slot {
+    /// How its operation ends: as it does in its place in a batch, if it is in one (spec 3.9).
     ///
     /// # Safety
     /// As [`execute`].
     #[inline]
-    unsafe fn execute_in_order(&mut self, queued: &Queued) -> CompletionRecord {
-        let fence = queued.operation.descriptor().flags().contains(Flags::FENCE);
-        match queued.role {
+    unsafe fn execute(&mut self, batch: &mut BatchState, checked: bool) {
+        let fence = self.descriptor.flags().contains(Flags::FENCE);
+        match self.role {
             BatchRole::Single if fence => {
                 // SAFETY: the caller's promise is the same.
-                return unsafe { execute_single(&queued.operation) };
+                self.record = unsafe { execute_single(&self.descriptor) };
+                return;
             }
             BatchRole::Single => {}
-            BatchRole::First => (self.batch_failed, self.batch_stopped) = (false, false),
-            BatchRole::Next => self.batch_stopped |= fence && self.batch_failed,
+            BatchRole::First => *batch = BatchState::default(),
+            BatchRole::Next => batch.stopped |= fence && batch.failed,
         }
-        if self.batch_stopped && queued.role != BatchRole::Single {
-            return CompletionRecord::default();
+        if batch.stopped && self.role != BatchRole::Single {
+            self.record = CompletionRecord::default();
+            return;
         }
-        let fault = match self.checked {
-            true => inaccessible(&queued.operation),
+        let fault = match checked {
+            true => inaccessible(&Operation::of_valid(self.descriptor, self.user_data)),
             false => None,
         };
-        let record = match fault {
+        self.record = match fault {
             Some(record) => record,
             // SAFETY: the caller's promise is the same.
-            None => unsafe { execute(&queued.operation) },
+            None => unsafe { execute(&self.descriptor) },
         };
-        self.batch_failed |= record.status() != Status::SUCCESS;
-        record
+        batch.failed |= self.record.status() != Status::SUCCESS;
     }
 }
 
 // SAFETY: operations are executed within `submit`, and complete afterwards.
 unsafe impl Mover for CpuMover {
     fn slots(&self) -> usize {
-        self.slots
+        self.slots.len()
     }
 
     #[inline]
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
-        if self.queued.len() + self.ended.len() >= self.slots {
-            return Err(Full { slots: self.slots });
+        let (slots, taken) = (self.slots.len(), self.taken());
+        if taken >= slots {
+            return Err(Full { slots });
         }
-        Ok(self.push(operation, BatchRole::Single))
+        self.push(operation, BatchRole::Single);
+        Ok(self.ticket(taken))
     }
 
+    #[inline]
     unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
-        let (slots, count) = (self.slots, operations.len());
+        let (slots, count) = (self.slots.len(), operations.len());
         let Some((first, rest)) = operations.split_first().filter(|_| count <= slots) else {
             return Err(BatchError::Size {
                 operations: count,
                 max: self.capabilities().max_batch,
             });
         };
-        if self.queued.len() + self.ended.len() + count > slots {
+        let taken = self.taken();
+        if taken + count > slots {
             return Err(Full { slots }.into());
         }
-        let ticket = self.push(first, BatchRole::First);
+        self.push(first, BatchRole::First);
         for operation in rest {
             self.push(operation, BatchRole::Next);
         }
-        Ok(ticket)
+        Ok(self.ticket(taken))
     }
 
     #[inline]
     fn submit(&mut self) -> Progress {
-        while let Some(queued) = self.queued.pop_front() {
+        while self.queued > 0 {
+            let index = self.at(self.ended);
             // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
-            let record = unsafe { self.execute_in_order(&queued) };
-            self.ended.push_back(Completion {
-                ticket: queued.ticket,
-                user_data: queued.operation.user_data(),
-                record,
-                executor: Executor::Cpu,
-            });
+            unsafe { self.slots[index].execute(&mut self.batch, self.checked) };
+            self.queued -= 1;
+            self.ended += 1;
         }
         Progress::Done
     }
 
     #[inline]
     fn poll(&mut self, into: &mut [Completion]) -> usize {
-        for (count, place) in into.iter_mut().enumerate() {
-            match self.ended.pop_front() {
-                Some(completion) => *place = completion,
-                None => return count,
-            }
+        let count = self.ended.min(into.len());
+        for place in &mut into[..count] {
+            let slot = &self.slots[self.first];
+            *place = Completion {
+                ticket: Ticket(self.ticket),
+                user_data: slot.user_data,
+                record: slot.record,
+                executor: Executor::Cpu,
+            };
+            self.ticket = self.ticket.wrapping_add(1);
+            self.first = self.at(1);
         }
-        into.len()
+        self.ended -= count;
+        count
     }
 
     fn now(&self) -> Timestamp {
@@ -199,7 +248,7 @@ unsafe impl Mover for CpuMover {
 
     fn capabilities(&self) -> Capabilities {
         let mut software = Capabilities {
-            max_batch: u32::try_from(self.slots).unwrap_or(u32::MAX),
+            max_batch: u32::try_from(self.slots.len()).unwrap_or(u32::MAX),
             ..Capabilities::software()
         };
         if !flush::CAN_FLUSH {
@@ -255,21 +304,20 @@ pub(crate) unsafe fn touch(addr: u64, write: bool) {
 ///
 /// # Safety
 /// As [`execute`].
-pub(crate) unsafe fn execute_single(operation: &Operation) -> CompletionRecord {
-    if operation.descriptor().flags().contains(Flags::FENCE) {
+pub(crate) unsafe fn execute_single(descriptor: &Descriptor) -> CompletionRecord {
+    if descriptor.flags().contains(Flags::FENCE) {
         let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
         record.set_invalid_flags(Flags::FENCE);
         return record;
     }
     // SAFETY: the caller's promise is the same.
-    unsafe { execute(operation) }
+    unsafe { execute(descriptor) }
 }
 
 /// # Safety
 /// The operation's addresses must be valid for what it does.
 #[inline]
-unsafe fn execute(operation: &Operation) -> CompletionRecord {
-    let d = operation.descriptor();
+unsafe fn execute(d: &Descriptor) -> CompletionRecord {
     if d.opcode_byte() == Opcode::Memmove as u8 && d.size > 0 {
         // The usual case, of which nothing else is to be checked.
         let (from, to) = (d.address1 as *const u8, d.address2 as *mut u8);
@@ -277,12 +325,22 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
         unsafe { std::ptr::copy(from, to, d.size as usize) };
         return CompletionRecord::with_status(Status::SUCCESS);
     }
-    if let Err(status) = dray_device::check_software(d) {
-        return CompletionRecord::with_status(status);
-    }
+    // SAFETY: the caller's promise is the same.
+    unsafe { execute_checked(d) }
+}
+
+/// What is not the usual case.
+///
+/// # Safety
+/// As [`execute`].
+unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
+    let opcode = match dray_device::check_software(d) {
+        Ok(opcode) => opcode,
+        Err(status) => return CompletionRecord::with_status(status),
+    };
     let len = d.size as usize;
     let mut record = CompletionRecord::with_status(Status::SUCCESS);
-    match operation.opcode() {
+    match opcode {
         Opcode::Memmove => {
             // SAFETY: both runs are valid, and `copy` allows them to overlap.
             unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
@@ -329,7 +387,7 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
                 false => record.set_crc32(dray_ops::crc32c(seed as u32, src, options)),
                 true => record.set_crc64(dray_ops::crc64(seed, src, options)),
             }
-            if operation.opcode() == Opcode::CopyCrc {
+            if opcode == Opcode::CopyCrc {
                 // SAFETY: the destination is writable, and it does not overlap the source.
                 let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
                 dst.copy_from_slice(src);
@@ -355,7 +413,7 @@ unsafe fn execute(operation: &Operation) -> CompletionRecord {
         | Opcode::DifStrip
         | Opcode::DifUpdate
         // SAFETY: as above.
-        | Opcode::DixGenerate => unsafe { dif::execute(operation.opcode(), d, &mut record) },
+        | Opcode::DixGenerate => unsafe { dif::execute(opcode, d, &mut record) },
         Opcode::CacheFlush if !flush::CAN_FLUSH => {
             return CompletionRecord::with_status(Status::BAD_OPCODE);
         }

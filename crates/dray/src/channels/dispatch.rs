@@ -44,7 +44,7 @@ impl<M: Mover> Channels<M> {
             let entry = self.slots[slot as usize];
             let begin = entry.timed.map(|_| self.nanoseconds());
             // SAFETY: `enqueue` had its caller promise that the addresses are valid.
-            let record = unsafe { cpu::execute_single(&entry.operation) };
+            let record = unsafe { cpu::execute_single(entry.operation.descriptor()) };
             if let (Some((class, _)), Some(begin)) = (entry.timed, begin) {
                 let took = self.nanoseconds().saturating_sub(begin);
                 if let Some(learned) = &mut self.learned {

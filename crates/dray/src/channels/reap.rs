@@ -145,7 +145,7 @@ impl<M: Mover> Channels<M> {
             None => {
                 outcome.core_bytes += u64::from(left);
                 // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
-                unsafe { cpu::execute_single(&rest) }
+                unsafe { cpu::execute_single(rest.descriptor()) }
             }
         };
         let record = parts::finish(&part.operation, part.done, record);
