@@ -160,6 +160,11 @@ fn software(args: &Args, micros: &Micros) -> anyhow::Result<ExitCode> {
 /// `--device`: a device of this machine.
 fn on_device(args: &Args, micros: &Micros, choice: &DeviceChoice) -> anyhow::Result<ExitCode> {
     let mut head = context("dray micros --device");
+    for (flag, given) in [("-M", args.ignored), ("-W", args.warm_up.is_some())] {
+        if given {
+            eprintln!("note: {flag} without effect, as with the peer");
+        }
+    }
     let cpus = args.cpus.as_ref().map(|_| micros.cpus.as_slice());
     let gauge = Gauge::default();
     let found = progress::watch(&gauge, &case(), || {
@@ -177,7 +182,11 @@ fn on_device(args: &Args, micros: &Micros, choice: &DeviceChoice) -> anyhow::Res
         .collect();
     let made_on = format!("{}; {}", found.queues.join(", "), head.dray_platform);
     more.push(("virtual".to_owned(), json!(is_virtual())));
-    more.push(("iteration_samples_ns".to_owned(), json!(found.samples)));
+    let samples = match micros.submission {
+        None => "iteration_samples_ns",
+        Some(_) => "burst_samples_ns",
+    };
+    more.push((samples.to_owned(), json!(found.samples)));
     more.push(("machine".to_owned(), serde_json::to_value(head)?));
     report(args, &found.outcome, "measured", &made_on, &more)
 }

@@ -45,6 +45,27 @@ impl WaitPolicy {
     pub fn is_supported(self) -> bool {
         self != WaitPolicy::Umwait || umwait::is_supported()
     }
+
+    /// What a thread does between two looks at its completions; `submitted` is what
+    /// [`Mover::submit`] has said before. The processor must [support](WaitPolicy::is_supported) it.
+    ///
+    /// # Errors
+    /// [`WaitError::NoUmwait`]: the mover has no record to wait for.
+    #[inline]
+    pub fn relax<M: Mover + ?Sized>(self, mover: &M, submitted: Progress) -> Result<(), WaitError> {
+        match self {
+            WaitPolicy::Spin => {}
+            WaitPolicy::Pause => hint::spin_loop(),
+            WaitPolicy::Yield => thread::yield_now(),
+            // What is not submitted has no record that will be written.
+            WaitPolicy::Umwait if submitted == Progress::Pending => hint::spin_loop(),
+            WaitPolicy::Umwait => match mover.oldest_record() {
+                Some(record) => umwait::wait_for(record),
+                None => return Err(WaitError::NoUmwait),
+            },
+        }
+        Ok(())
+    }
 }
 
 /// Submits what is enqueued and waits until at least one operation has ended: how many have, at
@@ -84,17 +105,7 @@ pub fn wait<M: Mover + ?Sized>(
         {
             return Err(WaitError::Deadline { after: deadline });
         }
-        match policy {
-            WaitPolicy::Spin => {}
-            WaitPolicy::Pause => hint::spin_loop(),
-            WaitPolicy::Yield => thread::yield_now(),
-            // What is not submitted has no record that will be written.
-            WaitPolicy::Umwait if progress == Progress::Pending => hint::spin_loop(),
-            WaitPolicy::Umwait => match mover.oldest_record() {
-                Some(record) => umwait::wait_for(record),
-                None => return Err(WaitError::NoUmwait),
-            },
-        }
+        policy.relax(mover, progress)?;
     }
 }
 

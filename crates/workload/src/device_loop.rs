@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use dray::{Completion, Mover, Operation, Progress};
+use dray::{Completion, Mover, Operation, Progress, WaitPolicy};
 use dray_spec::Status;
 
 use crate::{Exec, Operations};
+
+/// Without a completion for so long, a queue is given up.
+const STALLED: Duration = Duration::from_secs(10);
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -20,6 +23,8 @@ pub struct DeviceLoop {
     pub queue: u32,
     /// Operations in a batch; 1: none.
     pub batch: u32,
+    /// What the core does between two looks at its completions.
+    pub wait: WaitPolicy,
 }
 
 /// What rounds took.
@@ -29,10 +34,15 @@ pub struct Rounds {
     pub samples: Vec<Duration>,
     /// Time that the core spent preparing and submitting, clock reading included.
     pub busy: Duration,
+    /// The part of it in which descriptors were prepared.
+    pub preparing: Duration,
     /// Operations that did not succeed.
     pub failed: u64,
     /// Status of the first of them.
     pub first_failure: Status,
+    /// Operations that were in flight when nothing had completed for ten seconds: the device may still
+    /// access their buffers and records.
+    pub stalled: u64,
 }
 
 impl Rounds {
@@ -44,7 +54,7 @@ impl Rounds {
 
 impl DeviceLoop {
     /// Runs so many rounds, or fewer if `until` says so after one; `before` is called before each round of
-    /// [`Exec::Sync`], unmeasured.
+    /// [`Exec::Sync`], unmeasured. Ends early where nothing completes any more: [`Rounds::stalled`].
     ///
     /// # Safety
     /// The operations' buffers must belong to the caller, outlive the call, and hold the same bytes
@@ -68,6 +78,8 @@ impl DeviceLoop {
         before();
         let mut begin = Instant::now();
         let mut elapsed = Duration::ZERO;
+        // When the core first saw that nothing had completed since.
+        let mut waiting: Option<Instant> = None;
         while ended < issued || !stopping && issued < total {
             let preparing = Instant::now();
             let mut some = false;
@@ -95,8 +107,11 @@ impl DeviceLoop {
                 issued += batch;
                 some = true;
             }
-            let pending = mover.submit() == Progress::Pending;
-            if some || pending {
+            if some {
+                found.preparing += preparing.elapsed();
+            }
+            let submitted = mover.submit();
+            if some || submitted == Progress::Pending {
                 found.busy += preparing.elapsed();
             }
             let count = mover.poll(&mut seen);
@@ -126,7 +141,16 @@ impl DeviceLoop {
                     begin = Instant::now();
                 }
             }
-            if count == 0 {
+            if count > 0 {
+                waiting = None;
+                continue;
+            }
+            if waiting.get_or_insert(preparing).elapsed() >= STALLED {
+                found.stalled = issued - ended;
+                return found;
+            }
+            if self.wait.relax(mover, submitted).is_err() {
+                // No record to wait for: nothing is in flight yet.
                 std::hint::spin_loop();
             }
         }
@@ -163,6 +187,7 @@ mod tests {
                     round: 64,
                     queue: 8,
                     batch,
+                    wait: WaitPolicy::Pause,
                 };
                 let mut mover = CpuMover::new(64);
                 let mut placed = 0;

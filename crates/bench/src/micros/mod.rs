@@ -6,6 +6,7 @@ mod machine;
 mod memory;
 mod model;
 mod options;
+mod order;
 mod outcome;
 mod submission;
 
@@ -14,4 +15,5 @@ pub use dray_workload::cpu_list;
 pub use lists::{CpuQueue, cpu_queues, operand_list};
 pub use model::run;
 pub use options::{Access, Micros, OPCODES, Submission, opcode};
+pub(crate) use order::operations;
 pub use outcome::Outcome;

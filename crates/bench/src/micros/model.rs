@@ -6,13 +6,12 @@ use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
 use dray_platform::PlatformFile;
-use dray_workload::{ClosedLoop, Exec, Gauge, Operations, Plan, common_window};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use dray_workload::{ClosedLoop, Exec, Gauge, Plan, common_window};
 
 use super::machine::{Machine, User};
 use super::memory::{check, operands};
 use super::options::Micros;
+use super::order::operations as operations_of;
 use super::outcome::Outcome;
 use super::submission;
 use crate::BenchError;
@@ -24,9 +23,6 @@ pub(super) const CYCLES_PER_SEC: u64 = 2_000_000_000;
 const DESCRIPTORS: u64 = 1 << 19;
 /// Bytes of buffers, and bytes moved, up to which they are moved and checked.
 const CHECKED: [u64; 2] = [64 << 20, 4 << 30];
-
-/// Of the order that buffers are taken in when it is not theirs.
-const SEED: u64 = 0x0d2a_7001;
 
 /// Runs a measurement on a modelled machine: the profile's devices, or without one those that the
 /// command line speaks of.
@@ -127,15 +123,7 @@ fn simulate(
         };
         operations += (warm_up + rounds) * count;
         let plan = Plan {
-            operations: Operations {
-                cache_control: micros.cache_control,
-                flags: micros.flags,
-                order: match micros.shuffled {
-                    true => shuffled(count as u32),
-                    false => Vec::new(),
-                },
-                ..Operations::new(micros.shape(), buffers)
-            },
+            operations: operations_of(micros, buffers),
             exec: match micros.continuous {
                 true => Exec::Async,
                 false => Exec::Sync,
@@ -185,18 +173,6 @@ fn depth(micros: &Micros, user: &User) -> u32 {
     }
 }
 
-/// Numbers below `count` in an order that is the same everywhere (Fisher and Yates).
-fn shuffled(count: u32) -> Vec<u32> {
-    let mut random = ChaCha8Rng::seed_from_u64(SEED);
-    let mut order: Vec<u32> = (0..count).collect();
-    for last in (1..order.len()).rev() {
-        // A bias of one in 2^32 over the count: nothing.
-        let other = (u64::from(random.next_u32()) * (last as u64 + 1)) >> 32;
-        order.swap(last, other as usize);
-    }
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,11 +216,6 @@ mod tests {
 
     #[test]
     fn another_order_moves_the_same_bytes() {
-        let order = shuffled(512);
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        assert!(sorted.iter().copied().eq(0..512));
-        assert_ne!(order, sorted);
         let micros = Micros {
             cpus: vec![0],
             shuffled: true,

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use dray::hw::{HwMover, QueueInfo};
+use dray::WaitPolicy;
+use dray::hw::{HwMover, HwOptions, QueueInfo};
 use dray_device::WorkQueueMode;
 use dray_workload::{DeviceLoop, Operations, Percentiles, Rounds, pin, prepare, thread_time};
 
@@ -17,7 +18,10 @@ use crate::modelled::MinTime;
 /// A queue for each thread of a case.
 pub(super) fn movers(case: &Case, choice: &DeviceChoice) -> Result<Vec<HwMover>, BenchError> {
     let mut queues: Vec<QueueInfo> = choice.queues()?;
-    let slots = case.queue_per_thread() * case.bsize.max(1) * 2;
+    let options = HwOptions {
+        slots: (case.queue_per_thread() * case.bsize.max(1) * 2) as usize,
+        ..HwOptions::default()
+    };
     let opcode = case.shape().operation(&device::NOWHERE, 0, false).opcode();
     let mut movers = Vec::new();
     for _ in 0..case.threads.max(1) {
@@ -28,7 +32,7 @@ pub(super) fn movers(case: &Case, choice: &DeviceChoice) -> Result<Vec<HwMover>,
                 hint: "fewer threads, or a shared queue: dray config list shows them".to_owned(),
             });
         }
-        let mover = device::open(&queues, slots as usize)?;
+        let mover = device::open(&queues, options)?;
         let (size, batch) = (u64::from(case.size), case.bsize.max(1));
         device::check(mover.info(), op_name(case.op), opcode, size, batch)?;
         if queues.len() > 1 || mover.info().mode == WorkQueueMode::Dedicated {
@@ -60,10 +64,7 @@ pub(super) fn share(
         doubts.push("a thread could not be kept on one CPU".to_owned());
     }
     doubts.extend(made.placement.doubt());
-    if device::is_virtual() {
-        let text = "the device is virtual: these are times of the emulation, not of hardware";
-        doubts.push(text.to_owned());
-    }
+    doubts.extend(device::doubt());
     let queue = case.queue_per_thread();
     let work = DeviceLoop {
         operations: Operations {
@@ -74,6 +75,7 @@ pub(super) fn share(
         round: u64::from(queue * case.bsize.max(1)),
         queue,
         batch: case.bsize.max(1),
+        wait: WaitPolicy::Pause,
     };
     let (count, limit) = match min_time {
         MinTime::Iterations(count) => (count, Duration::MAX),
@@ -99,6 +101,11 @@ pub(super) fn share(
         _ => (warm, 1.0),
     };
     let (rounds, cpu_share): (Rounds, f64) = found;
+    if rounds.stalled > 0 {
+        // The device may still write to it.
+        std::mem::forget(made);
+        return Err(device::stalled(rounds.stalled));
+    }
     if rounds.failed > 0 {
         let status = rounds.first_failure;
         return Err(io::Error::other(format!(

@@ -1,13 +1,12 @@
 //! Work queues of this machine to measure on.
 
-use dray::hw::{self, HwMover, HwOptions, QueueInfo};
+use std::io;
+
+use dray::hw::{self, HwMover, HwOptions, QueueInfo, is_virtual};
 use dray_spec::Opcode;
 use dray_workload::Buffers;
 
 use crate::BenchError;
-
-/// Set for programs inside `dray run`, whose device is the virtual one.
-const INSIDE: &str = "DRAY_SOCKET";
 
 /// A queue of this machine that was asked for: `hw`, the first that is free, or `hw:wq0.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +15,11 @@ pub struct DeviceChoice {
 }
 
 impl DeviceChoice {
+    /// The queue that it names, if it does.
+    pub fn queue(&self) -> Option<&str> {
+        self.queue.as_deref()
+    }
+
     /// Reads what `--device` was given.
     ///
     /// # Errors
@@ -70,15 +74,11 @@ pub(super) const NOWHERE: Buffers = {
     }
 };
 
-/// Opens the first of these queues that is free, for so many operations at once.
+/// Opens the first of these queues that is free.
 ///
 /// # Errors
 /// None is, or cannot be used.
-pub(super) fn open(queues: &[QueueInfo], slots: usize) -> Result<HwMover, BenchError> {
-    let options = HwOptions {
-        slots,
-        ..HwOptions::default()
-    };
+pub(super) fn open(queues: &[QueueInfo], options: HwOptions) -> Result<HwMover, BenchError> {
     let mut last = None;
     for queue in queues {
         match HwMover::open(queue, options) {
@@ -92,9 +92,17 @@ pub(super) fn open(queues: &[QueueInfo], slots: usize) -> Result<HwMover, BenchE
     }
 }
 
-/// Whether this machine's devices are virtual: inside `dray run`.
-pub fn is_virtual() -> bool {
-    std::env::var_os(INSIDE).is_some()
+/// Why a thread's measurement ended: so many operations do not complete.
+pub(super) fn stalled(operations: u64) -> io::Error {
+    io::Error::other(format!(
+        "nothing completed for ten seconds, with {operations} operations in flight: dray doctor looks at the device"
+    ))
+}
+
+/// Why numbers of this machine's devices are none of hardware.
+pub(super) fn doubt() -> Option<String> {
+    let text = "the device is virtual: these are times of the emulation, not of hardware";
+    is_virtual().then(|| text.to_owned())
 }
 
 /// What a queue is, for whoever reads its numbers.
@@ -151,7 +159,7 @@ pub(super) fn check(
     }
 }
 
-fn device_error(source: hw::HwError) -> BenchError {
+pub(super) fn device_error(source: hw::HwError) -> BenchError {
     BenchError::Device {
         source: Box::new(source),
     }

@@ -4,18 +4,19 @@ use std::io;
 use std::sync::Barrier;
 use std::time::Duration;
 
-use dray::hw::{HwMover, QueueInfo};
-use dray_device::WorkQueueMode;
-use dray_workload::{
-    Arena, DeviceLoop, Exec, Gauge, Operations, Percentiles, Rounds, pin, prepare,
-};
+use dray::WaitPolicy;
+use dray::hw::HwMover;
+use dray_platform::WaitMode;
+use dray_workload::{Arena, DeviceLoop, Exec, Gauge, Percentiles, Rounds, pin, prepare};
 
 use super::counters;
 use super::device::{self, DeviceChoice};
-use super::micros::{check, chosen, ticks_per_second};
+use super::micros::{check, ticks_per_second};
+use super::micros_queues::{movers, users};
+use super::micros_rate;
 use super::micros_thread::{arenas, operand_rings, placed, wrong};
 use crate::BenchError;
-use crate::micros::{Micros, OPCODES, Outcome};
+use crate::micros::{Micros, Outcome, operations};
 use crate::timing::Counter;
 
 /// Rounds before the first that counts.
@@ -30,7 +31,8 @@ pub struct OnDevice {
     pub percentiles: Vec<Counter>,
     /// The queue of each CPU.
     pub queues: Vec<String>,
-    /// Nanoseconds of each iteration of each CPU, as they were measured.
+    /// Nanoseconds of each iteration of each CPU, as they were measured; of each burst, where
+    /// descriptors are only handed over.
     pub samples: Vec<Vec<u64>>,
     /// What makes it doubtful.
     pub warnings: Vec<String>,
@@ -47,23 +49,21 @@ pub fn run(
     choice: &DeviceChoice,
     gauge: &Gauge,
 ) -> Result<OnDevice, BenchError> {
-    let cpus = chosen(cpus)?;
-    check(micros, cpus.len())?;
-    if micros.submission.is_some() {
-        return Err(BenchError::Value {
-            flag: "-x".to_owned(),
-            reason: "descriptors that nobody waits for are not measured on a device".to_owned(),
-            hint: "cargo bench -p dray --bench own_cost measures submissions".to_owned(),
-        });
+    let users = users(micros, cpus, choice)?;
+    if let Some(kind) = micros.submission {
+        return micros_rate::run(micros, kind, &users, gauge);
     }
-    let movers = movers(micros, choice, cpus.len())?;
+    let wait = wait_policy(micros.wait)?;
+    let cpus: Vec<u16> = users.iter().map(|user| user.cpu).collect();
+    check(micros, cpus.len())?;
+    let movers = movers(micros, &users)?;
     let names: Vec<String> = movers.iter().map(|m| device::describe(m.info())).collect();
     let barrier = Barrier::new(cpus.len());
     gauge.start(micros.iterations.unwrap_or((micros.seconds * 1e9) as u64));
     let shares: Vec<io::Result<Share>> = std::thread::scope(|scope| {
         let one = |((index, cpu), mover): ((usize, &u16), HwMover)| {
             let (cpu, barrier) = (*cpu, &barrier);
-            scope.spawn(move || share(micros, index, cpu, mover, barrier))
+            scope.spawn(move || share(micros, index, cpu, mover, wait, barrier))
         };
         let handles: Vec<_> = cpus.iter().enumerate().zip(movers).map(one).collect();
         let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
@@ -76,51 +76,21 @@ pub fn run(
     together(micros, names, shares)
 }
 
-/// A queue for each CPU, of the kind that was asked for.
-fn movers(micros: &Micros, choice: &DeviceChoice, cpus: usize) -> Result<Vec<HwMover>, BenchError> {
-    let wanted = |queue: &QueueInfo| match micros.shared {
-        Some(shared) => (queue.mode == WorkQueueMode::Shared) == shared,
-        None => true,
+/// How the core waits.
+fn wait_policy(mode: WaitMode) -> Result<WaitPolicy, BenchError> {
+    let policy = match mode {
+        WaitMode::Poll => WaitPolicy::Spin,
+        WaitMode::Pause => WaitPolicy::Pause,
+        WaitMode::Umwait => WaitPolicy::Umwait,
     };
-    let mut queues: Vec<QueueInfo> = choice.queues()?.into_iter().filter(wanted).collect();
-    let shape = micros.shape();
-    let name = OPCODES.iter().find(|(_, op, _)| *op == micros.op);
-    let name = name.map_or("", |(_, _, name)| *name);
-    let slots = micros.queue_depth.unwrap_or(micros.descriptors()).max(1) * micros.batch;
-    let mut movers = Vec::new();
-    for _ in 0..cpus {
-        if queues.is_empty() {
-            let kind = match micros.shared {
-                Some(true) => "shared ",
-                Some(false) => "dedicated ",
-                None => "",
-            };
-            return Err(BenchError::Value {
-                flag: "--device hw".to_owned(),
-                reason: format!(
-                    "{cpus} CPUs, and {} {kind}work queues are free",
-                    movers.len()
-                ),
-                hint: "dray config list shows the queues; -w and -k choose others".to_owned(),
-            });
-        }
-        let mover = device::open(&queues, slots as usize * 2)?;
-        let opcode = shape.operation(&device::NOWHERE, 0, false).opcode();
-        device::check(
-            mover.info(),
-            name,
-            opcode,
-            u64::from(micros.size),
-            micros.batch,
-        )?;
-        // Each CPU has another queue, as long as there are some.
-        if queues.len() > 1 || mover.info().mode == WorkQueueMode::Dedicated {
-            let taken = mover.info().name();
-            queues.retain(|queue| queue.name() != taken);
-        }
-        movers.push(mover);
+    match policy.is_supported() {
+        true => Ok(policy),
+        false => Err(BenchError::Value {
+            flag: "-x 100".to_owned(),
+            reason: "this processor has no UMWAIT (CPUID says that WAITPKG is missing)".to_owned(),
+            hint: "-x 80 waits with PAUSE".to_owned(),
+        }),
     }
-    Ok(movers)
 }
 
 struct Share {
@@ -135,6 +105,7 @@ fn share(
     index: usize,
     cpu: u16,
     mut mover: HwMover,
+    wait: WaitPolicy,
     barrier: &Barrier,
 ) -> io::Result<Share> {
     let pinned = pin(cpu);
@@ -159,17 +130,10 @@ fn share(
         doubts.push(format!("a thread could not be kept on CPU {cpu}"));
     }
     doubts.extend(placement.doubt());
-    if device::is_virtual() {
-        let text = "the device is virtual: these are times of the emulation, not of hardware";
-        doubts.push(text.to_owned());
-    }
+    doubts.extend(device::doubt());
     let round = u64::from(micros.descriptors() * micros.batch);
     let work = DeviceLoop {
-        operations: Operations {
-            cache_control: micros.cache_control,
-            flags: micros.flags,
-            ..Operations::new(shape, buffers)
-        },
+        operations: operations(micros, buffers),
         exec: match micros.continuous {
             true => Exec::Async,
             false => Exec::Sync,
@@ -177,9 +141,15 @@ fn share(
         round,
         queue: micros.queue_depth.unwrap_or(micros.descriptors()),
         batch: micros.batch,
+        wait,
     };
     // SAFETY: the buffers are in this thread's arenas; operations that use the same write the same.
     let warm = unsafe { work.run(&mut mover, WARM_UP, || {}, |_| false) };
+    if warm.stalled > 0 {
+        // The device may still write to it.
+        std::mem::forget(made);
+        return Err(device::stalled(warm.stalled));
+    }
     if warm.failed > 0 {
         return Ok(Share {
             rounds: warm,
@@ -195,6 +165,10 @@ fn share(
     let place = || placement.place();
     // SAFETY: as above.
     let rounds = unsafe { work.run(&mut mover, count, place, |elapsed| elapsed >= limit) };
+    if rounds.stalled > 0 {
+        std::mem::forget(made);
+        return Err(device::stalled(rounds.stalled));
+    }
     let wrong = match micros.verify {
         true => wrong(&shape, &buffers),
         false => None,
@@ -232,7 +206,11 @@ fn together(
         let rounds = &share.rounds;
         let elapsed = (rounds.elapsed().as_nanos() as f64).max(1.0);
         rate += rounds.samples.len() as f64 * per_round / elapsed;
-        busy += rounds.busy.as_nanos() as f64 / elapsed / cpus;
+        let counted = match micros.count_preparation {
+            true => rounds.busy,
+            false => rounds.busy.saturating_sub(rounds.preparing),
+        };
+        busy += counted.as_nanos() as f64 / elapsed / cpus;
         latency += elapsed / (rounds.samples.len() as f64 * descriptors).max(1.0) / cpus;
         iterations += rounds.samples.len() as u64;
         let mut own = Percentiles::default();

@@ -5,6 +5,8 @@ mod device;
 mod host;
 mod micros;
 mod micros_device;
+mod micros_queues;
+mod micros_rate;
 mod micros_thread;
 mod run;
 mod thread;
@@ -13,7 +15,8 @@ use dray_workload::Percentiles;
 
 use crate::timing::Counter;
 
-pub use device::{DeviceChoice, describe, is_virtual};
+pub use device::{DeviceChoice, describe};
+pub use dray::hw::is_virtual;
 pub use dray_workload::{Pages, available_cpus};
 pub use host::context;
 pub use micros::{Software, run as run_micros};

@@ -94,6 +94,9 @@ pub(crate) struct Args {
     #[arg(short = 'c')]
     pub(super) portal_rotates: bool,
     /// Hexadecimal: 80 pause, 100 umwait, 8000000 MOVDIR64B rate, 40000000 ENQCMD rate.
+    ///
+    /// With --device the rates are of NOOPs in bursts of half a queue, so that none is lost or refused; -i
+    /// is how many.
     #[arg(short = 'x', value_name = "MASK", default_value = "0")]
     pub(super) misc: String,
     /// Count the preparation of descriptors as work of the CPU.
@@ -102,7 +105,7 @@ pub(crate) struct Args {
     /// Check the bytes: 0 or 1.
     #[arg(short = 'v', value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(super) verify: u8,
-    /// Large pages: 0 for 2 MiB, 1 for 1 GiB; with -m only, the modelled device translates small ones.
+    /// Large pages: 0 for 2 MiB, 1 for 1 GiB; with -m and --device, the modelled device translates small ones.
     #[arg(short = 'l', value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub(super) large_pages: Option<u8>,
     /// Words that differ, in percent, for delta records (-o 7 and 8).
@@ -111,7 +114,7 @@ pub(crate) struct Args {
     /// Block of DIF and DIX operations: 0 to 3 for 512, 520, 4096 and 4104 bytes.
     #[arg(short = 'e', value_name = "0-3", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(super) block: u8,
-    /// Processes instead of threads: the same in modelled time.
+    /// Processes instead of threads: the same in modelled time, refused elsewhere.
     #[arg(short = 'P', hide = true)]
     pub(super) processes: bool,
     /// Accepted and ignored, as by the peer.

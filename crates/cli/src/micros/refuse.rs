@@ -44,6 +44,13 @@ pub(super) fn refuse(args: &Args) -> anyhow::Result<()> {
             "leave -r out",
         ),
     ];
+    let measured = args.cpu || args.device.is_some();
+    if measured && args.processes {
+        return Err(Usage::error(
+            "-P: each CPU is a thread here, and there are no processes",
+            "leave -P out",
+        ));
+    }
     if args.cpu && submits_only(args) {
         return Err(Usage::error(
             format!("-m -x {}: software submits nothing", args.misc),

@@ -11,6 +11,14 @@ use super::HwError;
 use super::attributes::Attributes;
 use crate::Capabilities;
 
+/// Set for programs inside `dray run`, whose device is the virtual one.
+const INSIDE: &str = "DRAY_SOCKET";
+
+/// Whether this machine's devices are virtual: inside `dray run`.
+pub fn is_virtual() -> bool {
+    env::var_os(INSIDE).is_some()
+}
+
 /// Where the driver's files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {

@@ -24,6 +24,8 @@ pub struct HwOptions {
     pub slots: usize,
     /// The only way to submit; `None`: the portal, and write(2) where the kernel refuses to map it.
     pub submitting: Option<Submitting>,
+    /// Each descriptor goes to another line of the portal: writes to one line wait for each other.
+    pub portal_rotates: bool,
 }
 
 impl Default for HwOptions {
@@ -31,6 +33,7 @@ impl Default for HwOptions {
         HwOptions {
             slots: 128,
             submitting: None,
+            portal_rotates: true,
         }
     }
 }
@@ -124,7 +127,7 @@ impl HwMover {
             asked: options.slots,
             most,
         })?;
-        let port = HwPort::open(info, options.submitting)?;
+        let port = HwPort::open(info, options.submitting, options.portal_rotates)?;
         let capabilities = match port.submitting() {
             Submitting::Portal => info.capabilities,
             // The kernel reads one descriptor, and on some devices refuses batches.

@@ -16,8 +16,10 @@ mod error;
 mod hw_mover;
 mod instructions;
 mod port;
+mod portal;
 
-pub use discovery::{Paths, QueueInfo, discover};
+pub use discovery::{Paths, QueueInfo, discover, is_virtual};
 pub use error::HwError;
 pub use hw_mover::{HwMover, HwOptions, open, open_all};
 pub use port::Submitting;
+pub use portal::Portal;

@@ -1,20 +1,16 @@
 //! The way of descriptors into a work queue of this machine.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::ptr::NonNull;
 
 use dray_device::{Submission, WorkQueueMode};
 use dray_spec::Descriptor;
 use zerocopy::IntoBytes;
 
-use super::instructions;
+use super::portal::{Portal, open_file};
 use super::{HwError, QueueInfo};
 use crate::Executor;
 use crate::queue::Port;
-
-/// Bytes of a portal (spec 9.3).
-const PORTAL_BYTES: usize = 4096;
 
 /// Times that an ENQCMD is tried in one call of [`Mover::submit`](crate::Mover::submit).
 const ATTEMPTS: u32 = 16;
@@ -40,36 +36,19 @@ pub(super) struct HwPort {
     failure: Option<HwError>,
 }
 
-/// A mapped portal, and where in it the next descriptor goes.
-#[derive(Debug)]
-struct Portal {
-    base: NonNull<u8>,
-    offset: usize,
-}
-
-// SAFETY: the mapping belongs to this value.
-unsafe impl Send for Portal {}
-
-impl Drop for Portal {
-    fn drop(&mut self) {
-        // SAFETY: mapped with this length, and nobody else has the address.
-        let unmapped = unsafe { libc::munmap(self.base.as_ptr().cast(), PORTAL_BYTES) };
-        debug_assert_eq!(unmapped, 0, "a mapping of its own");
-    }
-}
-
 impl HwPort {
-    /// Opens a queue. `how`: the only way to submit, or the portal and else write(2).
-    pub(super) fn open(queue: &QueueInfo, how: Option<Submitting>) -> Result<HwPort, HwError> {
+    /// Opens a queue. `how`: the only way to submit, or the portal and else write(2). `rotates`: each
+    /// descriptor goes to another line of the portal.
+    pub(super) fn open(
+        queue: &QueueInfo,
+        how: Option<Submitting>,
+        rotates: bool,
+    ) -> Result<HwPort, HwError> {
         let path = || queue.path.clone();
-        let file = OpenOptions::new().read(true).write(true).open(&queue.path);
-        let file = file.map_err(|source| HwError::Open {
-            path: path(),
-            source,
-        })?;
+        let file = open_file(queue)?;
         let portal = match how {
             Some(Submitting::Write) => None,
-            how => match map(&file) {
+            how => match Portal::map(&file, rotates) {
                 Ok(portal) => Some(portal),
                 Err(error) if how.is_none() && is_refused(&error) => None,
                 Err(source) => {
@@ -134,7 +113,8 @@ impl Port for HwPort {
         let Some(portal) = &mut self.portal else {
             return self.write(descriptor);
         };
-        portal.submit(self.mode, descriptor)
+        // SAFETY: what the descriptor names is the promise of whoever enqueued it.
+        unsafe { submit(portal, self.mode, descriptor) }
     }
 
     #[inline]
@@ -148,69 +128,28 @@ impl Port for HwPort {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-impl Portal {
-    #[inline]
-    fn submit(&mut self, mode: WorkQueueMode, descriptor: &Descriptor) -> Submission {
-        // SAFETY: the offset is below the size of the mapping.
-        let portal = unsafe { self.base.as_ptr().add(self.offset) };
-        // The next write goes to another line: writes to one line wait for each other.
-        self.offset = (self.offset + size_of::<Descriptor>()) % PORTAL_BYTES;
-        instructions::store_fence();
-        match mode {
-            WorkQueueMode::Dedicated => {
-                // SAFETY: the kernel has mapped the portal, which it does where the device's
-                // instructions are; the offset is a multiple of 64.
-                unsafe { instructions::movdir64b(portal, descriptor) };
-                Submission::Accepted
-            }
-            WorkQueueMode::Shared => {
-                for _ in 0..ATTEMPTS {
-                    // SAFETY: as above.
-                    if unsafe { instructions::enqcmd(portal, descriptor) } {
-                        return Submission::Accepted;
-                    }
+/// Submits by the instruction of the queue's mode.
+///
+/// # Safety
+/// As [`Portal::movdir64b`].
+#[inline]
+unsafe fn submit(portal: &mut Portal, mode: WorkQueueMode, descriptor: &Descriptor) -> Submission {
+    match mode {
+        WorkQueueMode::Dedicated => {
+            // SAFETY: the caller's promise is the same.
+            unsafe { portal.movdir64b(descriptor) };
+            Submission::Accepted
+        }
+        WorkQueueMode::Shared => {
+            for _ in 0..ATTEMPTS {
+                // SAFETY: as above.
+                if unsafe { portal.enqcmd(descriptor) } {
+                    return Submission::Accepted;
                 }
-                Submission::Retry
             }
+            Submission::Retry
         }
     }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-impl Portal {
-    fn submit(&mut self, _: WorkQueueMode, _: &Descriptor) -> Submission {
-        // `map` gives no portal here.
-        Submission::Ignored
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn map(file: &File) -> io::Result<Portal> {
-    use std::os::fd::AsRawFd;
-
-    // By the C library, not by a system call of our own: it is there that `dray run` listens.
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let base = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            PORTAL_BYTES,
-            libc::PROT_WRITE,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from(ErrorKind::Other))?;
-    Ok(Portal { base, offset: 0 })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn map(_: &File) -> io::Result<Portal> {
-    Err(io::Error::from(ErrorKind::PermissionDenied))
 }
 
 /// Whether the kernel forbids the mapping, and not the file lacks it.
