@@ -54,6 +54,19 @@ impl Journal {
         Ok(())
     }
 
+    /// Keeps nothing any more.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn forget(&self) -> Result<(), ConfigError> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(TreeError::new(self.file.display().to_string(), error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What was kept.
     ///
     /// # Errors
