@@ -86,6 +86,11 @@ struct NewTree {
     devices: u32,
 }
 
+/// The directory in which what was there before a change is kept.
+pub(crate) fn state() -> PathBuf {
+    machine::state()
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let dry_run = args.dry_run;
     let Some(verb) = &args.verb else {

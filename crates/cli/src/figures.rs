@@ -4,18 +4,24 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use dray_figures::{FiguresError, Protocol, Request};
+use dray_bench::real::DeviceChoice;
+use dray_figures::{DeviceRequest, FiguresError, Protocol, Request};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 
 use crate::check;
 use crate::complain::Usage;
+use crate::config;
 use crate::print::{self, Format};
 use crate::progress::{self, Bar};
+
+/// Configuration that is modelled where none is named.
+const CONFIG: &str = "1e1w-d";
 
 const EXAMPLES: &str = "\
 Examples:
   dray figures
+  sudo dray figures --device hw --out measured
   dray figures --only fig4 --set wq_size=1..128*2 --format csv
   dray figures --platform emr-2s --config 4e1w-s --out emr
   dray figures --config my-profile.json --measure-cpu
@@ -33,9 +39,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|NAME", default_value = "spr-2s")]
     platform: String,
 
-    /// Device configuration: an accel-config file, or a name such as 1e1w-d or 4e1w-s-wqsz16.
-    #[arg(long, value_name = "FILE|NAME", default_value = "1e1w-d")]
-    config: String,
+    /// Device configuration: an accel-config file, or a name such as 4e1w-s-wqsz16; without it
+    /// 1e1w-d.
+    #[arg(long, value_name = "FILE|NAME")]
+    config: Option<String>,
 
     /// Only these figures.
     #[arg(long, value_name = "FIGURE", value_delimiter = ',')]
@@ -53,6 +60,11 @@ pub(crate) struct Args {
     /// Also measure software on one core of this machine, as a series of its own.
     #[arg(long)]
     measure_cpu: bool,
+
+    /// Also measure a DSA of this machine, and the core beside it: the first that nobody uses, configured
+    /// as each point needs and put back as it was, or a work queue as it is configured.
+    #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["list", "check"])]
+    device: Option<DeviceChoice>,
 
     /// Move the payload bytes and check them; slower, and the same times.
     #[arg(long)]
@@ -107,18 +119,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let set: Result<Vec<_>, _> = args.set.iter().map(|text| pair(text)).collect();
-    let profile = Profile::resolve(&args.config).map_err(FiguresError::from)?;
+    let queue = args.device.as_ref().and_then(DeviceChoice::queue);
+    let (profile, profile_name) = match (queue, &args.config) {
+        (Some(queue), Some(_)) => {
+            return Err(Usage::error(
+                format!(
+                    "--device hw:{queue} measures the queue as it is configured, not as --config says"
+                ),
+                "--device hw configures a device; dray config load-config configures it for longer",
+            ));
+        }
+        (Some(queue), None) => (
+            dray_figures::configured_queue(queue)?,
+            format!("of {queue} as it is configured"),
+        ),
+        (None, config) => {
+            let name = config.as_deref().unwrap_or(CONFIG);
+            let profile = Profile::resolve(name).map_err(FiguresError::from)?;
+            (profile, name.to_owned())
+        }
+    };
     for finding in profile.unmodelled() {
         eprintln!("warning: {finding}");
     }
     let request = Request {
         platform,
         profile,
-        profile_name: args.config.clone(),
+        profile_name,
         only: args.only.clone(),
         set: set?,
         protocol,
         measure_cpu: args.measure_cpu,
+        device: args.device.as_ref().map(|choice| DeviceRequest {
+            queue: choice.queue().map(str::to_owned),
+            state: config::state(),
+        }),
         move_bytes: args.move_bytes,
         out: args.out.clone(),
         jobs: args.jobs.into(),
@@ -133,6 +168,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             &mut io::stdout().lock(),
             &print::results(format, &request, &summary)?,
         )?;
+    }
+    if let Some(device) = &summary.device {
+        eprintln!("Device measured here: {}", device.describe());
     }
     let points: usize = summary
         .figures

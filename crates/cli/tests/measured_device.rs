@@ -1,5 +1,6 @@
 //! `--device hw`: the same measurements on a device of this machine, which inside `dray run` is virtual.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -71,6 +72,63 @@ fn every_operation_of_micros_runs_on_a_queue_in_batches_too() {
     }
 }
 
+/// The line of a `-x` test for programs.
+fn rate(profile: &str, arguments: &[&str]) -> Value {
+    let line = ["micros", "--device", "hw", "--format", "json"];
+    let output = inside(profile, &[&line[..], arguments].concat());
+    serde_json::from_str(&stdout(&output)).expect("JSON")
+}
+
+#[test]
+fn submissions_are_measured_in_bursts_that_no_queue_loses() {
+    for (profile, mask, entries) in [
+        ("1e1w-d", "8000000", "128 entries"),
+        ("1e1w-s", "40000000", "entries"),
+    ] {
+        for rotates in [&[][..], &["-c"][..]] {
+            let found = rate(profile, &[&["-x", mask, "-i1000"], rotates].concat());
+            let samples = found["burst_samples_ns"][0].as_array().expect("samples");
+            let submitted = found["iterations"].as_u64().expect("a count");
+            assert!(submitted >= 1000, "{submitted}");
+            let burst = submitted / samples.len() as u64;
+            assert_eq!(burst * samples.len() as u64, submitted);
+            let made_on = found["made_on"].as_str().expect("text");
+            assert!(made_on.contains(entries), "{made_on}");
+            assert!(found["kopsrate"].as_u64().is_some_and(|rate| rate > 0));
+        }
+    }
+}
+
+#[test]
+fn flags_are_honoured_on_a_queue_or_refused_by_name() {
+    let line = [
+        "micros", "--device", "hw", "-n8", "-s4k", "-i3", "-a", "-c", "-C", "-x80",
+    ];
+    for rest in [&["-b4"][..], &["-b1", "-q1"], &["-K0@dsa0,0"]] {
+        let text = stdout(&inside("1e1w-d", &[&line[..], rest].concat()));
+        assert!(text.starts_with("GB per sec = "), "{rest:?}: {text}");
+    }
+    for (profile, arguments, reason) in [
+        ("1e1w-d", &["-K[0-1]@dsa0,0"][..], "it takes one CPU"),
+        ("1e1w-d", &["-K0@dsa0,7"], "there is no work queue wq0.7"),
+        ("1e1w-d", &["-K0@dsa0,0", "-w1"], "wq0.0 is dedicated"),
+        ("1e1w-d", &["-x40000000"], "shared work queues are free"),
+        (
+            "1e1w-d",
+            &["-x8000000", "-w1"],
+            "the other kind of work queue",
+        ),
+        ("1e1w-d", &["-x10000000"], "doorbells"),
+        ("1e1w-d", &["-P"], "-P: each CPU is a thread"),
+    ] {
+        let start = ["micros", "--device", "hw"];
+        let output = inside(profile, &[&start[..], arguments].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(text.contains(reason), "{arguments:?}: {text}");
+    }
+}
+
 #[test]
 fn bench_measures_its_cases_on_the_device() {
     let arguments = [
@@ -95,6 +153,105 @@ fn bench_measures_its_cases_on_the_device() {
     }
     let profile = found["context"]["dray_profile"].as_str().expect("a queue");
     assert!(profile.contains("virtual device of dray run"), "{profile}");
+}
+
+/// A shell script inside `dray run` with a profile; `$DRAY` is `dray`, `$OUT` a directory.
+fn script(profile: &str, out: &Path, text: &str) -> Output {
+    let dray = assert_cmd::cargo::cargo_bin("dray");
+    let output = Command::new(&dray)
+        .args(["run", "--profile", profile, "--", "sh", "-c", text])
+        .env("DRAY", &dray)
+        .env("OUT", out)
+        .output();
+    output.expect("dray runs")
+}
+
+const FIG4: &str = "$DRAY figures --device hw --only fig4 --set size=4k --jobs 1 --out $OUT/report";
+
+#[test]
+fn figures_are_measured_and_the_device_is_put_back() {
+    let out = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "$DRAY config list -i > $OUT/before && {FIG4} --set wq_size=1,16 && $DRAY config list -i > $OUT/after"
+    );
+    let output = script("4e1w-s", out.path(), &text);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("the device is virtual"), "{errors}");
+    let read = |name: &str| std::fs::read_to_string(out.path().join(name)).expect("a file");
+    assert!(read("before").contains("\"shared\""));
+    assert_eq!(read("before"), read("after"));
+    let csv = read("report/fig4.csv");
+    let measured: Vec<&str> = csv
+        .lines()
+        .filter(|line| line.contains(",device,"))
+        .collect();
+    assert_eq!(measured.len(), 2, "{csv}");
+    for line in measured {
+        assert!(
+            line.contains("measured") && line.contains("virtual"),
+            "{line}"
+        );
+    }
+    let samples = read("report/device-samples.jsonl");
+    let lines: Vec<Value> = samples
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        assert_eq!(line["virtual"], true);
+        let samples = line["nanoseconds"].as_array().expect("samples");
+        assert!(samples.len() >= 27, "{line}");
+    }
+    // What is outstanding is what the queue of each point holds.
+    let outstanding = |line: &Value| line["operations_per_sample"].as_u64();
+    let mut outstanding: Vec<Option<u64>> = lines.iter().map(outstanding).collect();
+    outstanding.sort_unstable();
+    assert_eq!(outstanding, [Some(1), Some(16)]);
+    let page = read("report/index.html");
+    assert!(page.contains("times of the emulation, not of hardware"));
+    assert!(page.contains("virtual DSA here"));
+}
+
+#[test]
+fn an_interrupted_measurement_puts_the_device_back() {
+    let out = tempfile::tempdir().expect("a directory");
+    // Enough points that one of them is measured when the signal comes.
+    let text = format!(
+        "$DRAY config list -i > $OUT/before
+         {FIG4} --set wq_size=1..128 & pid=$!
+         until [ -s $OUT/report/device-samples.jsonl ]; do kill -0 $pid || exit 9; done
+         kill -INT $pid; wait $pid; echo $? > $OUT/code
+         $DRAY config list -i > $OUT/after"
+    );
+    let output = script("4e1w-s", out.path(), &text);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let read = |name: &str| std::fs::read_to_string(out.path().join(name)).expect("a file");
+    assert_eq!(read("code").trim(), "130", "{errors}");
+    assert_eq!(read("before"), read("after"));
+    assert!(!out.path().join("report/index.html").exists());
+}
+
+#[test]
+fn a_named_queue_is_measured_as_it_is_configured() {
+    let out = tempfile::tempdir().expect("a directory");
+    let text = "$DRAY config list -i > $OUT/before
+        $DRAY figures --device hw:wq0.0 --only fig4 --set size=4k --set wq_size=16,128 --out $OUT/report &&
+        $DRAY config list -i > $OUT/after";
+    let output = script("1e1w-d", out.path(), text);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert!(errors.contains("one point is modelled only"), "{errors}");
+    let read = |name: &str| std::fs::read_to_string(out.path().join(name)).expect("a file");
+    assert_eq!(read("before"), read("after"));
+    assert_eq!(read("report/device-samples.jsonl").lines().count(), 1);
+    let both = "$DRAY figures --device hw:wq0.0 --config 1e1w-d --out $OUT/other";
+    let output = script("1e1w-d", out.path(), both);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("as it is configured"), "{errors}");
 }
 
 #[test]

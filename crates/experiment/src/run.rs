@@ -54,6 +54,11 @@ impl<'a> Run<'a> {
         Run { store, progress }
     }
 
+    /// Points known from an interrupted run.
+    pub fn resumed(&self) -> usize {
+        self.store.resumed()
+    }
+
     /// The outcome of a point: from the store, or executed now. `None` once the run is to stop.
     ///
     /// # Errors

@@ -145,8 +145,28 @@ pub enum FiguresError {
         "this case cannot be measured here: a copy, fill, compare, CRC or dualcast of local memory, walked in order, can"
     )]
     NotMeasurable,
+    /// A device of this machine that cannot be used.
+    #[error(transparent)]
+    Hardware(#[from] dray::hw::HwError),
+    /// A device of this machine that cannot be configured.
+    #[error(transparent)]
+    Setting(#[from] dray_config::ConfigError),
+    /// A device of this machine that completes nothing.
+    #[error("nothing completed for ten seconds, with {operations} operations in flight")]
+    NothingCompletes {
+        /// Operations in flight.
+        operations: u64,
+    },
+    /// The file with the samples.
+    #[error("{} cannot be written", path.display())]
+    Samples {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// No memory to measure software on.
-    #[error("no memory to measure on; leave --measure-cpu out, or free some")]
+    #[error("no memory to measure on; leave --measure-cpu and --device out, or free some")]
     Memory {
         /// What the system said.
         source: std::io::Error,

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::catalog::{Protocol, experiments, select};
 use crate::model::{Model, Window};
-use crate::task::{Backend, backends, reduced};
+use crate::task::{Backend, Measured, backends, reduced};
 use crate::vocabulary::VOCABULARY;
 use crate::{FiguresError, Workload};
 
@@ -32,7 +32,7 @@ fn ends(experiment: &Experiment, profile: &str) -> Result<(), FiguresError> {
     if experiment.id == "break-even" {
         ends.truncate(1);
     }
-    for backend in backends(experiment, false) {
+    for backend in backends(experiment, Measured::default()) {
         for point in &ends {
             let point = reduced(point, backend);
             let point = match backend {

@@ -37,11 +37,15 @@ impl Hues {
     /// The hue of a series.
     pub(crate) fn of(&self, backend: Backend, point: &Point) -> u8 {
         let Some(name) = &self.name else {
-            return u8::from(backend != Backend::Model);
+            return match backend {
+                Backend::Model => 0,
+                Backend::Device => 4,
+                _ => 1,
+            };
         };
         match (backend, name.as_str(), point.get(name)) {
-            (Backend::Model, "op", Some(op)) => kind_of(&op.to_string()),
-            (Backend::Model, _, Some(value)) => {
+            (Backend::Model | Backend::Device, "op", Some(op)) => kind_of(&op.to_string()),
+            (Backend::Model | Backend::Device, _, Some(value)) => {
                 self.values.iter().position(|v| v == value).unwrap_or(0) as u8
             }
             _ => self.cores,

@@ -77,6 +77,8 @@ pub(crate) fn series(
     let who = match backend {
         Backend::Model if !beside_core => "",
         Backend::Model => "DSA",
+        Backend::Device if dray::hw::is_virtual() => "virtual DSA here",
+        Backend::Device => "DSA here",
         Backend::Cpu | Backend::Measured => "one core",
     };
     match (who.is_empty(), parts.is_empty()) {

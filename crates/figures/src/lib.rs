@@ -9,6 +9,7 @@ mod catalog;
 mod ceiling;
 mod check;
 mod concurrent;
+mod device;
 mod error;
 #[cfg(test)]
 mod every_value;
@@ -51,6 +52,7 @@ pub use break_even::{BreakEven, Comparison, Verdict};
 pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
+pub use device::{DeviceRequest, MeasuredDevice, configured_queue};
 pub use dray_experiment::{Figure, Progress};
 pub use dray_workload::Op;
 pub use error::FiguresError;

@@ -100,6 +100,9 @@ fn facts(request: &Request, summary: &Summary) -> Vec<(String, String)> {
                 .to_owned(),
         )),
     }
+    if let Some(device) = &summary.device {
+        facts.push(("Device measured here", device.describe()));
+    }
     facts
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text))
@@ -194,6 +197,16 @@ fn section(
     }
     if summary.machine.is_some() && experiment.backends.iter().any(|b| b == "cpu") {
         notes.push("The core that was measured is not the core that is modelled: compare modelled bars with modelled bars. Points on other memory than local, and NT fill, are not measured.".to_owned());
+    }
+    if summary.device.is_some() {
+        notes.push("The device of this machine was measured with one thread on local memory; what is divided by a core is divided by the core that was measured beside it.".to_owned());
+    }
+    if summary
+        .device
+        .as_ref()
+        .is_some_and(|device| device.is_virtual)
+    {
+        notes.push("The device that was measured is virtual: its series are times of the emulation, not of hardware.".to_owned());
     }
     let tables = experiment.reference.iter();
     let tables: Vec<Table> = tables

@@ -8,7 +8,7 @@ use crate::guess::GuessIndex;
 use crate::hues::Hues;
 use crate::overlap;
 use crate::published::Published;
-use crate::task::{Backend, backends, reduced};
+use crate::task::{Backend, reduced};
 use crate::{Metric, label};
 
 /// What all charts of a report share.
@@ -160,7 +160,9 @@ impl Drawing<'_> {
     }
 
     fn backends(&self) -> Vec<Backend> {
-        backends(&self.figure.experiment, true)
+        let roles = &self.figure.experiment.backends;
+        let applies = |backend: &Backend| roles.iter().any(|role| role == backend.role());
+        Backend::ALL.into_iter().filter(applies).collect()
     }
 
     /// One row for each combination of the series' parameters and each backend.
@@ -255,14 +257,17 @@ impl Drawing<'_> {
         let whole = point.with(BACKEND, Value::Text(backend.role().to_owned()));
         let base = self.panel.baseline(&whole)?;
         let by = match base.text(BACKEND) {
+            // What is measured is divided by what is measured.
+            Some("cpu") if backend.is_measured() => Backend::Measured,
             Some("cpu") => Backend::Cpu,
+            _ if backend == Backend::Device => Backend::Device,
             _ => Backend::Model,
         };
         Some(reduced(&base, by))
     }
 
     fn guessed(&self, point: &Point, backend: Backend, metric: &str) -> bool {
-        let Some(metric) = Metric::named(metric).filter(|_| backend != Backend::Measured) else {
+        let Some(metric) = Metric::named(metric).filter(|_| !backend.is_measured()) else {
             return false;
         };
         let Context {
@@ -297,6 +302,7 @@ impl Drawing<'_> {
             // Colours of their own: a line is not one of the bars.
             row.family = match row.backend {
                 Backend::Model => 2,
+                Backend::Device => 4,
                 _ => 3,
             };
             row.published = Vec::new();
@@ -340,23 +346,32 @@ impl Drawing<'_> {
             1 => chart.categories = groups,
             _ => chart.group_labels = Some(groups),
         }
-        for (metric, rows) in panel.y.iter().zip(&parts) {
-            let values = bars.iter().map(|(x, row)| {
-                let value = value(rows, *row, *x);
-                match (first[*row].backend, share) {
-                    (Backend::Model, false) => value,
-                    (Backend::Model, true) => Some(value? * 100.0 / sum(*x, *row)?),
-                    _ => None,
-                }
-            });
-            let mut part = Series::new(
-                label::metric(metric),
-                Provenance::Modelled,
-                SeriesKind::Stacked,
-                values.collect(),
-            );
-            part.guess = rows.iter().any(|r| r.backend == Backend::Model && r.guess);
-            chart.series.push(part);
+        let devices = [
+            (Backend::Model, Provenance::Modelled),
+            (Backend::Device, Provenance::Measured),
+        ];
+        for (backend, provenance) in devices {
+            if first.iter().all(|row| row.backend != backend) {
+                continue;
+            }
+            for (metric, rows) in panel.y.iter().zip(&parts) {
+                let values = bars.iter().map(|(x, row)| {
+                    let own = first[*row].backend == backend;
+                    let value = value(rows, *row, *x).filter(|_| own)?;
+                    match share {
+                        false => Some(value),
+                        true => Some(value * 100.0 / sum(*x, *row)?),
+                    }
+                });
+                let mut part = Series::new(
+                    label::metric(metric),
+                    provenance,
+                    SeriesKind::Stacked,
+                    values.collect(),
+                );
+                part.guess = rows.iter().any(|r| r.backend == backend && r.guess);
+                chart.series.push(part);
+            }
         }
         // A core that does the work itself neither prepares nor waits.
         let cores = [
@@ -400,6 +415,7 @@ fn to_scale(parameter: &str, xs: &[Value]) -> Option<Vec<f64>> {
 fn short(row: &Row) -> String {
     let name = row.name.strip_prefix("DSA: ").unwrap_or(&row.name);
     match row.backend {
+        Backend::Device => "device, here".to_owned(),
         Backend::Measured => "core, here".to_owned(),
         Backend::Cpu => "core".to_owned(),
         Backend::Model => name.strip_suffix(" WQ").unwrap_or(name).to_owned(),
@@ -422,9 +438,9 @@ fn add(chart: &mut Chart, row: Row, kind: SeriesKind) {
 }
 
 fn series(row: &Row, kind: SeriesKind) -> Series {
-    let provenance = match row.backend {
-        Backend::Measured => Provenance::Measured,
-        _ => Provenance::Modelled,
+    let provenance = match row.backend.is_measured() {
+        true => Provenance::Measured,
+        false => Provenance::Modelled,
     };
     let mut series = Series::new(row.name.as_str(), provenance, kind, row.values.clone());
     series.guess = row.guess;

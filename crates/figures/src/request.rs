@@ -6,6 +6,7 @@ use dray_experiment::Figure;
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 
+use crate::device::{DeviceRequest, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::Machine;
 use crate::{CheckedTable, Protocol};
@@ -30,6 +31,8 @@ pub struct Request {
     pub protocol: Protocol,
     /// Also measure software on a core of this machine.
     pub measure_cpu: bool,
+    /// Also measure a DSA of this machine, and the core beside it.
+    pub device: Option<DeviceRequest>,
     /// Move payload bytes and check them, not only their time.
     pub move_bytes: bool,
     /// Output directory.
@@ -51,6 +54,8 @@ pub struct Summary {
     pub checked: Vec<CheckedTable>,
     /// This machine, if it was measured.
     pub machine: Option<Machine>,
+    /// The DSA of this machine, if one was measured.
+    pub device: Option<MeasuredDevice>,
     /// Points known from an interrupted run.
     pub resumed: usize,
     /// Files written.

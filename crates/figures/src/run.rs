@@ -7,10 +7,11 @@ use dray_experiment::{Outcome, Progress, Run, Store, Task, figures, thread_pool}
 use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
+use crate::device::{DeviceBench, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::request::{GENERATOR, Request, Summary};
-use crate::task::{Backend, Job, tasks};
+use crate::task::{Backend, Job, Measured, tasks};
 use crate::{
     CheckedTable, FiguresError, Metrics, Model, catalog, check, interval, output, reference_tables,
 };
@@ -34,7 +35,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     {
         return Err(FiguresError::NoWorkQueue);
     }
-    let tasks = tasks(&experiments, platform, profile, request.measure_cpu)?;
+    // Beside a measured device stands a measured core.
+    let measured = Measured {
+        core: request.measure_cpu || request.device.is_some(),
+        device: request.device.as_ref(),
+    };
+    let tasks = tasks(&experiments, platform, profile, measured)?;
     let model = Model {
         platform: platform.clone().into(),
         profile: profile.clone(),
@@ -49,17 +55,19 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     let running = Run::start(&store, progress, tasks.len());
     let modelled: Vec<&Task<Job>> = tasks
         .iter()
-        .filter(|task| task.work.backend != Backend::Measured)
+        .filter(|task| !task.work.backend.is_measured())
         .collect();
     let modelled = pool.install(|| {
         running.parallel(&modelled, |task| {
             named(task, model.run(&task.work.workload)).map(Metrics::into_vec)
         })
     })?;
+    let (on_device, device) = measure_device(&running, &tasks, request)?;
     let (measured, machine) = measure(&running, &tasks)?;
-    // Within an experiment the modelled backends come first.
     let (mut modelled, mut measured) = (modelled.into_iter(), measured.into_iter());
+    let mut on_device = on_device.into_iter();
     let outcomes = tasks.iter().map(|task| match task.work.backend {
+        Backend::Device => on_device.next().flatten(),
         Backend::Measured => measured.next().flatten(),
         _ => modelled.next().flatten(),
     });
@@ -76,6 +84,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
         figures,
         checked: pool.install(|| accuracy(platform))?,
         machine,
+        device,
         resumed: store.resumed(),
         files: Vec::new(),
     };
@@ -117,6 +126,9 @@ fn fingerprint(request: &Request) -> String {
     (&platform.name, &platform.device).hash(&mut hasher);
     request.profile.to_json().hash(&mut hasher);
     (request.protocol, &request.set, request.move_bytes).hash(&mut hasher);
+    if let Some(device) = &request.device {
+        (&device.queue, dray::hw::is_virtual()).hash(&mut hasher);
+    }
     format!("{:016x}", hasher.finish())
 }
 
@@ -130,10 +142,10 @@ fn named<T>(task: &Task<Job>, result: Result<T, FiguresError>) -> Result<T, Figu
 }
 
 /// Outcomes of the measured points; what was measured on, if there were any.
-type Measured = (Vec<Option<Outcome>>, Option<Machine>);
+type Outcomes<M> = (Vec<Option<Outcome>>, Option<M>);
 
 /// What is measured here comes last and alone, on a thread of its own that may be pinned.
-fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Measured, FiguresError> {
+fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Outcomes<Machine>, FiguresError> {
     let measured: Vec<&Task<Job>> = tasks
         .iter()
         .filter(|task| task.work.backend == Backend::Measured)
@@ -141,7 +153,7 @@ fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Measured, FiguresEr
     if measured.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let measure = || -> Result<Measured, FiguresError> {
+    let measure = || -> Result<Outcomes<Machine>, FiguresError> {
         let mut bench = Bench::new().map_err(|source| FiguresError::Memory { source })?;
         let machine = bench.machine();
         let mut outcomes = Vec::with_capacity(measured.len());
@@ -151,6 +163,56 @@ fn measure(running: &Run<'_>, tasks: &[Task<Job>]) -> Result<Measured, FiguresEr
             })?);
         }
         Ok((outcomes, Some(machine)))
+    };
+    std::thread::scope(|scope| match scope.spawn(measure).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// The file of raw samples, one line for each point.
+const SAMPLES: &str = "device-samples.jsonl";
+
+/// What is measured on a device comes alone, on a thread of its own that may be pinned; points that need
+/// one configuration follow each other. The device is put back as it was, however this ends.
+fn measure_device(
+    running: &Run<'_>,
+    tasks: &[Task<Job>],
+    request: &Request,
+) -> Result<Outcomes<MeasuredDevice>, FiguresError> {
+    let of = |backend: Backend| {
+        tasks
+            .iter()
+            .filter(move |task| task.work.backend == backend)
+    };
+    let points: Vec<&Task<Job>> = of(Backend::Device).collect();
+    let Some(device) = request.device.as_ref() else {
+        return Ok((Vec::new(), None));
+    };
+    let not_measured = of(Backend::Model).count().saturating_sub(points.len());
+    let samples = request.out.join(SAMPLES);
+    if running.resumed() == 0 {
+        // Lines of a run that was complete.
+        dray_output::write(&samples, b"")?;
+    }
+    let mut order: Vec<(String, usize)> = points
+        .iter()
+        .map(|task| DeviceBench::configuration(&request.profile, &task.work.workload))
+        .zip(0..)
+        .collect();
+    order.sort();
+    let measure = || -> Result<Outcomes<MeasuredDevice>, FiguresError> {
+        let mut bench = DeviceBench::new(device, &samples)?;
+        let mut outcomes = vec![None; points.len()];
+        for (_, index) in order {
+            let task = points[index];
+            outcomes[index] = running.point(task, |job| {
+                let (figure, point) = (&task.experiment, task.point.to_string());
+                let found = bench.run(&request.profile, &job.workload, figure, &point);
+                named(task, found).map(Metrics::into_vec)
+            })?;
+        }
+        Ok((outcomes, Some(bench.finish(not_measured)?)))
     };
     std::thread::scope(|scope| match scope.spawn(measure).join() {
         Ok(result) => result,

@@ -158,7 +158,7 @@ fn limit(
 }
 
 /// The profile with what the point says otherwise.
-fn changed(profile: &Profile, w: &Workload) -> Result<Profile, FiguresError> {
+pub(crate) fn changed(profile: &Profile, w: &Workload) -> Result<Profile, FiguresError> {
     let mut profile = profile.clone();
     if let Some(engines) = w.engines {
         profile = profile.with_engines(engines)?;

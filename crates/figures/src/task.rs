@@ -6,6 +6,7 @@ use dray_platform::PlatformFile;
 use dray_workload::Op;
 
 use crate::FiguresError;
+use crate::device::{self, DeviceRequest};
 use crate::measured;
 use crate::setup::Setup;
 use crate::workload::Workload;
@@ -15,6 +16,8 @@ use crate::workload::Workload;
 pub enum Backend {
     /// The modelled device.
     Model,
+    /// A DSA of this machine.
+    Device,
     /// The modelled core.
     Cpu,
     /// A core of this machine.
@@ -23,29 +26,45 @@ pub enum Backend {
 
 impl Backend {
     /// All of them, in the order in which they are drawn.
-    pub const ALL: [Backend; 3] = [Backend::Model, Backend::Cpu, Backend::Measured];
+    pub const ALL: [Backend; 4] = [
+        Backend::Model,
+        Backend::Device,
+        Backend::Cpu,
+        Backend::Measured,
+    ];
 
     /// Name in the results.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Model => "model",
+            Backend::Device => "device",
             Backend::Cpu => "cpu",
             Backend::Measured => "measured",
         }
     }
 
-    /// What experiment files call it: a core is a core, modelled or measured.
+    /// What experiment files call it: a device is a device and a core a core, modelled or measured.
     pub(crate) fn role(self) -> &'static str {
         match self {
-            Backend::Model => "model",
+            Backend::Model | Backend::Device => "model",
             Backend::Cpu | Backend::Measured => "cpu",
         }
+    }
+
+    /// Whether it is of this machine, and not of the model.
+    pub(crate) fn is_measured(self) -> bool {
+        matches!(self, Backend::Device | Backend::Measured)
+    }
+
+    /// Whether it is a device, and not a core.
+    pub(crate) fn is_device(self) -> bool {
+        self.role() == Backend::Model.name()
     }
 
     /// Word of the results for where the numbers come from.
     pub(crate) fn provenance(self) -> &'static str {
         match self {
-            Backend::Measured => "measured",
+            _ if self.is_measured() => "measured",
             _ => "modelled",
         }
     }
@@ -54,6 +73,8 @@ impl Backend {
     pub(crate) fn executor(self) -> &'static str {
         match self {
             Backend::Model => "model",
+            Backend::Device if dray::hw::is_virtual() => "virtual",
+            Backend::Device => "hardware",
             Backend::Cpu => "model-cpu",
             Backend::Measured => "cpu",
         }
@@ -78,7 +99,7 @@ const SOFTWARE: &[&str] = &[
 pub(crate) fn reduced(point: &Point, backend: Backend) -> Point {
     let kept = point
         .iter()
-        .filter(|(name, _)| backend == Backend::Model || SOFTWARE.contains(name))
+        .filter(|(name, _)| backend.is_device() || SOFTWARE.contains(name))
         .map(|(name, value)| (name.to_owned(), value.clone()));
     let kept: Point = kept.collect();
     kept.with(BACKEND, Value::Text(backend.name().to_owned()))
@@ -101,13 +122,13 @@ pub(crate) fn tasks(
     experiments: &[Experiment],
     platform: &PlatformFile,
     profile: &Profile,
-    measure: bool,
+    measured: Measured<'_>,
 ) -> Result<Vec<Task<Job>>, FiguresError> {
     let mut tasks: Vec<Task<Job>> = Vec::new();
     for experiment in experiments {
         let mut seen = std::collections::HashSet::new();
         let points = experiment.points();
-        for backend in backends(experiment, measure) {
+        for backend in backends(experiment, measured) {
             for point in &points {
                 let point = reduced(point, backend);
                 if !seen.insert(point.key()) {
@@ -118,13 +139,16 @@ pub(crate) fn tasks(
                     point: point.to_string(),
                     source: Box::new(source),
                 };
-                let run = match backend {
-                    Backend::Model => point.clone(),
-                    _ => point.with("kind", "software"),
+                let run = match backend.is_device() {
+                    true => point.clone(),
+                    false => point.with("kind", "software"),
                 };
                 let workload = Workload::from_point(&run).map_err(named)?;
                 let possible = match backend {
                     Backend::Model => true,
+                    Backend::Device => measured
+                        .device
+                        .is_some_and(|request| device::can(&workload, profile, request)),
                     // There is no software that does nothing as a NOOP does.
                     Backend::Cpu => workload.op != Op::Nop,
                     Backend::Measured => measured::can(&workload),
@@ -147,11 +171,24 @@ pub(crate) fn tasks(
     Ok(tasks)
 }
 
+/// What of this machine is measured beside the model.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured<'a> {
+    /// A core.
+    pub(crate) core: bool,
+    /// A device.
+    pub(crate) device: Option<&'a DeviceRequest>,
+}
+
 /// The backends that an experiment is run on.
-pub(crate) fn backends(experiment: &Experiment, measure: bool) -> Vec<Backend> {
+pub(crate) fn backends(experiment: &Experiment, measured: Measured<'_>) -> Vec<Backend> {
     let applies = |backend: &Backend| {
         experiment.backends.iter().any(|b| b == backend.role())
-            && (*backend != Backend::Measured || measure)
+            && match backend {
+                Backend::Measured => measured.core,
+                Backend::Device => measured.device.is_some(),
+                _ => true,
+            }
     };
     Backend::ALL.into_iter().filter(applies).collect()
 }
@@ -172,7 +209,12 @@ mod tests {
             .collect();
         let chosen = select(Protocol::Paper, &[figure.to_owned()], &set)?;
         let platform = dray_platform::builtin("spr-2s")?;
-        tasks(&chosen, &platform, &Profile::named(profile)?, false)
+        tasks(
+            &chosen,
+            &platform,
+            &Profile::named(profile)?,
+            Measured::default(),
+        )
     }
 
     #[test]

@@ -47,6 +47,7 @@ fn request(out: &Path, poll_ns: f64) -> Request {
         set: vec![("size".to_owned(), "256,4k".to_owned())],
         protocol: Protocol::Paper,
         measure_cpu: false,
+        device: None,
         move_bytes: false,
         out: out.to_owned(),
         jobs: 1,

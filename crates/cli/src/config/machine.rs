@@ -94,7 +94,7 @@ impl SysfsTree {
     fn journal(&self) -> Journal {
         let identity = self.tree.identity();
         let directory = match self.tree.is_live() {
-            true => session_state().unwrap_or_else(state_directory),
+            true => state(),
             false => state_directory(),
         };
         Journal::new(&directory, self.tree.root(), identity.as_deref())
@@ -125,6 +125,11 @@ fn quoted(value: &str) -> String {
         true => value.to_owned(),
         false => format!("'{}'", value.replace('\'', "'\\''")),
     }
+}
+
+/// Where the journals of live trees are.
+pub(super) fn state() -> PathBuf {
+    session_state().unwrap_or_else(state_directory)
 }
 
 fn state_directory() -> PathBuf {
