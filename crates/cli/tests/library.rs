@@ -41,6 +41,7 @@ fn conforms(submitting: Option<Submitting>) {
     let options = HwOptions {
         slots: 16,
         submitting,
+        ..HwOptions::default()
     };
     let mover = hw::open(None, options).expect("a work queue");
     let name = format!("hw {} {:?}", mover.info().name(), mover.submitting());
@@ -221,7 +222,7 @@ fn more_in_flight_than_the_queue_has_entries_are_all_executed() {
     }
     let options = HwOptions {
         slots: 1000,
-        submitting: None,
+        ..HwOptions::default()
     };
     let mut mover = hw::open(None, options).expect("a work queue");
     let mut values = vec![0_u64; 1000];
