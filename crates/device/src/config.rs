@@ -1,5 +1,6 @@
 //! How a device is configured: what it can do, its work queues, its groups.
 
+use dray_spec::WorkQueueMode;
 use dray_spec::registers::CommandError;
 use thiserror::Error;
 
@@ -99,16 +100,6 @@ impl Capabilities {
             max_transfer_size: 1 << 31,
         }
     }
-}
-
-/// How a work queue takes descriptors (spec 3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WorkQueueMode {
-    /// One client, MOVDIR64B, no answer: a write to a full queue is lost.
-    Dedicated,
-    /// Many clients, ENQCMD, accepted or retry.
-    #[default]
-    Shared,
 }
 
 /// One work queue (WQCFG, spec 9.2.24).

@@ -22,7 +22,6 @@ mod idpt;
 mod job;
 mod lifecycle;
 mod memory;
-mod portal;
 mod queue;
 mod registers;
 mod rule;
@@ -31,9 +30,10 @@ mod work;
 
 pub use check::{Rejection, SOFTWARE_OPERATIONS, check_operands, check_software};
 pub use config::{
-    Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig, WorkQueueMode,
+    Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig,
 };
 pub use device::Device;
+pub use dray_spec::{Portal, Submission, WorkQueueMode};
 pub use effect::{DescriptorResult, Effect, Origin};
 pub use execute::domain::execute_between;
 pub use execute::untranslated::execute_untranslated;
@@ -42,7 +42,6 @@ pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;
 pub use lifecycle::LifecycleEvent;
 pub use memory::{Access, Memory, SliceMemory};
-pub use portal::{Portal, Submission};
 pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use task::{Action, ListRead, RecordPage, Task, View};
 pub use work::{Member, Work, WorkKind};

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use dray_realtime::{AttachError, RegionLayout};
+use dray_ring::{AttachError, RegionLayout};
 use dray_wire::{Attach, Attached, Node, SOCKET_VARIABLE, SocketName, WireError};
 use rustix::fs::fstat;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-use dray_device::{Portal as DevicePortal, Submission};
-use dray_realtime::{AttachError, Attachment, RegionLayout, RemotePortal};
+use dray_ring::{AttachError, Attachment, RegionLayout, RemotePortal};
+use dray_spec::{Portal as DevicePortal, Submission};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use zerocopy::transmute;
 

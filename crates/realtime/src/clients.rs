@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::tag::CLIENTS;
+use dray_ring::CLIENTS;
 
 /// A process that writes to the rings through an [`Attachment`](crate::Attachment).
 #[derive(Debug, PartialEq, Eq)]

@@ -8,17 +8,17 @@ use std::thread::{self, JoinHandle};
 use dray_device::{DeviceConfig, Effect, Function, Hardware, Portal};
 use dray_spec::registers::{self, Command, CommandError, CommandRegister, CommandStatus};
 
-use crate::attachment::{RegionLayout, SharedRegionFile};
 use crate::clients::Client;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
 use crate::request::{Answer, Request, When};
-use crate::ring::{Ring, WrongKind};
 use crate::shared::Shared;
 use crate::worker::Worker;
 use crate::{
     Engines, Event, Failure, MappedPortal, Options, SharedMemory, StartError, Stop, Stopped,
 };
+use dray_ring::{RegionLayout, SharedRegionFile};
+use dray_ring::{Ring, WrongKind};
 
 /// A virtual DSA whose engines are threads.
 ///

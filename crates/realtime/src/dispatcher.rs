@@ -20,11 +20,11 @@ use crate::effect_sink::EffectSink;
 use crate::engine::Engine;
 use crate::event::Listener;
 use crate::idle_policy::IdlePolicy;
-use crate::reader::Reader;
 use crate::request::Request;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
 use crate::{Idle, SharedMemory};
+use dray_ring::Reader;
 
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
 /// must know what is in the queues. Then it takes the descriptors for ones that come later.
@@ -211,7 +211,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
         }
         if refused || (found && self.sink.steps) {
-            self.carry_out();
+            self.apply_effects();
         }
         found
     }

@@ -8,41 +8,32 @@
 //! ([`RealtimeDevice::control`], [`RealtimeDevice::command`]). Completion records appear in [`SharedMemory`], the status
 //! byte last.
 
-mod attachment;
-mod block;
 mod clients;
 mod device;
 mod dispatcher;
-mod doorbell;
 mod effect_sink;
 mod engine;
 mod event;
 mod failure;
-mod gate;
 mod idle_policy;
 mod memory;
 mod options;
 mod portal;
-mod reader;
 mod regions;
 mod request;
-mod ring;
-mod ring_view;
 mod run_delay;
 mod shared;
-mod shared_region;
-mod sync;
-mod tag;
 mod worker;
 
-pub use attachment::{AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile};
 pub use clients::Client;
 pub use device::RealtimeDevice;
 pub use dray_device::View;
+pub use dray_ring::{
+    AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile, WrongKind,
+};
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
 pub use memory::{ProcessMemory, SharedMemory, Translation, Vouched};
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;
-pub use ring::WrongKind;

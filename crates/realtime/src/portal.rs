@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use dray_device::{Portal, Submission, WorkQueueMode};
-use dray_spec::Descriptor;
+use dray_ring::{Offer, Ring, SharedRegion, Way, answer};
+use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 use zerocopy::transmute;
 
-use crate::gate::Way;
-use crate::ring::{Offer, Ring};
 use crate::shared::Shared;
-use crate::shared_region::SharedRegion;
 
 /// One portal of one work queue, for any thread to write to.
 ///
@@ -83,35 +80,5 @@ impl MappedPortal {
             offer = self.ring.offer(&words, way, 0);
         }
         offer
-    }
-}
-
-/// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
-#[inline]
-pub(crate) fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, way: Way) -> Submission {
-    match (offer, way) {
-        (Offer::Accepted, _) => {
-            region.doorbell().ring();
-            Submission::Accepted
-        }
-        (Offer::Full, Way::Posted) => {
-            ring.lose();
-            region.doorbell().ring();
-            Submission::Lost
-        }
-        (Offer::Full, _) => {
-            ring.put_off();
-            Submission::Retry
-        }
-        // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
-        (Offer::Held | Offer::Closed, way) => {
-            if offer == Offer::Closed {
-                ring.turn_away(way);
-            }
-            match way {
-                Way::Posted => Submission::Ignored,
-                _ => Submission::Retry,
-            }
-        }
     }
 }

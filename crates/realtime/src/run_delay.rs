@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use crate::doorbell::Doorbell;
+use dray_ring::Doorbell;
 
 /// Between two looks at least; a look takes a microsecond or two.
 const INTERVAL: Duration = Duration::from_millis(2);
@@ -100,7 +100,7 @@ fn parse(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::Futex;
+    use dray_ring::Futex;
 
     #[test]
     fn the_second_number_is_the_wait() {

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
 use crate::request::Request;
-use crate::ring::Ring;
-use crate::shared_region::SharedRegion;
+use dray_ring::Ring;
+use dray_ring::SharedRegion;
+use dray_ring::{AttachError, RegionLayout, SharedRegionFile};
 
 const RUNNING: u8 = 0;
 const DRAINING: u8 = 1;
@@ -49,15 +49,14 @@ impl Shared {
     /// # Errors
     /// The system gives no memory that can be shared.
     pub(crate) fn new(layout: RegionLayout, for_others: bool) -> Result<Shared, AttachError> {
-        let sizes = layout.sizes();
         let (region, region_file) = match for_others {
-            false => (SharedRegion::new(&sizes), None),
+            false => (SharedRegion::new(layout), None),
             true => {
-                let (region, fd) = SharedRegion::shared(&sizes)?;
-                (region, Some(SharedRegionFile { fd, layout }))
+                let (region, file) = SharedRegion::shared(layout)?;
+                (region, Some(file))
             }
         };
-        let rings = (0..sizes.len()).filter_map(|index| region.ring(index));
+        let rings = (0..layout.queues.into()).filter_map(|index| region.ring(index));
         Ok(Shared {
             rings: rings.collect(),
             region,

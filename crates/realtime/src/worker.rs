@@ -9,12 +9,12 @@ use dray_device::{DescriptorResult, Payload, Task, WorkId};
 use dray_spec::Status;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::doorbell::Doorbell;
 use crate::idle_policy::IdlePolicy;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
-use crate::sync::Futex;
 use crate::{Idle, SharedMemory};
+use dray_ring::Doorbell;
+use dray_ring::Futex;
 
 /// How often a descriptor is executed whose memory fails. One that says what it can do needs fewer.
 pub(crate) const ATTEMPTS: usize = 16;

@@ -1,6 +1,8 @@
 //! Other processes write to the work queues of a device.
 
 mod common;
+#[path = "attached/dying_clients.rs"]
+mod dying_clients;
 
 use std::os::fd::AsFd;
 use std::thread;

@@ -16,6 +16,7 @@ pub mod dif;
 pub mod fault;
 pub mod flags;
 pub mod opcode;
+pub mod portal;
 pub mod registers;
 pub mod rules;
 pub mod status;
@@ -27,6 +28,7 @@ pub use dif::DifTags;
 pub use fault::{FaultInfo, FaultOperand};
 pub use flags::Flags;
 pub use opcode::{Opcode, UnknownOpcode, UnknownOpcodeName};
+pub use portal::{Portal, Submission, WorkQueueMode};
 pub use rules::{RequiredFlags, allowed_flags, invalid_flags, required_flags, reserved_bytes};
 pub use status::Status;
 

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use dray_device::WorkQueueConfig;
+use dray_ring::Gate;
+use dray_spec::WorkQueueMode;
 use dray_spec::registers::WorkQueueState;
 
 use super::{Dispatcher, LATE};
 use crate::SharedMemory;
-use crate::gate::Gate;
 use crate::request::When;
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -113,7 +115,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             let enabled = state == Some(WorkQueueState::Enabled);
             match self.function.queue(wq) {
-                Some(queue) if enabled => ring.open(Gate::of(queue)),
+                Some(queue) if enabled => ring.open(gate(queue)),
                 _ => ring.close(),
             }
         }
@@ -126,5 +128,14 @@ impl<M: SharedMemory> Dispatcher<M> {
         for engine in &mut self.engines {
             engine.alone = alone;
         }
+    }
+}
+
+/// What the ring of a queue lets in.
+fn gate(queue: &WorkQueueConfig) -> Gate {
+    Gate {
+        dedicated: queue.mode == WorkQueueMode::Dedicated,
+        size: queue.size,
+        threshold: queue.threshold,
     }
 }

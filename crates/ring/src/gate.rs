@@ -1,19 +1,22 @@
 //! What a ring lets in: the mode and the size of its queue, as the queue was last enabled.
 
-use dray_device::{WorkQueueConfig, WorkQueueMode};
+use dray_spec::WorkQueueMode;
 
 /// Mode, size and threshold of a queue, in one word that writers read. Zero: a queue that was never
 /// enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Gate {
-    pub(crate) dedicated: bool,
-    pub(crate) size: u16,
-    pub(crate) threshold: u16,
+pub struct Gate {
+    /// Posted writes are taken, and no deferrable ones.
+    pub dedicated: bool,
+    /// Entries that may be occupied.
+    pub size: u16,
+    /// Entries that deferrable writes through the limited page may fill.
+    pub threshold: u16,
 }
 
 /// How a writer comes: what it writes with, and through which page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// A posted write.
     Posted,
     /// A deferrable write through the page that stops at the threshold.
@@ -24,7 +27,7 @@ pub(crate) enum Way {
 
 impl Way {
     /// A deferrable write through either page.
-    pub(crate) fn deferrable(limited: bool) -> Way {
+    pub fn deferrable(limited: bool) -> Way {
         match limited {
             true => Way::Limited,
             false => Way::Unlimited,
@@ -33,16 +36,9 @@ impl Way {
 }
 
 impl Gate {
-    pub(crate) fn of(queue: &WorkQueueConfig) -> Gate {
-        Gate {
-            dedicated: queue.mode == WorkQueueMode::Dedicated,
-            size: queue.size,
-            threshold: queue.threshold,
-        }
-    }
-
+    /// The mode of the queue.
     #[inline]
-    pub(crate) fn mode(self) -> WorkQueueMode {
+    pub fn mode(self) -> WorkQueueMode {
         match self.dedicated {
             true => WorkQueueMode::Dedicated,
             false => WorkQueueMode::Shared,

@@ -1,4 +1,4 @@
-//! Where descriptors come in, and what is answered.
+//! Where descriptors come in, and what is answered (spec 3.2, 9.3).
 
 /// A page of BAR2 (spec 9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,4 +20,14 @@ pub enum Submission {
     Lost,
     /// A posted write where none is taken: nothing happens.
     Ignored,
+}
+
+/// How a work queue takes descriptors (spec 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkQueueMode {
+    /// One client, MOVDIR64B, no answer: a write to a full queue is lost.
+    Dedicated,
+    /// Many clients, ENQCMD, accepted or retry.
+    #[default]
+    Shared,
 }

@@ -5,11 +5,11 @@
 //! is its initial state.
 
 use std::mem::{align_of, offset_of, size_of};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::AttachError;
+use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::block::Block;
 use crate::doorbell::Doorbell;
 use crate::ring::{Counters, Entry, Line, Refused, Ring, Writers};
@@ -75,62 +75,54 @@ impl Plan {
 
 /// The block, and where what is in it.
 #[derive(Debug)]
-pub(crate) struct SharedRegion {
+pub struct SharedRegion {
     block: Block,
     rings: Vec<RingOffsets>,
 }
 
 impl SharedRegion {
-    /// A block for rings with these numbers of entries.
-    pub(crate) fn new(sizes: &[u16]) -> Arc<SharedRegion> {
-        let Plan { rings, bytes } = Plan::new(sizes);
+    /// A block for the rings of this layout.
+    pub fn new(layout: RegionLayout) -> Arc<SharedRegion> {
+        let Plan { rings, bytes } = Plan::new(&layout.sizes());
         let block = Block::allocated(bytes);
         Arc::new(SharedRegion { block, rings })
     }
 
-    /// The same in memory that other processes can map, by the descriptor.
+    /// The same in memory that other processes can map, by the file.
     ///
     /// # Errors
     /// The system gives no such memory.
-    pub(crate) fn shared(sizes: &[u16]) -> Result<(Arc<SharedRegion>, OwnedFd), AttachError> {
-        let Plan { rings, bytes } = Plan::new(sizes);
+    pub fn shared(
+        layout: RegionLayout,
+    ) -> Result<(Arc<SharedRegion>, SharedRegionFile), AttachError> {
+        let Plan { rings, bytes } = Plan::new(&layout.sizes());
         let (block, fd) = Block::created(bytes)?;
-        Ok((Arc::new(SharedRegion { block, rings }), fd))
+        let file = SharedRegionFile { fd, layout };
+        Ok((Arc::new(SharedRegion { block, rings }), file))
     }
 
-    /// What another process has [shared](SharedRegion::shared), for the same sizes.
+    /// What another process has [shared](SharedRegion::shared), with the same layout.
     ///
     /// # Errors
     /// It is not that, or cannot be mapped.
-    pub(crate) fn attached(
+    pub fn attached(
         fd: BorrowedFd<'_>,
-        sizes: &[u16],
+        layout: RegionLayout,
     ) -> Result<Arc<SharedRegion>, AttachError> {
-        let Plan { rings, bytes } = Plan::new(sizes);
+        let Plan { rings, bytes } = Plan::new(&layout.sizes());
         let block = Block::mapped(fd, bytes)?;
         Ok(Arc::new(SharedRegion { block, rings }))
     }
 
-    #[cfg(test)]
-    pub(crate) fn each_word(&self, visit: impl Fn(&AtomicU64)) {
-        let words = self.rings.last().map_or(0, |r| r.entries + r.capacity * 64) / 8;
-        for index in 0..words {
-            // SAFETY: the block has so many words.
-            let word = unsafe { self.block.base().cast::<AtomicU64>().add(index) };
-            // SAFETY: all in the block is atomic.
-            visit(unsafe { word.as_ref() });
-        }
-    }
-
     /// The dispatcher's doorbell.
     #[inline]
-    pub(crate) fn doorbell(&self) -> &Doorbell {
+    pub fn doorbell(&self) -> &Doorbell {
         // SAFETY: the block begins with a doorbell, and zeros are one.
         unsafe { self.block.base().cast::<Doorbell>().as_ref() }
     }
 
     /// The ring number `index`; `None` if there are fewer.
-    pub(crate) fn ring(self: &Arc<SharedRegion>, index: usize) -> Option<Ring> {
+    pub fn ring(self: &Arc<SharedRegion>, index: usize) -> Option<Ring> {
         let at = self.rings.get(index)?;
         let base = self.block.base();
         // SAFETY: the plan laid the counters within the block.

@@ -6,7 +6,7 @@ pub(crate) const COUNT: u64 = (1 << 44) - 1;
 /// The name of a client, above a position. This process is 0.
 pub(crate) const NAME: u64 = CLIENTS << NAME_SHIFT;
 /// The largest number of a client.
-pub(crate) const CLIENTS: u64 = (1 << 12) - 1;
+pub const CLIENTS: u64 = (1 << 12) - 1;
 
 const NAME_SHIFT: u32 = 44;
 /// The position has been claimed, by the client of that name.

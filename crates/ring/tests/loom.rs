@@ -1,13 +1,17 @@
 //! The rings and the doorbell under loom: the same source, compiled with loom's atomics, in every
 //! interleaving (up to three preemptions) of small numbers of threads.
 
-#[allow(dead_code, reason = "the models have processors enough")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the models have processors enough"
+)]
 #[path = "../src/doorbell.rs"]
 mod doorbell;
-#[allow(dead_code, reason = "the models have no device")]
+#[allow(dead_code, unreachable_pub, reason = "the models have no device")]
 #[path = "../src/gate.rs"]
 mod gate;
-#[allow(dead_code, reason = "the models mend nothing")]
+#[allow(dead_code, unreachable_pub, reason = "the models mend nothing")]
 #[path = "../src/reader.rs"]
 mod reader;
 #[allow(dead_code, unreachable_pub, reason = "the models count no losses")]
@@ -17,6 +21,7 @@ mod ring;
 mod ring_view;
 #[path = "loom/sync.rs"]
 mod sync;
+#[allow(unreachable_pub, reason = "the models are no library")]
 #[path = "../src/tag.rs"]
 mod tag;
 

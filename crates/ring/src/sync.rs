@@ -21,23 +21,24 @@ pub(crate) fn relax() {
 /// A word that a thread can sleep on, in this process or, over shared memory, in several.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct Futex(AtomicU32);
+pub struct Futex(AtomicU32);
 
 impl Futex {
+    /// The word itself.
     #[inline]
-    pub(crate) fn word(&self) -> &AtomicU32 {
+    pub fn word(&self) -> &AtomicU32 {
         &self.0
     }
 
     /// Sleeps while the word is `value`, at most for `limit`. May return early.
-    pub(crate) fn wait(&self, value: u32, limit: Option<Duration>) {
+    pub fn wait(&self, value: u32, limit: Option<Duration>) {
         let limit = limit.and_then(|limit| limit.try_into().ok());
         // Woken, too late, interrupted, timed out: the caller looks again in any case.
         let _ = futex::wait(&self.0, futex::Flags::empty(), value, limit.as_ref());
     }
 
     /// Wakes the sleeper.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         // It fails for addresses that are not mapped only, and this one is.
         let _ = futex::wake(&self.0, futex::Flags::empty(), 1);
     }

@@ -3,14 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use dray_device::{Portal, Submission, WorkQueueMode};
-use dray_spec::Descriptor;
+use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 use rustix::io::Errno;
 use thiserror::Error;
 use zerocopy::transmute;
 
 use crate::gate::Way;
-use crate::portal::answer;
 use crate::ring::{Offer, Ring};
 use crate::shared_region::SharedRegion;
 
@@ -43,6 +41,7 @@ pub struct RegionLayout {
 }
 
 impl RegionLayout {
+    /// Entries of each ring.
     pub(crate) fn sizes(self) -> Vec<u16> {
         vec![self.entries.max(1); self.queues.into()]
     }
@@ -89,7 +88,7 @@ impl Attachment {
         layout: RegionLayout,
         client: u16,
     ) -> Result<Attachment, AttachError> {
-        let region = SharedRegion::attached(fd.as_fd(), &layout.sizes())?;
+        let region = SharedRegion::attached(fd.as_fd(), layout)?;
         Ok(Attachment { region, client })
     }
 
@@ -168,5 +167,32 @@ impl RemotePortal {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
+#[inline]
+pub fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, way: Way) -> Submission {
+    match (offer, way) {
+        (Offer::Accepted, _) => {
+            region.doorbell().ring();
+            Submission::Accepted
+        }
+        (Offer::Full, Way::Posted) => {
+            ring.lose();
+            region.doorbell().ring();
+            Submission::Lost
+        }
+        (Offer::Full, _) => {
+            ring.put_off();
+            Submission::Retry
+        }
+        // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
+        (Offer::Held | Offer::Closed, way) => {
+            if offer == Offer::Closed {
+                ring.turn_away(way);
+            }
+            match way {
+                Way::Posted => Submission::Ignored,
+                _ => Submission::Retry,
+            }
+        }
+    }
+}

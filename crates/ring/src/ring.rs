@@ -52,7 +52,7 @@ const ROUND: u64 = 1 << 56;
 const _: () = assert!(ROUND == (COUNT | NAME) + 1);
 
 /// The 64 bytes of a descriptor.
-pub(crate) type Words = [u64; 8];
+pub type Words = [u64; 8];
 
 /// Two cache lines: they are fetched in pairs.
 #[repr(C, align(128))]
@@ -112,7 +112,7 @@ pub(crate) struct Entry(pub(crate) [AtomicU64; 8]);
 
 /// What became of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offer {
+pub enum Offer {
     /// It has an entry.
     Accepted,
     /// There is no room.
@@ -125,7 +125,7 @@ pub(crate) enum Offer {
 
 /// A ring, as one of its sides sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ring {
+pub struct Ring {
     view: RingView,
     mask: u64,
 }
@@ -139,7 +139,7 @@ impl Ring {
 
     /// Takes `words` in for `client`, if the gate lets them.
     #[inline]
-    pub(crate) fn offer(&self, words: &Words, way: Way, client: u16) -> Offer {
+    pub fn offer(&self, words: &Words, way: Way, client: u16) -> Offer {
         match self.claim(way, client) {
             Ok(position) => {
                 self.fill(position, words);
@@ -150,8 +150,11 @@ impl Ring {
     }
 
     /// A position for a descriptor, if the gate lets it in.
+    ///
+    /// # Errors
+    /// Why there is none.
     #[inline]
-    pub(crate) fn claim(&self, way: Way, client: u16) -> Result<u64, Offer> {
+    pub fn claim(&self, way: Way, client: u16) -> Result<u64, Offer> {
         let writers = &self.counters().writers.0;
         let mut word = writers.accepted.load(Ordering::Acquire);
         loop {
@@ -210,8 +213,9 @@ impl Ring {
         }
     }
 
+    /// Writes the descriptor at a position that was [claimed](Ring::claim).
     #[inline]
-    pub(crate) fn fill(&self, position: u64, words: &Words) {
+    pub fn fill(&self, position: u64, words: &Words) {
         let entry = self.entry(position);
         for (place, word) in entry.0.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
@@ -221,21 +225,21 @@ impl Ring {
 
     /// Counts a descriptor that found no room and has gone.
     #[cold]
-    pub(crate) fn lose(&self) {
+    pub fn lose(&self) {
         let lost = &self.counters().refused.0.lost;
         lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a descriptor that found no room, and whose writer is told so.
     #[cold]
-    pub(crate) fn put_off(&self) {
+    pub fn put_off(&self) {
         let retried = &self.counters().refused.0.retried;
         retried.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a write that finds the queue closed, if it is of the kind that the queue never takes.
     #[cold]
-    pub(crate) fn turn_away(&self, way: Way) {
+    pub fn turn_away(&self, way: Way) {
         let refused = &self.counters().refused.0;
         if self.gate().limit(way).is_none() {
             let count = match way {
@@ -247,7 +251,7 @@ impl Ring {
     }
 
     /// Writes of the wrong kind so far.
-    pub(crate) fn wrong_kind(&self) -> WrongKind {
+    pub fn wrong_kind(&self) -> WrongKind {
         let refused = &self.counters().refused.0;
         WrongKind {
             posted: refused.posted.load(Ordering::Relaxed),
@@ -256,37 +260,37 @@ impl Ring {
     }
 
     /// Descriptors put off so far.
-    pub(crate) fn retried(&self) -> u64 {
+    pub fn retried(&self) -> u64 {
         self.counters().refused.0.retried.load(Ordering::Relaxed)
     }
 
     /// Descriptors lost so far.
     #[inline]
-    pub(crate) fn lost(&self) -> u64 {
+    pub fn lost(&self) -> u64 {
         self.counters().refused.0.lost.load(Ordering::Relaxed)
     }
 
     /// From now on, and for ever, nothing is accepted.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         let accepted = &self.counters().writers.0.accepted;
         accepted.fetch_or(ENDED, Ordering::Relaxed);
     }
 
     /// Has writers wait until it is [opened](Ring::open) or [closed](Ring::close). For the reader
     /// alone, as these are.
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         let accepted = &self.counters().writers.0.accepted;
         accepted.fetch_or(HELD, Ordering::Relaxed);
     }
 
     /// Lets another thread go on, for a writer that found it [held](Offer::Held).
     #[cold]
-    pub(crate) fn relax() {
+    pub fn relax() {
         relax();
     }
 
     /// Accepts what `gate` lets in.
-    pub(crate) fn open(&self, gate: Gate) {
+    pub fn open(&self, gate: Gate) {
         let writers = &self.counters().writers.0;
         let (word, was) = (gate.word(), writers.gate.load(Ordering::Relaxed));
         let change = match word == was {
@@ -304,7 +308,7 @@ impl Ring {
     }
 
     /// Turns everything away until it is opened again.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.change(|accepted| accepted & !HELD | CLOSED);
     }
 
@@ -316,7 +320,7 @@ impl Ring {
 
     /// It has not ended, whatever it says.
     #[cold]
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         let accepted = &self.counters().writers.0.accepted;
         accepted.fetch_and(!ENDED, Ordering::Relaxed);
     }
@@ -333,13 +337,13 @@ impl Ring {
 
     /// What it lets in, or let in before it was closed.
     #[inline]
-    pub(crate) fn gate(&self) -> Gate {
+    pub fn gate(&self) -> Gate {
         Gate::from_word(self.counters().writers.0.gate.load(Ordering::Relaxed))
     }
 
     /// Entries occupied at one moment during the call; about that many if so much is going on that
     /// there is no such moment.
-    pub(crate) fn occupancy(&self) -> u64 {
+    pub fn occupancy(&self) -> u64 {
         const LOOKS: usize = 1000;
         let writers = &self.counters().writers.0;
         let mut occupied = 0;
@@ -355,7 +359,7 @@ impl Ring {
     }
 
     /// Entries that there are.
-    pub(crate) fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> u64 {
         self.mask + 1
     }
 

@@ -6,7 +6,7 @@ use crate::tag::{COUNT, Tag, apart};
 
 /// The reading side of a ring. There is one.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     ring: Ring,
     /// Descriptors read so far, up to the first that is not there yet.
     read: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Of a ring that nobody has read.
-    pub(crate) fn new(ring: Ring) -> Reader {
+    pub fn new(ring: Ring) -> Reader {
         Reader {
             ahead: vec![false; ring.capacity() as usize],
             read_ahead: 0,
@@ -33,19 +33,20 @@ impl Reader {
         }
     }
 
-    pub(crate) fn ring(&self) -> &Ring {
+    /// What it reads.
+    pub fn ring(&self) -> &Ring {
         &self.ring
     }
 
     /// Descriptors that have been read, and whose entries are occupied.
     #[inline]
-    pub(crate) fn has_waiting(&self) -> bool {
+    pub fn has_waiting(&self) -> bool {
         self.read + self.read_ahead != self.taken
     }
 
     /// Whether [`next`](Reader::next) would give something.
     #[inline]
-    pub(crate) fn pending(&self) -> bool {
+    pub fn pending(&self) -> bool {
         let tag = self.ring.tag(self.read).load(Ordering::Acquire);
         // Whatever stands there: what is ahead of all entries cannot have been accepted.
         tag == Tag::written(self.read).0 && self.read - self.taken < self.ring.capacity()
@@ -53,7 +54,11 @@ impl Reader {
 
     /// Reads the next descriptor. Its entry stays occupied.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Words> {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a ring that is empty now is not at its end"
+    )]
+    pub fn next(&mut self) -> Option<Words> {
         if !self.pending() {
             return None;
         }
@@ -63,14 +68,14 @@ impl Reader {
     }
 
     /// Whether [`next_ahead`](Reader::next_ahead) would give something.
-    pub(crate) fn pending_ahead(&self) -> bool {
+    pub fn pending_ahead(&self) -> bool {
         self.first_ahead().is_some()
     }
 
     /// Reads a descriptor behind one that has been claimed and is not there yet. Its writer may be a
     /// thread that a signal has interrupted just there, and the one behind it the handler's, which waits
     /// for its completion before it returns. Writes at the same time have no order.
-    pub(crate) fn next_ahead(&mut self) -> Option<Words> {
+    pub fn next_ahead(&mut self) -> Option<Words> {
         let position = self.first_ahead()?;
         let index = self.index(position);
         self.ahead[index] = true;
@@ -128,24 +133,24 @@ impl Reader {
     }
 
     /// Whether a position has been claimed that it has not read.
-    pub(crate) fn is_behind(&self) -> bool {
+    pub fn is_behind(&self) -> bool {
         self.claimed().is_some_and(|claimed| claimed > 0)
     }
 
     /// Whether a position has been claimed that it has not read, and whose writer is worth waiting
     /// for: no [`expect_later`](Reader::expect_later) has been said of it.
-    pub(crate) fn is_awaited(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         self.late != Some(self.read) && self.is_behind()
     }
 
     /// The next position, if it has been claimed, is written some time, and nobody waits for that.
-    pub(crate) fn expect_later(&mut self) {
+    pub fn expect_later(&mut self) {
         self.late = self.is_behind().then_some(self.read);
     }
 
     /// Leaves the next position out, if nobody will ever write there: `is_gone` says who will not.
     /// Whether it has.
-    pub(crate) fn pass(&mut self, is_gone: impl FnOnce(u16) -> bool) -> bool {
+    pub fn pass(&mut self, is_gone: impl FnOnce(u16) -> bool) -> bool {
         // First the count, then the tag: an owner that is gone may have written before.
         let (accepted, last) = self.ring.claims();
         let claimed = apart(accepted, self.read);
@@ -166,7 +171,7 @@ impl Reader {
 
     /// Has the ring agree with it about what was accepted, where that was nonsense. For a ring that is
     /// [held](Ring::hold) or closed.
-    pub(crate) fn mend(&mut self) {
+    pub fn mend(&mut self) {
         if self.claimed().is_none() {
             self.ahead.fill(false);
             self.read_ahead = 0;
@@ -179,7 +184,7 @@ impl Reader {
 
     /// Of those that were read, all but `waiting` have been taken: their entries are free.
     #[inline]
-    pub(crate) fn free_but(&mut self, waiting: u64) {
+    pub fn free_but(&mut self, waiting: u64) {
         // The entry of one that is not there yet is occupied.
         let taken = (self.read + self.read_ahead).saturating_sub(waiting);
         let taken = taken.min(self.read);

@@ -1,15 +1,18 @@
-//! Processes that die in the middle of a submission, and boards that say nonsense.
+//! Processes that die in the middle of a submission, and regions that say nonsense.
 
+use std::ptr::null_mut;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::thread;
 
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig};
-use dray_spec::{CompletionRecord, Status};
-use rustix::process::{Pid, WaitOptions, waitpid};
-
-use super::*;
-use crate::{Options, ProcessMemory, RealtimeDevice, Stop, Vouched};
+use dray_device::{Portal, Submission, WorkQueueMode};
+use dray_realtime::{RealtimeDevice, Stop};
+use dray_ring::{Offer, Ring, SharedRegion, Way};
+use dray_spec::{CompletionRecord, Descriptor, Status};
+use rustix::fs::fstat;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use zerocopy::transmute;
 
 const PORTAL: Portal = Portal {
     wq: 0,
@@ -18,64 +21,24 @@ const PORTAL: Portal = Portal {
 
 /// A device with one shared queue of four entries.
 fn device() -> RealtimeDevice {
-    let config = DeviceConfig {
-        capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 1,
-            max_work_queues: 2,
-            max_engines: 1,
-            work_queue_size: 8,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..Capabilities::default()
-        },
-        work_queues: vec![WorkQueueConfig {
-            size: 4,
-            threshold: 4,
-            priority: 1,
-            pasid: Some(0),
-            max_batch_size: 32,
-            max_transfer_size: 1 << 20,
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    };
-    let options = Options {
-        shared: true,
-        ..Options::default()
-    };
-    // SAFETY: tests leak what descriptors name.
-    let memory = unsafe { ProcessMemory::new(Arc::new(Vouched)) };
-    RealtimeDevice::start(config, memory, options, |_| ()).expect("a device")
+    super::device(WorkQueueMode::Shared, 4)
 }
 
-fn attach(device: &RealtimeDevice, client: u16) -> RemotePortal {
-    let region = device.region().expect("shared");
-    let attachment = Attachment::new(region.fd(), region.layout(), client);
-    let portal = attachment.expect("a region").portal(PORTAL);
-    portal.expect("a queue")
+/// The region of a device as another process maps it, and the ring of its queue.
+fn attach(device: &RealtimeDevice) -> (Arc<SharedRegion>, Ring) {
+    let file = device.region().expect("shared");
+    let region = SharedRegion::attached(file.fd(), file.layout()).expect("a region");
+    let ring = region.ring(0).expect("a queue");
+    (region, ring)
 }
 
 /// Runs `action` in a process of its own, which then dies on the spot.
 fn die_after(action: impl FnOnce()) {
-    // SAFETY: the child needs no other thread, and ends without any cleaning up.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
+    let child = super::fork(|| {
         action();
-        // SAFETY: it ends the child.
-        unsafe { libc::_exit(0) };
-    }
-    let pid = Pid::from_raw(pid).expect("no more processes");
-    let ended = waitpid(Some(pid), WaitOptions::empty()).expect("a child");
-    let status = ended.expect("it has ended").1;
-    assert_eq!(status.exit_status(), Some(0));
+        true
+    });
+    assert_eq!(super::wait(child), Some(0));
 }
 
 /// A NOOP, and the status byte of its record.
@@ -103,13 +66,13 @@ fn a_client_that_dies_between_claim_and_descriptor_holds_up_nobody() {
     for (own_after, its_after) in [(0, 0), (1, 0), (0, 1), (2, 1)] {
         let client = device.admit().expect("a name");
         die_after(|| {
-            let portal = attach(&device, client.number());
-            portal
-                .ring
-                .claim(Way::Limited, client.number())
-                .expect("room");
+            let (region, ring) = attach(&device);
+            let way = Way::Limited;
+            ring.claim(way, client.number()).expect("room");
             for _ in 0..its_after {
-                portal.enqueue(&Descriptor::noop());
+                let words = transmute!(Descriptor::noop());
+                assert_eq!(ring.offer(&words, way, client.number()), Offer::Accepted);
+                region.doorbell().ring();
             }
         });
         let behind: Vec<_> = (0..own_after).map(|_| noop()).collect();
@@ -135,19 +98,20 @@ fn a_client_that_dies_between_claim_and_descriptor_holds_up_nobody() {
 fn what_is_behind_an_interrupted_submission_ends_before_it() {
     let device = device();
     let client = device.admit().expect("a name");
-    let portal = attach(&device, client.number());
+    let (region, ring) = attach(&device);
     // Often enough that every entry is the one in which it happens.
     for handlers in [1, 3, 2, 1, 3, 1] {
-        let claimed = portal.ring.claim(Way::Limited, client.number());
-        let position = claimed.expect("room");
+        let position = ring.claim(Way::Limited, client.number()).expect("room");
         for _ in 0..handlers {
             let (descriptor, status) = noop();
-            assert_eq!(portal.enqueue(&descriptor), Submission::Accepted);
+            let offer = ring.offer(&transmute!(descriptor), Way::Limited, client.number());
+            assert_eq!(offer, Offer::Accepted);
+            region.doorbell().ring();
             wait(status);
         }
         let (descriptor, status) = noop();
-        portal.ring.fill(position, &transmute!(descriptor));
-        portal.board.doorbell().ring();
+        ring.fill(position, &transmute!(descriptor));
+        region.doorbell().ring();
         wait(status);
         while device.occupancy(0) != Some(0) {
             thread::yield_now();
@@ -160,11 +124,8 @@ fn what_is_behind_an_interrupted_submission_ends_before_it() {
 fn a_device_stops_though_a_client_hangs_in_the_middle() {
     let device = device();
     let client = device.admit().expect("a name");
-    let portal = attach(&device, client.number());
-    portal
-        .ring
-        .claim(Way::Limited, client.number())
-        .expect("room");
+    let (_region, ring) = attach(&device);
+    ring.claim(Way::Limited, client.number()).expect("room");
     device.stop(Stop::Drain).expect("no failure");
 }
 
@@ -172,30 +133,41 @@ fn a_device_stops_though_a_client_hangs_in_the_middle() {
 fn what_comes_late_is_still_carried_out() {
     let device = device();
     let client = device.admit().expect("a name");
-    let portal = attach(&device, client.number());
-    let position = portal
-        .ring
-        .claim(Way::Limited, client.number())
-        .expect("room");
+    let (region, ring) = attach(&device);
+    let position = ring.claim(Way::Limited, client.number()).expect("room");
     device.control(|_, _| ()).expect("a device");
     let (descriptor, status) = noop();
-    portal.ring.fill(position, &transmute!(descriptor));
-    portal.region.doorbell().ring();
+    ring.fill(position, &transmute!(descriptor));
+    region.doorbell().ring();
     wait(status);
 }
 
+/// Stores `pattern` in every word of the region, as another process can.
+fn overwrite(device: &RealtimeDevice, pattern: u64) {
+    let file = device.region().expect("shared").fd();
+    let size = fstat(file).expect("a file").st_size as usize;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses disturbs nothing.
+    let base = unsafe { mmap(null_mut(), size, access, MapFlags::SHARED, file, 0) };
+    let base = base.expect("a mapping");
+    // SAFETY: the mapping has so many words, and all that access it do so by atomics.
+    let words = unsafe { slice::from_raw_parts(base.cast::<AtomicU64>(), size / 8) };
+    for word in words {
+        word.store(pattern, Ordering::Relaxed);
+    }
+    // SAFETY: nothing refers to it any more.
+    unsafe { munmap(base, size) }.expect("a mapping");
+}
+
 #[test]
-fn a_board_full_of_nonsense_stops_nobody_for_ever() {
+fn a_region_full_of_nonsense_stops_nobody_for_ever() {
     let device = device();
-    let shared = device.region().expect("shared");
-    let attachment = Attachment::new(shared.fd(), shared.layout(), 1).expect("a region");
     for pattern in [u64::MAX, 1, 1 << 63, 0x0123_4567_89ab_cdef, 0] {
-        attachment
-            .region
-            .each_word(|word: &AtomicU64| word.store(pattern, Ordering::Relaxed));
+        overwrite(&device, pattern);
         device.control(|_, _| ()).expect("a device");
         let occupancy = device.occupancy(0).expect("a queue");
-        assert!(occupancy <= 8, "{occupancy}");
+        let entries = device.region().expect("shared").layout().entries;
+        assert!(occupancy <= entries, "{occupancy}");
         // Enabled as it is, the queue works again.
         let (descriptor, status) = noop();
         let own = device.map(PORTAL).expect("a queue");

@@ -15,7 +15,7 @@ const ASLEEP: u32 = 1;
 /// A thread's doorbell. All zero: nobody sleeps.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(crate) struct Doorbell {
+pub struct Doorbell {
     state: Futex,
     /// A bit for each thread of the device that waits for a processor much of its time. Beside the
     /// state, for who rings reads that line anyway.
@@ -23,8 +23,8 @@ pub(crate) struct Doorbell {
 }
 
 impl Doorbell {
-    #[allow(dead_code, reason = "doorbells in zeroed memory are never built")]
-    pub(crate) fn new(state: Futex) -> Doorbell {
+    /// With this state, and nothing delayed.
+    pub fn new(state: Futex) -> Doorbell {
         Doorbell {
             state,
             delayed: AtomicU32::new(0),
@@ -33,12 +33,12 @@ impl Doorbell {
 
     /// Whether a thread of the device waits for a processor, as far as they have said.
     #[inline]
-    pub(crate) fn is_delayed(&self) -> bool {
+    pub fn is_delayed(&self) -> bool {
         self.delayed.load(Ordering::Relaxed) != 0
     }
 
     /// Says it of the thread with this bit.
-    pub(crate) fn set_delayed(&self, bit: u32, delayed: bool) {
+    pub fn set_delayed(&self, bit: u32, delayed: bool) {
         match delayed {
             true => self.delayed.fetch_or(bit, Ordering::Relaxed),
             false => self.delayed.fetch_and(!bit, Ordering::Relaxed),
@@ -47,7 +47,7 @@ impl Doorbell {
 
     /// Wakes the owner, if it sleeps. What it is to find has been stored before.
     #[inline]
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         fence(Ordering::SeqCst);
         if self.state.word().load(Ordering::Relaxed) == ASLEEP {
             self.wake();
@@ -56,7 +56,7 @@ impl Doorbell {
 
     /// Sleeps until it rings, unless `pending` finds that there is something to do; at most for
     /// `limit`. For the owner alone.
-    pub(crate) fn sleep(&self, pending: impl FnOnce() -> bool, limit: Option<Duration>) {
+    pub fn sleep(&self, pending: impl FnOnce() -> bool, limit: Option<Duration>) {
         self.state.word().swap(ASLEEP, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !pending() {
