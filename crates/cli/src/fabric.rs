@@ -11,6 +11,7 @@ mod import;
 mod jobs;
 mod network;
 mod picture;
+mod ports;
 mod predict;
 mod schedule;
 mod show;

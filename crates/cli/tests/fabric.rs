@@ -59,6 +59,68 @@ fn four_flows_by_every_estimator() {
     assert!(csv.contains("C>D,C,D,7.19,ecr,7.19,"), "{csv}");
 }
 
+/// The arbiter is of the topology, or of the option: `ingress` and the simulator follow both.
+#[test]
+fn predictions_follow_the_arbiter() {
+    let dir = directory();
+    let flow = |from: &str, bytes: u32| {
+        format!(
+            "[[flow]]\nfrom = \"{from}\"\nto = \"D\"\ndemand_gib_s = 8\noutstanding_bytes = {bytes}\n"
+        )
+    };
+    fs::write(
+        dir.path().join("f.toml"),
+        flow("A", 32768) + &flow("C", 8192),
+    )
+    .unwrap();
+    let file = output(dir.path(), "fabric show validation --toml");
+    fs::write(
+        dir.path().join("oldest.toml"),
+        format!("arbiter = \"oldest-first\"\n{file}"),
+    )
+    .unwrap();
+    let rates = |topology: &str, options: &str| {
+        let line = format!(
+            "fabric predict --flows f.toml --estimator ingress,des --topology {topology} {options}"
+        );
+        let document = json(dir.path(), &line);
+        ["ingress", "des"].map(|name| {
+            [0, 1].map(|flow: usize| {
+                document["flows"][flow]["estimates"][name]["gib_s"]
+                    .as_f64()
+                    .unwrap()
+            })
+        })
+    };
+    let [ingress, des] = rates("validation", "");
+    // N's port to D serves both ingresses in turn.
+    assert!((ingress[0] - 4.37).abs() < 0.01, "{ingress:?}");
+    assert!((des[0] - 4.37).abs() < 0.1, "{des:?}");
+    let oldest = rates("validation", "--arbiter oldest-first");
+    for (rates, name) in oldest.into_iter().zip(["ingress", "des"]) {
+        assert!(rates[0] > 1.2 * rates[1], "{name}: {rates:?}");
+    }
+    assert_eq!(oldest, rates("oldest.toml", ""));
+    assert_eq!(
+        [ingress, des],
+        rates("oldest.toml", "--arbiter least-served")
+    );
+    fs::write(
+        dir.path().join("wrong.toml"),
+        format!("arbiter = \"oldest\"\n{file}"),
+    )
+    .unwrap();
+    let message = error(
+        dir.path(),
+        "fabric predict --flows f.toml --topology wrong.toml",
+        2,
+    );
+    assert!(
+        message.contains("wrong.toml") && message.contains("oldest-first"),
+        "{message}"
+    );
+}
+
 #[test]
 fn bad_flows_name_file_entry_and_rule() {
     let dir = directory();

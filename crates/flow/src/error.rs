@@ -27,6 +27,16 @@ pub enum FlowError {
         /// Greatest size.
         max: f64,
     },
+    /// A round of credits that takes no time.
+    #[error("edge `{edge}`: a credit's round of {value} must be a number from 0 to {max:e}")]
+    Round {
+        /// Name of the edge.
+        edge: String,
+        /// The time given.
+        value: f64,
+        /// Greatest time.
+        max: f64,
+    },
     /// Two edges of one name.
     #[error("edge `{edge}`: the name is taken by an earlier edge; names of edges are unique")]
     DuplicateEdge {

@@ -21,8 +21,11 @@ pub struct Flow {
     pub path: Vec<EdgeId>,
     /// The bandwidth that it reaches alone, in the unit of all rates. Infinite if only the fabric limits it.
     pub demand: f64,
-    /// Bytes that it keeps in flight. Only the ratio between flows counts.
+    /// Bytes that it keeps in flight.
     pub outstanding_bytes: f64,
+    /// How long a byte takes along the path if nothing waits, as bytes over a rate: seconds, if rates are bytes a second.
+    /// With 0, only the ratios between outstanding bytes and buffers count.
+    pub latency: f64,
     /// Its share at an edge against the others', for `ecr` and `maxmin`.
     pub weight: f64,
     /// Flows of one source enter their first edge through one ingress. `None`: an ingress of its own.
@@ -36,6 +39,7 @@ impl Flow {
             path,
             demand,
             outstanding_bytes: 1.0,
+            latency: 0.0,
             weight: 1.0,
             source: None,
         }
@@ -61,6 +65,9 @@ impl Flow {
         if !(MIN..=MAX).contains(&self.outstanding_bytes) {
             return refuse("outstanding_bytes", self.outstanding_bytes);
         }
+        if !(MIN..=MAX).contains(&self.latency) && self.latency != 0.0 {
+            return refuse("latency", self.latency);
+        }
         Ok(())
     }
 }
@@ -73,6 +80,7 @@ pub struct Flows<'n> {
     hops: Vec<u32>,
     demands: Vec<f64>,
     outstanding: Vec<f64>,
+    latencies: Vec<f64>,
     weights: Vec<f64>,
     sources: Vec<Option<u32>>,
 }
@@ -86,6 +94,7 @@ impl<'n> Flows<'n> {
             hops: Vec::new(),
             demands: Vec::new(),
             outstanding: Vec::new(),
+            latencies: Vec::new(),
             weights: Vec::new(),
             sources: Vec::new(),
         }
@@ -105,6 +114,7 @@ impl<'n> Flows<'n> {
         self.starts.push(end);
         self.demands.push(flow.demand);
         self.outstanding.push(flow.outstanding_bytes);
+        self.latencies.push(flow.latency);
         self.weights.push(flow.weight);
         self.sources.push(flow.source);
         // Every flow has a hop, and hops are counted.
@@ -136,16 +146,9 @@ impl<'n> Flows<'n> {
             path: self.path(index).iter().copied().map(EdgeId).collect(),
             demand: self.demands[index],
             outstanding_bytes: self.outstanding[index],
+            latency: self.latencies[index],
             weight: self.weights[index],
             source: self.sources[index],
-        }
-    }
-
-    /// The same flows, each with its outstanding bytes as its weight.
-    pub(crate) fn weighted_by_outstanding(&self) -> Self {
-        Self {
-            weights: self.outstanding.clone(),
-            ..self.clone()
         }
     }
 
@@ -172,6 +175,10 @@ impl<'n> Flows<'n> {
 
     pub(crate) fn outstanding(&self, flow: usize) -> f64 {
         self.outstanding[flow]
+    }
+
+    pub(crate) fn latency(&self, flow: usize) -> f64 {
+        self.latencies[flow]
     }
 
     pub(crate) fn source(&self, flow: usize) -> Option<u32> {

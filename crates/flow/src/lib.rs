@@ -22,7 +22,7 @@ mod ingress;
 mod level;
 mod maxmin;
 mod network;
-mod oldest_first;
+mod port;
 mod schedule;
 
 pub use divide::DivideByN;
@@ -34,5 +34,5 @@ pub use incremental::{Change, IncrementalMaxMin, Method, Precision};
 pub use ingress::Ingress;
 pub use maxmin::MaxMin;
 pub use network::{Edge, EdgeId, Network};
-pub use oldest_first::OldestFirst;
+pub use port::{Arbiter, Queues};
 pub use schedule::{Job, Metrics, Planned, Policy, Schedule, Segment, schedule};

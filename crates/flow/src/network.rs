@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::FlowError;
+use crate::port::{Arbiter, Port, Queues};
 
 /// Least capacity, demand, weight or outstanding size.
 pub(crate) const MIN: f64 = 1e-15;
@@ -27,7 +28,7 @@ pub struct Edge {
     from: u32,
     to: u32,
     capacity: f64,
-    buffer: Option<f64>,
+    port: Port,
 }
 
 impl Edge {
@@ -97,7 +98,7 @@ impl Network {
             from,
             to,
             capacity,
-            buffer: None,
+            port: Port::default(),
         });
         Ok(EdgeId(id))
     }
@@ -113,12 +114,14 @@ impl Network {
         id
     }
 
-    /// Says how many bytes fit into the buffer at the end of the edge `id`: the credits of its receiver. Without it
-    /// the buffer is taken to be as large as needed.
+    /// Says how many bytes fit into a buffer at the end of the edge `id`: the credits of its receiver. Without it
+    /// the buffer is taken to be as large as needed. `round` is for how long a byte takes room in it beside its waiting there:
+    /// from leaving the sender to the sender's knowing that there is room again. Times are bytes over rates: seconds, if rates
+    /// are bytes a second.
     ///
     /// # Panics
     /// If the id is of another network and too large.
-    pub fn set_buffer(&mut self, id: EdgeId, bytes: f64) -> Result<(), FlowError> {
+    pub fn set_buffer(&mut self, id: EdgeId, bytes: f64, round: f64) -> Result<(), FlowError> {
         let edge = &mut self.edges[id.index()];
         if !(MIN..=MAX).contains(&bytes) {
             return Err(FlowError::Buffer {
@@ -128,13 +131,36 @@ impl Network {
                 max: MAX,
             });
         }
-        edge.buffer = Some(bytes);
+        if !(0.0..=MAX).contains(&round) {
+            return Err(FlowError::Round {
+                edge: edge.name.clone(),
+                value: round,
+                max: MAX,
+            });
+        }
+        edge.port.buffer = Some(bytes);
+        edge.port.round = round;
         Ok(())
     }
 
-    /// Bytes that fit into the buffer at the end of the edge `id`, if they were set.
-    pub(crate) fn buffer(&self, id: EdgeId) -> Option<f64> {
-        self.edges[id.index()].buffer
+    /// Says how the sender of the edge `id` chooses.
+    ///
+    /// # Panics
+    /// If the id is of another network and too large.
+    pub fn set_arbiter(&mut self, id: EdgeId, arbiter: Arbiter) {
+        self.edges[id.index()].port.arbiter = arbiter;
+    }
+
+    /// Says how the receiver of the edge `id` queues.
+    ///
+    /// # Panics
+    /// If the id is of another network and too large.
+    pub fn set_queues(&mut self, id: EdgeId, queues: Queues) {
+        self.edges[id.index()].port.queues = queues;
+    }
+
+    pub(crate) fn port(&self, edge: u32) -> &Port {
+        &self.edges[edge as usize].port
     }
 
     /// All edges, in order of their ids.

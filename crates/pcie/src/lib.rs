@@ -36,7 +36,7 @@ mod topology;
 pub use error::PcieError;
 pub use import::{Imported, import, import_hwloc};
 pub use topology::{
-    Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Link, LinkId,
-    LinkRate, Node, NodeId, NodeKind, QueueOrganisation, Switching, Topology, built_in,
+    Arbiter, Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Link,
+    LinkId, LinkRate, Node, NodeId, NodeKind, QueueOrganisation, Switching, Topology, built_in,
     built_in_names,
 };

@@ -5,11 +5,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use dray_figures::Progress;
-use dray_flow::{
-    Ecr, Estimate, Estimator, Flow, Flows, Ingress, Limit, MaxMin, Network, OldestFirst,
-};
-use dray_pcie::sim::{Arbiter, SimulationOptions};
-use dray_pcie::{NodeId, QueueOrganisation, Topology};
+use dray_flow::{Ecr, Estimate, Estimator, Flow, Flows, Ingress, Limit, MaxMin, Network};
+use dray_pcie::sim::SimulationOptions;
+use dray_pcie::{NodeId, Topology};
 use dray_report::{Cell, Column, Table};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -17,7 +15,8 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::des::Des;
-use super::network::{network, route};
+use super::network::{latency, network, network_with, route};
+use super::ports::{ArbiterName, QueueName};
 use crate::complain::Usage;
 use crate::print::{self, Format};
 use crate::progress::Bar;
@@ -29,7 +28,8 @@ Examples:
   dray fabric compare-estimators --topology gpu8 --outstanding 4096,65536 --format csv
 
 Draws flows between random hosts and endpoints, each with a random demand up to the narrowest edge of its path and one of the
-outstanding sizes. `ingress` is told whether ports serve the oldest first. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
+outstanding sizes. `ingress` is told the arbiter and the queues of the row, unless --assume-arbiter or --assume-queues tell it
+something else. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
 |estimate - simulated| / simulated. Differences are paired: both estimators saw the same instances. Exit codes: 0 ok, 1 failed,
 2 usage or bad input.";
 
@@ -75,6 +75,12 @@ pub(crate) struct Args {
         default_value = "per-output,fifo"
     )]
     queues: Vec<QueueName>,
+    /// What `ingress` is told of the arbiter instead of the truth.
+    #[arg(long, value_enum, value_name = "ARBITER")]
+    assume_arbiter: Option<ArbiterName>,
+    /// What `ingress` is told of the queues instead of the truth.
+    #[arg(long, value_enum, value_name = "QUEUES")]
+    assume_queues: Option<QueueName>,
     /// Virtual time measured of each instance, after half as much of warm-up, us.
     #[arg(long, value_name = "US", default_value_t = 100)]
     measure_us: u64,
@@ -84,43 +90,6 @@ pub(crate) struct Args {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ArbiterName {
-    /// The ingress that has been given least, counted in 64 bytes.
-    LeastServed,
-    /// One TLP from each ingress in turn.
-    RoundRobin,
-    /// The TLP that has waited longest.
-    OldestFirst,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum QueueName {
-    /// A queue for each ingress and output.
-    PerOutput,
-    /// One FIFO for each ingress.
-    Fifo,
-}
-
-impl ArbiterName {
-    fn arbiter(self) -> Arbiter {
-        match self {
-            Self::LeastServed => Arbiter::LeastServed,
-            Self::RoundRobin => Arbiter::RoundRobin,
-            Self::OldestFirst => Arbiter::OldestFirst,
-        }
-    }
-}
-
-impl QueueName {
-    fn organisation(self) -> QueueOrganisation {
-        match self {
-            Self::PerOutput => QueueOrganisation::PerOutput,
-            Self::Fifo => QueueOrganisation::Fifo,
-        }
-    }
 }
 
 const NAMES: [&str; 3] = ["ecr", "maxmin", "ingress"];
@@ -206,20 +175,22 @@ fn compare(args: &Args) -> anyhow::Result<(Topology, Vec<Row>)> {
     for &arbiter in &args.arbiter {
         for &queues in &args.queues {
             let options = SimulationOptions {
-                arbiter: arbiter.arbiter(),
+                arbiter: Some(arbiter.arbiter()),
                 queues: Some(queues.organisation()),
                 ..SimulationOptions::default()
             };
             let des = Des::new(&topology, options, args.measure_us * 1000);
-            // A port's arbiter is a property of the fabric, as its capacities are.
-            let ingress: &(dyn Estimator + Sync) = match arbiter {
-                ArbiterName::OldestFirst => &OldestFirst,
-                ArbiterName::LeastServed | ArbiterName::RoundRobin => &Ingress,
+            // Arbiter and queues are properties of the fabric, as its capacities are.
+            let assumed = SimulationOptions {
+                arbiter: Some(args.assume_arbiter.unwrap_or(arbiter).arbiter()),
+                queues: Some(args.assume_queues.unwrap_or(queues).organisation()),
+                ..SimulationOptions::default()
             };
+            let network = network_with(&topology, &assumed)?;
             let errors: Vec<Errors> = instances
                 .par_iter()
                 .map(|flows| {
-                    let errors = errors(&network, flows, &des, ingress);
+                    let errors = errors(&network, flows, &des);
                     bar.done();
                     errors
                 })
@@ -246,7 +217,9 @@ pub(super) fn report_table(instances: usize, seed: u64) -> anyhow::Result<Table>
         flows: vec![3, 5, 8, 12],
         outstanding: vec![16384],
         arbiter: ArbiterName::value_variants().to_vec(),
-        queues: QueueName::value_variants().to_vec(),
+        queues: vec![QueueName::PerOutput, QueueName::Fifo],
+        assume_arbiter: None,
+        assume_queues: None,
         measure_us: 100,
         seed,
         format: Format::Table,
@@ -303,7 +276,7 @@ fn draw(
             list.push(Flow {
                 outstanding_bytes: args.outstanding[below(&mut random, args.outstanding.len())]
                     as f64,
-                source: Some((from * ends.len() + to) as u32),
+                latency: latency(topology, &path),
                 ..Flow::new(path, narrowest * (0.02 + 0.98 * part))
             });
         }
@@ -330,15 +303,10 @@ fn set<'n>(network: &'n Network, list: &[Flow]) -> anyhow::Result<Flows<'n>> {
     Ok(flows)
 }
 
-fn errors(
-    network: &Network,
-    list: &[Flow],
-    des: &Des<'_>,
-    ingress: &(dyn Estimator + Sync),
-) -> anyhow::Result<Errors> {
+fn errors(network: &Network, list: &[Flow], des: &Des<'_>) -> anyhow::Result<Errors> {
     let flows = set(network, list)?;
     let simulated = des.estimate(&flows)?;
-    let estimators: [&dyn Estimator; 3] = [&Ecr, &MaxMin, ingress];
+    let estimators: [&dyn Estimator; 3] = [&Ecr, &MaxMin, &Ingress];
     let mut errors = Errors {
         mean: [0.0; 3],
         off: [0; 3],

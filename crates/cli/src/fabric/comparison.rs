@@ -10,7 +10,7 @@ use dray_report::{Cell, Chart, ChartSize, Column, Provenance, Section, Series, S
 use serde_json::json;
 
 use super::des::Des;
-use super::network::{network, route};
+use super::network::{latency, network, route};
 use super::{collective, compare_estimators, schedule};
 
 /// Random instances for each arbiter and queue organisation: the report is to be ready in seconds.
@@ -42,11 +42,12 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
     let topology = Topology::resolve("validation")?;
     let network = network(&topology)?;
     let mut flows = Flows::new(&network);
-    for (index, (from, to, demand)) in EXAMPLE.into_iter().enumerate() {
+    for (from, to, demand) in EXAMPLE {
+        let path = route(&topology, from, to)?;
         flows.push(&Flow {
             outstanding_bytes: 16384.0,
-            source: Some(index as u32),
-            ..Flow::new(route(&topology, from, to)?, demand)
+            latency: latency(&topology, &path),
+            ..Flow::new(path, demand)
         })?;
     }
     let des = |queues| {

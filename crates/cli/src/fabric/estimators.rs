@@ -14,7 +14,7 @@ pub(super) enum Which {
     Ecr,
     /// Exact max-min rates of flows.
     Maxmin,
-    /// Max-min between the ingresses of each port, by outstanding bytes inside one.
+    /// By windows, FIFO queues, credits and the ports' arbiters: what waits where.
     Ingress,
     /// The simulator of TLPs: the flows run, and what arrives is measured.
     Des,
@@ -27,15 +27,20 @@ const MEASURED_NS: u64 = 200_000;
 
 impl Which {
     pub(super) fn build(self, topology: &Topology) -> Box<dyn Estimator + '_> {
+        self.build_with(topology, SimulationOptions::default())
+    }
+
+    /// The same; `des` simulates with `options`.
+    pub(super) fn build_with(
+        self,
+        topology: &Topology,
+        options: SimulationOptions,
+    ) -> Box<dyn Estimator + '_> {
         match self {
             Self::Ecr => Box::new(Ecr),
             Self::Maxmin => Box::new(MaxMin),
             Self::Ingress => Box::new(Ingress),
-            Self::Des => Box::new(Des::new(
-                topology,
-                SimulationOptions::default(),
-                MEASURED_NS,
-            )),
+            Self::Des => Box::new(Des::new(topology, options, MEASURED_NS)),
             Self::DivideByN => Box::new(DivideByN),
         }
     }

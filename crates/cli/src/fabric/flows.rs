@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::des::PACKET;
-use super::network::route;
+use super::network::{latency, route};
 use crate::complain::Usage;
 
 const HINT: &str =
@@ -160,6 +160,7 @@ pub(super) fn resolve(
                 .demand_gib_s
                 .unwrap_or_else(|| credit_limit(topology, network, &path)),
             outstanding_bytes: entry.outstanding_bytes.unwrap_or(OUTSTANDING_BYTES),
+            latency: latency(topology, &path),
             weight: entry.weight.unwrap_or(1.0),
             source: Some(*sources.entry(source).or_insert(next)),
             path,

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::estimators::Which;
 use super::flows::{self, NamedFlow};
-use super::network::network;
+use super::network::network_with;
 use super::picture;
+use super::ports::PortArgs;
 use crate::print::{self, Format};
 
 const EXAMPLES: &str = "\
@@ -48,6 +49,8 @@ pub(crate) struct Args {
         default_value = "ingress,maxmin,ecr"
     )]
     estimator: Vec<Which>,
+    #[command(flatten)]
+    ports: PortArgs,
     /// Draw the loaded topology.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -69,7 +72,8 @@ struct Prediction<'a> {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
     let topology = Topology::resolve(&args.topology)?;
-    let network = network(&topology)?;
+    let options = args.ports.options();
+    let network = network_with(&topology, &options)?;
     let named = flows::read(&args.flows, &topology, &network)?;
     let mut flows = Flows::new(&network);
     for flow in &named {
@@ -83,7 +87,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         loads: Vec::new(),
     };
     for which in &args.estimator {
-        let estimator = which.build(&topology);
+        let estimator = which.build_with(&topology, options.clone());
         let estimate = estimator.estimate(&flows)?;
         prediction.loads.push(estimate.loads(&flows));
         prediction.estimates.push((estimator.name(), estimate));

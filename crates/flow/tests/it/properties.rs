@@ -1,6 +1,6 @@
 //! Estimators against oracles on random instances.
 
-use dray_flow::{Ecr, Flow, Flows, Ingress, MaxMin, Network};
+use dray_flow::{Arbiter, Ecr, Flow, Flows, Ingress, MaxMin, Network, Queues};
 use proptest::prelude::*;
 
 use crate::fixture::{Draw, Tree, estimate};
@@ -96,17 +96,21 @@ fn hostile() -> impl Strategy<Value = f64> {
 proptest! {
     #[test]
     fn hostile_values_are_refused_or_solved(
-        capacities in prop::collection::vec(hostile(), 1..6),
-        list in prop::collection::vec((hostile(), hostile(), hostile(), prop::collection::vec(0u32..7, 0..4)), 0..8),
+        edges in prop::collection::vec((hostile(), hostile(), hostile(), any::<bool>(), any::<bool>()), 1..6),
+        list in prop::collection::vec((hostile(), hostile(), hostile(), hostile(), prop::collection::vec(0u32..7, 0..4)), 0..8),
     ) {
         let mut network = Network::new();
-        for (edge, capacity) in capacities.iter().enumerate() {
-            let _ = network.add_edge(&edge.to_string(), &format!("n{edge}"), &format!("n{}", edge + 1), *capacity);
+        for (edge, &(capacity, buffer, round, oldest, fifo)) in edges.iter().enumerate() {
+            let added = network.add_edge(&edge.to_string(), &format!("n{edge}"), &format!("n{}", edge + 1), capacity);
+            let Ok(id) = added else { continue };
+            let _ = network.set_buffer(id, buffer, round);
+            network.set_arbiter(id, if oldest { Arbiter::OldestFirst } else { Arbiter::InTurn });
+            network.set_queues(id, if fifo { Queues::Fifo } else { Queues::PerOutput });
         }
         let mut flows = Flows::new(&network);
-        for (demand, weight, outstanding_bytes, path) in list {
+        for (demand, weight, outstanding_bytes, latency, path) in list {
             let path = path.into_iter().map(dray_flow::EdgeId).collect();
-            let _ = flows.push(&Flow { path, demand, outstanding_bytes, weight, source: None });
+            let _ = flows.push(&Flow { path, demand, outstanding_bytes, latency, weight, source: None });
         }
         for estimator in [&Ecr as &dyn dray_flow::Estimator, &MaxMin, &Ingress] {
             let Ok(result) = estimator.estimate(&flows) else { continue };

@@ -24,26 +24,14 @@ pub use simulation::{EdgeUse, Simulation, SourceResult, StreamResult};
 pub use stream::{Arrival, Memory, Operation, Source, Stream};
 pub use trace::{Hop, TransferSpan};
 
+pub use crate::topology::Arbiter;
 use crate::topology::QueueOrganisation;
-
-/// How an output chooses among the inputs that wait for it. TLPs are never cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Arbiter {
-    /// The input that has been given least, counted in 64 bytes; of equal ones the one served
-    /// longest ago.
-    #[default]
-    LeastServed,
-    /// One TLP from each input in turn, whatever its length.
-    RoundRobin,
-    /// The TLP that has waited longest, whatever its input.
-    OldestFirst,
-}
 
 /// What holds for a whole simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationOptions {
-    /// How outputs choose.
-    pub arbiter: Arbiter,
+    /// Arbiter of every node instead of what the topology says.
+    pub arbiter: Option<Arbiter>,
     /// Queue organisation of every node instead of what the topology says.
     pub queues: Option<QueueOrganisation>,
     /// Seed of random arrivals.
@@ -61,7 +49,7 @@ pub struct SimulationOptions {
 impl Default for SimulationOptions {
     fn default() -> Self {
         Self {
-            arbiter: Arbiter::default(),
+            arbiter: None,
             queues: None,
             seed: 1,
             warmup_ns: 0,

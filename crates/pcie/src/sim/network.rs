@@ -108,7 +108,8 @@ pub(super) struct Network {
     hops: Vec<u32>,
     routes: Vec<Route>,
     known: HashMap<(NodeId, NodeId), u32>,
-    arbiter: Arbiter,
+    /// Of each edge: how its sender chooses.
+    arbiters: Vec<Arbiter>,
 }
 
 impl Network {
@@ -198,7 +199,11 @@ impl Network {
             hops: Vec::new(),
             routes: Vec::new(),
             known: HashMap::new(),
-            arbiter: options.arbiter,
+            arbiters: topology
+                .edges()
+                .iter()
+                .map(|edge| options.arbiter.unwrap_or(topology.node(edge.from).arbiter))
+                .collect(),
         }
     }
 
@@ -458,6 +463,7 @@ impl Network {
     #[inline]
     fn arbitrate(&self, edge_index: u32) -> Option<(u32, u32)> {
         let edge = &self.edges[edge_index as usize];
+        let arbiter = self.arbiters[edge_index as usize];
         let mut best: Option<(u64, u64, u32, u32)> = None;
         let mut rest = edge.active;
         while rest != 0 {
@@ -468,7 +474,7 @@ impl Network {
             let Some(id) = self.sendable(edge, edge.first_port + index, lane) else {
                 continue;
             };
-            let first = match self.arbiter {
+            let first = match arbiter {
                 Arbiter::OldestFirst => self.tlps.get(id).tail_at,
                 _ => lane.served,
             };
@@ -533,7 +539,7 @@ impl Network {
         let started = lane.served.max(edge.served.saturating_sub(64));
         edge.served = edge.served.max(started);
         lane.served = started
-            + match self.arbiter {
+            + match self.arbiters[edge_index as usize] {
                 Arbiter::LeastServed => u64::from(tlp.wire).div_ceil(64),
                 Arbiter::RoundRobin | Arbiter::OldestFirst => 1,
             };

@@ -6,7 +6,7 @@ use super::file::{DeviceEntry, ForwarderEntry, LinkEntry, TopologyFile};
 use super::rate::LinkRate;
 use super::route::Routing;
 use super::{
-    Credits, Edge, EdgeId, EndpointParameters, HostParameters, Link, LinkId, Node, NodeId,
+    Arbiter, Credits, Edge, EdgeId, EndpointParameters, HostParameters, Link, LinkId, Node, NodeId,
     NodeKind, QueueOrganisation, Switching, Topology, fat_tree,
 };
 use crate::PcieError;
@@ -32,6 +32,7 @@ pub(super) fn build(mut file: TopologyFile, file_name: &str) -> Result<Topology,
             names: HashMap::new(),
             routing: Routing::default(),
         },
+        arbiter: file.arbiter.unwrap_or_default(),
         levels: Vec::new(),
     };
     builder.hosts(&file)?;
@@ -128,6 +129,8 @@ impl Rules<'_> {
 struct Builder<'a> {
     rules: Rules<'a>,
     topology: Topology,
+    /// Of nodes that do not say.
+    arbiter: Arbiter,
     /// Level of each node, where given.
     levels: Vec<Option<u32>>,
 }
@@ -170,6 +173,7 @@ impl Builder<'_> {
                     forward_ns: 0.0,
                     switching: Switching::CutThrough,
                     queues: QueueOrganisation::PerOutput,
+                    arbiter: self.arbiter,
                     inputs: Vec::new(),
                     outputs: Vec::new(),
                 };
@@ -238,6 +242,7 @@ impl Builder<'_> {
             forward_ns: entry.ntb_ns + entry.forward_ns + entry.host_side_ns,
             switching: entry.switching,
             queues: entry.queues,
+            arbiter: entry.arbiter.unwrap_or(self.arbiter),
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
@@ -281,6 +286,7 @@ impl Builder<'_> {
                 forward_ns: 0.0,
                 switching: Switching::CutThrough,
                 queues: QueueOrganisation::PerOutput,
+                arbiter: self.arbiter,
                 inputs: Vec::new(),
                 outputs: Vec::new(),
             };

@@ -39,6 +39,7 @@ pub(super) fn expand(
         host_side_ns: 0.0,
         queues: tree.queues,
         switching: Switching::CutThrough,
+        arbiter: None,
         level: Some(level),
     };
     let link = |upper: &str, lower: &str, width| LinkEntry {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Arbiter, QueueOrganisation, Switching};
 use super::{Credits, EndpointParameters, EngineParameters, HostParameters};
-use super::{QueueOrganisation, Switching};
 use crate::PcieError;
 
 /// A topology file as written.
@@ -15,6 +15,9 @@ pub(crate) struct TopologyFile {
     pub(crate) title: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) source: String,
+    /// Of nodes that do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arbiter: Option<Arbiter>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) link_defaults: Option<LinkEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,8 @@ pub(crate) struct ForwarderEntry {
     pub(crate) queues: QueueOrganisation,
     #[serde(default)]
     pub(crate) switching: Switching,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arbiter: Option<Arbiter>,
     /// Distance from the endpoints, for fabrics with more than one path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) level: Option<u32>,

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 pub use catalog::{built_in, built_in_names};
 pub use node::{
-    EndpointParameters, EngineParameters, HostParameters, Node, NodeKind, QueueOrganisation,
-    Switching,
+    Arbiter, EndpointParameters, EngineParameters, HostParameters, Node, NodeKind,
+    QueueOrganisation, Switching,
 };
 pub use rate::LinkRate;
 

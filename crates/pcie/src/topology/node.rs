@@ -17,6 +17,8 @@ pub struct Node {
     pub switching: Switching,
     /// How it queues TLPs.
     pub queues: QueueOrganisation,
+    /// How its outputs choose.
+    pub arbiter: Arbiter,
     /// Incoming edges; the index is the ingress port.
     pub inputs: Vec<EdgeId>,
     /// Outgoing edges; the index is the egress port.
@@ -81,6 +83,20 @@ pub enum QueueOrganisation {
     PerOutput,
     /// One queue per input and output, which share the credits of the link.
     SharedBuffer,
+}
+
+/// How an output chooses among the inputs that wait for it. TLPs are never cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbiter {
+    /// The input that has been given least, counted in 64 bytes; of equal ones the one served
+    /// longest ago.
+    #[default]
+    LeastServed,
+    /// One TLP from each input in turn, whatever its length.
+    RoundRobin,
+    /// The TLP that has waited longest, whatever its input.
+    OldestFirst,
 }
 
 /// When a TLP that arrives may leave.

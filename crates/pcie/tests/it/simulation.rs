@@ -448,7 +448,7 @@ mod random {
             });
         }
         let options = SimulationOptions {
-            arbiter,
+            arbiter: Some(arbiter),
             trace: true,
             ..SimulationOptions::default()
         };

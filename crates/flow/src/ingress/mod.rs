@@ -1,0 +1,48 @@
+//! What flows get from the queues of the fabric and the rules by which its ports choose.
+
+use crate::error::FlowError;
+use crate::estimate::{Estimate, Estimator, Limit};
+use crate::flows::Flows;
+use crate::network::EdgeId;
+
+mod delay;
+mod queues;
+mod settle;
+
+use settle::Solver;
+
+/// The rates at which closed-loop flows, FIFO queues, credits and arbiters hold each other.
+///
+/// A flow that keeps `W` bytes in flight has the rate `W / (T + Q)`, at most its demand: `T` is its latency, `Q` is what its
+/// bytes wait in the queues of its path (Little's law). All bytes of one queue wait equally long, so inside one ingress
+/// flows share by what they keep in flight (rPCIeBench, NSDI'24, section 4.5). Nothing waits in front of an edge that is not full.
+/// A full edge shares its capacity as its [`Arbiter`](crate::Arbiter) says: max-min among the ingresses (section 5.1), or
+/// with one waiting time for all of them, if it serves the oldest first. The ingress of a flow at an edge is
+/// the edge before it on its path; at its first edge, its source.
+///
+/// What waits takes room in a buffer ([`Network::set_buffer`](crate::Network::set_buffer)). If the buffer is full, no more waits in
+/// it than it holds; the rest waits in front of the edge before, which shares what credits come back among its own ingresses, by
+/// its own arbiter. There it holds up what is behind it in the same queue, wherever that goes; with [`Queues::Fifo`](crate::Queues)
+/// one queue has all of an ingress.
+///
+/// The waiting times depend on each other; they are computed in turn until no rate changes. Where they do not settle, because
+/// full buffers hold each other in a ring, the rates are means over many rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ingress;
+
+impl Estimator for Ingress {
+    fn name(&self) -> &'static str {
+        "ingress"
+    }
+
+    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        let mut solver = Solver::new(flows);
+        solver.settle();
+        let limits = (0..flows.len()).map(|flow| {
+            let bottleneck = solver.bottleneck(flow);
+            bottleneck.map_or(Limit::Demand, |edge| Limit::Edge(EdgeId(edge)))
+        });
+        let limits = limits.collect();
+        Ok(Estimate::new(solver.rates, limits))
+    }
+}
