@@ -11,6 +11,7 @@ mod echo;
 #[path = "../it/engines.rs"]
 mod engines;
 mod paths;
+mod ports;
 mod reconnect;
 mod testpmd;
 
