@@ -1,4 +1,5 @@
-# The back end is killed, and started again. PACKED=1: with packed rings, whose state QEMU does not keep.
+# The back end is killed, and started again. PACKED=1: with packed rings, whose state QEMU
+# does not keep: the driver is loaded again.
 . "$(dirname "$0")/../host.sh"
 a=$work/a.sock b=$work/b.sock
 packed=${PACKED:-0} properties=

@@ -49,7 +49,9 @@ memory_arguments() {
 }
 
 # Without no_timer_check a kernel on a busy host may find that its timer does not tick in time, and panics. With
-# unknown_nmi_panic the watchdog's NMI has the kernel say where it is.
+# unknown_nmi_panic the watchdog's NMI has the kernel say where it is. Without tsc=nowatchdog kernel 7.2 may hang before its
+# first line: watchdog_check_skew waits, in a timer on processor 0, for processor 1, which is in multi_cpu_stop with
+# interrupts off and waits for processor 0; and the time limit is read from a clock that stands still meanwhile.
 #
 # boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
 boot() {
@@ -79,7 +81,7 @@ boot() {
         "${nodes[@]}" -m "$memory" -smp "$processors"
         -accel tcg -cpu max,la57=off -nodefaults -display none
         -kernel "${image:-$root/usr/lib/modules/$(kernel)/vmlinuz}" -initrd "$work/initrd"
-        -append "console=ttyS0 panic=-1 no_timer_check unknown_nmi_panic ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
+        -append "console=ttyS0 panic=-1 no_timer_check tsc=nowatchdog unknown_nmi_panic ${interactive:-quiet} intel_iommu=on,sm_on iommu=pt $append"
         -device "$iommu" "${network[@]}" "${machine[@]}"
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
     [ -n "$reboot" ] || command+=(-no-reboot)
