@@ -237,17 +237,8 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
 
 /// Plain names that are spelled like the text, nearest first.
 fn near(text: &str) -> Vec<String> {
-    let text: String = text.chars().take(32).collect();
-    let mut names: Vec<(usize, String)> = Vec::new();
-    for engines in 1..=4 {
-        for queues in 1..=8 {
-            for mode in ['d', 's'] {
-                let name = format!("{engines}e{queues}w-{mode}");
-                names.push((strsim::damerau_levenshtein(&text, &name), name));
-            }
-        }
-    }
-    names.sort();
-    let alike = names.into_iter().filter(|(distance, _)| *distance <= 3);
-    alike.map(|(_, name)| name).take(3).collect()
+    let counts = (1..=4).flat_map(|engines| (1..=8).map(move |queues| (engines, queues)));
+    let names = counts
+        .flat_map(|(engines, queues)| ["d", "s"].map(|mode| format!("{engines}e{queues}w-{mode}")));
+    dray_suggest::near(text, names, 3, 3)
 }

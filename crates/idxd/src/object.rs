@@ -193,18 +193,11 @@ pub(crate) fn value_error(
 
 fn unknown_key(origin: &str, path: String, name: &str, keys: &'static [Key]) -> ProfileError {
     let known: Vec<&'static str> = keys.iter().map(|key| key.name).collect();
-    // A long key would make the distance a quadratic matter.
-    let short: String = name.chars().take(64).collect();
-    let nearest = known
-        .iter()
-        .map(|key| (strsim::damerau_levenshtein(&short, key), *key))
-        .min()
-        .filter(|&(distance, key)| distance <= key.len().max(6) / 3)
-        .map(|(_, key)| key.to_owned());
+    let nearest = dray_suggest::nearest(name, known.iter().copied()).map(str::to_owned);
     ProfileError::UnknownKey {
         origin: origin.to_owned(),
         path,
-        key: short,
+        key: name.chars().take(64).collect(),
         nearest,
         known,
     }

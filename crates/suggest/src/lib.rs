@@ -23,6 +23,26 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(.., candidate)| candidate)
 }
 
+/// The names of `known` in which at most `wrong` letters are wrong, nearest first, at most `limit`.
+pub fn near(
+    name: &str,
+    known: impl IntoIterator<Item = String>,
+    wrong: usize,
+    limit: usize,
+) -> Vec<String> {
+    if name.chars().take(LONGEST + 1).count() > LONGEST {
+        return Vec::new();
+    }
+    let scored = known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, &candidate), candidate));
+    let mut scored: Vec<(usize, String)> =
+        scored.filter(|(distance, _)| *distance <= wrong).collect();
+    scored.sort();
+    scored.truncate(limit);
+    scored.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
 /// The end of a message about an unknown name: what was meant, or else what there is.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(name, known.clone()) {
@@ -52,6 +72,15 @@ mod tests {
         assert_eq!(nearest("SPR2s"), Some("spr-2s"));
         assert_eq!(nearest("latency"), None);
         assert_eq!(nearest(&"fig3".repeat(99)), None);
+    }
+
+    #[test]
+    fn the_nearest_come_first() {
+        let known = || ["1e2w-d", "1e1w-s", "4e8w-d", "1e1w-d"].map(str::to_owned);
+        assert_eq!(near("1e1wd", known(), 2, 9), ["1e1w-d", "1e1w-s", "1e2w-d"]);
+        assert_eq!(near("1e1wd", known(), 1, 9), ["1e1w-d"]);
+        assert_eq!(near("1e1wd", known(), 2, 1), ["1e1w-d"]);
+        assert!(near(&"1e".repeat(99), known(), 999, 9).is_empty());
     }
 
     #[test]
