@@ -7,7 +7,7 @@ use std::process::Command;
 use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
 use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
 use dray::{Completion, CpuMover, Executor, Mover, Operation, Progress, WaitPolicy, wait};
-use dray_conformance::{ProcessDoor, check};
+use dray_conformance::{Disruption, ProcessDoor, check};
 use dray_spec::Status;
 
 /// Set in the process inside.
@@ -45,9 +45,20 @@ fn conforms(submitting: Option<Submitting>) {
     };
     let mover = hw::open(None, options).expect("a work queue");
     let name = format!("hw {} {:?}", mover.info().name(), mover.submitting());
-    let mut door = ProcessDoor::new(&name, Executor::Hardware, mover);
+    let queue = mover.info().name();
+    let mut door = ProcessDoor::new(&name, Executor::Hardware, mover)
+        .with_faults(|_| {})
+        .with_disrupter(Box::new(move |disruption| {
+            // What an administrator does; the mover goes on to hold its client.
+            let file = "/sys/bus/dsa/drivers/user/unbind";
+            disruption == Disruption::Disabled && std::fs::write(file, &queue).is_ok()
+        }));
     match check(&mut door) {
-        Ok(report) => println!("{report}"),
+        Ok(report) => {
+            println!("{report}");
+            assert!(report.faults >= 7, "{name}");
+            assert_eq!(report.disrupted, 16, "{name}");
+        }
         Err(mismatch) => panic!("{name}: {mismatch}"),
     }
     let mut core = ProcessDoor::new("cpu", Executor::Cpu, CpuMover::new(16));

@@ -1,6 +1,12 @@
 //! Where operations go in, and the memory that they work on.
 
+use std::fmt;
+use std::ops::Range;
+
 use dray::{Application, Capabilities, Executor, Mover, drive};
+
+use crate::disruptions::Disrupter;
+use crate::pages::ProcessPages;
 
 /// Alignment of the suite's memory; dualcast compares address bits 11:0.
 pub const PAGE: u64 = 4096;
@@ -30,52 +36,37 @@ pub trait Door {
     /// The bytes of that memory.
     fn bytes(&self) -> Vec<u8>;
 
+    /// A page that nobody may access, and whose faults its mover tells: after [`Door::prepare`]. `None`: it
+    /// does not look at addresses.
+    fn forbidden(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Takes what disrupts its mover's queue, if there is something.
+    fn disrupter(&mut self) -> Option<Disrupter> {
+        None
+    }
+
     /// Runs an application to its end.
     fn run<A: Application>(&mut self, application: &mut A);
 }
 
-/// Pages of this process.
-#[derive(Debug)]
-pub struct ProcessPages {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl ProcessPages {
-    /// `len` bytes, all 0, that are present in memory.
-    pub fn new(len: usize) -> ProcessPages {
-        // Written, so that no page is still to be mapped: devices take page faults for those.
-        let mut memory = vec![1; len + PAGE as usize];
-        memory.fill(0);
-        let start = memory.as_ptr().align_offset(PAGE as usize);
-        ProcessPages { memory, start, len }
-    }
-
-    /// The first address.
-    pub fn base(&self) -> u64 {
-        // Movers reach the memory by its address, as a device would.
-        self.memory.as_ptr().expose_provenance() as u64 + self.start as u64
-    }
-
-    /// Writes the first bytes.
-    pub fn put(&mut self, bytes: &[u8]) {
-        self.memory[self.start..self.start + bytes.len()].copy_from_slice(bytes);
-    }
-
-    /// All bytes.
-    pub fn get(&self) -> Vec<u8> {
-        self.memory[self.start..self.start + self.len].to_vec()
-    }
-}
-
 /// The door of a mover that works on this process's memory.
-#[derive(Debug)]
 pub struct ProcessDoor<M> {
     name: String,
     executor: Executor,
     mover: M,
     pages: ProcessPages,
+    faults: Option<Box<dyn FnMut(Range<u64>)>>,
+    disrupter: Option<Disrupter>,
+}
+
+impl<M: fmt::Debug> fmt::Debug for ProcessDoor<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut door = f.debug_struct("ProcessDoor");
+        door.field("name", &self.name).field("mover", &self.mover);
+        door.finish_non_exhaustive()
+    }
 }
 
 impl<M: Mover> ProcessDoor<M> {
@@ -86,6 +77,27 @@ impl<M: Mover> ProcessDoor<M> {
             executor,
             mover,
             pages: ProcessPages::new(0),
+            faults: None,
+            disrupter: None,
+        }
+    }
+
+    /// The mover tells page faults; `guard` learns before each part of the suite which page nobody may
+    /// access.
+    #[must_use]
+    pub fn with_faults(self, guard: impl FnMut(Range<u64>) + 'static) -> ProcessDoor<M> {
+        ProcessDoor {
+            faults: Some(Box::new(guard)),
+            ..self
+        }
+    }
+
+    /// `disrupter` disrupts the mover's queue. The door is used up by that.
+    #[must_use]
+    pub fn with_disrupter(self, disrupter: Disrupter) -> ProcessDoor<M> {
+        ProcessDoor {
+            disrupter: Some(disrupter),
+            ..self
         }
     }
 }
@@ -110,7 +122,18 @@ impl<M: Mover> Door for ProcessDoor<M> {
     fn prepare(&mut self, bytes: &[u8]) -> u64 {
         self.pages = ProcessPages::new(bytes.len());
         self.pages.put(bytes);
+        if let Some(guard) = &mut self.faults {
+            guard(self.pages.guard());
+        }
         self.pages.base()
+    }
+
+    fn forbidden(&mut self) -> Option<u64> {
+        self.faults.as_ref().map(|_| self.pages.guard().start)
+    }
+
+    fn disrupter(&mut self) -> Option<Disrupter> {
+        self.disrupter.take()
     }
 
     fn bytes(&self) -> Vec<u8> {

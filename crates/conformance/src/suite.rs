@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use dray::Operation;
 use dray_spec::{CompletionRecord, Status};
 
 use crate::batches::{self, Batches};
 use crate::case::{AREA, Case, cases};
+use crate::disruptions::{Disrupted, Disruption};
 use crate::door::{Door, PAGE};
+use crate::faults;
 use crate::integrity;
 use crate::refused;
 use crate::script::Script;
@@ -29,14 +32,25 @@ pub struct Report {
     pub in_batches: usize,
     /// Times that the mover was full, and went on.
     pub full: usize,
+    /// Operations on a page that nobody may access; 0 where the mover does not look at addresses.
+    pub faults: usize,
+    /// Operations whose queue was disabled or reset meanwhile; 0 where it cannot be.
+    pub disrupted: usize,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<24} {:>4} operations {:>3} refused {:>3} DIF and delta {:>3} in batches {:>4} times full",
-            self.door, self.operations, self.refused, self.integrity, self.in_batches, self.full
+            "{:<24} {:>4} operations {:>3} refused {:>3} DIF and delta {:>3} in batches {:>4} times full {:>3} faults {:>3} disrupted",
+            self.door,
+            self.operations,
+            self.refused,
+            self.integrity,
+            self.in_batches,
+            self.full,
+            self.faults,
+            self.disrupted
         )
     }
 }
@@ -54,6 +68,9 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
         refused: refusals(door)?,
         integrity: integrity(door)?,
         in_batches: in_batches(door)?,
+        faults: page_faults(door)?,
+        // The last, for a queue that was disabled may stay so.
+        disrupted: disruptions(door)?,
     })
 }
 
@@ -181,6 +198,93 @@ fn in_batches<D: Door>(door: &mut D) -> Result<usize, String> {
     }
     executed_by(door, &run.executors)?;
     Ok(all.iter().map(Vec::len).sum())
+}
+
+/// Operations on a page that nobody may access.
+fn page_faults<D: Door>(door: &mut D) -> Result<usize, String> {
+    let mut bytes = noise((faults::PAGES * PAGE) as usize);
+    let base = door.prepare(&bytes);
+    let Some(forbidden) = door.forbidden() else {
+        return Ok(0);
+    };
+    let all = faults::operations(base, forbidden, &door.capabilities());
+    let mut script = Script::new(all.iter().map(|faulting| faulting.0).collect());
+    door.run(&mut script);
+    for ((operation, most), found) in all.iter().zip(&script.records) {
+        let found = found.unwrap_or_default();
+        let descriptor = operation.descriptor();
+        if let Some(wrong) = faults::wrong(&found, forbidden, *most) {
+            return Err(format!("{wrong}: {found:?} for {descriptor:?}"));
+        }
+        if operation.opcode() == dray_spec::Opcode::Memmove && found.bytes_completed > 0 {
+            let at = |address: u64| (address - base) as usize;
+            let (from, to) = (at(descriptor.address1), at(descriptor.address2));
+            let done = found.bytes_completed as usize;
+            bytes.copy_within(from..from + done, to);
+        }
+    }
+    match door.bytes() == bytes {
+        true => Ok(all.len()),
+        false => Err("an operation that faulted has written elsewhere".into()),
+    }
+}
+
+/// Copies while the queue is disabled, or reset.
+fn disruptions<D: Door>(door: &mut D) -> Result<usize, String> {
+    const EACH: usize = 16;
+    let Some(mut disrupter) = door.disrupter() else {
+        return Ok(0);
+    };
+    let mut count = 0;
+    for disruption in Disruption::ALL {
+        let page = PAGE as usize;
+        let before = noise((2 * EACH + 2) * page);
+        let base = door.prepare(&before);
+        let copy = |n: usize| {
+            // An operand of its own for each: pages 1 to 16, copied to those from 17 on.
+            let (from, to) = (
+                base + (n as u64 + 1) * PAGE,
+                base + (n + EACH + 1) as u64 * PAGE,
+            );
+            Operation::memmove(from, to, PAGE as u32)
+        };
+        let mut run = Disrupted::new((0..EACH).map(copy).collect(), disruption, &mut disrupter);
+        door.run(&mut run);
+        let (wrong, impossible) = (run.wrong.take(), run.impossible);
+        let (ended, executors) = (run.ended, run.executors);
+        if let Some(wrong) = wrong {
+            return Err(format!("{disruption:?}: {wrong}"));
+        }
+        if impossible {
+            continue;
+        }
+        let after = door.bytes();
+        for (n, status) in ended.iter().enumerate() {
+            let at = |index: usize| index * page..(index + 1) * page;
+            let (from, to) = (&before[at(n + 1)], &after[at(n + EACH + 1)]);
+            let old = &before[at(n + EACH + 1)];
+            let valid = match status {
+                Some(Status::SUCCESS) => to == from,
+                // Not executed, or aborted in the middle: each byte is the old one or the new one.
+                Some(Status::NONE) => to
+                    .iter()
+                    .zip(from.iter().zip(old))
+                    .all(|(byte, (new, old))| byte == new || byte == old),
+                _ => false,
+            };
+            if !valid {
+                return Err(format!("{disruption:?}: copy {n} ended with {status:?}"));
+            }
+        }
+        let untouched = before[..(EACH + 1) * page] == after[..(EACH + 1) * page]
+            && before[(2 * EACH + 1) * page..] == after[(2 * EACH + 1) * page..];
+        if !untouched {
+            return Err(format!("{disruption:?}: written outside the destinations"));
+        }
+        executed_by(door, &executors)?;
+        count += EACH;
+    }
+    Ok(count)
 }
 
 fn status(record: Option<&CompletionRecord>) -> Option<Status> {

@@ -1,14 +1,23 @@
 //! Several queues as one pass the suite that every mover passes, whoever executes.
 
-use dray::channels::{Channels, ChannelsOptions, Choice, Member, Require};
-use dray::virt::{Options, VirtualDevice, VirtualMover};
-use dray::{CpuMover, Executor};
-use dray_conformance::{ProcessDoor, check};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dray::channels::{Channels, ChannelsOptions, Choice, Member, PageFaultPolicy, Require};
+use dray::virt::{Access, Options, Translation, VirtualDevice, VirtualMover};
+use dray::{CpuMover, Executor, Mover};
+use dray_conformance::{Disrupter, Disruption, ProcessDoor, check};
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig};
+use dray_spec::registers::{Command, CommandRegister};
 
 /// A device with a queue of either mode, and two engines.
 fn device() -> VirtualDevice {
+    VirtualDevice::start(config(), Options::default()).expect("a device that can be enabled")
+}
+
+fn config() -> DeviceConfig {
     let queue = |(id, mode)| WorkQueueConfig {
         id,
         mode,
@@ -20,7 +29,7 @@ fn device() -> VirtualDevice {
         pasid: Some(0),
         ..WorkQueueConfig::default()
     };
-    let config = DeviceConfig {
+    DeviceConfig {
         capabilities: Capabilities {
             version: 0x100,
             gen_cap: 0x40_915f_0107,
@@ -40,8 +49,116 @@ fn device() -> VirtualDevice {
             ..GroupConfig::default()
         }],
         ..DeviceConfig::default()
-    };
-    VirtualDevice::start(config, Options::default()).expect("a device that can be enabled")
+    }
+}
+
+/// Memory of this process but for one page.
+#[derive(Clone, Default)]
+struct Guarded(Arc<[AtomicU64; 2]>);
+
+impl Guarded {
+    fn set(&self, guard: &Range<u64>) {
+        self.0[0].store(guard.start, Ordering::SeqCst);
+        self.0[1].store(guard.end, Ordering::SeqCst);
+    }
+}
+
+impl Translation for Guarded {
+    fn accessible(&self, addr: u64, len: u64, _: Access) -> u64 {
+        let [start, end] = [0, 1].map(|n| self.0[n].load(Ordering::SeqCst));
+        match addr < end && addr + len > start {
+            true => start.saturating_sub(addr),
+            false => len,
+        }
+    }
+}
+
+/// A device that tells faults of one page, and that page.
+fn guarded() -> (VirtualDevice, Guarded) {
+    let guarded = Guarded::default();
+    let started = VirtualDevice::start_in(config(), Options::default(), guarded.clone(), |_| {});
+    (started.expect("a device that can be enabled"), guarded)
+}
+
+/// Disrupts both queues of a device in one way.
+fn disrupter(device: &VirtualDevice, how: Disruption) -> Disrupter {
+    let device = device.clone();
+    Box::new(move |disruption| {
+        if disruption != how {
+            return false;
+        }
+        let command = match how {
+            Disruption::Disabled => Command::DisableWq,
+            Disruption::QueueReset => Command::ResetWq,
+            Disruption::DeviceReset => Command::ResetDevice,
+        };
+        let operand = match how {
+            Disruption::DeviceReset => 0,
+            _ => CommandRegister::queues(0, 0b11),
+        };
+        let answer = device.device().command(command, operand);
+        assert_eq!(answer, Ok(Ok(0)), "{how:?}");
+        true
+    })
+}
+
+/// Passes the suite with faults told and its queues disrupted, in each way.
+fn survives<M: Mover + 'static>(
+    name: &str,
+    executor: Executor,
+    open: impl Fn(&VirtualDevice) -> M,
+) {
+    for how in Disruption::ALL {
+        let (device, guard) = guarded();
+        let mut door = ProcessDoor::new(name, executor, open(&device))
+            .with_faults(move |page| guard.set(&page))
+            .with_disrupter(disrupter(&device, how));
+        match check(&mut door) {
+            Ok(report) => {
+                println!("{report}");
+                assert!(report.faults >= 7, "{name}");
+                assert_eq!(report.disrupted, 16, "{name}, {how:?}");
+            }
+            Err(mismatch) => panic!("{name}, {how:?}: {mismatch}"),
+        }
+    }
+}
+
+#[test]
+fn one_queue_tells_faults_and_survives_disruptions() {
+    for queue in [0, 1] {
+        survives("virtual", Executor::Virtual, |device| {
+            device.open(queue, 16).expect("a queue")
+        });
+    }
+}
+
+#[test]
+fn channels_tell_faults_and_survive_disruptions() {
+    for page_fault in [
+        PageFaultPolicy::Return,
+        PageFaultPolicy::TouchAndResume { most: 2 },
+        PageFaultPolicy::FinishOnCore,
+    ] {
+        let options = ChannelsOptions {
+            slots: 16,
+            page_fault,
+            stripe_bytes: 1024,
+            ..ChannelsOptions::default()
+        };
+        survives("channels", Executor::Virtual, |device| {
+            channels(device, options)
+        });
+    }
+}
+
+#[test]
+fn a_core_that_looks_at_addresses_tells_faults() {
+    let mover = CpuMover::checked(16);
+    let mut door = ProcessDoor::new("cpu, checked", Executor::Cpu, mover).with_faults(|_| {});
+    let report = check(&mut door).expect("it conforms");
+    println!("{report}");
+    assert!(report.faults >= 7);
 }
 
 fn channels(device: &VirtualDevice, options: ChannelsOptions) -> Channels<VirtualMover> {
