@@ -86,6 +86,23 @@ int main(int argc, char **argv) {
     } catch (const dray::error &error) {
         expect("null", error.code() == -EINVAL);
     }
+    {
+        dray::channels_options options(dray::backend::virtual_device);
+        options.virtual_queues = 2;
+        options.stripe_bytes = 1024;
+        dray::channels queues(options);
+        static unsigned char from[65536], to[65536];
+        std::memset(from, 3, sizeof from);
+        queues.copy(to, from, sizeof from, 9);
+        std::vector<dray::outcome> ended;
+        while (ended.empty()) {
+            queues.submit();
+            ended = queues.poll_outcomes();
+        }
+        expect("channels", ended[0].completion().ok() && ended[0].completion().user_data() == 9);
+        expect("channels", ended[0].stripes() == 2 && ended[0].device_bytes() == sizeof from);
+        expect("channels", std::memcmp(from, to, sizeof from) == 0);
+    }
     dray::mover moved(std::move(mover));
     expect("moved", moved.slots() == 16 && moved.poll().empty());
     std::printf("every operation: %s\n", failed ? "wrong" : "right");

@@ -78,6 +78,7 @@ class completion {
 
   private:
     friend class mover;
+    friend class outcome;
     dray_completion raw_;
 };
 
@@ -228,7 +229,9 @@ class mover {
     /// For calls of dray.h.
     dray_mover *get() const noexcept { return mover_; }
 
-  private:
+  protected:
+    struct empty {};
+    explicit mover(empty) noexcept {}
     static int check(int code) {
         if (code < 0)
             throw error(code);
@@ -237,6 +240,60 @@ class mover {
     dray_mover *mover_ = nullptr;
 };
 
+/// How several queues are used as one; 0 is the default of each.
+struct channels_options : dray_channels_options {
+    explicit channels_options(dray::backend who = dray::backend::any) noexcept : dray_channels_options() {
+        size = sizeof(dray_channels_options);
+        backend = static_cast<std::uint32_t>(who);
+    }
+};
+
+/// An operation of channels that has ended, and who did what of it.
+class outcome {
+  public:
+    outcome() noexcept : raw_() {}
+
+    /// How it ended.
+    dray::completion completion() const noexcept {
+        dray::completion done;
+        done.raw_ = raw_.completion;
+        return done;
+    }
+    std::uint64_t device_bytes() const noexcept { return raw_.device_bytes; }
+    std::uint64_t core_bytes() const noexcept { return raw_.core_bytes; }
+    /// Queues that it was striped over; 0 if no device had any of it.
+    std::uint32_t stripes() const noexcept { return raw_.stripes; }
+    /// It travelled in a batch with others that were enqueued singly.
+    bool gathered() const noexcept { return raw_.gathered != 0; }
+    /// Every queue was full, and it was not to wait.
+    bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
+    /// A DRAY_CORE_REASON.
+    std::uint32_t core_reason() const noexcept { return raw_.core_reason; }
+    /// All of it.
+    const dray_outcome &raw() const noexcept { return raw_; }
+
+  private:
+    friend class channels;
+    dray_outcome raw_;
+};
+
+/// Several work queues as one mover: large operations are striped over them, small ones gathered into
+/// batches.
+class channels : public mover {
+  public:
+    explicit channels(const channels_options &options = channels_options()) : mover(empty{}) {
+        check(dray_open_channels(&options, &mover_));
+    }
+
+    /// What has ended, at most `most` operations, with who did what of each.
+    std::vector<outcome> poll_outcomes(std::size_t most = 64) {
+        std::vector<outcome> ended(most);
+        ended.resize(static_cast<std::size_t>(check(dray_poll_outcomes(mover_, &ended.data()->raw_, most))));
+        return ended;
+    }
+};
+
+static_assert(sizeof(outcome) == sizeof(dray_outcome), "an array of one is an array of the other");
 static_assert(sizeof(completion) == sizeof(dray_completion), "an array of one is an array of the other");
 
 } // namespace dray

@@ -4,11 +4,13 @@
 //! [`dray_last_error`]. A mover belongs to one thread at a time: a call while another thread is in
 //! one gives `-EBUSY`. A handle that was closed gives `-EBADF`.
 
+mod channels;
 mod error;
 mod mover;
 mod operations;
 mod types;
 
+pub use channels::{dray_open_channels, dray_poll_outcomes};
 pub use error::{dray_last_error, dray_strerror};
 pub use mover::{
     Mover, dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_close,
@@ -19,4 +21,7 @@ pub use operations::{
     dray_copy_crc32c, dray_copy_crc64, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
     dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dualcast, dray_fill, dray_noop,
 };
-pub use types::{Backend, Completion, Dif, Executor, Options, Tags, Wait};
+pub use types::{
+    Backend, ChannelsOptions, Completion, CoreReason, Dif, Executor, FullQueue, Options, Outcome,
+    PageFault, Require, Tags, Wait,
+};

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dray::channels::Channels;
 use dray::hw::{self, HwError, HwMover, HwOptions};
 use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
 use dray::{BatchError, CpuMover, Mover as _, Operation, Progress, WaitError, WaitPolicy};
@@ -19,10 +20,13 @@ const SLOTS: usize = 128;
 
 /// A mover of one of the kinds that there are.
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Hardware(HwMover),
     Virtual(VirtualMover),
     Cpu(CpuMover),
+    HardwareChannels(Channels<HwMover>),
+    VirtualChannels(Channels<VirtualMover>),
+    CpuChannels(Channels<CpuMover>),
 }
 
 /// Executes memory operations for one thread at a time.
@@ -38,8 +42,8 @@ pub struct Mover {
 
 /// A mover that is open.
 #[derive(Debug)]
-struct Open {
-    kind: Kind,
+pub(crate) struct Open {
+    pub(crate) kind: Kind,
     /// Operations of a batch that has begun.
     batch: Vec<Operation>,
     in_batch: bool,
@@ -54,6 +58,9 @@ macro_rules! with {
             Kind::Hardware($mover) => $work,
             Kind::Virtual($mover) => $work,
             Kind::Cpu($mover) => $work,
+            Kind::HardwareChannels($mover) => $work,
+            Kind::VirtualChannels($mover) => $work,
+            Kind::CpuChannels($mover) => $work,
         }
     };
 }
@@ -109,7 +116,7 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
                 Kind::Hardware(hw::open(name.as_deref(), hw_options).map_err(refused)?)
             }
             n if n == Backend::Virtual as u32 => {
-                let device = VirtualDevice::start(virtual_device(), VirtualOptions::default());
+                let device = VirtualDevice::start(virtual_device(1), VirtualOptions::default());
                 let device = device.map_err(|error| Refusal::of(libc::EIO, &error))?;
                 let opened = device.open(0, slots);
                 Kind::Virtual(opened.map_err(|error| Refusal::of(libc::EINVAL, &error))?)
@@ -120,20 +127,24 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
                 return Err(Refusal::new(libc::EINVAL, message));
             }
         };
-        let open = Open {
-            kind,
-            batch: Vec::with_capacity(slots),
-            in_batch: false,
-            fence: false,
-        };
-        let opened = Box::new(Mover {
-            busy: AtomicBool::new(false),
-            open: UnsafeCell::new(Some(Box::new(open))),
-        });
         // SAFETY: not null, and a place for a pointer by the caller's promise.
-        unsafe { mover.write(Box::into_raw(opened)) };
+        unsafe { mover.write(handle(kind, slots)) };
         Ok(0)
     })
+}
+
+/// The handle of a mover, for ever.
+pub(crate) fn handle(kind: Kind, slots: usize) -> *mut Mover {
+    let open = Open {
+        kind,
+        batch: Vec::with_capacity(slots),
+        in_batch: false,
+        fence: false,
+    };
+    Box::into_raw(Box::new(Mover {
+        busy: AtomicBool::new(false),
+        open: UnsafeCell::new(Some(Box::new(open))),
+    }))
 }
 
 /// Waits for what is in flight, and closes a mover: 0. NULL is allowed.
@@ -398,7 +409,7 @@ pub unsafe extern "C" fn dray_withdraw(mover: *mut Mover) -> c_int {
 
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`].
-unsafe fn using(
+pub(crate) unsafe fn using(
     mover: *mut Mover,
     work: impl FnOnce(&mut Open) -> Result<c_int, Refusal>,
 ) -> c_int {
@@ -488,34 +499,38 @@ unsafe fn take(
     let most = count.min(look.len());
     let found = fill(&mut look[..most])?;
     for (n, completion) in look[..found].iter().enumerate() {
-        let record = &completion.record;
-        let seen = Completion {
-            user_data: completion.user_data,
-            fault_address: record.fault_address,
-            bytes_completed: record.bytes_completed,
-            crc: match record.status() {
-                Status::SUCCESS => record.crc64(),
-                _ => 0,
-            },
-            delta_bytes: record.delta_record_size(),
-            source: tags(record.source_tags()),
-            destination: tags(record.destination_tags()),
-            executor: match completion.executor {
-                dray::Executor::Hardware => Executor::Hardware as u32,
-                dray::Executor::Cpu => Executor::Cpu as u32,
-                _ => Executor::Virtual as u32,
-            },
-            status: record.status().code(),
-            result: record.result,
-            write_fault: record.status().is_write_fault().into(),
-            reserved: [0; 9],
-        };
         // SAFETY: `n` is below the caller's count.
         let place = unsafe { into.add(n) };
         // SAFETY: a place of the caller's.
-        unsafe { place.write(seen) };
+        unsafe { place.write(seen(completion)) };
     }
     Ok(self::count(found))
+}
+
+/// A completion as C sees it.
+pub(crate) fn seen(completion: &dray::Completion) -> Completion {
+    let record = &completion.record;
+    Completion {
+        user_data: completion.user_data,
+        fault_address: record.fault_address,
+        bytes_completed: record.bytes_completed,
+        crc: match record.status() {
+            Status::SUCCESS => record.crc64(),
+            _ => 0,
+        },
+        delta_bytes: record.delta_record_size(),
+        source: tags(record.source_tags()),
+        destination: tags(record.destination_tags()),
+        executor: match completion.executor {
+            dray::Executor::Hardware => Executor::Hardware as u32,
+            dray::Executor::Cpu => Executor::Cpu as u32,
+            _ => Executor::Virtual as u32,
+        },
+        status: record.status().code(),
+        result: record.result,
+        write_fault: record.status().is_write_fault().into(),
+        reserved: [0; 9],
+    }
 }
 
 fn tags(tags: DifTags) -> Tags {
@@ -530,7 +545,7 @@ fn count(n: usize) -> c_int {
     c_int::try_from(n).unwrap_or(c_int::MAX)
 }
 
-fn refused(error: HwError) -> Refusal {
+pub(crate) fn refused(error: HwError) -> Refusal {
     let code = match &error {
         HwError::NoQueues { .. } | HwError::NoSuchQueue { .. } => libc::ENODEV,
         HwError::Open { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => libc::EBUSY,
@@ -540,20 +555,22 @@ fn refused(error: HwError) -> Refusal {
     Refusal::of(code, &error)
 }
 
-/// A device as of Sapphire Rapids, with one engine and one dedicated queue.
-fn virtual_device() -> DeviceConfig {
+/// A device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8.
+pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
+    let queue = |id| WorkQueueConfig {
+        id,
+        mode: WorkQueueMode::Dedicated,
+        size: 128 / queues,
+        priority: 10,
+        block_on_fault: true,
+        max_batch_size: 1024,
+        max_transfer_size: 1 << 31,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
+    };
     DeviceConfig {
         capabilities: Capabilities::sapphire_rapids(),
-        work_queues: vec![WorkQueueConfig {
-            mode: WorkQueueMode::Dedicated,
-            size: 128,
-            priority: 10,
-            block_on_fault: true,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            pasid: Some(0),
-            ..WorkQueueConfig::default()
-        }],
+        work_queues: (0..queues).map(queue).collect(),
         groups: vec![GroupConfig {
             engines: vec![0],
             ..GroupConfig::default()

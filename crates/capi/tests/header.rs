@@ -8,7 +8,13 @@ fn the_header_is_that_of_the_source() {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("a configuration");
     let source = root.join("src");
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for file in ["types.rs", "error.rs", "mover.rs", "operations.rs"] {
+    for file in [
+        "types.rs",
+        "error.rs",
+        "mover.rs",
+        "operations.rs",
+        "channels.rs",
+    ] {
         builder = builder.with_src(source.join(file));
     }
     let mut made = Vec::new();
