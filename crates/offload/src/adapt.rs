@@ -2,7 +2,9 @@
 //!
 //! Core and device should end at about the same time. A sample counts how often a thread looked at
 //! its completion record before it was written: seldom means that the device could do more, often
-//! that it has too much. Steps and bounds are those that users of DTO know.
+//! that it has too much. Steps and bounds are those of the code of DTO (dto.c, `dsa_wait_and_adjust` and
+//! `dsa_init`), with what follows from them: a step may end beyond its bound, and waits of polling are
+//! right only where the variable names the way.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -14,6 +16,10 @@ const SAMPLE: u64 = 16;
 const PERIOD: u64 = 256;
 /// Percent of a call that the core takes at most.
 const MOST_PERCENT: usize = 90;
+/// Average looks per descriptor that are right: for yields, and where nothing has named a way to wait; for
+/// polls.
+const YIELDS: [u64; 2] = [1, 2];
+const POLLS: [u64; 2] = [5, 20];
 /// Bounds and step of the threshold, in bytes.
 const LEAST_BYTES: usize = 6144;
 const MOST_BYTES: usize = 65536;
@@ -37,8 +43,9 @@ impl Adaptation {
         Adaptation {
             enabled: settings.adapt,
             right: match settings.wait {
-                Wait::Yield => [1, 2],
-                _ => [5, 20],
+                Wait::Busypoll if settings.wait_is_stated => POLLS,
+                Wait::Umwait if dray::WaitPolicy::Umwait.is_supported() => POLLS,
+                _ => YIELDS,
             },
             core_percent: AtomicUsize::new(settings.core_percent),
             min_bytes: AtomicUsize::new(usize::try_from(settings.min_bytes).unwrap_or(usize::MAX)),
@@ -89,13 +96,19 @@ impl Adaptation {
                 self.core_percent.store(percent + 1, Ordering::Relaxed);
                 return None;
             }
-            (bytes + STEP_BYTES).min(MOST_BYTES.max(bytes))
+            match bytes < MOST_BYTES {
+                true => bytes + STEP_BYTES,
+                false => bytes,
+            }
         } else if looks < least {
             if percent > 0 {
                 self.core_percent.store(percent - 1, Ordering::Relaxed);
                 return None;
             }
-            bytes.saturating_sub(STEP_BYTES).max(LEAST_BYTES.min(bytes))
+            match bytes > LEAST_BYTES {
+                true => bytes - STEP_BYTES,
+                false => bytes,
+            }
         } else {
             bytes
         };
@@ -121,6 +134,7 @@ mod tests {
         Adaptation::new(&Settings {
             core_percent,
             min_bytes,
+            wait_is_stated: true,
             ..Settings::default()
         })
     }
@@ -133,13 +147,14 @@ mod tests {
             assert_eq!(adaptation.core_percent(), expected);
         }
         assert_eq!(period(&adaptation, 100), [65024]);
-        assert_eq!(period(&adaptation, 100), [65536]);
+        // One step beyond the bound, as DTO's.
+        assert_eq!(period(&adaptation, 100), [66048]);
         assert_eq!(period(&adaptation, 100), []);
         assert_eq!(adaptation.core_percent(), 90);
         let adaptation = new(1, 7000);
         assert_eq!(period(&adaptation, 0), []);
         assert_eq!(adaptation.core_percent(), 0);
-        assert_eq!(period(&adaptation, 0), [6144]);
+        assert_eq!(period(&adaptation, 0), [5976]);
         assert_eq!(period(&adaptation, 0), []);
     }
 
@@ -149,6 +164,25 @@ mod tests {
             let adaptation = new(10, 65536);
             assert_eq!(period(&adaptation, looks), []);
             assert_eq!(adaptation.core_percent(), 10);
+        }
+    }
+
+    #[test]
+    fn without_a_stated_way_the_bounds_are_those_of_yields() {
+        for (wait_is_stated, looks, percent) in
+            [(true, 3, 9), (false, 3, 11), (true, 12, 10), (false, 1, 10)]
+        {
+            let adaptation = Adaptation::new(&Settings {
+                core_percent: 10,
+                wait_is_stated,
+                ..Settings::default()
+            });
+            assert_eq!(period(&adaptation, looks), []);
+            assert_eq!(
+                adaptation.core_percent(),
+                percent,
+                "{wait_is_stated} {looks}"
+            );
         }
     }
 

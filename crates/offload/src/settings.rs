@@ -96,6 +96,8 @@ pub struct Settings {
     pub collect_stats: bool,
     /// `DTO_WAIT_METHOD`
     pub wait: Wait,
+    /// The variable has named it: DTO adapts otherwise where nothing has.
+    pub wait_is_stated: bool,
     /// Bytes from which on calls are offloaded (`DTO_MIN_BYTES`).
     pub min_bytes: u64,
     /// Percent of a call that the core does meanwhile (`DTO_CPU_SIZE_FRACTION`).
@@ -135,6 +137,7 @@ impl Default for Settings {
             use_stdc: false,
             collect_stats: false,
             wait: Wait::default(),
+            wait_is_stated: false,
             min_bytes: 65536,
             core_percent: 0,
             adapt: true,
@@ -201,6 +204,7 @@ impl Settings {
                     ("tpause", Wait::Tpause),
                 ],
             ),
+            wait_is_stated: read.text("DTO_WAIT_METHOD").is_some(),
             min_bytes: read.number("DTO_MIN_BYTES", default.min_bytes, MIN_BYTES_RANGE),
             core_percent: read.percent("DTO_CPU_SIZE_FRACTION"),
             adapt: read.switch("DTO_AUTO_ADJUST_KNOBS", true),
@@ -381,6 +385,7 @@ mod tests {
             use_stdc: true,
             collect_stats: true,
             wait: Wait::Yield,
+            wait_is_stated: true,
             min_bytes: 8192,
             core_percent: 33,
             adapt: false,
