@@ -42,6 +42,58 @@ typedef enum dray_wait_policy {
   DRAY_WAIT_POLICY_YIELD = 3,
 } dray_wait_policy;
 
+// Who must execute all operations of channels: else they fail.
+typedef enum dray_require {
+  // Nobody in particular: what no device does, the core does.
+  DRAY_REQUIRE_ANY = 0,
+  // A device, of hardware or virtual.
+  DRAY_REQUIRE_DEVICE = 1,
+  // A device of this machine.
+  DRAY_REQUIRE_HARDWARE = 2,
+} dray_require;
+
+// What becomes of an operation that met a page that was not present.
+typedef enum dray_page_fault {
+  // The core makes the page present, and the device goes on from there.
+  DRAY_PAGE_FAULT_TOUCH_AND_RESUME = 0,
+  // The core does the rest.
+  DRAY_PAGE_FAULT_FINISH_ON_CORE = 1,
+  // The device waits for pages: every queue must allow it.
+  DRAY_PAGE_FAULT_BLOCK_ON_FAULT = 2,
+  // The operation ends with the fault.
+  DRAY_PAGE_FAULT_RETURN = 3,
+} dray_page_fault;
+
+// What becomes of an operation when every queue that could take it is full.
+typedef enum dray_full_queue {
+  // It waits until one is not.
+  DRAY_FULL_QUEUE_WAIT = 0,
+  // The core executes it.
+  DRAY_FULL_QUEUE_CORE = 1,
+  // It ends with status 0, and its outcome says that the queue was full.
+  DRAY_FULL_QUEUE_ERROR = 2,
+} dray_full_queue;
+
+// Why the core executed an operation, or a part of it.
+typedef enum dray_core_reason {
+  // It did not.
+  DRAY_CORE_REASON_NONE = 0,
+  // It was to execute all that it can.
+  DRAY_CORE_REASON_CHOSEN = 1,
+  // The operation is below the threshold.
+  DRAY_CORE_REASON_BELOW_THRESHOLD = 2,
+  // The cost model takes the core for faster.
+  DRAY_CORE_REASON_FASTER = 3,
+  // The cost model tries out whether the core is faster by now.
+  DRAY_CORE_REASON_TRIED = 4,
+  // No channel leads to a device with this operation.
+  DRAY_CORE_REASON_NO_DEVICE = 5,
+  // Every queue was full.
+  DRAY_CORE_REASON_QUEUE_FULL = 6,
+  // A device met a page that was not present.
+  DRAY_CORE_REASON_PAGE_FAULT = 7,
+} dray_core_reason;
+
 // Executes memory operations for one thread at a time.
 //
 // It is never freed, only emptied: a handle that is used after it was closed is told so.
@@ -118,6 +170,61 @@ typedef struct dray_dif {
   // Of the first block that is written.
   struct dray_tags destination;
 } dray_dif;
+
+// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
+// or what you want.
+typedef struct dray_channels_options {
+  // sizeof(dray_channels_options), so that later versions can tell what is there.
+  size_t size;
+  // A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
+  // none is needed.
+  uint32_t backend;
+  // Queues of the virtual device, 1 to 8.
+  uint32_t virtual_queues;
+  // Operations that can be enqueued or in flight at once; 0: 256.
+  uint32_t slots;
+  // A dray_require.
+  uint32_t require;
+  // A dray_page_fault.
+  uint32_t page_fault;
+  // Page faults of one operation's part after which the device goes on, at most; 0: 64.
+  uint32_t page_faults;
+  // A dray_full_queue.
+  uint32_t full_queue;
+  // Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
+  // UINT32_MAX: none.
+  uint32_t device_from_bytes;
+  // Bytes of the smallest stripe; 0: 64 KiB.
+  uint32_t stripe_bytes;
+  // Queues that an operation is striped over at most; 0: 8.
+  uint32_t max_stripes;
+  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
+  uint32_t gather_below_bytes;
+  // Operations that are gathered into one batch at most; 0: 32.
+  uint32_t max_gathered;
+} dray_channels_options;
+
+// An operation of channels that has ended, and who did what of it.
+typedef struct dray_outcome {
+  // How it ended. Its executor is the core if that has executed any of it, or else the device.
+  struct dray_completion completion;
+  // Bytes that devices have done.
+  uint64_t device_bytes;
+  // Bytes that the core has done.
+  uint64_t core_bytes;
+  // Queues that it was striped over; 0 if no device had any of it.
+  uint32_t stripes;
+  // Page faults after which the device went on.
+  uint32_t resumed_faults;
+  // A dray_core_reason.
+  uint32_t core_reason;
+  // 1 if it travelled in a batch with others that were enqueued singly.
+  uint8_t gathered;
+  // 1 if every queue was full, and the operation was not to wait.
+  uint8_t queue_was_full;
+  // 0.
+  uint8_t reserved[2];
+} dray_outcome;
 
 #ifdef __cplusplus
 extern "C" {
@@ -400,6 +507,28 @@ int dray_dif_update(struct dray_mover *mover,
                     uint32_t len,
                     const struct dray_dif *dif,
                     uint64_t user_data);
+
+// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
+// operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says who
+// did what.
+//
+// # Errors
+// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
+// device, and one is required. -EBUSY: other processes have all queues. -EIO: one cannot be used.
+//
+// # Safety
+// `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
+int dray_open_channels(const struct dray_channels_options *options,
+                       struct dray_mover **mover);
+
+// Takes at most `count` operations that have ended, with who did what of each: how many there were.
+//
+// # Errors
+// -ENOTSUP: the mover is not from dray_open_channels.
+//
+// # Safety
+// `mover` must be NULL or from [`dray_open_channels`]; `into` a place for `count` outcomes.
+int dray_poll_outcomes(struct dray_mover *mover, struct dray_outcome *into, size_t count);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -2,13 +2,13 @@
 
 use std::ffi::c_int;
 
+use dray::CpuMover;
 use dray::channels::{
     Channels, ChannelsError, ChannelsOptions as Library, Choice, CoreReason as Reason,
     FullQueuePolicy, Member, PageFaultPolicy, Require as Required,
 };
 use dray::hw::{self, HwMover, HwOptions};
 use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
-use dray::{CpuMover, Mover as _};
 
 use crate::error::{Refusal, call};
 use crate::mover::{Kind, Mover, Open, check_size, handle, refused, seen, using, virtual_device};
