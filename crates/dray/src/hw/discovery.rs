@@ -61,6 +61,8 @@ pub struct QueueInfo {
     pub capabilities: Capabilities,
     /// Its device file.
     pub path: PathBuf,
+    /// Its attribute `state` in sysfs: `enabled` as long as it takes descriptors.
+    pub state: PathBuf,
 }
 
 impl QueueInfo {
@@ -177,6 +179,7 @@ impl Paths {
                 block_on_fault: of_queue.number("block_on_fault")? == Some(1),
             },
             path,
+            state: of_queue.path("state"),
         })
     }
 }

@@ -64,6 +64,12 @@ pub enum HwError {
         /// The system's error.
         source: io::Error,
     },
+    /// The queue was disabled, or its device reset, while it was open.
+    #[error("the work queue behind {path} was disabled")]
+    Disabled {
+        /// The device file.
+        path: PathBuf,
+    },
     /// A mover has at least 1 and at most 2^31 - 1 slots.
     #[error("a mover has 1 to {most} slots, not {asked}")]
     Slots {

@@ -1,7 +1,10 @@
 //! The way of descriptors into a work queue of this machine.
 
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use dray_device::{Submission, WorkQueueMode};
 use dray_spec::Descriptor;
@@ -34,6 +37,71 @@ pub(super) struct HwPort {
     credits: usize,
     path: std::path::PathBuf,
     failure: Option<HwError>,
+    state: State,
+}
+
+/// Looks that have found nothing between two looks at the clock, and time between two at the state.
+const LOOKS: u32 = 1 << 12;
+const STATE: Duration = Duration::from_millis(50);
+
+/// Whether the queue is enabled, looked up while nothing completes: a posted write to a queue that is not
+/// is lost, and nobody is told.
+#[derive(Debug)]
+struct State {
+    path: std::path::PathBuf,
+    looks: Cell<u32>,
+    /// When the state was last looked up.
+    since: Cell<Instant>,
+    /// Set once it was found disabled.
+    disabled: OnceCell<HwError>,
+}
+
+impl State {
+    fn new(path: &Path) -> State {
+        State {
+            path: path.to_owned(),
+            looks: Cell::new(0),
+            since: Cell::new(Instant::now()),
+            disabled: OnceCell::new(),
+        }
+    }
+
+    /// Another look has found nothing. Whether the queue was found disabled.
+    #[inline]
+    fn look(&self, file: &Path) -> bool {
+        let looks = self.looks.get().wrapping_add(1);
+        self.looks.set(looks);
+        match looks.is_multiple_of(LOOKS) {
+            true => self.look_up(file),
+            false => self.disabled.get().is_some(),
+        }
+    }
+
+    #[cold]
+    fn look_up(&self, file: &Path) -> bool {
+        if self.disabled.get().is_some() {
+            return true;
+        }
+        if self.since.get().elapsed() < STATE {
+            return false;
+        }
+        self.since.set(Instant::now());
+        let mut text = [0; 16];
+        let read = File::open(&self.path).and_then(|mut state| state.read(&mut text));
+        let disabled = match read {
+            Ok(count) => text[..count].starts_with(b"disabled"),
+            // The device has gone; other errors tell nothing.
+            Err(error) => {
+                let gone = error.raw_os_error() == Some(libc::ENODEV);
+                gone || error.kind() == ErrorKind::NotFound
+            }
+        };
+        if disabled {
+            let path = file.to_owned();
+            let _ = self.disabled.set(HwError::Disabled { path });
+        }
+        disabled
+    }
 }
 
 impl HwPort {
@@ -66,6 +134,7 @@ impl HwPort {
             credits: queue.entries.into(),
             path: path(),
             failure: None,
+            state: State::new(&queue.state),
         })
     }
 
@@ -77,7 +146,7 @@ impl HwPort {
     }
 
     pub(super) fn failure(&self) -> Option<&HwError> {
-        self.failure.as_ref()
+        self.failure.as_ref().or(self.state.disabled.get())
     }
 
     /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
@@ -120,6 +189,12 @@ impl Port for HwPort {
     #[inline]
     fn credits(&self) -> usize {
         self.credits
+    }
+
+    /// A queue is disabled when all that it had has ended.
+    #[inline]
+    fn has_ended(&self) -> bool {
+        self.state.look(&self.path)
     }
 
     #[inline]
