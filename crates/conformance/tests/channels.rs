@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray::channels::{Channels, ChannelsOptions, Choice, Member, PageFaultPolicy, Require};
-use dray::virt::{Access, Options, Translation, VirtualDevice, VirtualMover};
+use dray::virt::{Options, Translation, VirtualDevice, VirtualMover};
 use dray::{CpuMover, Executor, Mover};
 use dray_conformance::{Disrupter, Disruption, ProcessDoor, check};
 use dray_device::WorkQueueMode::{Dedicated, Shared};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig};
+use dray_device::{Access, Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig};
 use dray_spec::registers::{Command, CommandRegister};
 
 /// A device with a queue of either mode, and two engines.
@@ -74,9 +74,13 @@ impl Translation for Guarded {
 }
 
 /// A device that tells faults of one page, and that page.
-fn guarded() -> (VirtualDevice, Guarded) {
+fn guarded(largest: u64) -> (VirtualDevice, Guarded) {
     let guarded = Guarded::default();
-    let started = VirtualDevice::start_in(config(), Options::default(), guarded.clone(), |_| {});
+    let mut config = config();
+    for queue in &mut config.work_queues {
+        queue.max_transfer_size = largest;
+    }
+    let started = VirtualDevice::start_in(config, Options::default(), guarded.clone(), |_| {});
     (started.expect("a device that can be enabled"), guarded)
 }
 
@@ -105,11 +109,12 @@ fn disrupter(device: &VirtualDevice, how: Disruption) -> Disrupter {
 /// Passes the suite with faults told and its queues disrupted, in each way.
 fn survives<M: Mover + 'static>(
     name: &str,
+    largest: u64,
     executor: Executor,
     open: impl Fn(&VirtualDevice) -> M,
 ) {
     for how in Disruption::ALL {
-        let (device, guard) = guarded();
+        let (device, guard) = guarded(largest);
         let mut door = ProcessDoor::new(name, executor, open(&device))
             .with_faults(move |page| guard.set(&page))
             .with_disrupter(disrupter(&device, how));
@@ -127,7 +132,7 @@ fn survives<M: Mover + 'static>(
 #[test]
 fn one_queue_tells_faults_and_survives_disruptions() {
     for queue in [0, 1] {
-        survives("virtual", Executor::Virtual, |device| {
+        survives("virtual", 1 << 20, Executor::Virtual, |device| {
             device.open(queue, 16).expect("a queue")
         });
     }
@@ -146,7 +151,7 @@ fn channels_tell_faults_and_survive_disruptions() {
             stripe_bytes: 1024,
             ..ChannelsOptions::default()
         };
-        survives("channels", Executor::Virtual, |device| {
+        survives("channels", 4096, Executor::Virtual, |device| {
             channels(device, options)
         });
     }
