@@ -35,7 +35,7 @@ fn until(switch: &mut Switch, sleeps: bool, what: &str, mut done: impl FnMut() -
     }
 }
 
-fn vhost(path: &Path, setup: &VhostSetup, channels: &mut Vec<Channel>) -> Port {
+fn vhost(path: &Path, setup: &VhostSetup, channels: &mut [Channel]) -> Port {
     let port = VhostPort::open(path, setup, channels).expect("a socket");
     Port::Vhost(Box::new(port))
 }
