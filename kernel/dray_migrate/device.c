@@ -11,8 +11,8 @@
 #include "counters.h"
 #include "knobs.h"
 
-/* A channel is used for so many pages of a batch at least: a submission for less does not pay. */
-#define PAGES_PER_SUBMISSION 32
+/* A channel is used for so many pages of a batch at least: as many as a call for demotion has. */
+#define PAGES_PER_SUBMISSION 64
 
 static unsigned int fail_every;
 module_param(fail_every, uint, 0644);

@@ -67,18 +67,18 @@ report() { # WHAT
     [ "$(($(traced_device) * 4096))" -eq "$(since bytes_by_device)" ] || die "$1: bytes differ from the tracepoint"
     difference=$(($(since bytes_by_device) / 4096 - $(migrated)))
     [ "$difference" -ge 0 ] && [ $((difference * 100)) -le "$(migrated)" ] || die "$1: $difference pages copied in vain"
-    # A submission has at least 32 pages, or all of its call's.
+    # A submission has at least 64 pages, or all of its call's.
     sed -n 's/.*dray_copy: .* folios=\([0-9]*\) pages=\([0-9]*\) by=device submissions=\([0-9]*\) .*/\1 \2 \3/p' $trace/trace |
         awk -v name="$1" '
-            {copies++; pages += $2; submissions += $3; most = $2 < 64 ? 1 : int($2 / 32)}
+            {copies++; pages += $2; submissions += $3; most = $2 < 128 ? 1 : int($2 / 64)}
             $2 < 32 {few++; few_pages += $2}
             $3 > most && $1 == $2 {bad++; print "too many submissions: " $0}
             END {
                 printf "%s: %d copies, %d pages, %d submissions (%.1f pages each); under 32 pages: %d copies, %d pages; without them %.1f pages a submission\n",
                     name, copies, pages, submissions, pages / submissions, few, few_pages,
-                    submissions > few ? (pages - few_pages) / (submissions - few) : 0
+                    (submissions > few) ? (pages - few_pages) / (submissions - few) : 0
                 exit bad != 0
-            }' || die "$1: more than a submission for 32 pages"
+            }' || die "$1: more than a submission for 64 pages"
 }
 
 # Each copy as an event; `shape WORKLOAD,FOLIOS,PAGES,COUNT` lines of them are what figures/traces is made of.
