@@ -204,7 +204,9 @@ impl Settings {
                     ("tpause", Wait::Tpause),
                 ],
             ),
-            wait_is_stated: read.text("DTO_WAIT_METHOD").is_some(),
+            wait_is_stated: read.text("DTO_WAIT_METHOD").is_some_and(|text| {
+                ["busypoll", "umwait", "yield", "tpause"].contains(&text.trim())
+            }),
             min_bytes: read.number("DTO_MIN_BYTES", default.min_bytes, MIN_BYTES_RANGE),
             core_percent: read.percent("DTO_CPU_SIZE_FRACTION"),
             adapt: read.switch("DTO_AUTO_ADJUST_KNOBS", true),
