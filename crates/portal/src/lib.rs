@@ -21,6 +21,8 @@ pub mod hook;
 pub mod mapping;
 mod next;
 pub mod node;
+#[cfg(feature = "preload")]
+mod own;
 mod patch;
 mod plain;
 mod process;

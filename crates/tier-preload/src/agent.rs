@@ -10,7 +10,7 @@ use dray_tier::mechanism::Engine;
 use dray_tier::session::{Session, VARIABLE};
 use dray_tier::{Manager, Memory};
 
-use crate::own::{OWN, PINNED};
+use crate::own::{OWN, PINNED, of_portals};
 use crate::{fork, give_back, hook, stacks};
 
 /// The session of this process and its children.
@@ -121,7 +121,10 @@ fn own_files() -> bool {
 
 fn work(session: Session) {
     let memory = Memory::Process {
-        own: || OWN.all().into_iter().chain(give_back::ranges()).collect(),
+        own: || {
+            let all = OWN.all().into_iter().chain(give_back::ranges());
+            all.chain(of_portals()).collect()
+        },
         pinned: || PINNED.all(),
     };
     let mut manager = Manager::new(session, memory);

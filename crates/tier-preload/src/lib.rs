@@ -2,7 +2,7 @@
 //!
 //! `UFFDIO_MOVE` works on the memory of the calling process alone, so whoever migrates a program's
 //! pages is a thread of it. Such a thread must never wait for a page that is out: it uses no memory
-//! that is managed. So this library has an allocator ([`heap`]) and stacks ([`stacks`]) of its own,
+//! that is managed. So this library has an allocator ([`dray_interpose::Heap`]) and stacks ([`stacks`]) of its own,
 //! and a table of files of its own, so that the program neither sees nor closes them.
 //!
 //! The library leaves the program around it alone; with the feature `preload` it exports the functions
@@ -16,7 +16,6 @@ mod agent;
 mod fork;
 #[cfg(feature = "preload")]
 mod give_back;
-pub mod heap;
 #[cfg(feature = "preload")]
 mod hook;
 pub mod own;
@@ -24,4 +23,4 @@ pub mod stacks;
 
 #[cfg(feature = "preload")]
 #[global_allocator]
-static HEAP: heap::Heap = heap::Heap::new();
+static HEAP: dray_interpose::Heap = dray_interpose::Heap::new(&own::OWN);

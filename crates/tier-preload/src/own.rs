@@ -1,57 +1,28 @@
-//! This library's own memory, which is never managed, and pages of the program that never move.
+//! Memory of dray's own, which is never managed, and pages of the program that never move.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-const MOST: usize = 256;
-
-/// Ranges, added and never taken away.
-#[derive(Debug)]
-pub struct Ranges {
-    ranges: [[AtomicU64; 2]; MOST],
-    count: AtomicUsize,
-}
+pub use dray_interpose::Ranges;
 
 /// Memory of this library.
 pub static OWN: Ranges = Ranges::new();
 /// Pages on the program's heap that this library's threads read.
 pub static PINNED: Ranges = Ranges::new();
 
-impl Ranges {
-    pub(crate) const fn new() -> Ranges {
-        Ranges {
-            ranges: [const { [AtomicU64::new(0), AtomicU64::new(0)] }; MOST],
-            count: AtomicUsize::new(0),
+/// Memory of the library of `dray run`, if that is loaded, too: a write to a portal goes through it, while
+/// pages are out.
+pub fn of_portals() -> Vec<(u64, u64)> {
+    static RANGES: AtomicUsize = AtomicUsize::new(1);
+    let known = match RANGES.load(Ordering::Relaxed) {
+        1 => {
+            // SAFETY: the name is a string.
+            let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"DRAY_PORTAL_OWN_1".as_ptr()) };
+            RANGES.store(found.expose_provenance(), Ordering::Relaxed);
+            found.expose_provenance()
         }
-    }
-
-    /// Adds a range. `false` if there is no room for more.
-    pub fn add(&self, start: u64, end: u64) -> bool {
-        let index = self.count.fetch_add(1, Ordering::Relaxed);
-        let Some(range) = self.ranges.get(index) else {
-            return false;
-        };
-        range[0].store(start, Ordering::Relaxed);
-        // Behind the start: a range without an end is none.
-        range[1].store(end, Ordering::Release);
-        true
-    }
-
-    /// All ranges.
-    pub fn all(&self) -> Vec<(u64, u64)> {
-        let count = self.count.load(Ordering::Relaxed).min(MOST);
-        let all = self.ranges[..count].iter().map(|range| {
-            let end = range[1].load(Ordering::Acquire);
-            (range[0].load(Ordering::Relaxed), end)
-        });
-        all.filter(|(_, end)| *end != 0).collect()
-    }
-
-    /// Forgets all but the first so many: in a child, which has none of the threads.
-    pub fn keep(&self, count: usize) {
-        for range in &self.ranges[count..] {
-            range[1].store(0, Ordering::Relaxed);
-        }
-        let before = self.count.load(Ordering::Relaxed);
-        self.count.store(before.min(count), Ordering::Relaxed);
-    }
+        known => known,
+    };
+    let ranges = std::ptr::with_exposed_provenance::<Ranges>(known);
+    // SAFETY: null, or the static of that name, whose layout its number stands for.
+    unsafe { ranges.as_ref() }.map_or_else(Vec::new, Ranges::all)
 }

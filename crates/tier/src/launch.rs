@@ -4,10 +4,8 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::TierError;
 use crate::session::{Session, Setup, VARIABLE, directory};
@@ -42,17 +40,6 @@ pub struct Ended {
     pub session: Session,
 }
 
-/// The program, for the signal handler.
-static CHILD: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn pass_on(signal: libc::c_int) {
-    let child = CHILD.load(Ordering::Relaxed);
-    if child > 0 {
-        // SAFETY: a child that has not been waited for.
-        unsafe { libc::kill(child, signal) };
-    }
-}
-
 /// Runs a program to its end.
 ///
 /// # Errors
@@ -69,57 +56,9 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     }
     let library = place.0.join(LIBRARY);
     write(&library, launch.library).map_err(failed("writing the preload library"))?;
-    let mut preload = OsString::from(&library);
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
-    let (name, arguments) = match launch.program.split_first() {
-        Some(found) => found,
-        None => return Err(failed("starting")(io::ErrorKind::InvalidInput.into())),
-    };
-    let mut command = Command::new(name);
-    command
-        .args(arguments)
-        .env("LD_PRELOAD", preload)
-        .env(VARIABLE, place.0.join(SESSION));
-    // The terminal's signals reach the program by themselves, and dray waits for it.
-    let before = [libc::SIGINT, libc::SIGQUIT].map(|number| {
-        // SAFETY: no handler is installed.
-        (number, unsafe { libc::signal(number, libc::SIG_IGN) })
-    });
-    for number in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
-        let handler = pass_on as extern "C" fn(libc::c_int);
-        // SAFETY: the handler calls kill(2) alone.
-        unsafe { libc::signal(number, handler as libc::sighandler_t) };
-    }
-    let restore = move || {
-        for (number, action) in before {
-            // SAFETY: what it was before.
-            unsafe { libc::signal(number, action) };
-        }
-        Ok(())
-    };
-    // SAFETY: signal(2) may be called between fork and exec.
-    unsafe { command.pre_exec(restore) };
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            eprintln!("error: {}: {error}", name.display());
-            let code = match error.kind() {
-                io::ErrorKind::NotFound => 127,
-                _ => 126,
-            };
-            return Ok(Ended {
-                code,
-                signal: None,
-                session,
-            });
-        }
-    };
-    CHILD.store(child.id() as i32, Ordering::Relaxed);
-    let status = child.wait().map_err(failed("waiting for the program"))?;
-    CHILD.store(0, Ordering::Relaxed);
+    let variables = [(VARIABLE, place.0.join(SESSION).into_os_string())];
+    let ended = dray_interpose::start(&library, &variables, &launch.program)
+        .map_err(failed("running the program"))?;
     for process in session.processes() {
         let pid = process.pid.load(Ordering::Relaxed);
         if process.tracking() == Some(Tracking::Damon)
@@ -129,8 +68,8 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
         }
     }
     Ok(Ended {
-        code: status.code().unwrap_or(1) as u8,
-        signal: status.signal(),
+        code: ended.code,
+        signal: ended.signal,
         session,
     })
 }

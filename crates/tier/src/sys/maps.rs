@@ -81,6 +81,7 @@ fn runs_while_pages_move(path: &str) -> bool {
         "libdl",
         "libm.",
         "libdray",
+        ".dray-portal",
     ];
     path.starts_with('/') && names.iter().any(|name| file.starts_with(name))
 }

@@ -1,14 +1,14 @@
 //! An allocator whose memory no program uses.
 //!
 //! It reserves addresses once and takes them in order; what is freed is used again for the same size
-//! class. The agent allocates little.
+//! class. Preload libraries allocate little.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::own::OWN;
+use crate::Ranges;
 
 /// Addresses to reserve; less where a limit forbids it.
 const RESERVE: [usize; 3] = [1 << 34, 1 << 30, 1 << 27];
@@ -20,6 +20,8 @@ const CLASSES: usize = 40;
 /// The allocator.
 #[derive(Debug)]
 pub struct Heap {
+    /// Where its addresses are entered.
+    ranges: &'static Ranges,
     locked: AtomicBool,
     books: UnsafeCell<Books>,
 }
@@ -36,9 +38,10 @@ struct Books {
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// Without memory yet.
-    pub const fn new() -> Heap {
+    /// Without memory yet; what it reserves it enters in `ranges`.
+    pub const fn new(ranges: &'static Ranges) -> Heap {
         Heap {
+            ranges,
             locked: AtomicBool::new(false),
             books: UnsafeCell::new(Books {
                 next: 0,
@@ -70,19 +73,13 @@ impl Heap {
     }
 }
 
-impl Default for Heap {
-    fn default() -> Heap {
-        Heap::new()
-    }
-}
-
 fn class(layout: Layout) -> usize {
     let size = layout.size().max(layout.align()).max(16);
     (size.next_power_of_two().trailing_zeros() - 4) as usize
 }
 
 impl Books {
-    fn take(&mut self, class: usize) -> *mut u8 {
+    fn take(&mut self, class: usize, ranges: &Ranges) -> *mut u8 {
         if class >= CLASSES {
             return null_mut();
         }
@@ -93,7 +90,7 @@ impl Books {
             self.free[class] = unsafe { std::ptr::with_exposed_provenance::<usize>(head).read() };
             return std::ptr::with_exposed_provenance_mut(head);
         }
-        if self.end == 0 && !self.reserve() {
+        if self.end == 0 && !self.reserve(ranges) {
             return null_mut();
         }
         // Blocks are aligned to their size, up to a huge page.
@@ -121,7 +118,7 @@ impl Books {
         std::ptr::with_exposed_provenance_mut(start)
     }
 
-    fn reserve(&mut self) -> bool {
+    fn reserve(&mut self, ranges: &Ranges) -> bool {
         for size in RESERVE {
             // SAFETY: new addresses wherever there is room.
             let start = unsafe {
@@ -138,7 +135,7 @@ impl Books {
             if start > 0 {
                 let start = start as usize;
                 (self.next, self.open, self.end) = (start, start, start + size);
-                return OWN.add(start as u64, (start + size) as u64);
+                return ranges.add(start as u64, (start + size) as u64);
             }
         }
         false
@@ -148,7 +145,7 @@ impl Books {
 // SAFETY: blocks are as large and aligned as their class, and no two of them overlap.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.with(|books| books.take(class(layout)))
+        self.with(|books| books.take(class(layout), self.ranges))
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -167,7 +164,8 @@ mod tests {
 
     #[test]
     fn blocks_are_aligned_apart_and_used_again() {
-        let heap = Heap::new();
+        static RANGES: Ranges = Ranges::new();
+        let heap = Heap::new(&RANGES);
         let layouts = [(1, 1), (24, 8), (4096, 4096), (100_000, 16), (3 << 20, 8)];
         let mut blocks = Vec::new();
         for (size, align) in layouts {
@@ -193,7 +191,10 @@ mod tests {
             let again = unsafe { heap.alloc(layout) };
             assert_eq!(again, block);
         }
-        let inside = OWN.all().iter().any(|(start, end)| end - start >= 1 << 27);
+        let inside = RANGES
+            .all()
+            .iter()
+            .any(|(start, end)| end - start >= 1 << 27);
         assert!(inside);
     }
 }
