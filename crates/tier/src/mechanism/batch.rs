@@ -132,7 +132,7 @@ impl Engine {
 
     /// Writers wait from now on.
     fn protect(&self) {
-        self.each_run(Stage::In, |engine, state, index, count| {
+        let given_up = self.each_run(Stage::In, |engine, state, index, count| {
             let (protected, count) = in_one_mapping(count, |count| {
                 let (start, len) = span(state, index, count);
                 let protected = engine.uffd.write_protect(start, len, true);
@@ -147,10 +147,18 @@ impl Engine {
                 }
             }
         });
+        // What is not protected must not be copied: writes to it would be lost.
+        if let Some(from) = given_up {
+            let mut state = self.lock();
+            let rest = state.flights.iter_mut().skip(from);
+            for flight in rest.filter(|flight| flight.stage == Stage::In) {
+                flight.stage = Stage::Ended(Outcome::Changing);
+            }
+        }
     }
 
     fn move_out(&self) {
-        self.each_run(Stage::In, |engine, state, index, count| {
+        let _ = self.each_run(Stage::In, |engine, state, index, count| {
             let flight = state.flights[index];
             let (moved, count) = in_one_mapping(count, |count| {
                 let (start, len) = span(state, index, count);
@@ -204,7 +212,7 @@ impl Engine {
         };
         // Nothing that is out is ever given up, whatever changes meanwhile.
         while self.lock().any(Stage::Out) {
-            self.each_run(Stage::Out, |engine, state, index, count| {
+            let _ = self.each_run(Stage::Out, |engine, state, index, count| {
                 let flight = state.flights[index];
                 let src = source(&flight, copied);
                 let (moved, count) = in_one_mapping(count, |count| {

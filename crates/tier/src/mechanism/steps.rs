@@ -21,19 +21,20 @@ pub(super) enum Step {
 }
 
 impl Engine {
-    /// Calls `step` for each run of flights in a stage, under the lock; without it while it waits.
+    /// Calls `step` for each run of flights in a stage, under the lock; without it while it waits. Where
+    /// it has given up, if the layout never came to rest.
     pub(super) fn each_run(
         &self,
         stage: Stage,
         mut step: impl FnMut(&Engine, &mut State, usize, usize) -> Step,
-    ) {
+    ) -> Option<usize> {
         let mut waits = 0;
         let mut state = self.lock();
         let (mut index, mut later) = (0, false);
         loop {
             let Some(flight) = state.flights.get(index) else {
                 if !later {
-                    return;
+                    return None;
                 }
                 (index, later) = (0, false);
                 drop(state);
@@ -55,7 +56,7 @@ impl Engine {
                 Step::Wait => {
                     waits += 1;
                     if waits > PATIENCE && stage == Stage::In {
-                        return;
+                        return Some(index);
                     }
                     drop(state);
                     if waits % 8 == 0 {
