@@ -106,6 +106,21 @@ enum Policy {
     Lru,
     /// Nothing moves.
     None,
+    /// Every block in turn, promote_rate_limit_MBps in all: to measure what migration costs.
+    Rotate,
+}
+
+impl Policy {
+    /// As the library counts them.
+    fn index(self) -> usize {
+        match self {
+            Policy::Tpp => 0,
+            Policy::Memtis => 1,
+            Policy::Lru => 2,
+            Policy::None => 3,
+            Policy::Rotate => 4,
+        }
+    }
 }
 
 /// Who copies.

@@ -13,7 +13,7 @@ use crate::mechanism::{
     BASE_SLOTS, BLOCK, Block, Config, Engine, HUGE_SLOTS, Order, Piece, Ranges, Release, Tier,
     measure_knee,
 };
-use crate::policy::{Policy, Room, by_index};
+use crate::policy::{Policy, Room, by_index, units};
 use crate::session::{Process, Reason, Session, Value};
 use crate::sys::damon::{self, DamonError};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
@@ -247,7 +247,7 @@ impl Manager {
             cooling,
         };
         let blocks = active.engine.blocks();
-        let plan = active.policy.decide(&blocks, &room);
+        let plan = active.policy.decide(&units(&blocks), &room);
         let moves = [
             (Reason::Demotion, &plan.demote),
             (Reason::NumaMisplaced, &plan.promote),
@@ -319,7 +319,18 @@ impl Active {
             if self.interval < self.refused.1 {
                 break;
             }
-            let report = self.engine.migrate(batch, to);
+            let mut report = self.engine.migrate(batch, to);
+            if report.outcomes.get(crate::Outcome::NoHugeFrame) > 0 {
+                // There is no huge page to be had: as the kernel does, it moves as base pages.
+                let huge = batch.iter().filter(|piece| piece.huge);
+                let parts: Vec<Piece> = huge
+                    .map(|piece| Piece {
+                        huge: false,
+                        ..*piece
+                    })
+                    .collect();
+                report.add(&self.engine.migrate(&parts, to));
+            }
             session.record(reason, &report);
             let moved = report.outcomes.get(crate::Outcome::Moved);
             let refused = report.pages >= 64 && moved < report.pages / 4;

@@ -17,6 +17,7 @@ mod windows;
 pub(crate) use blocks::Blocks;
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
 pub use engine::{Config, Engine, Order, Piece, Quiet, Ranges, Release, Report, Tier};
+pub(crate) use hints::HUGE_HINTS;
 pub use knee::{Knee, measure as measure_knee};
 pub use outcome::{OUTCOMES, Outcome, Outcomes};
 pub use windows::{BASE_SLOTS, HUGE_SLOTS};

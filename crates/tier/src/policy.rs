@@ -3,17 +3,20 @@
 mod lru;
 mod memtis;
 mod none;
+mod rotate;
 mod tpp;
 
 pub use lru::Lru;
 pub use memtis::Memtis;
 pub use none::NoPolicy;
+pub use rotate::Rotate;
 pub use tpp::Tpp;
 
-use crate::mechanism::{BLOCK_PAGES, Block};
+use crate::mechanism::{BLOCK, BLOCK_PAGES, Block};
+use crate::sys::HUGE;
 
 /// Names of the policies, by their index.
-pub const POLICIES: [&str; 4] = ["tpp", "memtis", "lru", "none"];
+pub const POLICIES: [&str; 5] = ["tpp", "memtis", "lru", "none", "rotate"];
 
 /// A policy by its index in [`POLICIES`].
 pub fn by_index(index: usize) -> Box<dyn Policy> {
@@ -21,6 +24,7 @@ pub fn by_index(index: usize) -> Box<dyn Policy> {
         Some(&"tpp") => Box::new(Tpp),
         Some(&"memtis") => Box::new(Memtis::default()),
         Some(&"lru") => Box::new(Lru),
+        Some(&"rotate") => Box::new(Rotate::default()),
         _ => Box::new(NoPolicy),
     }
 }
@@ -82,12 +86,52 @@ pub trait Policy: Send {
 
 /// Pages of a block in the fast tier.
 pub(crate) fn fast(block: &Block) -> u64 {
-    u64::from((block.present & !block.slow).count_ones())
+    u64::from((block.present & !block.slow).count_ones()) * (1 + u64::from(block.others))
 }
 
 /// Pages of a block in the slow tier.
 pub(crate) fn slow(block: &Block) -> u64 {
-    u64::from((block.present & block.slow).count_ones())
+    u64::from((block.present & block.slow).count_ones()) * (1 + u64::from(block.others))
+}
+
+/// What a policy decides on: the blocks of a huge page, which move together, as one. It has the number
+/// of the first of them, their accesses together, and their last migration.
+pub(crate) fn units(blocks: &[(u64, Block)]) -> Vec<(u64, Block)> {
+    const BLOCKS: u64 = HUGE / BLOCK;
+    let mut units: Vec<(u64, Block)> = Vec::with_capacity(blocks.len());
+    for (number, block) in blocks {
+        if !block.huge {
+            units.push((*number, *block));
+            continue;
+        }
+        let first = number / BLOCKS * BLOCKS;
+        let unit = match units.last_mut() {
+            Some((before, unit)) if *before == first && unit.others > 0 => unit,
+            _ => {
+                let unit = Block {
+                    others: BLOCKS as u8 - 1,
+                    present: u64::MAX,
+                    ..*block
+                };
+                units.push((first, unit));
+                continue;
+            }
+        };
+        unit.slow |= block.slow;
+        unit.touched |= block.touched;
+        unit.idle = unit.idle.min(block.idle);
+        unit.heat = unit.heat.saturating_add(block.heat);
+        unit.ping_pongs = unit.ping_pongs.max(block.ping_pongs);
+        if block.moved_at > unit.moved_at {
+            (unit.moved_at, unit.demoted) = (block.moved_at, block.demoted);
+        }
+    }
+    for (_, unit) in &mut units {
+        if unit.others > 0 && unit.slow != 0 {
+            unit.slow = u64::MAX;
+        }
+    }
+    units
 }
 
 /// The first blocks of a list whose pages, counted by `pages`, make up `wanted`.
@@ -211,6 +255,8 @@ mod tests {
             let plan = policy.decide(&blocks(), &room);
             let expected: &[u64] = match policy.name() {
                 "none" => &[],
+                // It keeps no order of its own.
+                "rotate" => continue,
                 _ => &[0],
             };
             assert_eq!(plan.demote, expected, "{}", policy.name());
@@ -258,6 +304,47 @@ mod tests {
         for (index, name) in POLICIES.iter().enumerate().take(3) {
             let plan = by_index(index).decide(&blocks(), &room);
             assert_eq!(plan, Plan::default(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn a_huge_page_is_one_unit() {
+        let mut all: Vec<(u64, Block)> = (3..24)
+            .map(|number| (number, block(number >= 16, 0, 9, 1)))
+            .collect();
+        for (number, block) in &mut all {
+            block.huge = *number >= 8;
+        }
+        // One of its eight blocks is touched.
+        all[20].1.idle = 0;
+        all[20].1.touched = 0b11;
+        all[20].1.heat = 50;
+        let units = units(&all);
+        let numbers: Vec<u64> = units.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [3, 4, 5, 6, 7, 8, 16]);
+        let [.., (_, cold), (_, hot)] = &units[..] else {
+            panic!("two huge pages");
+        };
+        assert_eq!((fast(cold), slow(cold), cold.idle), (512, 0, 9));
+        assert_eq!((fast(hot), slow(hot), hot.idle, hot.heat), (0, 512, 0, 57));
+        // The hot one comes up whole, and the cold one goes for it: nothing smaller is as cold.
+        let room = Room {
+            fast_limit: 5 * 64 + 512 + 64,
+            fast_used: 5 * 64 + 512,
+            ..ROOM
+        };
+        for (index, name) in POLICIES.iter().enumerate().take(2) {
+            let plan = by_index(index).decide(&units, &room);
+            assert_eq!(plan.promote, [16], "{name}");
+            let down: u64 = plan
+                .demote
+                .iter()
+                .map(|n| match n {
+                    8 => 512,
+                    _ => 64,
+                })
+                .sum();
+            assert!(plan.demote.contains(&8) && down >= 512, "{name}: {plan:?}");
         }
     }
 

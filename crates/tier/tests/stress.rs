@@ -11,7 +11,7 @@ use std::thread;
 use common::{Case, run};
 use dray_tier::copier::{Cores, VirtualCopier};
 use dray_tier::sys::{PAGE, memory};
-use dray_tier::{Config, Engine, Order, Release};
+use dray_tier::{Config, Engine, Order, Outcome, Piece, Release};
 
 fn check(name: &str, case: Case) {
     let outcome = run(&case);
@@ -78,6 +78,17 @@ fn hints_lose_nothing() {
         ..Case::new(config, || Box::new(Cores::new(1)))
     };
     check("hints", case);
+}
+
+#[test]
+fn hints_on_huge_pages_lose_nothing() {
+    let config = config(Order::Strict, Release::Kernel);
+    let case = Case {
+        hints: true,
+        huge: true,
+        ..Case::new(config, || Box::new(Cores::new(1)))
+    };
+    check("huge hints", case);
 }
 
 #[test]
@@ -161,4 +172,47 @@ fn a_thread_with_other_files_can_ask_for_quiet() {
     assert_eq!(engine.take_vanished(), 0);
     // SAFETY: this test's, and nothing uses it any more.
     unsafe { memory::unmap(start, PAGES * PAGE) };
+}
+
+/// While the layout changes nothing can be protected, and then nothing may be copied: a write would be lost.
+#[test]
+fn what_cannot_be_protected_is_not_copied() {
+    const PAGES: u64 = 128;
+    let config = config(Order::SharedRead, Release::Kernel);
+    let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+    let start = memory::reserve(2 * PAGES * PAGE, PAGE).expect("memory");
+    let end = start + 2 * PAGES * PAGE;
+    memory::advise(start, end - start, libc::MADV_POPULATE_WRITE).expect("memory");
+    engine
+        .register(start, end)
+        .expect("memory that can be registered");
+    let piece = Piece {
+        start,
+        len: PAGES * PAGE,
+        huge: false,
+    };
+    thread::scope(|scope| {
+        // It waits in the kernel until somebody reads that it drops pages, which nobody does yet.
+        let dropping = scope.spawn(|| {
+            memory::advise(start + PAGES * PAGE, PAGE, libc::MADV_DONTNEED).expect("it is ours");
+        });
+        let report = loop {
+            let report = engine.migrate(&[piece], 1);
+            if report.outcomes.get(Outcome::Moved) < PAGES {
+                break report;
+            }
+        };
+        let second = engine.migrate(&[piece], 1);
+        // From here on nobody waits, whatever is found.
+        let server = scope.spawn(|| engine.serve());
+        dropping.join().expect("a thread");
+        engine.stop();
+        server.join().expect("the server");
+        let moved = report.outcomes.get(Outcome::Moved);
+        assert_eq!(report.outcomes.get(Outcome::Changing) + moved, PAGES);
+        assert_eq!(second.outcomes.get(Outcome::Changing), PAGES);
+        assert_eq!(second.copied.core, 0);
+    });
+    // SAFETY: this test's, and nothing uses it any more.
+    unsafe { memory::unmap(start, end - start) };
 }

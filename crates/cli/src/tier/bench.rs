@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::ValueEnum;
 use dray_tier::Engine;
 use dray_tier::bench::{self, Case, Cost, Frames, Running};
-use dray_tier::policy::POLICIES;
 use dray_tier::size::{Size, machine};
 
 use super::Policy;
@@ -136,19 +135,13 @@ fn cases(args: &Args) -> anyhow::Result<Vec<Case>> {
                 working_set,
                 access,
                 fast_bytes,
-                policy: match args.policy {
-                    Policy::Tpp => 0,
-                    Policy::Memtis => 1,
-                    Policy::Lru => 2,
-                    Policy::None => 3,
-                },
+                policy: args.policy.index(),
                 knobs: args.knob.clone(),
                 time: Duration::from_secs_f64(args.time),
                 seed: args.seed,
             });
         }
     }
-    debug_assert!(POLICIES.len() == 4);
     Ok(cases)
 }
 

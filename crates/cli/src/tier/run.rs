@@ -13,7 +13,7 @@ use dray_tier::size::{Size, SizeError, machine};
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, TierError};
 
-use super::{Mover, Order, Policy, Session, Tracking, table};
+use super::{Mover, Order, Session, Tracking, table};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
@@ -94,12 +94,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
     Ok(Setup {
         bytes: [fast.0, slow.0],
         nodes: [fast.1, slow.1],
-        policy: match args.policy {
-            Policy::Tpp => 0,
-            Policy::Memtis => 1,
-            Policy::Lru => 2,
-            Policy::None => 3,
-        },
+        policy: args.policy.index(),
         shared_read: args.order == Order::SharedRead,
         reuse: args.reuse_frames,
         device: match args.mover {

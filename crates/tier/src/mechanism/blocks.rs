@@ -31,6 +31,8 @@ pub struct Block {
     pub present: u64,
     /// It is mapped by a huge page.
     pub huge: bool,
+    /// Other blocks that it stands for, in what a policy is shown: those of its huge page.
+    pub others: u8,
     /// One bit for each of the last intervals: accessed or not, the newest lowest.
     pub touched: u16,
     /// Intervals since the last access that was seen.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::batch::PAUSE;
-use super::hints::SLOTS;
+use super::hints::{HUGE_HINTS, SLOTS};
 use super::outcome::Outcomes;
 use super::state::State;
 use super::windows::TierWindows;
@@ -17,7 +17,7 @@ use crate::copier::{Copied, CopyError, PageCopier};
 use crate::error::system;
 use crate::sys::pagemap::PageMap;
 use crate::sys::uffd::{self, REGISTER_MISSING, REGISTER_WP, Uffd};
-use crate::sys::{PAGE, memory};
+use crate::sys::{HUGE, PAGE, memory};
 
 /// Where the frames of a tier come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,6 +91,26 @@ pub struct Report {
     pub release: Duration,
     /// Bytes by who copied them.
     pub copied: Copied,
+}
+
+impl Report {
+    /// Adds what another call did with pages that this one left.
+    pub(crate) fn add(&mut self, other: &Report) {
+        self.outcomes.merge(&other.outcomes);
+        for (ours, theirs) in [
+            (&mut self.frames, other.frames),
+            (&mut self.protect, other.protect),
+            (&mut self.out, other.out),
+            (&mut self.copy, other.copy),
+            (&mut self.back, other.back),
+            (&mut self.release, other.release),
+        ] {
+            *ours += theirs;
+        }
+        self.copied.core += other.copied.core;
+        self.copied.cores += other.copied.cores;
+        self.copied.device += other.copied.device;
+    }
 }
 
 /// Events since the start.
@@ -198,13 +218,14 @@ impl Engine {
             TierWindows::new(&config.tiers[1], &uffd)?,
         ];
         let bell = SLOTS * PAGE;
-        let len = bell + PAGE;
-        let hints = memory::reserve(len, PAGE).map_err(system("mmap"))?;
-        let _ = memory::advise(hints, len, libc::MADV_NOHUGEPAGE);
+        let huge = (bell + PAGE).next_multiple_of(HUGE);
+        let len = huge + HUGE_HINTS * HUGE;
+        let hints = memory::reserve(len, HUGE).map_err(system("mmap"))?;
+        let _ = memory::advise(hints, huge, libc::MADV_NOHUGEPAGE);
         uffd.register(hints, len, REGISTER_MISSING)
             .map_err(system("UFFDIO_REGISTER"))?;
         let mut state = State::default();
-        state.hints.give(hints);
+        state.hints.give(hints, hints + huge);
         let pagemap = PageMap::own().map_err(|error| TierError::System {
             call: "opening /proc/self/pagemap",
             errno: error.raw_os_error().unwrap_or(0),
@@ -259,7 +280,7 @@ impl Engine {
     pub fn unregister(&self, start: u64, end: u64) {
         let _migrator = self.lock_migrator();
         let mut state = self.lock();
-        while let Some(page) = state.hints.first_in(start, end) {
+        while let Some(page) = state.hints.overlapping(start, end) {
             if !self.put_hint_back(&mut state, page) {
                 drop(state);
                 std::thread::sleep(PAUSE);

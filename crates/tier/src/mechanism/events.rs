@@ -84,9 +84,9 @@ impl Engine {
         if state.in_flight(page) {
             return;
         }
-        if state.hints.get(page).is_some() {
-            match self.put_hint_back(state, page) {
-                true => state.hints.touched.push(page),
+        if let Some(hint) = state.hints.at(page) {
+            match self.put_hint_back(state, hint) {
+                true => state.hints.touched.push(hint),
                 false => state.deferred.push(page),
             }
             return;
@@ -159,14 +159,27 @@ impl Engine {
         let Some(hint) = state.hints.get(page) else {
             return true;
         };
-        let slot = hint.slot;
+        let (slot, len) = (hint.slot, hint.len());
         // SAFETY: the frame was taken from there, and who touches it waits.
-        let ended = match unsafe { self.uffd.move_pages(page, slot, PAGE, true) } {
+        let ended = match unsafe { self.uffd.move_pages(page, slot, len, true) } {
             Ok(()) => true,
+            Err((done, _)) if done > 0 => {
+                // It is huge no more; its first base pages are back.
+                state.hints.split(page);
+                for back in (page..page + done).step_by(PAGE as usize) {
+                    state.hints.remove(back);
+                }
+                return false;
+            }
             Err((_, libc::EAGAIN)) => false,
             Err(_) if hint.tries < TRIES => {
                 hint.tries += 1;
                 false
+            }
+            Err(_) if hint.huge => {
+                // Its mapping is in parts now.
+                state.hints.split(page);
+                return false;
             }
             Err(_) => match self.uffd.copy(page, slot, PAGE) {
                 Err((_, libc::EAGAIN)) => false,

@@ -152,9 +152,6 @@ impl Engine {
                 migrator.windows[to].making[kind].drop_frames(0, count);
             }
         }
-        let hints = std::mem::take(&mut self.lock().hints.waste);
-        if !hints.is_empty() {
-            self.empty_hint_slots(hints);
-        }
+        self.empty_hint_slots();
     }
 }

@@ -10,15 +10,17 @@ use super::batch::PAUSE;
 use super::blocks::{block_of, mask};
 use super::engine::Engine;
 use crate::sys::uffd::REGISTER_MISSING;
-use crate::sys::{PAGE, memory};
+use crate::sys::{HUGE, PAGE, memory};
 
-/// Pages that can be out at once.
+/// Pages that can be out at once, base and huge.
 pub(crate) const SLOTS: u64 = 4096;
+pub(crate) const HUGE_HINTS: u64 = 16;
 
 /// A page that is out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hint {
     pub(crate) slot: u64,
+    pub(crate) huge: bool,
     /// Attempts to put it back.
     pub(crate) tries: u8,
     /// Its mapping was moved since it went out: events may be late (see `flight.rs`).
@@ -33,41 +35,100 @@ pub(crate) struct Hints {
     free: Vec<u64>,
     /// Slots whose frame nobody wants any more.
     pub(crate) waste: Vec<u64>,
+    /// The window of huge slots: first byte, behind the last.
+    window: (u64, u64),
+    free_huge: Vec<u64>,
+    /// Huge slots whose page is out as base pages, and how many of these are.
+    parts: BTreeMap<u64, u64>,
+    /// Huge slots that have a page table and must be mapped anew.
+    pub(crate) waste_huge: Vec<u64>,
     /// Pages that were touched since the list was last taken.
     pub(crate) touched: Vec<u64>,
 }
 
 impl Hints {
-    /// Slots from `base` on can be used.
-    pub(crate) fn give(&mut self, base: u64) {
+    /// Slots from `base` on can be used, and huge ones from `huge` on.
+    pub(crate) fn give(&mut self, base: u64, huge: u64) {
         self.free = (0..SLOTS).map(|slot| base + slot * PAGE).collect();
         self.touched.reserve(SLOTS as usize);
+        self.window = (huge, huge + HUGE_HINTS * HUGE);
+        self.free_huge = (0..HUGE_HINTS).map(|slot| huge + slot * HUGE).collect();
     }
 
-    pub(crate) fn slot(&mut self) -> Option<u64> {
-        self.free.pop()
+    pub(crate) fn slot(&mut self, huge: bool) -> Option<u64> {
+        match huge {
+            true => self.free_huge.pop(),
+            false => self.free.pop(),
+        }
     }
 
-    pub(crate) fn give_back(&mut self, slot: u64) {
-        self.free.push(slot);
+    pub(crate) fn give_back(&mut self, slot: u64, huge: bool) {
+        match huge {
+            true => self.free_huge.push(slot),
+            false => self.free.push(slot),
+        }
     }
 
-    pub(crate) fn insert(&mut self, address: u64, slot: u64) {
+    pub(crate) fn insert(&mut self, address: u64, slot: u64, huge: bool) {
         let hint = Hint {
             slot,
+            huge,
             tries: 0,
             shifted: false,
         };
         self.out.insert(address, hint);
     }
 
+    /// The page that an address lies in, if it is out: its first byte.
+    pub(crate) fn at(&self, address: u64) -> Option<u64> {
+        let (at, hint) = self.out.range(..=address).next_back()?;
+        (address < at + hint.len()).then_some(*at)
+    }
+
     pub(crate) fn get(&mut self, address: u64) -> Option<&mut Hint> {
         self.out.get_mut(&address)
     }
 
+    /// A page is back under its address.
     pub(crate) fn remove(&mut self, address: u64) {
-        if let Some(hint) = self.out.remove(&address) {
-            self.free.push(hint.slot);
+        if let Some(hint) = self.out.remove(&address)
+            && !self.part_has_ended(hint.slot)
+        {
+            self.give_back(hint.slot, hint.huge);
+        }
+    }
+
+    /// Whether a slot is part of a huge one, which is free when all of them are.
+    fn part_has_ended(&mut self, slot: u64) -> bool {
+        let huge = slot / HUGE * HUGE;
+        if slot < self.window.0 || slot >= self.window.1 {
+            return false;
+        }
+        let Some(left) = self.parts.get_mut(&huge) else {
+            return false;
+        };
+        *left -= 1;
+        if *left == 0 {
+            self.parts.remove(&huge);
+            self.waste_huge.push(huge);
+        }
+        true
+    }
+
+    /// Makes base pages of a huge page that is out.
+    pub(crate) fn split(&mut self, address: u64) {
+        let Some(hint) = self.out.get(&address).copied().filter(|hint| hint.huge) else {
+            return;
+        };
+        self.parts.insert(hint.slot, HUGE / PAGE);
+        for offset in (0..HUGE).step_by(PAGE as usize) {
+            let part = Hint {
+                slot: hint.slot + offset,
+                huge: false,
+                tries: 0,
+                shifted: hint.shifted,
+            };
+            self.out.insert(address + offset, part);
         }
     }
 
@@ -79,14 +140,25 @@ impl Hints {
         self.out.keys().copied().collect()
     }
 
+    /// The first that begins in a range.
     pub(crate) fn first_in(&self, start: u64, end: u64) -> Option<u64> {
         self.out.range(start..end).next().map(|(at, _)| *at)
     }
 
+    /// The first that lies in a range, if only in part.
+    pub(crate) fn overlapping(&self, start: u64, end: u64) -> Option<u64> {
+        self.at(start).or_else(|| self.first_in(start, end))
+    }
+
     pub(crate) fn drop_range(&mut self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) {
         for address in self.concerned(start, end, mapped) {
-            if let Some(hint) = self.out.remove(&address) {
-                self.waste.push(hint.slot);
+            if let Some(hint) = self.out.remove(&address)
+                && !self.part_has_ended(hint.slot)
+            {
+                match hint.huge {
+                    true => self.waste_huge.push(hint.slot),
+                    false => self.waste.push(hint.slot),
+                }
             }
         }
     }
@@ -98,25 +170,58 @@ impl Hints {
                 self.out.insert(address - from + to, hint);
             }
         }
+        // A huge page that is not aligned any more is none.
+        let moved = self.out.range(to..to + len);
+        let odd = moved.filter(|(at, hint)| hint.huge && *at % HUGE != 0);
+        for address in odd.map(|(at, _)| *at).collect::<Vec<_>>() {
+            self.split(address);
+        }
     }
 
-    /// Those in a range for which an event is not late.
-    fn concerned(&self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) -> Vec<u64> {
+    /// Those in a range for which an event is not late. A huge page that is only partly in it becomes
+    /// base pages.
+    fn concerned(&mut self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) -> Vec<u64> {
+        for edge in [start, end - 1] {
+            if let Some(address) = self.at(edge)
+                && (address < start || address + HUGE > end)
+            {
+                self.split(address);
+            }
+        }
         let inside = self.out.range(start..end);
         let concerned = inside.filter(|(at, hint)| !(hint.shifted && mapped(**at)));
         concerned.map(|(at, _)| *at).collect()
     }
 }
 
+impl Hint {
+    pub(crate) fn len(&self) -> u64 {
+        match self.huge {
+            true => HUGE,
+            false => PAGE,
+        }
+    }
+}
+
 impl Engine {
     /// Takes single pages out; how many it could. Pages of huge pages must not be among them.
     pub fn arm_hints(&self, pages: &[u64]) -> u64 {
+        self.arm(pages, false)
+    }
+
+    /// Takes huge pages out, each as a whole; how many it could.
+    pub fn arm_huge_hints(&self, pages: &[u64]) -> u64 {
+        self.arm(pages, true)
+    }
+
+    fn arm(&self, pages: &[u64], huge: bool) -> u64 {
+        let len = if huge { HUGE } else { PAGE };
         let migrator = self.lock_migrator();
         let pinned = self.pinned();
         let is_pinned = |page: u64| {
             pinned
                 .iter()
-                .any(|(first, last)| (*first..*last).contains(&page))
+                .any(|(first, last)| *first < page + len && page < *last)
         };
         let mut armed = 0;
         for page in pages {
@@ -124,28 +229,32 @@ impl Engine {
                 continue;
             }
             let mut state = self.lock();
-            if !state.covers(*page, page + PAGE) || state.in_flight(*page) {
+            let out = state.hints.overlapping(*page, page + len).is_some();
+            if out || !state.covers(*page, page + len) || state.in_flight(*page) {
                 continue;
             }
-            let number = block_of(*page);
-            let dropping = state
-                .blocks
-                .map
-                .get(&number)
-                .map_or(0, |block| block.dropping);
-            if dropping & mask(number, *page, page + PAGE) != 0 {
+            let numbers = block_of(*page)..=block_of(page + len - 1);
+            let mut blocks = state.blocks.map.range(numbers);
+            if blocks.any(|(number, b)| b.dropping & mask(*number, *page, page + len) != 0) {
                 continue;
             }
-            let Some(slot) = state.hints.slot() else {
+            let Some(slot) = state.hints.slot(huge) else {
                 break;
             };
             // SAFETY: the content stays in the window; who touches the page gets it back.
-            match unsafe { self.uffd.move_pages(slot, *page, PAGE, false) } {
+            match unsafe { self.uffd.move_pages(slot, *page, len, false) } {
                 Ok(()) => {
-                    state.hints.insert(*page, slot);
+                    state.hints.insert(*page, slot, huge);
                     armed += 1;
                 }
-                Err(_) => state.hints.give_back(slot),
+                // It was a huge page no more, and some of it is out.
+                Err((done, _)) if done > 0 => {
+                    state.hints.insert(*page, slot, huge);
+                    state.hints.split(*page);
+                    state.hints.drop_range(page + done, page + len, |_| false);
+                    armed += 1;
+                }
+                Err(_) => state.hints.give_back(slot, huge),
             }
         }
         drop(migrator);
@@ -171,22 +280,24 @@ impl Engine {
                 std::thread::sleep(PAUSE);
             }
         }
-        let (touched, waste) = {
+        let touched = {
             let mut state = self.lock();
             let touched = std::mem::take(&mut state.hints.touched);
             state.hints.touched.reserve(SLOTS as usize);
-            (touched, std::mem::take(&mut state.hints.waste))
+            touched
         };
-        self.empty_hint_slots(waste);
+        self.empty_hint_slots();
         drop(migrator);
         (touched, untouched)
     }
 
-    /// Empties the slots of pages that were dropped while they were out.
-    pub(crate) fn empty_hint_slots(&self, slots: Vec<u64>) {
-        if slots.is_empty() {
-            return;
-        }
+    /// Empties the slots of pages that were dropped while they were out. For the thread that migrates.
+    pub(crate) fn empty_hint_slots(&self) {
+        let (slots, huge) = {
+            let hints = &mut self.lock().hints;
+            let huge = std::mem::take(&mut hints.waste_huge);
+            (std::mem::take(&mut hints.waste), huge)
+        };
         // A slot is one page: its own registration is taken away, and that of the others stays.
         for slot in slots {
             let emptied = self.uffd.unregister(slot, PAGE).and_then(|()| {
@@ -194,8 +305,74 @@ impl Engine {
                 self.uffd.register(slot, PAGE, REGISTER_MISSING)
             });
             if emptied.is_ok() {
-                self.lock().hints.give_back(slot);
+                self.lock().hints.give_back(slot, false);
             }
         }
+        for slot in huge {
+            let emptied = self.uffd.unregister(slot, HUGE).and_then(|()| {
+                // SAFETY: a slot of the engine's own that no page is in.
+                unsafe { memory::renew(slot, HUGE) }?;
+                self.uffd.register(slot, HUGE, REGISTER_MISSING)
+            });
+            if emptied.is_ok() {
+                self.lock().hints.give_back(slot, true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints() -> Hints {
+        let mut hints = Hints::default();
+        hints.give(1 << 40, 1 << 41);
+        let slot = hints.slot(true).expect("one is free");
+        hints.insert(4 * HUGE, slot, true);
+        hints
+    }
+
+    #[test]
+    fn every_page_of_a_huge_page_is_out() {
+        let hints = hints();
+        assert_eq!(hints.at(4 * HUGE), Some(4 * HUGE));
+        assert_eq!(hints.at(5 * HUGE - 1), Some(4 * HUGE));
+        assert_eq!(hints.at(5 * HUGE), None);
+        assert_eq!(hints.overlapping(4 * HUGE + PAGE, 9 * HUGE), Some(4 * HUGE));
+    }
+
+    #[test]
+    fn what_is_dropped_in_part_is_out_in_parts_and_its_slot_comes_back_last() {
+        let mut hints = hints();
+        let free = hints.free_huge.len();
+        hints.drop_range(4 * HUGE + PAGE, 4 * HUGE + 3 * PAGE, |_| false);
+        assert_eq!(hints.addresses().len(), 510);
+        assert_eq!(hints.at(4 * HUGE + PAGE), None);
+        assert_eq!((hints.waste.len(), hints.waste_huge.len()), (0, 0));
+        for address in hints.addresses() {
+            hints.remove(address);
+        }
+        assert_eq!(hints.waste_huge.len(), 1);
+        assert_eq!(hints.free_huge.len(), free);
+        assert_eq!(hints.free.len(), SLOTS as usize);
+    }
+
+    #[test]
+    fn a_huge_page_follows_its_mapping() {
+        let mut hints = hints();
+        hints.shift(4 * HUGE, 20 * HUGE, HUGE, |_| false);
+        assert_eq!(hints.addresses(), [20 * HUGE]);
+        hints.shift(20 * HUGE, 30 * HUGE + PAGE, HUGE, |_| false);
+        assert_eq!(hints.addresses().len(), 512);
+        assert_eq!(hints.first(), Some(30 * HUGE + PAGE));
+    }
+
+    #[test]
+    fn a_whole_huge_page_that_is_dropped_leaves_its_slot_to_be_mapped_anew() {
+        let mut hints = hints();
+        hints.drop_range(0, 9 * HUGE, |_| false);
+        assert_eq!(hints.first(), None);
+        assert_eq!(hints.waste_huge.len(), 1);
     }
 }

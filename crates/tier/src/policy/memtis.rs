@@ -1,7 +1,7 @@
 //! As MEMTIS does (Lee et al., SOSP 2023), without its split of huge pages: a histogram of access
 //! counts says from which count on blocks fill the fast tier; counts are halved at times.
 
-use super::{Plan, Policy, Room, exchange, slow};
+use super::{Plan, Policy, Room, exchange, fast, slow};
 use crate::mechanism::Block;
 
 /// Bins by log2 of the access count.
@@ -22,7 +22,7 @@ impl Memtis {
     fn adapt(&mut self, blocks: &[(u64, Block)], room: &Room) {
         let mut pages = [0u64; BINS];
         for (_, block) in blocks {
-            pages[bin(block)] += u64::from(block.present.count_ones());
+            pages[bin(block)] += fast(block) + slow(block);
         }
         let most = room.fast_limit.saturating_sub(room.keep_free);
         let mut sum = 0;

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Tracked, Tracker, Tracking, access, enter_present, stretches};
-use crate::mechanism::{BLOCK, BLOCK_PAGES, Engine, Order, block_of};
-use crate::sys::PAGE;
+use super::{Tracked, Tracker, Tracking, access, enter_present, stretches, unit};
+use crate::mechanism::{BLOCK, BLOCK_PAGES, Block, Engine, HUGE_HINTS, Order, block_of};
 use crate::sys::damon::DamonError;
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Run, WRITTEN, Wanted, ZERO};
+use crate::sys::{HUGE, PAGE};
 
 /// Time that the first write to a page takes after a scan.
 const WRITE: Duration = Duration::from_nanos(1100);
@@ -28,6 +28,7 @@ pub struct ScanTracker {
     credit: i64,
     last: Instant,
     cursor: [u64; 2],
+    cursor_huge: u64,
     interval: u32,
 }
 
@@ -43,6 +44,7 @@ impl ScanTracker {
             credit: 0,
             last: Instant::now(),
             cursor: [0; 2],
+            cursor_huge: 0,
             interval: 0,
         })
     }
@@ -126,6 +128,30 @@ impl ScanTracker {
         chosen
     }
 
+    /// Huge pages to take out, in turn: of the slow tier, and of those of the fast tier that nobody has
+    /// touched for a while.
+    fn choose_huge(&mut self, engine: &Engine, count: usize) -> Vec<u64> {
+        let mut chosen: Vec<u64> = Vec::with_capacity(count);
+        if count == 0 {
+            return chosen;
+        }
+        let mut last = 0;
+        engine.each_block(self.cursor_huge, |number, block| {
+            let page = number * BLOCK / HUGE * HUGE;
+            let wanted = block.huge && (block.slow != 0 || block.idle > 1);
+            if wanted && chosen.last() != Some(&page) {
+                chosen.push(page);
+            }
+            last = page / BLOCK + HUGE / BLOCK;
+            chosen.len() < count
+        });
+        self.cursor_huge = match chosen.len() < count {
+            true => 0,
+            false => last,
+        };
+        chosen
+    }
+
     /// One of the pages of a block, another one each interval.
     fn pick(&self, pages: u64) -> u64 {
         let from = self.interval.wrapping_mul(0x9e37_79b9) >> 26;
@@ -135,19 +161,24 @@ impl ScanTracker {
 }
 
 fn mark(engine: &Engine, touched: &[u64], untouched: &[u64]) {
-    for page in touched {
-        engine.with_blocks(*page, page + PAGE, |blocks| {
-            blocks.change(block_of(*page), |block| {
-                // A page of 64 was looked at.
-                access(block, 8);
-            });
+    // A hint on a huge page tells of all its blocks.
+    let change = |page: u64, change: fn(&mut Block)| {
+        let number = block_of(page);
+        engine.with_blocks(page, page + PAGE, |blocks| {
+            let huge = blocks.map.get(&number).is_some_and(|block| block.huge);
+            let (start, len) = unit(number, huge);
+            for number in block_of(start)..block_of(start + len) {
+                blocks.change(number, change);
+            }
         });
+    };
+    for page in touched {
+        // A page of 64 was looked at.
+        change(*page, |block| access(block, 8));
     }
     for page in untouched {
-        engine.with_blocks(*page, page + PAGE, |blocks| {
-            blocks.change(block_of(*page), |block| {
-                block.idle = block.idle.saturating_add(UNTOUCHED);
-            });
+        change(*page, |block| {
+            block.idle = block.idle.saturating_add(UNTOUCHED)
         });
     }
 }
@@ -181,8 +212,11 @@ impl Tracker for ScanTracker {
         let left = self.credit - program.as_nanos() as i64 - start.elapsed().as_nanos() as i64;
         if left > 0 {
             let each = (HINT + TOUCH).as_nanos() as i64;
-            let hints = self.choose(engine, (left / each).clamp(0, 1024) as usize);
-            tracked.armed = engine.arm_hints(&hints);
+            let count = (left / each).clamp(0, 1024) as usize;
+            // A huge page is one hint, whatever is in it.
+            let huge = self.choose_huge(engine, (count / 4).min(HUGE_HINTS as usize));
+            let hints = self.choose(engine, count - huge.len());
+            tracked.armed = engine.arm_huge_hints(&huge) + engine.arm_hints(&hints);
         }
         tracked.cost = start.elapsed() + program;
         self.credit -= tracked.cost.as_nanos() as i64;

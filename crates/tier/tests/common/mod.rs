@@ -145,7 +145,15 @@ fn migrate(engine: &Engine, board: &Board, case: &Case, outcome: &mut Outcome) {
             let hints: Vec<u64> = (0..64)
                 .map(|_| start + rng.next_u64() % pages * PAGE)
                 .collect();
-            engine.arm_hints(&hints);
+            match case.huge {
+                true => {
+                    let first = start.next_multiple_of(HUGE);
+                    let huge = hints.iter().map(|page| page / HUGE * HUGE);
+                    let inside: Vec<u64> = huge.filter(|page| *page >= first).collect();
+                    engine.arm_huge_hints(&inside)
+                }
+                false => engine.arm_hints(&hints),
+            };
             thread::yield_now();
             let (touched, untouched) = engine.collect_hints();
             outcome.hinted += (touched.len() + untouched.len()) as u64;
