@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use super::Mapping;
@@ -61,6 +61,9 @@ impl DirtyLog {
             guest / PAGE_BYTES,
             guest.saturating_add(len - 1) / PAGE_BYTES,
         );
+        // The bytes are visible before the bit is looked at: a front end that has just cleared it and
+        // reads the page would miss them.
+        fence(Ordering::SeqCst);
         let pages = self.bytes.saturating_mul(8);
         for page in first..pages.min(last + 1) {
             // SAFETY: the byte lies in the mapped log; both sides change it atomically.
