@@ -3,7 +3,9 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use super::engine::Engine;
+use super::engine::{Engine, Order};
+use super::flight::Stage;
+use super::outcome::Outcome;
 use super::state::State;
 use crate::sys::PAGE;
 use crate::sys::uffd::Event;
@@ -81,8 +83,17 @@ impl Engine {
         if page == self.bell {
             return self.put_all_hints_back(state);
         }
-        if state.in_flight(page) {
-            return;
+        if let Some(stage) = state.stage_of(page) {
+            if stage == Stage::Out {
+                return;
+            }
+            // It is not out: the program has dropped it, or it was never there. Who waits may be the
+            // thread that migrates, which copies it.
+            if self.config.order == Order::SharedRead {
+                // Protected it is not either.
+                state.leave(page, Outcome::Gone);
+            }
+            return self.zeros(state, page, page + PAGE);
         }
         if let Some(hint) = state.hints.at(page) {
             match self.put_hint_back(state, hint) {
@@ -124,6 +135,10 @@ impl Engine {
         } else {
             page + PAGE
         };
+        self.zeros(state, page, end);
+    }
+
+    fn zeros(&self, state: &mut State, page: u64, end: u64) {
         let done = match self.uffd.zero(page, end - page) {
             Ok(()) => end - page,
             // Managed memory in a row may be several mappings, and a call is for one.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::blocks::Blocks;
 use super::flight::{self, Flight, Stage};
 use super::hints::Hints;
+use super::outcome::Outcome;
 use crate::sys::memory;
 
 /// Managed memory and what moves in it.
@@ -99,6 +100,28 @@ impl State {
         self.flights
             .iter()
             .any(|f| within(f.address, f.len()) || within(f.origin, f.len()))
+    }
+
+    /// How far the page is that was or is at an address, if it is of the batch: out, if any of both is.
+    pub(crate) fn stage_of(&self, address: u64) -> Option<Stage> {
+        let within = |start: u64, len: u64| (start..start + len).contains(&address);
+        let here = |f: &&Flight| within(f.address, f.len()) || within(f.origin, f.len());
+        let mut stages = self.flights.iter().filter(here).map(|f| f.stage);
+        let first = stages.next()?;
+        match stages.any(|stage| stage == Stage::Out) {
+            true => Some(Stage::Out),
+            false => Some(first),
+        }
+    }
+
+    /// A page of the batch that is not out stays where it is.
+    pub(crate) fn leave(&mut self, address: u64, outcome: Outcome) {
+        for flight in &mut self.flights {
+            let here = (flight.address..flight.address + flight.len()).contains(&address);
+            if here && flight.stage == Stage::In {
+                flight.stage = Stage::Ended(outcome);
+            }
+        }
     }
 
     /// End of a range at `start` of at most `len` bytes in which nothing is out.
