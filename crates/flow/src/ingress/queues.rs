@@ -38,10 +38,12 @@ pub(super) struct Queue {
 pub(super) struct Constraint {
     /// The edge in front of which the bytes wait.
     pub(super) edge: u32,
-    /// The claim of which the buffer is full; none for the capacity of the edge.
+    /// The claim of which the buffer is full; none for the capacity of the edge and for a round of credits.
     pub(super) parent: Option<u32>,
     /// What it lets through.
     pub(super) capacity: f64,
+    /// Whether it lets through only what goes into one buffer.
+    pub(super) is_buffer: bool,
     pub(super) claims: Vec<u32>,
 }
 
@@ -118,6 +120,7 @@ impl Structure {
                     edge,
                     parent: None,
                     capacity: flows.capacity(edge as usize),
+                    is_buffer: false,
                     claims: Vec::new(),
                 });
                 last = Some(edge);
@@ -125,7 +128,27 @@ impl Structure {
             let constraint = this.constraints.len() as u32 - 1;
             this.add_claim(constraint, queue, list.clone(), list);
         }
+        for queue in 0..this.queues.len() as u32 {
+            this.limit_by_credits(queue, flows);
+        }
         this
+    }
+
+    /// Adds what the credits of a queue let through even if nothing waits there: its buffer once in a round of credits, for all
+    /// its flows together.
+    fn limit_by_credits(&mut self, queue: u32, flows: &Flows<'_>) {
+        let Queue {
+            feed: Some(edge),
+            buffer,
+            round,
+            ..
+        } = self.queues[queue as usize]
+        else {
+            return;
+        };
+        if buffer < round * flows.capacity(edge as usize) {
+            self.add_before(queue, edge, None, buffer / round, flows);
+        }
     }
 
     fn add_claim(&mut self, constraint: u32, queue: u32, flows: Vec<u32>, over: Vec<u32>) {
@@ -150,11 +173,26 @@ impl Structure {
             return held_by;
         }
         let edge = self.queues[queue as usize].feed?;
+        let id = self.add_before(queue, edge, Some(claim), f64::INFINITY, flows);
+        self.claims[claim as usize].held_by = Some(id);
+        Some(id)
+    }
+
+    /// Adds a constraint in front of `edge` on all flows that go over it into `queue`.
+    fn add_before(
+        &mut self,
+        queue: u32,
+        edge: u32,
+        parent: Option<u32>,
+        capacity: f64,
+        flows: &Flows<'_>,
+    ) -> u32 {
         let id = self.constraints.len() as u32;
         self.constraints.push(Constraint {
             edge,
-            parent: Some(claim),
-            capacity: f64::INFINITY,
+            parent,
+            capacity,
+            is_buffer: true,
             claims: Vec::new(),
         });
         let before = |flow: u32| {
@@ -180,8 +218,7 @@ impl Structure {
         for (queue, part, over) in parts {
             self.add_claim(id, queue, part, over);
         }
-        self.claims[claim as usize].held_by = Some(id);
-        Some(id)
+        id
     }
 
     /// Whether `claim` is there because of a full buffer that `cause` fills.

@@ -142,10 +142,10 @@ impl<'f, 'n> Solver<'f, 'n> {
     /// Computes how long a constraint makes its queues wait. Gives the largest change.
     fn solve(&mut self, constraint: u32, step: f64) -> f64 {
         let mut largest = 0.0f64;
-        let (capacity, parent, arbiter) = {
+        let (capacity, is_buffer, arbiter) = {
             let this = &self.structure.constraints[constraint as usize];
             let port = self.flows.network().port(this.edge);
-            (this.capacity, this.parent, port.arbiter)
+            (this.capacity, this.is_buffer, port.arbiter)
         };
         if capacity.is_infinite() {
             for at in 0..self.structure.constraints[constraint as usize].claims.len() {
@@ -157,9 +157,9 @@ impl<'f, 'n> Solver<'f, 'n> {
             }
             return largest;
         }
-        let offers = self.offers(constraint, parent.is_some());
+        let offers = self.offers(constraint, is_buffer);
         let amounts: Vec<(f64, f64)> = match arbiter {
-            Arbiter::InTurn => in_turn(&offers, capacity, parent.is_some()),
+            Arbiter::InTurn => in_turn(&offers, capacity, is_buffer),
             Arbiter::OldestFirst => oldest_first(&offers, capacity),
         };
         for (offer, (wait, amount)) in offers.iter().zip(amounts) {

@@ -230,6 +230,21 @@ fn one_fifo_holds_up_what_goes_elsewhere() {
     near(&rates(&network, &list), &[third; 4]);
 }
 
+/// A round of credits of 2 with room for 8 lets 4 through, for all flows into the buffer together.
+#[test]
+fn a_long_round_of_credits_limits_all_flows_into_the_buffer() {
+    let mut network = paper();
+    let id = network.find("SN").unwrap();
+    network.set_buffer(id, 8.0, 2.0).unwrap();
+    let list = [
+        ("HS SN ND", 100.0, 64.0, None),
+        ("MS SN ND", 100.0, 64.0, None),
+        ("HS SN NC", 1.0, 64.0, None),
+    ];
+    // S serves H as much as M, and counts what H has to C.
+    near(&rates(&network, &list), &[1.5, 2.5, 1.0]);
+}
+
 /// A full buffer holds up all that comes over the edge before it in one queue.
 #[test]
 fn a_full_buffer_holds_up_the_queue_before_it() {
