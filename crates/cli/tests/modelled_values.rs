@@ -33,7 +33,9 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     ("fig6b", 56, 0x771f_e81b_deaa_31c7),
     ("fig7", 64, 0x0aa1_f2a2_941d_f743),
     ("knee", 104, 0x1fac_e013_6895_c9b1),
+    ("migrate-call", 36, 0x3681_8094_0cf8_b0cc),
     ("migration", 64, 0xdfc2_4024_9689_7ee8),
+    ("migration-volume", 132, 0xcc39_d37e_e3ef_0465),
     ("misalignment", 30, 0xe25e_af41_3580_6a47),
     ("orders", 30, 0xd1b6_4748_f46d_2816),
     ("overtaking", 12, 0xea3d_35d1_1565_bf68),
@@ -42,6 +44,12 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     ("read-buffers", 28, 0xf55b_8f5f_e8d0_8bcd),
     ("split", 35, 0x7ad2_b12d_0477_775e),
     ("tenants", 9, 0xbac2_b571_fea5_9478),
+    ("tier-copies", 360, 0xc21f_d81c_d9e8_caa9),
+    ("tiering", 90, 0x1d36_44f0_48e9_2c45),
+    ("vhost", 12, 0x3e7e_1215_a133_015e),
+    ("vhost-batch", 21, 0x30ac_0e0c_8bad_6171),
+    ("vhost-cores", 24, 0x75db_8e1e_a022_f611),
+    ("vhost-threshold", 30, 0x2fc1_34d9_bfa1_9f20),
     ("waits", 21, 0x9862_a91c_db4c_be5a),
 ];
 

@@ -14,13 +14,15 @@ use crate::request::Request;
 use crate::sensitivity::guesses_behind;
 use crate::task::Backend;
 use crate::workload::Workload;
-use crate::{FiguresError, Metric, Model};
+use crate::{FiguresError, Metric, Model, tiers};
 
 /// The guesses behind the results of a run.
 #[derive(Debug, Clone, Default)]
 pub struct GuessIndex {
     /// By figure and class: metric, and position of the parameter in the platform's list.
     found: HashMap<(String, String), Vec<(Metric, usize)>>,
+    /// The same for parameters of page migration, in words.
+    migration: HashMap<(String, String), Vec<(Metric, String)>>,
 }
 
 impl GuessIndex {
@@ -61,14 +63,28 @@ impl GuessIndex {
                 None => jobs.push((job, vec![key])),
             }
         }
-        let of = |(job, keys): (Job, Vec<(String, String)>)| Ok((job.run(&model)?, keys));
+        let of = |(job, keys): (Job, Vec<(String, String)>)| {
+            Ok((job.run(&model)?, job.of_migration(&model)?, keys))
+        };
         let found: Result<Vec<_>, FiguresError> = jobs.into_par_iter().map(of).collect();
-        let each = found?
-            .into_iter()
-            .flat_map(|(behind, keys)| keys.into_iter().map(move |key| (key, behind.clone())));
-        Ok(GuessIndex {
-            found: each.collect(),
-        })
+        let mut index = GuessIndex::default();
+        for (behind, migration, keys) in found? {
+            for key in keys {
+                index.found.insert(key.clone(), behind.clone());
+                index.migration.insert(key, migration.clone());
+            }
+        }
+        Ok(index)
+    }
+
+    /// The guesses of page migration behind one metric of a point of a figure.
+    pub(crate) fn of_migration(&self, figure: &str, point: &Point, metric: Metric) -> Vec<&str> {
+        let known = self.migration.get(&(figure.to_owned(), class(point)));
+        let known = known.into_iter().flatten();
+        known
+            .filter(|(of, _)| *of == metric)
+            .map(|(_, words)| words.as_str())
+            .collect()
     }
 
     /// The guesses behind one metric of a point of a figure, in the order of the platform's file.
@@ -114,7 +130,20 @@ impl GuessIndex {
         let found: Vec<&Parameter> = outcomes
             .flat_map(|outcome| self.of_outcome(platform, figure, outcome))
             .collect();
-        each_once(&found, platform).into_iter().map(words).collect()
+        let mut lines: Vec<String> = each_once(&found, platform).into_iter().map(words).collect();
+        for outcome in &figure.outcomes {
+            for panel in &figure.experiment.panels {
+                for metric in panel.y.iter().filter_map(|name| Metric::named(name)) {
+                    let id = figure.experiment.id.as_str();
+                    for words in self.of_migration(id, &outcome.point, metric) {
+                        if !lines.iter().any(|line| line == words) {
+                            lines.push(words.to_owned());
+                        }
+                    }
+                }
+            }
+        }
+        lines
     }
 }
 
@@ -127,6 +156,19 @@ struct Job {
 }
 
 impl Job {
+    /// The guesses of page migration, in words.
+    fn of_migration(&self, model: &Model) -> Result<Vec<(Metric, String)>, FiguresError> {
+        let mut behind: Vec<(Metric, String)> = Vec::new();
+        for w in self.ends.iter().flatten() {
+            for named in tiers::guesses(model, w)? {
+                if self.drawn.contains(&named.0) && !behind.contains(&named) {
+                    behind.push(named);
+                }
+            }
+        }
+        Ok(behind)
+    }
+
     fn run(&self, model: &Model) -> Result<Vec<(Metric, usize)>, FiguresError> {
         let mut behind = Vec::new();
         let [first, last] = &self.ends;

@@ -19,6 +19,10 @@ pub(crate) fn axis(parameter: &str) -> String {
         "devices" => "Devices".to_owned(),
         "pages" => "Pages of 4 KiB".to_owned(),
         "read_buffers" => "Read buffers of the group".to_owned(),
+        "migrator" => "Who migrates".to_owned(),
+        "slow" => "Memory of the slow tier".to_owned(),
+        "working_set" => "Working set".to_owned(),
+        "second" => "Time since the start (s)".to_owned(),
         "neighbour_size" => "Copies of the neighbour (bytes; 0: no neighbour)".to_owned(),
         other => VOCABULARY
             .parameters()
@@ -32,6 +36,8 @@ pub(crate) fn axis(parameter: &str) -> String {
 pub(crate) fn category(parameter: &str, value: &Value) -> String {
     match parameter {
         "op" => operation(&value.to_string()).to_owned(),
+        "migrator" => system(&value.to_string()).to_owned(),
+        "slow" => tier(&value.to_string()).to_owned(),
         _ => VOCABULARY.label(parameter, value),
     }
 }
@@ -150,6 +156,13 @@ fn one(name: &str, value: &Value) -> String {
             "umwait" => "UMWAIT".to_owned(),
             _ => text,
         },
+        "migrator" => system(&text).to_owned(),
+        "slow" => tier(&text).to_owned(),
+        "phase" => match text.as_str() {
+            "in-progress" => "migration in progress".to_owned(),
+            _ => text,
+        },
+        "working_set" | "policy" | "direction" => text,
         "mode" | "placement" | "access" | "kind" | "layout" => text,
         _ => format!("{name} {text}"),
     }
@@ -194,6 +207,29 @@ pub(crate) fn operation(name: &str) -> &str {
     }
 }
 
+/// A system that migrates pages.
+fn system(name: &str) -> &str {
+    match name {
+        "kernel" => "kernel, one core",
+        "huge-dsa" => "kernel, DSA for huge pages",
+        "concurrent-threads" => "concurrent, threads",
+        "concurrent-dsa" => "concurrent, DSA",
+        "user-core" => "dray tier, one core",
+        "user-dsa" => "dray tier, DSA",
+        other => other,
+    }
+}
+
+/// Memory of the slow tier.
+fn tier(name: &str) -> &str {
+    match name {
+        "dram" => "remote DRAM",
+        "cxl" => "CXL",
+        "pm" => "PM",
+        other => other,
+    }
+}
+
 /// A part of a stacked bar.
 pub(crate) fn metric(name: &str) -> &str {
     match Metric::named(name) {
@@ -206,6 +242,8 @@ pub(crate) fn metric(name: &str) -> &str {
         Some(Metric::Ring) => "rings",
         Some(Metric::Copy) => "copy",
         Some(Metric::Offload) => "descriptors, account",
+        Some(Metric::MigrateCopy) => "copy",
+        Some(Metric::MigrateRest) => "all else",
         _ => name,
     }
 }

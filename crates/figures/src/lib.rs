@@ -41,6 +41,7 @@ mod sensitivity;
 mod setup;
 mod task;
 mod tenants;
+mod tiers;
 mod used;
 mod vhost;
 mod vocabulary;

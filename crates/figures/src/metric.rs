@@ -87,6 +87,18 @@ words! {
         Offload = "offload_ns",
         /// Million packets a second.
         PacketRate = "rate_mpps",
+        /// Time of one call that migrates pages.
+        Migrate = "migrate_ns",
+        /// The part of it that is the copy.
+        MigrateCopy = "migrate_copy_ns",
+        /// The rest of it.
+        MigrateRest = "migrate_rest_ns",
+        /// Bytes that have changed tier since the start, in 1e9.
+        Migrated = "migrated_gb",
+        /// Million accesses a second of a program on two tiers.
+        Accesses = "accesses_mops",
+        /// Share of the accesses that find their page in the fast tier.
+        FastShare = "fast_share",
         /// Size from which the device has more throughput than the core.
         BreakEven = "break_even_bytes",
         /// Size from which offload takes less core time.

@@ -11,6 +11,7 @@ use dray_workload::{Buffers, Burst, Op, Ring};
 use crate::break_even::BreakEven;
 use crate::fault::Faulting;
 use crate::setup::{Setup, node};
+use crate::tiers::{self, Slow, Tiers};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Metrics, concurrent, migration, vhost};
 
@@ -89,8 +90,18 @@ impl Model {
 
     /// Runs one point for as long as `window` says.
     pub(crate) fn run_for(&self, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
+        if let Some(other) = tiers::with_persistent_memory(self, w)? {
+            let cxl = Tiers {
+                slow: Some(Slow::PmAsCxl),
+                ..w.tiers
+            };
+            let w = Workload { tiers: cxl, ..*w };
+            return other.run_for(&w, window);
+        }
         match w.what {
             What::Offload | What::Software => concurrent::run(self, w, window),
+            What::MigrateCall => tiers::call(self, w, window),
+            What::Tiering => tiers::tiering(self, w, window),
             What::BreakEven => BreakEven::find(self, w).map(BreakEven::metrics),
             What::Burst => self.burst(w),
             What::Overflow => self.overflow(w),

@@ -274,7 +274,10 @@ impl Drawing<'_> {
             platform, guesses, ..
         } = self.context;
         let id = self.figure.experiment.id.as_str();
-        let guessed = |point: Point| !guesses.behind(platform, id, &point, metric).is_empty();
+        let guessed = |point: Point| {
+            !guesses.behind(platform, id, &point, metric).is_empty()
+                || !guesses.of_migration(id, &point, metric).is_empty()
+        };
         let own = reduced(point, backend);
         self.base(point, backend)
             .into_iter()

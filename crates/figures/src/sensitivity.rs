@@ -34,7 +34,7 @@ fn positions(model: &Model, w: &Workload, chosen: impl Fn(&Parameter) -> bool) -
     let switch = |p: &Parameter| p.name.starts_with("vhost_");
     let applies = |p: &Parameter| match w.what {
         What::Software => software(p),
-        What::BreakEven => !switch(p),
+        What::BreakEven | What::MigrateCall | What::Tiering => !switch(p),
         What::Vhost => match w.switching.is_some_and(|s| s.copied_by_core(w.size)) {
             true => software(p) || switch(p),
             false => !software(p),

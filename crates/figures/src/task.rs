@@ -92,6 +92,8 @@ const SOFTWARE: &[&str] = &[
     "core",
     "pages",
     "layout",
+    "slow",
+    "direction",
 ];
 
 /// The point of an experiment as `backend` runs it: a core knows no queues, so that all points

@@ -2,12 +2,14 @@
 
 use dray_experiment::{Kind, Parameter, Vocabulary};
 use dray_platform::{Distance, WaitMode};
+use dray_tier::modelled::System as Migrator;
 use dray_workload::Op;
 
 use crate::Metric;
 use crate::list::Layout;
 use crate::migration::{System, Trace};
 use crate::tenants::Sharing;
+use crate::tiers::{Slow, WorkingSet};
 use crate::vhost::Queues;
 use crate::workload::{FaultMode, Mode, Placement, What};
 
@@ -25,7 +27,7 @@ const fn names<T: Copy, const N: usize>(words: &Words<T, N>) -> [&'static str; N
     names
 }
 
-pub(crate) const KINDS: Words<What, 8> = [
+pub(crate) const KINDS: Words<What, 10> = [
     ("offload", What::Offload),
     ("software", What::Software),
     ("burst", What::Burst),
@@ -34,6 +36,8 @@ pub(crate) const KINDS: Words<What, 8> = [
     ("break-even", What::BreakEven),
     ("migration", What::Migration),
     ("vhost", What::Vhost),
+    ("migrate-call", What::MigrateCall),
+    ("tiering", What::Tiering),
 ];
 /// Whether the core copies packets.
 pub(crate) const COPIERS: Words<bool, 2> = [("dsa", false), ("core", true)];
@@ -109,6 +113,28 @@ pub(crate) const SYSTEMS: Words<System, 4> = [
     ("threads", System::Threads),
     ("device", System::Device),
 ];
+pub(crate) const MIGRATORS: Words<Migrator, 6> = [
+    ("kernel", Migrator::Kernel),
+    ("huge-dsa", Migrator::HugeDsa),
+    ("concurrent-threads", Migrator::ConcurrentThreads),
+    ("concurrent-dsa", Migrator::ConcurrentDsa),
+    ("user-core", Migrator::UserCore),
+    ("user-dsa", Migrator::UserDsa),
+];
+pub(crate) const SLOW_TIERS: Words<Slow, 3> =
+    [("dram", Slow::Dram), ("cxl", Slow::Cxl), ("pm", Slow::Pm)];
+/// Whether pages go up.
+pub(crate) const DIRECTIONS: Words<bool, 2> = [("demote", false), ("promote", true)];
+pub(crate) const WORKING_SETS: Words<WorkingSet, 4> = [
+    ("small", WorkingSet::Small),
+    ("medium", WorkingSet::Medium),
+    ("large", WorkingSet::Large),
+    ("graph500", WorkingSet::Graph500),
+];
+/// Indices of the policies of `dray tier`.
+pub(crate) const POLICIES: Words<usize, 4> = [("tpp", 0), ("memtis", 1), ("lru", 2), ("none", 3)];
+/// Whether migration has come to rest.
+pub(crate) const PHASES: Words<bool, 2> = [("in-progress", false), ("stable", true)];
 
 const GIB: u64 = 1 << 30;
 
@@ -312,6 +338,54 @@ const PARAMETERS: &[Parameter] = &[
         name: "threshold",
         kind: Kind::Bytes { min: 0, max: GIB },
         help: "packets below this are copied by the core of a virtual switch",
+    },
+    Parameter {
+        name: "migrator",
+        kind: Kind::Choice(&names(&MIGRATORS)),
+        help: "who migrates pages, and who copies them",
+    },
+    Parameter {
+        name: "slow",
+        kind: Kind::Choice(&names(&SLOW_TIERS)),
+        help: "memory of the slow tier: DRAM of the other socket, CXL memory or persistent memory",
+    },
+    Parameter {
+        name: "direction",
+        kind: Kind::Choice(&names(&DIRECTIONS)),
+        help: "from the fast tier to the slow one, or back",
+    },
+    Parameter {
+        name: "huge_pages",
+        kind: Kind::Count { min: 0, max: 1024 },
+        help: "2 MiB pages of one call",
+    },
+    Parameter {
+        name: "base_pages",
+        kind: Kind::Count {
+            min: 0,
+            max: 1 << 20,
+        },
+        help: "4 KiB pages of one call",
+    },
+    Parameter {
+        name: "working_set",
+        kind: Kind::Choice(&names(&WORKING_SETS)),
+        help: "what a program on two tiers accesses",
+    },
+    Parameter {
+        name: "policy",
+        kind: Kind::Choice(&names(&POLICIES)),
+        help: "which pages change tier",
+    },
+    Parameter {
+        name: "second",
+        kind: Kind::Count { min: 1, max: 600 },
+        help: "seconds since the program started",
+    },
+    Parameter {
+        name: "phase",
+        kind: Kind::Choice(&names(&PHASES)),
+        help: "the first seconds, while pages find their tier, or the last",
     },
 ];
 

@@ -2,10 +2,12 @@
 
 use dray_experiment::{Point, VocabularyError};
 use dray_platform::{Cache, Distance, WaitMode};
+use dray_tier::modelled::{Pages, System as Migrator};
 use dray_workload::{Buffers, LargerEach, Op, Operations, Shape};
 
 use crate::migration::{Migration, System, Trace};
 use crate::tenants::{Neighbour, Sharing, Tenants};
+use crate::tiers::{Tiers, WorkingSet};
 use crate::vhost::{Queues, Switching};
 use crate::vocabulary::{self, VOCABULARY};
 use crate::{FiguresError, Layout, List};
@@ -31,6 +33,10 @@ pub enum What {
     Migration,
     /// A core that forwards packets to a guest and from it.
     Vhost,
+    /// One call that migrates pages.
+    MigrateCall,
+    /// A program on two tiers.
+    Tiering,
 }
 
 /// How many operations are outstanding, where no number says so.
@@ -147,6 +153,8 @@ pub struct Workload {
     pub(crate) migration: Option<Migration>,
     /// How a virtual switch copies its packets.
     pub(crate) switching: Option<Switching>,
+    /// Migration between two tiers.
+    pub tiers: Tiers,
 }
 
 impl Workload {
@@ -177,6 +185,24 @@ impl Workload {
             Some(stated) => stated,
             // The two fills differ in just this: allocating against non-allocating writes.
             None => op == Op::Fill && matches!(what, None | Some(What::Software)),
+        };
+        let tiers = Tiers {
+            system: word(point, "migrator", &vocabulary::MIGRATORS, Migrator::Kernel)?,
+            slow: optional_word(point, "slow", &vocabulary::SLOW_TIERS)?,
+            promotes: word(point, "direction", &vocabulary::DIRECTIONS, false)?,
+            pages: Pages {
+                huge: number("huge_pages", 0),
+                base: number("base_pages", 0),
+            },
+            working_set: word(
+                point,
+                "working_set",
+                &vocabulary::WORKING_SETS,
+                WorkingSet::Large,
+            )?,
+            policy: word(point, "policy", &vocabulary::POLICIES, 0)?,
+            second: point.integer("second"),
+            stable: word(point, "phase", &vocabulary::PHASES, false)?,
         };
         let tenants = Tenants {
             cores: optional("cores"),
@@ -215,7 +241,10 @@ impl Workload {
                 Placement::Llc | Placement::L1 => Cache::Llc,
             },
             hot: placement == Placement::L1,
-            nodes: [node("src_node")?, node("dst_node")?],
+            nodes: match tiers.nodes() {
+                Some(nodes) => nodes,
+                None => [node("src_node")?, node("dst_node")?],
+            },
             dst_align: word(point, "dst_align", &vocabulary::ALIGNMENTS, 64)?,
             cache_control,
             random: word(point, "access", &vocabulary::ACCESSES, false)?,
@@ -243,6 +272,7 @@ impl Workload {
                 }),
                 _ => None,
             },
+            tiers,
         };
         let workload = match point.integer("pages") {
             Some(pages) => List {

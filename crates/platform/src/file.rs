@@ -171,7 +171,7 @@ impl PlatformFile {
         check_value(&self.origin, parameter, value)?;
         parameter.value = value;
         changed.parameters = integers(&changed.list);
-        changed.timing = EngineTiming::new(&changed.parameters);
+        changed.timing = changed.timing.with(&changed.parameters);
         Ok(changed)
     }
 

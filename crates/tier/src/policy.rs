@@ -164,8 +164,22 @@ pub(crate) fn demote<K: Ord>(
     }
     let mut candidates: Vec<&(u64, Block)> =
         blocks.iter().filter(|(_, block)| fast(block) > 0).collect();
-    candidates.sort_by_key(|(number, block)| (!room.settled(block), order(block), *number));
-    first(&candidates, wanted.min(room.slow_room), fast).0
+    let wanted = wanted.min(room.slow_room);
+    let key = |(number, block): &&(u64, Block)| (!room.settled(block), order(block), *number);
+    // Few of many are wanted, mostly: only those are put in order.
+    let mut count = (wanted.div_ceil(BLOCK_PAGES) as usize).max(1);
+    while count < candidates.len() {
+        candidates.select_nth_unstable_by_key(count, key);
+        let chosen = &mut candidates[..count];
+        let pages: u64 = chosen.iter().map(|(_, block)| fast(block)).sum();
+        if pages >= wanted {
+            chosen.sort_by_key(key);
+            return first(chosen, wanted, fast).0;
+        }
+        count *= 2;
+    }
+    candidates.sort_by_key(key);
+    first(&candidates, wanted, fast).0
 }
 
 /// Demotes beyond the shortage what is colder than what comes up, so that it has room.

@@ -63,6 +63,15 @@ impl EngineTiming {
         }
     }
 
+    /// With other parameters; what does not follow from those that changed is kept.
+    pub(crate) fn with(&self, p: &Parameters) -> EngineTiming {
+        EngineTiming {
+            read_dram: self.read_dram.or_new(p.read_spread, p.port_read),
+            read_llc: self.read_llc.or_new(p.read_spread_llc, p.port_read),
+            write: self.write.or_new(p.write_spread, p.port_write),
+        }
+    }
+
     /// Cost of `transfer` for `requester`.
     pub(crate) fn service(
         &self,

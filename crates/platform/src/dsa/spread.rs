@@ -7,6 +7,8 @@
 //! `tau` times the harmonic number. Hence the slow, log-like rise of synchronous latency with size,
 //! and its end. All in fixed-point integers: no libm, the same bits everywhere.
 
+use std::sync::Arc;
+
 use dray_clock::Duration;
 
 /// Fraction bits of the fixed-point numbers here.
@@ -15,8 +17,10 @@ const ONE: u32 = 48;
 /// Excess over the mean latency of one line, by number of lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Spread {
+    /// Mean excess of one line and time between two, which all follows from.
+    of: (Duration, u64),
     /// Index n - 1; the last entry holds for all larger n.
-    excess: Vec<Duration>,
+    excess: Arc<[Duration]>,
 }
 
 impl Spread {
@@ -35,7 +39,18 @@ impl Spread {
                 excess.push(Duration(((u128::from(tau.0) * h) >> ONE) as u64));
             }
         }
-        Spread { excess }
+        Spread {
+            of: (tau, spacing_fs),
+            excess: excess.into(),
+        }
+    }
+
+    /// The same for other lines; these are not worked out again if they are the same.
+    pub(crate) fn or_new(&self, tau: Duration, spacing_fs: u64) -> Spread {
+        match self.of == (tau, spacing_fs) {
+            true => self.clone(),
+            false => Spread::new(tau, spacing_fs),
+        }
     }
 
     /// Mean excess of the slowest of `lines` over the mean of one.

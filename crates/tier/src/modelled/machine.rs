@@ -17,10 +17,14 @@ const BASE_PAGES: u64 = 512;
 const STEP_S: f64 = 0.5;
 /// Samples of one step at most: more tell nothing new.
 const SAMPLES: u64 = 20_000;
+/// Parts of all accesses, at most, by which the rank of one is found.
+const GUIDES: u64 = 8192;
 /// Ten-thousandths of the fast tier that are kept free: `demote_scale_factor`.
 const KEEP_FREE: u64 = 200;
 /// Steps in which a unit does not move back, and from one cooling to the next: 2 s.
 const SETTLE: u32 = 4;
+/// Samples from one cooling to the next of a policy that counts accesses: MEMTIS's own setting.
+const COOLING_SAMPLES: u64 = 2_000_000;
 
 /// What a program does with its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,9 +75,19 @@ pub struct Machine<'a> {
     blocks: Vec<(u64, Block)>,
     /// Accesses that go to units up to this one, in order of rank, of `total`.
     cumulative: Vec<u64>,
+    /// The first rank that each part of all accesses may go to.
+    guide: Vec<u32>,
+    /// Bits of an access that do not say which part it belongs to.
+    guide_shift: u32,
+    /// The unit of each rank.
+    units: Vec<u32>,
+    /// Samples of each rank in this step.
+    seen_of: Vec<u32>,
     weights: Vec<f64>,
     rng: ChaCha8Rng,
     step: u32,
+    /// Samples so far.
+    seen: u64,
     sample: Sample,
 }
 
@@ -148,10 +162,16 @@ impl<'a> Machine<'a> {
             sum += weight(rank);
             cumulative.push(sum);
         }
-        for rank in 0..accessed {
-            let unit = cold + spread(rank, accessed);
-            weights[unit as usize] = weight(rank) as f64 / sum as f64;
+        let placed: Vec<u32> = (0..accessed)
+            .map(|rank| (cold + spread(rank, accessed)) as u32)
+            .collect();
+        for (rank, unit) in placed.iter().enumerate() {
+            weights[*unit as usize] = weight(rank as u64) as f64 / sum as f64;
         }
+        let guide_shift = (sum / GUIDES + 1).next_power_of_two().ilog2();
+        let guide = (0..=sum >> guide_shift)
+            .map(|n| cumulative.partition_point(|until| *until <= n << guide_shift) as u32)
+            .collect();
         let mut machine = Machine {
             pattern,
             system,
@@ -161,9 +181,14 @@ impl<'a> Machine<'a> {
             policy,
             blocks: Vec::with_capacity(units as usize),
             cumulative,
+            guide,
+            guide_shift,
+            seen_of: vec![0; placed.len()],
+            units: placed,
             weights,
             rng: ChaCha8Rng::seed_from_u64(17),
             step: 0,
+            seen: 0,
             sample: Sample::default(),
         };
         if pattern.allocation_s == 0 {
@@ -237,7 +262,14 @@ impl<'a> Machine<'a> {
 
     /// What tracking sees of so many accesses.
     fn see(&mut self, samples: u64) {
-        let cools = self.step.is_multiple_of(SETTLE);
+        let samples = samples.min(SAMPLES);
+        self.seen += samples;
+        // A count tells hot from cold only when it is large: it is halved after so many samples, not
+        // after so much time.
+        let cools = match self.policy.name() {
+            "memtis" => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,
+            _ => self.step.is_multiple_of(SETTLE),
+        };
         for (_, block) in &mut self.blocks {
             block.touched <<= 1;
             block.idle = block.idle.saturating_add(1);
@@ -246,18 +278,28 @@ impl<'a> Machine<'a> {
             }
         }
         let total = self.cumulative.last().copied().unwrap_or(1);
-        let accessed = self.cumulative.len() as u64;
-        let cold = self.pattern.bytes / UNIT - accessed;
-        for _ in 0..samples.min(SAMPLES) {
-            let drawn = self.rng.next_u64() % total;
-            let rank = self.cumulative.partition_point(|sum| *sum <= drawn) as u64;
-            let unit = cold + spread(rank, accessed);
+        for _ in 0..samples {
+            let drawn = ((u128::from(self.rng.next_u64()) * u128::from(total)) >> 64) as u64;
+            let number = (drawn >> self.guide_shift) as usize;
+            let first = self.guide[number] as usize;
+            let end = match self.guide.get(number + 1) {
+                Some(next) => (*next as usize + 1).min(self.cumulative.len()),
+                None => self.cumulative.len(),
+            };
+            let rank = first + self.cumulative[first..end].partition_point(|sum| *sum <= drawn);
+            self.seen_of[rank] += 1;
+        }
+        for (count, unit) in self.seen_of.iter_mut().zip(&self.units) {
+            if *count == 0 {
+                continue;
+            }
             // What is not allocated yet is not accessed.
-            if let Some((_, block)) = self.blocks.get_mut(unit as usize) {
+            if let Some((_, block)) = self.blocks.get_mut(*unit as usize) {
                 block.touched |= 1;
                 block.idle = 0;
-                block.heat = block.heat.saturating_add(1);
+                block.heat = block.heat.saturating_add(*count);
             }
+            *count = 0;
         }
     }
 

@@ -1,5 +1,7 @@
 //! As MEMTIS does (Lee et al., SOSP 2023), without its split of huge pages: a histogram of access
-//! counts says from which count on blocks fill the fast tier; counts are halved at times.
+//! counts says from which count on blocks fill the fast tier; counts are halved at times. Blocks of the
+//! bin below are warm: they make no room for others, for a count that is near the threshold says
+//! little of which of two blocks is hotter.
 
 use super::{Plan, Policy, Room, exchange, fast, slow};
 use crate::mechanism::Block;
@@ -55,7 +57,7 @@ impl Policy for Memtis {
             room,
             hot,
             |block| (block.heat, u16::MAX - block.idle),
-            |block| bin(block) < threshold,
+            |block| bin(block) + 1 < threshold,
         )
     }
 }
