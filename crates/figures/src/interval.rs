@@ -1,25 +1,49 @@
-//! Between which sizes a break-even lies when parameters take the values of their ranges.
+//! Between which sizes a break-even lies when parameters take the values of their ranges: as a
+//! sentence, a chart, CSV and JSON.
 
-use dray_experiment::{Figure, Point};
+use dray_experiment::{Figure, Point, csv_table};
+use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::advice::Advice;
 use crate::label::operation;
 use crate::model::Model;
 use crate::workload::Workload;
-use crate::{BreakEven, FiguresError};
+use crate::{FiguresError, measurement};
 
 /// The figure that has such sizes.
 pub(crate) const FIGURE: &str = "break-even";
 /// Where the comparison is made; the sizes are searched for from all of them.
 const SIZE: u64 = 16 << 10;
 
-/// A sentence for each operation of the break-even figure: one outstanding, in DRAM, as `dray advise`
-/// answers for it.
+/// Name of the chart and of the files.
+pub(crate) const ID: &str = "break-even-interval";
+
+/// The size from which one operation outstanding in DRAM pays, as `dray advise` answers for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interval {
+    /// Operation.
+    pub op: String,
+    /// Bytes by the parameters' values; `None`: at no size.
+    pub break_even_bytes: Option<u32>,
+    /// The least bytes, one parameter at a time anywhere in its range.
+    pub least_bytes: Option<u32>,
+    /// The most.
+    pub most_bytes: Option<u32>,
+    /// The parameter whose range moves the size most.
+    pub dominant: Option<String>,
+    /// What of that parameter is possible.
+    pub dominant_range: Option<[f64; 2]>,
+    /// What would have to be measured to narrow it.
+    pub measure: Option<&'static str>,
+}
+
+/// The interval of each operation of the break-even figure.
 ///
 /// # Errors
 /// What the profile or the platform cannot run.
-pub(crate) fn sentences(model: &Model, figures: &[Figure]) -> Result<Vec<String>, FiguresError> {
+pub(crate) fn intervals(model: &Model, figures: &[Figure]) -> Result<Vec<Interval>, FiguresError> {
     let Some(figure) = figures.iter().find(|f| f.experiment.id == FIGURE) else {
         return Ok(Vec::new());
     };
@@ -37,34 +61,123 @@ pub(crate) fn sentences(model: &Model, figures: &[Figure]) -> Result<Vec<String>
                 .with("size", SIZE)
                 .with("depth", 1);
             let advice = Advice::of(model, &Workload::from_point(&point)?)?;
-            Ok(sentence(&op, &advice))
+            Ok(Interval::new(op, &advice))
         })
         .collect()
 }
 
-fn sentence(op: &str, advice: &Advice) -> String {
-    let size = |of: &BreakEven| match of.throughput {
-        Some(bytes) => format!("{bytes} B"),
-        None => "no size".to_owned(),
-    };
-    let op = operation(op);
-    let (least, most) = &advice.within;
-    let mut text = format!(
-        "One {op} outstanding in DRAM pays from {} on",
-        size(&advice.from)
-    );
-    match advice.dominant() {
-        Some(effect) => {
-            text += &format!(
-                "; from {} to {} where the parameters take the values of their ranges, of which {} matters most",
-                size(least),
-                size(most),
-                effect.parameter.name
-            );
+impl Interval {
+    fn new(op: String, advice: &Advice) -> Interval {
+        let (least, most) = &advice.within;
+        let dominant = advice.dominant().map(|effect| &effect.parameter);
+        Interval {
+            op,
+            break_even_bytes: advice.from.throughput,
+            least_bytes: least.throughput,
+            most_bytes: most.throughput,
+            dominant: dominant.map(|p| p.name.clone()),
+            dominant_range: dominant.map(|p| p.range),
+            measure: dominant.and_then(|p| measurement(&p.name)),
         }
-        None => text += ", whatever the parameters' values within their ranges",
     }
-    text + "."
+
+    /// In words.
+    pub(crate) fn sentence(&self) -> String {
+        let size = |bytes: Option<u32>| match bytes {
+            Some(bytes) => format!("{bytes} B"),
+            None => "no size".to_owned(),
+        };
+        let op = operation(&self.op);
+        let mut text = format!(
+            "One {op} outstanding in DRAM pays from {} on",
+            size(self.break_even_bytes)
+        );
+        match &self.dominant {
+            Some(name) => {
+                text += &format!(
+                    "; from {} to {} where the parameters take the values of their ranges, of which {name} matters most",
+                    size(self.least_bytes),
+                    size(self.most_bytes),
+                );
+            }
+            None => text += ", whatever the parameters' values within their ranges",
+        }
+        text + "."
+    }
+}
+
+/// The intervals as CSV.
+pub(crate) fn to_csv(intervals: &[Interval]) -> String {
+    let bytes = |size: Option<u32>| size.map_or(String::new(), |size| size.to_string());
+    let rows = intervals.iter().map(|i| {
+        let end = |index: usize| {
+            i.dominant_range
+                .map_or(String::new(), |range| range[index].to_string())
+        };
+        vec![
+            i.op.clone(),
+            bytes(i.break_even_bytes),
+            bytes(i.least_bytes),
+            bytes(i.most_bytes),
+            i.dominant.clone().unwrap_or_default(),
+            end(0),
+            end(1),
+            i.measure.unwrap_or_default().to_owned(),
+        ]
+    });
+    csv_table(
+        &[
+            "op",
+            "break_even_bytes",
+            "least_bytes",
+            "most_bytes",
+            "dominant",
+            "dominant_least",
+            "dominant_most",
+            "measure",
+        ],
+        rows,
+    )
+}
+
+/// The intervals as a chart; `None` if there are none.
+pub(crate) fn chart(intervals: &[Interval], footer: &str) -> Option<Chart> {
+    if intervals.is_empty() {
+        return None;
+    }
+    let series = |name: &str, of: fn(&Interval) -> Option<u32>| {
+        let values = intervals.iter().map(|i| of(i).map(f64::from)).collect();
+        let mut series = Series::new(name, Provenance::Modelled, SeriesKind::Bars, values);
+        let never = intervals
+            .iter()
+            .enumerate()
+            .filter(|(_, i)| of(i).is_none());
+        series.beyond = never.map(|(index, _)| index).collect();
+        series
+    };
+    let dominant = |i: &Interval| {
+        let name = i.dominant.as_deref().unwrap_or("no parameter");
+        format!("{} ({name})", operation(&i.op))
+    };
+    Some(Chart {
+        id: ID.to_owned(),
+        title: "Between which sizes the break-even lies (one outstanding, DRAM)".to_owned(),
+        x_label: "Operation (the parameter whose range moves the size most)".to_owned(),
+        y_label: "Break-even size (bytes)".to_owned(),
+        log_y: true,
+        categories: intervals.iter().map(dominant).collect(),
+        series: vec![
+            series("least within the ranges", |i| i.least_bytes),
+            series("by the parameters' values", |i| i.break_even_bytes),
+            series("most within the ranges", |i| i.most_bytes),
+        ],
+        notes: vec![
+            "One parameter at a time takes the values of its range. A mark at the upper edge: at no size up to the limit of the work queue.".to_owned(),
+        ],
+        footer: footer.to_owned(),
+        size: ChartSize::Full,
+        ..Chart::default()
+    })
 }
 
 #[cfg(test)]
@@ -81,7 +194,8 @@ mod tests {
             .with("size", SIZE)
             .with("depth", 1);
         let advice = Advice::of(&model, &Workload::from_point(&point).unwrap()).unwrap();
-        let text = sentence("memmove", &advice);
+        let interval = Interval::new("memmove".to_owned(), &advice);
+        let text = interval.sentence();
         assert!(
             text.starts_with("One copy outstanding in DRAM pays from "),
             "{text}"
@@ -95,5 +209,18 @@ mod tests {
             .filter_map(|word| word.parse().ok())
             .collect();
         assert!(sizes[1] < sizes[0] && sizes[0] < sizes[2], "{text}");
+        let csv = to_csv(std::slice::from_ref(&interval));
+        let row = format!(
+            "memmove,{},{},{},cpu_copy_line,3,12,",
+            sizes[0], sizes[1], sizes[2]
+        );
+        assert!(csv.lines().nth(1).unwrap().starts_with(&row), "{csv}");
+        let json = serde_json::to_value(&interval).unwrap();
+        assert_eq!(json["dominant"], "cpu_copy_line");
+        assert_eq!(json["most_bytes"], sizes[2]);
+        let chart = chart(&[interval], "").unwrap();
+        assert_eq!(chart.categories, ["copy (cpu_copy_line)"]);
+        assert!(chart.to_svg().unwrap().contains("most within the ranges"));
+        assert_eq!(super::chart(&[], ""), None);
     }
 }

@@ -61,6 +61,7 @@ pub use evidence::{Evidence, LeftOutError};
 pub use exercise::measurement;
 pub use export::{header, with_guesses};
 pub use guess::GuessIndex;
+pub use interval::Interval;
 pub use list::{Layout, List};
 pub use measured::{Machine, MeasuredCore, measured_core};
 pub use mechanism::missing_mechanism;

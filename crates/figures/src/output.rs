@@ -7,7 +7,7 @@ use dray_experiment::{write_csv, write_json};
 use crate::accuracy::{check_csv, check_json};
 use crate::export::{header, with_guesses};
 use crate::request::{Request, Summary};
-use crate::{FiguresError, page};
+use crate::{FiguresError, interval, page};
 
 /// Everything is made in memory before the first file is written.
 pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>, FiguresError> {
@@ -26,6 +26,13 @@ pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>
     }
     for chart in &charts {
         files.push((format!("{}.svg", chart.id), chart.to_svg()?));
+    }
+    if !summary.intervals.is_empty() {
+        let id = interval::ID;
+        files.push((format!("{id}.csv"), interval::to_csv(&summary.intervals)));
+        let json = serde_json::to_string_pretty(&summary.intervals)
+            .expect("sizes and names only, and memory takes every write");
+        files.push((format!("{id}.json"), json + "\n"));
     }
     let parameters = request.platform.list().len();
     files.push(("check.csv".to_owned(), check_csv(&summary.checked)));

@@ -8,7 +8,9 @@ use crate::exercise::measurement;
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
-use crate::{CheckedTable, Evidence, FiguresError, Protocol, findings, interval, reference_tables};
+use crate::{
+    CheckedTable, Evidence, FiguresError, Interval, Protocol, findings, interval, reference_tables,
+};
 
 /// The report and all of its charts.
 ///
@@ -171,7 +173,7 @@ fn section(
     context: &Context<'_>,
 ) -> Section {
     let experiment = &figure.experiment;
-    let charts = render::charts(figure, context);
+    let mut charts = render::charts(figure, context);
     let mut intro = vec![format!("What was published: {}", experiment.published)];
     intro.extend(experiment.intro.iter().cloned());
     let seen = findings::of(figure);
@@ -179,7 +181,8 @@ fn section(
         intro.push(format!("What is seen here: {}", seen.join(" ")));
     }
     if experiment.id == interval::FIGURE && !summary.intervals.is_empty() {
-        intro.push(summary.intervals.join(" "));
+        let sentences: Vec<String> = summary.intervals.iter().map(Interval::sentence).collect();
+        intro.push(sentences.join(" "));
     }
     let guesses = summary.guesses.lines(&request.platform, figure);
     if !guesses.is_empty() {
@@ -190,6 +193,9 @@ fn section(
     }
     let mut notes = notes(request, figure);
     let left_out = experiment.panels.len() - charts.len();
+    if experiment.id == interval::FIGURE {
+        charts.extend(interval::chart(&summary.intervals, context.footer));
+    }
     if left_out > 0 {
         notes.push(format!(
             "{left_out} of the figure's charts have no point left after --set and are not drawn."

@@ -9,7 +9,7 @@ use dray_platform::PlatformFile;
 use crate::device::{DeviceRequest, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::Machine;
-use crate::{CheckedTable, Protocol};
+use crate::{CheckedTable, Interval, Protocol};
 
 /// Program and version, as it stands in every file that is written.
 pub const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
@@ -49,7 +49,7 @@ pub struct Summary {
     /// The guesses behind the figures.
     pub guesses: GuessIndex,
     /// What is to be said of the break-even figure: between which sizes it lies.
-    pub intervals: Vec<String>,
+    pub intervals: Vec<Interval>,
     /// The model beside the published numbers.
     pub checked: Vec<CheckedTable>,
     /// This machine, if it was measured.

@@ -80,7 +80,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     let figures = figures(experiments, &tasks, outcomes);
     let mut summary = Summary {
         guesses: pool.install(|| GuessIndex::find(request, &figures))?,
-        intervals: pool.install(|| interval::sentences(&model, &figures))?,
+        intervals: pool.install(|| interval::intervals(&model, &figures))?,
         figures,
         checked: pool.install(|| accuracy(platform))?,
         machine,
