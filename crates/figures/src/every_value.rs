@@ -24,12 +24,16 @@ fn values(parameter: &Parameter) -> Vec<String> {
     }
 }
 
-/// What the first and the last point of an experiment give; of one that searches, the first.
+/// Experiments whose points are of many runs each.
+const LONG: [&str; 4] = ["break-even", "tiering", "migration-volume", "migrate-call"];
+
+/// What the first and the last point of an experiment give; of one whose points are many runs, the
+/// first.
 fn ends(experiment: &Experiment, profile: &str) -> Result<(), FiguresError> {
     let model = Model::new(dray_platform::builtin("spr-2s")?, Profile::named(profile)?);
     let points = experiment.points();
     let mut ends: Vec<&Point> = points.first().into_iter().chain(points.last()).collect();
-    if experiment.id == "break-even" {
+    if LONG.contains(&experiment.id.as_str()) {
         ends.truncate(1);
     }
     for backend in backends(experiment, Measured::default()) {

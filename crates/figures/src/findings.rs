@@ -9,6 +9,7 @@ mod vhost;
 use dray_experiment::{Figure, Point, Value, format_bytes};
 
 pub(crate) use modes::engine_anomaly;
+pub(crate) use more::TWO_MIB_US;
 
 use crate::Metric;
 use crate::task::{Backend, reduced};
@@ -31,6 +32,7 @@ pub(crate) fn of(figure: &Figure) -> Vec<String> {
         "enqcmd" => more::cores(figure),
         "devices" => more::devices(figure),
         "orders" => more::orders(figure),
+        "channels" => more::channels(figure),
         "pages" => more::lists(figure),
         "overtaking" => more::overtaking(figure),
         "waits" => more::waits(figure),

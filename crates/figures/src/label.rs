@@ -18,6 +18,7 @@ pub(crate) fn axis(parameter: &str) -> String {
         "cores" => "Cores".to_owned(),
         "devices" => "Devices".to_owned(),
         "pages" => "Pages of 4 KiB".to_owned(),
+        "channels" => "Channels".to_owned(),
         "read_buffers" => "Read buffers of the group".to_owned(),
         "migrator" => "Who migrates".to_owned(),
         "slow" => "Memory of the slow tier".to_owned(),

@@ -22,6 +22,8 @@ pub struct List {
     pub pages: u32,
     /// How they lie.
     pub layout: Layout,
+    /// Channels that take a share each, in turn on the devices; `None`: one for each device.
+    pub channels: Option<u16>,
 }
 
 impl List {
@@ -31,6 +33,11 @@ impl List {
         let page = PAGE_BYTES as u32;
         // A device without a page has nothing to do.
         let mut tenants = w.tenants;
+        if let Some(channels) = self.channels {
+            let channels = channels.min(self.pages.max(1) as u16);
+            tenants.devices = tenants.devices.min(channels);
+            tenants.cores = Some(channels);
+        }
         tenants.devices = tenants.devices.min(self.pages.max(1) as u16);
         let w = Workload { tenants, ..w };
         let batch = self.members(&w);
@@ -75,7 +82,13 @@ impl List {
     fn share(self, w: &Workload) -> u32 {
         match w.what {
             What::Software => self.pages,
-            _ => self.pages.div_ceil(u32::from(w.tenants.devices)),
+            _ => {
+                let parts = match self.channels {
+                    Some(_) => w.tenants.cores(),
+                    None => w.tenants.devices,
+                };
+                self.pages.div_ceil(u32::from(parts))
+            }
         }
     }
 }

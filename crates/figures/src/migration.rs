@@ -123,7 +123,12 @@ impl Times<'_> {
             ..*self.workload
         };
         // One list at a time: a few are as good as many.
-        let w = List { pages, layout }.fill(w);
+        let list = List {
+            pages,
+            layout,
+            channels: None,
+        };
+        let w = list.fill(w);
         let metrics = concurrent::run(self.model, &w, Window::Probe)?;
         let ns = metrics.get(Metric::List).unwrap_or_default();
         self.known.insert(key, ns);

@@ -305,6 +305,11 @@ const PARAMETERS: &[Parameter] = &[
         help: "4 KiB pages of one list to copy",
     },
     Parameter {
+        name: "channels",
+        kind: Kind::Count { min: 1, max: 64 },
+        help: "channels, each with a core of its own, that copy a share of a list each, in turn on the devices",
+    },
+    Parameter {
         name: "layout",
         kind: Kind::Choice(&names(&LAYOUTS)),
         help: "one range, each page for itself, or half of them in one range",

@@ -278,6 +278,7 @@ impl Workload {
             Some(pages) => List {
                 pages: pages as u32,
                 layout: word(point, "layout", &vocabulary::LAYOUTS, Layout::Contiguous)?,
+                channels: optional("channels"),
             }
             .fill(workload),
             None => workload,
