@@ -22,6 +22,7 @@ const COLUMNS: [&str; 6] = [
 /// Rows and digest by figure.
 const EXPECTED: &[(&str, usize, u64)] = &[
     ("break-even", 224, 0xed19_ea6c_1f5e_8925),
+    ("channels", 8, 0x92db_b295_2ddb_495a),
     ("devices", 32, 0x8215_4e6a_b35f_88cd),
     ("enqcmd", 16, 0x684e_067c_023f_dbd9),
     ("faults", 20, 0xc478_08c3_dfe6_f165),
