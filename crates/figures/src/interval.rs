@@ -172,6 +172,10 @@ pub(crate) fn chart(intervals: &[Interval], footer: &str) -> Option<Chart> {
             series("most within the ranges", |i| i.most_bytes),
         ],
         notes: vec![
+            format!(
+                "The parameter that matters most: {}.",
+                intervals.iter().map(dominant).collect::<Vec<_>>().join(", ")
+            ),
             "One parameter at a time takes the values of its range. A mark at the upper edge: at no size up to the limit of the work queue.".to_owned(),
         ],
         footer: footer.to_owned(),
