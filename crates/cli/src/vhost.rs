@@ -219,7 +219,10 @@ fn forward(
         }
         if now >= next_report {
             next_report = now + Duration::from_secs(1);
-            let report = switch.report((now - started).as_secs_f64(), names);
+            let mut report = switch.report((now - started).as_secs_f64(), names);
+            if let Some(last) = &last {
+                report.rates_since(last);
+            }
             if let Some(file) = &args.stats_file {
                 write_stats(file, &report)?;
             }

@@ -42,6 +42,8 @@ fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["ports"][0]["name"], "s");
     assert_eq!(printed["ports"][0]["connected"], false);
+    assert_eq!(printed["copies_by_executor"]["core"], 0);
+    assert_eq!(printed["ports"][0]["queues"][0]["packets_per_second"], 0.0);
     let written = std::fs::read(dir.path().join("st")).unwrap();
     let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(written["packets_switched"], 0);
@@ -101,6 +103,10 @@ fn packets_come_back(name: &str, device: &str, mover: &str) {
     assert!(packets(1) > 1000, "from the guest: {written:#}");
     assert!(packets(0) > 1000, "to the guest: {written:#}");
     assert_eq!(written["memory_faults"], 0);
+    let copies = |executor: &str| written["copies_by_executor"][executor].as_u64();
+    // Packets of 60 bytes are below the threshold: the core copies them.
+    assert!(copies("core").unwrap() > 1000, "{written:#}");
+    assert_eq!(copies("virtual").is_some(), mover == "virtual");
 }
 
 /// One after the other: each polls on two cores.

@@ -1,6 +1,8 @@
 //! Counters for people.
 
+use comfy_table::Table;
 use dray_vhost::forward::{QueueReport, Report};
+use dray_vhost::queue::{Drops, QueueStats};
 
 use crate::print::{plain, right};
 
@@ -15,6 +17,27 @@ const HEAD: [&str; 10] = [
     "cycles/packet",
     "empty",
     "in flight",
+];
+
+/// Size bins of a queue: see [`dray_vhost::queue::SIZE_BINS`].
+const SIZES: [&str; 7] = [
+    "to 64",
+    "65-127",
+    "128-255",
+    "256-511",
+    "512-1023",
+    "1024-1518",
+    "longer",
+];
+
+/// Why packets are dropped.
+const CAUSES: [&str; 6] = [
+    "descriptor",
+    "header",
+    "length",
+    "disabled",
+    "no buffer",
+    "small buffer",
 ];
 
 /// All counters, at the end.
@@ -43,6 +66,15 @@ pub(super) fn table(report: &Report) -> String {
         "{} packets in {:.1} s\n\n{table}\n",
         report.packets_switched, report.seconds
     );
+    let all = rows(report, SIZES, |c| {
+        (c.packets > 0).then_some(c.sizes.to_vec())
+    });
+    if let Some(table) = all {
+        text += &format!("\npackets by bytes\n{table}\n");
+    }
+    if let Some(table) = rows(report, CAUSES, causes) {
+        text += &format!("\ndropped packets by cause\n{table}\n");
+    }
     for port in &report.ports {
         for queue in port.queues.iter().filter(|q| q.broken.is_some()) {
             let why = queue.broken.as_deref().unwrap_or_default();
@@ -64,6 +96,50 @@ pub(super) fn table(report: &Report) -> String {
         text += &format!("\n{table}\n{}\n", by_core(report));
     }
     text
+}
+
+/// A row of counts for each queue that has some.
+fn rows<const N: usize>(
+    report: &Report,
+    head: [&str; N],
+    counts: impl Fn(&QueueStats) -> Option<Vec<u64>>,
+) -> Option<Table> {
+    let mut table = plain(["port", "queue"].into_iter().chain(head));
+    for port in &report.ports {
+        for queue in &port.queues {
+            if let Some(counts) = counts(&queue.counters) {
+                let names = [
+                    port.name.clone(),
+                    format!("{} {}", queue.index, queue.direction),
+                ];
+                let counts = counts.iter().map(u64::to_string);
+                table.add_row(names.into_iter().chain(counts));
+            }
+        }
+    }
+    right(&mut table, 2);
+    (table.row_count() > 0).then_some(table)
+}
+
+/// Dropped packets in the order of [`CAUSES`], if there are any.
+fn causes(counters: &QueueStats) -> Option<Vec<u64>> {
+    let Drops {
+        descriptor,
+        header,
+        length,
+        disabled,
+        no_buffer,
+        small_buffer,
+    } = counters.drops;
+    let all = vec![
+        descriptor,
+        header,
+        length,
+        disabled,
+        no_buffer,
+        small_buffer,
+    ];
+    (counters.drops.total() > 0).then_some(all)
 }
 
 /// Packets that the core copied although there are channels, and why.
@@ -103,11 +179,113 @@ pub(super) fn line(last: Option<&Report>, report: &Report) -> String {
         .flat_map(|port| &port.queues)
         .map(|q| q.in_flight)
         .sum();
+    let copies = report.copies_by_executor.iter().map(|(executor, copies)| {
+        let before = last.and_then(|last| last.copies_by_executor.get(executor));
+        let rate = rate(*copies, before.copied().unwrap_or(0));
+        format!(", copies by {executor} {rate:.3} M/s")
+    });
     format!(
-        "{:6.1} s  from guests {:.3} Mpps, to guests {:.3} Mpps, dropped {:.3} Mpps, {in_flight} in flight",
+        "{:6.1} s  from guests {:.3} Mpps, to guests {:.3} Mpps, dropped {:.3} Mpps, {in_flight} in flight{}{}",
         report.seconds,
         rate(now.0, before.0),
         rate(now.1, before.1),
         rate(now.2, before.2),
+        copies.collect::<String>(),
+        polls(last, report),
     )
+}
+
+/// Ticks per packet and share of empty polls since the last report.
+fn polls(last: Option<&Report>, report: &Report) -> String {
+    let sums = |report: &Report| {
+        let queues = report.ports.iter().flat_map(|port| &port.queues);
+        queues.fold([0; 4], |sum, queue| {
+            let c = &queue.counters;
+            let of = [c.busy_cycles, c.packets, c.polls_empty, c.polls_busy];
+            std::array::from_fn(|i| sum[i] + of[i])
+        })
+    };
+    let (now, before) = (sums(report), last.map_or([0; 4], sums));
+    let [cycles, packets, empty, busy] = std::array::from_fn(|i| (now[i] - before[i]) as f64);
+    let mut text = String::new();
+    if packets > 0.0 {
+        text += &format!(", {:.0} cycles/packet", cycles / packets);
+    }
+    if empty + busy > 0.0 {
+        text += &format!(", {:.0} % of polls empty", 100.0 * empty / (empty + busy));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use dray_vhost::backend::ControlStats;
+    use dray_vhost::forward::PortReport;
+    use dray_vhost::queue::DropCause;
+
+    use super::*;
+
+    fn report(seconds: f64, packets: u64) -> Report {
+        let mut counters = QueueStats {
+            packets,
+            bytes: 64 * packets,
+            busy_cycles: 50 * packets,
+            polls_busy: packets,
+            polls_empty: packets,
+            ..QueueStats::default()
+        };
+        counters.sizes[0] = packets;
+        counters.count_drops(DropCause::Header, 7);
+        let queue = QueueReport {
+            index: 1,
+            direction: "from-guest",
+            live: true,
+            in_flight: 0,
+            broken: None,
+            packets_per_second: 0.0,
+            bytes_per_second: 0.0,
+            cycles_per_packet: Some(50.0),
+            empty_polls: Some(0.5),
+            counters,
+        };
+        Report {
+            seconds,
+            packets_switched: packets,
+            copies_by_executor: BTreeMap::from([("core", packets)]),
+            memory_faults: 0,
+            ports: vec![PortReport {
+                name: "s".to_owned(),
+                connected: true,
+                control: ControlStats::default(),
+                queues: vec![queue],
+            }],
+            channels: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn sizes_and_causes_are_shown_where_there_are_some() {
+        let text = table(&report(1.0, 3));
+        assert!(text.contains("packets by bytes") && text.contains("1024-1518"));
+        assert!(text.contains("dropped packets by cause") && text.contains("small buffer"));
+        assert!(!table(&report(1.0, 0)).contains("packets by bytes"));
+    }
+
+    #[test]
+    fn a_line_says_what_the_last_second_has_brought() {
+        let (before, mut now) = (report(1.0, 1_000_000), report(3.0, 5_000_000));
+        let line = line(Some(&before), &now);
+        assert!(line.contains("from guests 2.000 Mpps"), "{line}");
+        assert!(line.contains("copies by core 2.000 M/s"), "{line}");
+        assert!(
+            line.contains("50 cycles/packet, 50 % of polls empty"),
+            "{line}"
+        );
+        now.rates_since(&before);
+        let queue = &now.ports[0].queues[0];
+        assert_eq!(queue.packets_per_second, 2e6);
+        assert_eq!(queue.bytes_per_second, 128e6);
+    }
 }

@@ -1,5 +1,7 @@
 //! What a switch has counted, as data.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Switch;
@@ -21,6 +23,10 @@ pub struct QueueReport {
     pub in_flight: usize,
     /// Why its ring was stopped.
     pub broken: Option<String>,
+    /// Packets per second, since the report before or since the beginning.
+    pub packets_per_second: f64,
+    /// Their bytes per second.
+    pub bytes_per_second: f64,
     /// Time stamp counter ticks per packet, in calls that moved one.
     pub cycles_per_packet: Option<f64>,
     /// Share of calls that moved none.
@@ -67,12 +73,37 @@ pub struct Report {
     pub seconds: f64,
     /// Packets taken from ports.
     pub packets_switched: u64,
+    /// Copies by who made them: `core`, and the executors of the channels.
+    pub copies_by_executor: BTreeMap<&'static str, u64>,
     /// Truncated memory files survived in this process.
     pub memory_faults: u64,
     /// By port.
     pub ports: Vec<PortReport>,
     /// By channel.
     pub channels: Vec<ChannelReport>,
+}
+
+impl Report {
+    /// Makes rates those since an earlier report of the same switch.
+    pub fn rates_since(&mut self, earlier: &Report) {
+        let seconds = self.seconds - earlier.seconds;
+        let queues = self.ports.iter_mut().flat_map(|port| &mut port.queues);
+        let before = earlier.ports.iter().flat_map(|port| &port.queues);
+        for (queue, before) in queues.zip(before) {
+            let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+            let (now, before) = (&queue.counters, &before.counters);
+            queue.packets_per_second = rate(now.packets, before.packets);
+            queue.bytes_per_second = rate(now.bytes, before.bytes);
+        }
+    }
+}
+
+/// Copies that the core has made for a queue.
+fn by_core(counters: &QueueStats) -> u64 {
+    counters.copies_core
+        + counters.copies_small
+        + counters.copies_no_room
+        + counters.copies_repeated
 }
 
 impl Switch {
@@ -96,6 +127,8 @@ impl Switch {
                     live: queue.is_live(),
                     in_flight: queue.in_flight(),
                     broken: queue.broken().map(|fault| fault.to_string()),
+                    packets_per_second: counters.packets as f64 / seconds,
+                    bytes_per_second: counters.bytes as f64 / seconds,
                     cycles_per_packet: ratio(counters.busy_cycles, counters.packets),
                     empty_polls: ratio(counters.polls_empty, polls),
                     counters,
@@ -119,7 +152,15 @@ impl Switch {
                 in_flight: channel.in_flight(),
             }
         });
+        let queues = self.ports().iter().flat_map(Port::queues);
+        let core = queues.map(|queue| by_core(queue.stats())).sum();
+        let mut copies_by_executor = BTreeMap::from([("core", core)]);
+        for channel in self.channels() {
+            let (copies, _, failed) = channel.counts();
+            *copies_by_executor.entry(channel.executor()).or_default() += copies - failed;
+        }
         Report {
+            copies_by_executor,
             seconds,
             packets_switched: self.packets_switched(),
             memory_faults: crate::memory::faults(),
