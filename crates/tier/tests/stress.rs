@@ -216,3 +216,45 @@ fn what_cannot_be_protected_is_not_copied() {
     // SAFETY: this test's, and nothing uses it any more.
     unsafe { memory::unmap(start, end - start) };
 }
+
+/// Pages that nobody has touched are in a batch: the thread that copies would wait for each of them.
+#[test]
+fn pages_that_are_not_there_stop_no_batch() {
+    const PAGES: u64 = 64;
+    let config = config(Order::SharedRead, Release::Kernel);
+    let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+    let start = memory::reserve(PAGES * PAGE, PAGE).expect("memory");
+    let word =
+        |page: u64| std::ptr::with_exposed_provenance_mut::<u64>((start + page * PAGE) as usize);
+    let touched = |page: u64| page % 3 == 0;
+    for page in (0..PAGES).filter(|page| touched(*page)) {
+        // SAFETY: memory of this test.
+        unsafe { word(page).write_volatile(page + 1) };
+    }
+    engine
+        .register(start, start + PAGES * PAGE)
+        .expect("memory that can be registered");
+    let piece = Piece {
+        start,
+        len: PAGES * PAGE,
+        huge: false,
+    };
+    let report = thread::scope(|scope| {
+        let server = scope.spawn(|| engine.serve());
+        let report = engine.migrate(&[piece], 1);
+        engine.stop();
+        server.join().expect("the server");
+        report
+    });
+    let there = (0..PAGES).filter(|page| touched(*page)).count() as u64;
+    assert_eq!(report.outcomes.get(Outcome::Moved), there);
+    assert_eq!(report.outcomes.get(Outcome::Gone), PAGES - there);
+    drop(engine);
+    for page in 0..PAGES {
+        let expected = if touched(page) { page + 1 } else { 0 };
+        // SAFETY: as above.
+        assert_eq!(unsafe { word(page).read_volatile() }, expected);
+    }
+    // SAFETY: this test's, and nothing uses it any more.
+    unsafe { memory::unmap(start, PAGES * PAGE) };
+}
