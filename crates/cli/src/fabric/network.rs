@@ -2,7 +2,7 @@
 
 use dray_flow::{Arbiter, EdgeId, Network, Queues};
 use dray_pcie::sim::SimulationOptions;
-use dray_pcie::{QueueOrganisation, Topology};
+use dray_pcie::{NodeKind, QueueOrganisation, Topology};
 
 use super::des::PACKET;
 
@@ -36,7 +36,17 @@ pub(super) fn network_with(
         let buffer = bytes(credits.posted_data, CREDIT_BYTES)
             .min(bytes(credits.posted_headers, f64::from(PACKET)));
         if buffer.is_finite() {
-            let round_ns = 2.0 * link.latency_ns + link.credit_update_ns + to.forward_ns;
+            let sending_ns = f64::from(PACKET) / (edge.capacity_gib_s * TIME_OF_NS);
+            // A device's engine takes the credits before its bytes are at the port.
+            let engine_ns = match &from.kind {
+                NodeKind::Endpoint { parameters, .. } => parameters.port_ns + parameters.bus_ns,
+                _ => 0.0,
+            };
+            let round_ns = 2.0 * link.latency_ns
+                + link.credit_update_ns
+                + to.forward_ns
+                + sending_ns
+                + engine_ns;
             network.set_buffer(id, buffer, round_ns * TIME_OF_NS)?;
         }
         let arbiter = match options.arbiter.unwrap_or(from.arbiter) {
