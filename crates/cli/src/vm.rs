@@ -105,6 +105,7 @@ const BUNDLE: [(&str, &str); 36] = bundle![
     "tests/qemu/guest/lib.sh",
     "tests/qemu/guest/copy.c",
     "tests/qemu/guest/migrate.c",
+    "tests/qemu/guest/tier.c",
     "tests/qemu/guest/migrate.sh",
     "kernel/Makefile",
     "kernel/btf.c",

@@ -1,7 +1,7 @@
 //! As MEMTIS does (Lee et al., SOSP 2023), without its split of huge pages: a histogram of access
-//! counts says from which count on blocks fill the fast tier; counts are halved at times. Blocks of the
-//! bin below are warm: they make no room for others, for a count that is near the threshold says
-//! little of which of two blocks is hotter.
+//! counts says from which count on blocks fill the fast tier; counts are halved at times. A block makes
+//! room only if something at least two bins hotter waits: counts of neighbouring bins say little of which of two
+//! blocks is hotter.
 
 use super::{Plan, Policy, Room, exchange, fast, slow};
 use crate::mechanism::Block;
@@ -52,12 +52,13 @@ impl Policy for Memtis {
             .filter(|(_, block)| slow(block) > 0 && bin(block) >= threshold)
             .collect();
         hot.sort_by_key(|(number, block)| (u32::MAX - block.heat, *number));
+        let hottest = hot.first().map_or(0, |(_, block)| bin(block));
         exchange(
             blocks,
             room,
             hot,
             |block| (block.heat, u16::MAX - block.idle),
-            |block| bin(block) + 1 < threshold,
+            |block| bin(block) < threshold && bin(block) + 2 <= hottest,
         )
     }
 }
@@ -65,6 +66,37 @@ impl Policy for Memtis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::tests::ROOM;
+
+    fn with_heat(number: u64, heat: u32, slow: bool) -> (u64, Block) {
+        let block = Block {
+            present: u64::MAX,
+            slow: if slow { u64::MAX } else { 0 },
+            heat,
+            ..Block::default()
+        };
+        (number, block)
+    }
+
+    #[test]
+    fn idle_blocks_make_room_for_hot_ones_and_warm_ones_do_not() {
+        let room = Room {
+            fast_limit: 64 * 4,
+            fast_used: 64 * 3,
+            ..ROOM
+        };
+        // Nothing is between the hot ones and those in the fast tier.
+        let decide = |fast: u32, slow: u32| {
+            let mut blocks: Vec<_> = (0..3).map(|n| with_heat(n, fast, false)).collect();
+            blocks.extend((3..5).map(|n| with_heat(n, slow, true)));
+            Memtis::default().decide(&blocks, &room)
+        };
+        assert_eq!(decide(0, 8).promote, [3, 4]);
+        assert_eq!(decide(0, 2).promote, [3, 4]);
+        assert_eq!(decide(8, 32).promote, [3, 4]);
+        assert_eq!(decide(8, 16), Plan::default());
+        assert_eq!(decide(16, 8), Plan::default());
+    }
 
     #[test]
     fn the_threshold_lets_in_what_fits() {
