@@ -34,28 +34,65 @@ pub(super) fn wait_for(loops: &[Loop], amount: f64, least: f64) -> f64 {
         return least;
     }
     let window: f64 = loops.iter().map(|flow| flow.window).sum();
-    root(least, window / amount, |wait| rate(loops, wait) > amount)
+    root(least, window / amount, |wait| rate(loops, wait) - amount)
 }
 
-/// Where `is_above` turns from true to false between `low` and `high`.
-pub(super) fn root(low: f64, high: f64, mut is_above: impl FnMut(f64) -> bool) -> f64 {
+/// Where `excess`, which never rises, is no longer positive between `low` and `high`; `high` if it is positive there.
+///
+/// Regula falsi with the Illinois rule; the interval is halved where that gains little.
+pub(super) fn root(low: f64, high: f64, mut excess: impl FnMut(f64) -> f64) -> f64 {
     let (mut low, mut high) = (low, high.max(low));
-    for _ in 0..HALVINGS {
-        let middle = 0.5 * (low + high);
+    let (mut above, mut below) = (excess(low), excess(high));
+    if above <= 0.0 {
+        return low;
+    }
+    let mut moved_low = None;
+    for _ in 0..STEPS {
+        if below >= 0.0 || high - low <= f64::EPSILON * high {
+            break;
+        }
+        let width = high - low;
+        let secant = low + width * (above / (above - below));
+        let inside = secant > low && secant < high;
+        let middle = match inside {
+            true => secant,
+            false => 0.5 * (low + high),
+        };
         if middle <= low || middle >= high {
             break;
         }
-        if is_above(middle) {
-            low = middle;
+        let value = excess(middle);
+        if value > 0.0 {
+            (low, above) = (middle, value);
+            if moved_low == Some(true) {
+                below *= 0.5;
+            }
+            moved_low = Some(true);
         } else {
-            high = middle;
+            (high, below) = (middle, value);
+            if moved_low == Some(false) {
+                above *= 0.5;
+            }
+            moved_low = Some(false);
+        }
+        if high - low > 0.5 * width {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            let value = excess(middle);
+            match value > 0.0 {
+                true => (low, above) = (middle, value),
+                false => (high, below) = (middle, value),
+            }
+            moved_low = None;
         }
     }
     high
 }
 
-/// Halvings after which a double has no more bits to find, beside those that lie below a part of 1e-4 of the first interval.
-const HALVINGS: usize = 64;
+/// Steps after which a double has no more bits to find: each halves the interval at least.
+const STEPS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -75,6 +112,23 @@ mod tests {
         assert_eq!(wait_for(&loops, 20.0, 0.25), 0.25);
         let wait = wait_for(&loops, 4.5, 0.0);
         assert!((rate(&loops, wait) - 4.5).abs() < 1e-12, "{wait}");
+        let mut calls = 0;
+        let found = root(0.0, 1e9, |wait| {
+            calls += 1;
+            rate(&loops, wait) - 4.5
+        });
+        assert!((found - wait).abs() < 1e-12 * wait, "{found} {wait}");
+        assert!(calls < 64, "{calls}");
+        assert_eq!(root(1.0, 2.0, |_| 1.0), 2.0);
+        assert_eq!(root(1.0, 2.0, |_| -1.0), 1.0);
+        assert_eq!(
+            root(1.0, 2.0, |x| if x < 1.25 {
+                f64::INFINITY
+            } else {
+                1.25 - x
+            }),
+            1.25
+        );
         // Nobody waits less than for something else.
         assert_eq!(wait_for(&loops, 4.5, 10.0), 10.0);
     }

@@ -270,7 +270,7 @@ fn in_turn(offers: &[Offer], capacity: f64, whole: bool) -> Vec<(f64, f64)> {
         if taken(f64::INFINITY) <= capacity {
             f64::INFINITY
         } else {
-            delay::root(0.0, most, |level| taken(level) < capacity)
+            delay::root(0.0, most, |level| capacity - taken(level))
         }
     } else {
         let mut shares: Vec<Share> = offers
@@ -305,7 +305,7 @@ fn oldest_first(offers: &[Offer], capacity: f64) -> Vec<(f64, f64)> {
     let wait = if taken(0.0) <= capacity {
         0.0
     } else {
-        delay::root(0.0, window / capacity, |wait| taken(wait) > capacity)
+        delay::root(0.0, window / capacity, |wait| taken(wait) - capacity)
     };
     let result = offers.iter().map(|offer| {
         let amount = offer.held_rate(wait.max(offer.least));
