@@ -226,7 +226,7 @@ fn pages_that_are_not_there_stop_no_batch() {
     let start = memory::reserve(PAGES * PAGE, PAGE).expect("memory");
     let word =
         |page: u64| std::ptr::with_exposed_provenance_mut::<u64>((start + page * PAGE) as usize);
-    let touched = |page: u64| page % 3 == 0;
+    let touched = |page: u64| page.is_multiple_of(3);
     for page in (0..PAGES).filter(|page| touched(*page)) {
         // SAFETY: memory of this test.
         unsafe { word(page).write_volatile(page + 1) };
