@@ -93,7 +93,7 @@ macro_rules! bundle {
     };
 }
 
-const BUNDLE: [(&str, &str); 36] = bundle![
+const BUNDLE: [(&str, &str); 37] = bundle![
     "tests/qemu/vm",
     "tests/qemu/packages.lock",
     "tests/qemu/lib/cache.sh",
