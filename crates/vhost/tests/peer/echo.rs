@@ -123,6 +123,7 @@ impl Echo {
         let queue = endpoint.backend.from_guest(at);
         if before < 256 {
             let drained = queue.in_flight() == 0;
+            let submitted = queue.stats().submitted;
             let count = match synchronous && drained {
                 true => queue.dequeue(pool, &mut pair.waiting, 24),
                 false => {
@@ -130,9 +131,12 @@ impl Echo {
                     queue.try_dequeue(channels, pool, &mut pair.waiting, max)
                 }
             };
-            if drained || !synchronous {
-                pair.in_turn += count;
-            }
+            // What a turn begins counts, whenever it ends: so each turn comes, however long copies take.
+            pair.in_turn += match synchronous {
+                true if drained => count,
+                true => 0,
+                false => (queue.stats().submitted - submitted) as usize,
+            };
         }
         let came = pair.waiting.len() - before;
         pair.count += came as u64;
