@@ -1,6 +1,7 @@
 //! Once it has seen as much at a time as it ever will, the device allocates nothing.
 
 #[allow(dead_code, reason = "every test binary uses its part of it")]
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

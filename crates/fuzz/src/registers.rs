@@ -63,16 +63,7 @@ fn hardware(draw: &mut Draw<'_>) -> Hardware {
     let kind = draw.below(3);
     let mut capabilities = Capabilities {
         version: [0x100, 0x200, 0x300][kind as usize],
-        gen_cap: 0x40_915f_0107,
-        op_cap: [0x1_003f_03ff, 0, 0, 0],
-        id_cap: 0,
-        max_groups: 4,
-        max_work_queues: 8,
-        max_engines: 4,
-        work_queue_size: 128,
-        max_read_buffers: 96,
-        max_batch_size: 1 << 10,
-        max_transfer_size: 1 << 31,
+        ..Capabilities::sapphire_rapids()
     };
     if kind > 0 {
         capabilities.gen_cap = match draw.once_in(4) {

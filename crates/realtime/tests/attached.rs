@@ -1,5 +1,6 @@
 //! Other processes write to the work queues of a device.
 
+#[path = "it/common/mod.rs"]
 mod common;
 #[path = "attached/dying_clients.rs"]
 mod dying_clients;

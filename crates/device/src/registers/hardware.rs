@@ -161,18 +161,7 @@ mod tests {
 
     #[test]
     fn registers_follow_the_capabilities() {
-        let one = Hardware::new(Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            max_groups: 4,
-            max_work_queues: 8,
-            max_engines: 4,
-            work_queue_size: 128,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..Capabilities::default()
-        });
+        let one = Hardware::new(Capabilities::sapphire_rapids());
         assert_eq!(one.gen_cap.into_bits(), 0x40_915f_0107);
         assert_eq!(one.group_cap.into_bits(), 0x3_6004);
         assert_eq!(one.engine_cap.into_bits(), 4);

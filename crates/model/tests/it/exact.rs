@@ -1,7 +1,7 @@
 //! Times to the picosecond. Making the model faster, or arranging it otherwise, must not change
 //! them; changing a mechanism may, and then the new numbers belong in the same commit.
 //!
-//! `DRAY_PRINT=1 cargo test -p dray --test exact -- --nocapture` prints the table as it is now.
+//! `DRAY_PRINT=1 cargo test -p dray-model --test it exact:: -- --nocapture` prints the table as it is now.
 
 use crate::common::busy::Busy;
 use crate::common::machine::{frozen, one_queue, world};

@@ -1,0 +1,333 @@
+//! What cannot be asked for: exit code 2, a message with file, field, value, limit and fix, and
+//! nothing written.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{directory, dray};
+
+/// Profile that the tests spoil.
+const PROFILE: &str = include_str!("../../../idxd/tests/data/1e1w-d-batch64.json");
+
+/// A platform that differs from a built-in one in a single line.
+fn platform(parameter: &str, topology: &str) -> String {
+    format!(
+        "name = \"mine\"\ntitle = \"Mine\"\nextends = \"spr-2s\"\n{topology}\n[parameters]\n{parameter}\n"
+    )
+}
+
+/// Runs `dray figures` and returns stderr; it must refuse and leave nothing behind.
+fn refused(dir: &Path, arguments: &str) -> String {
+    let before = fs::read_dir(dir).expect("it was made for the test").count();
+    let output = dray(dir, &format!("figures {arguments}"))
+        .assert()
+        .code(2)
+        .get_output()
+        .clone();
+    assert!(output.stdout.is_empty(), "data on stdout: {arguments}");
+    let after = fs::read_dir(dir).expect("it was made for the test").count();
+    assert_eq!(before, after, "something was written: {arguments}");
+    String::from_utf8(output.stderr).expect("it writes text")
+}
+
+fn says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is missing in:\n{message}");
+    }
+}
+
+/// A profile with one text replaced.
+fn spoiled(dir: &Path, name: &str, old: &str, new: &str) {
+    assert!(PROFILE.contains(old), "{old}");
+    fs::write(dir.join(name), PROFILE.replacen(old, new, 1)).expect("the directory is ours");
+}
+
+#[test]
+fn a_profile_with_an_unknown_key() {
+    let dir = directory();
+    spoiled(
+        dir.path(),
+        "p.json",
+        "\"max_transfer_size\":2097152",
+        "\"max_transfer_siz\":2097152",
+    );
+    let message = refused(dir.path(), "--config p.json");
+    says(
+        &message,
+        &[
+            "p.json",
+            "wq0.0",
+            "max_transfer_siz",
+            "did you mean \"max_transfer_size\"",
+            "hint:",
+        ],
+    );
+}
+
+#[test]
+fn queues_that_ask_for_more_entries_than_the_device_has() {
+    let dir = directory();
+    spoiled(dir.path(), "p.json", "\"size\":128", "\"size\":129");
+    let message = refused(dir.path(), "--config p.json");
+    says(
+        &message,
+        &[
+            "p.json",
+            "wq0.0",
+            "size is 129",
+            "128 entries",
+            "fix: \"size\":128",
+        ],
+    );
+}
+
+#[test]
+fn a_work_queue_in_no_group() {
+    let dir = directory();
+    let start = PROFILE
+        .find("\"grouped_workqueues\":[")
+        .expect("the profile has a queue");
+    let end = start + PROFILE[start..].find(']').expect("the list ends") + 1;
+    let list = PROFILE[start..end].to_owned();
+    let free = list
+        .replace("\"group_id\":0,", "")
+        .replace("grouped", "ungrouped");
+    let text = PROFILE.replacen(&format!("{list},"), "", 1);
+    let text = text.replacen(
+        "\"ungrouped_engines\"",
+        &format!("{free},\n    \"ungrouped_engines\""),
+        1,
+    );
+    fs::write(dir.path().join("p.json"), text).unwrap();
+    let message = refused(dir.path(), "--config p.json");
+    says(
+        &message,
+        &[
+            "p.json",
+            "wq0.0",
+            "must be in a group with an engine",
+            "fix:",
+        ],
+    );
+}
+
+#[test]
+fn a_batch_larger_than_the_queue_allows() {
+    let dir = directory();
+    spoiled(
+        dir.path(),
+        "p.json",
+        "\"max_batch_size\":64",
+        "\"max_batch_size\":32",
+    );
+    let message = refused(dir.path(), "--config p.json --only fig3");
+    says(
+        &message,
+        &[
+            "fig3",
+            "p.json",
+            "batch 64",
+            "limit of 32",
+            "max_batch_size",
+            "hint: --set batch=1,4,16",
+        ],
+    );
+}
+
+#[test]
+fn a_transfer_larger_than_the_queue_allows() {
+    let dir = directory();
+    let message = refused(dir.path(), "--only fig3 --set size=4M");
+    says(
+        &message,
+        &[
+            "fig3",
+            "1e1w-d",
+            "size 4194304",
+            "limit of 2097152",
+            "max_transfer_size",
+            "hint:",
+        ],
+    );
+}
+
+#[test]
+fn more_outstanding_than_a_dedicated_queue_holds() {
+    let dir = directory();
+    let message = refused(dir.path(), "--only fig3 --set depth=200");
+    says(
+        &message,
+        &["fig3", "depth 200", "limit of 128", "hint: --set depth=128"],
+    );
+}
+
+#[test]
+fn a_queue_larger_than_the_device() {
+    let dir = directory();
+    let message = refused(dir.path(), "--only fig4 --set wq_size=128..256*2");
+    says(
+        &message,
+        &["fig4", "wq_size=256", "size is 256", "128 entries", "fix:"],
+    );
+}
+
+#[test]
+fn a_platform_with_a_negative_latency() {
+    let dir = directory();
+    let text = platform(
+        "poll = { value = -1, unit = \"ns\", range = [9, 11], source = \"me\" }",
+        "",
+    );
+    fs::write(dir.path().join("mine.toml"), text).unwrap();
+    let message = refused(dir.path(), "--platform mine.toml");
+    says(
+        &message,
+        &[
+            "mine.toml",
+            "'poll'",
+            "-1 ns",
+            "[9, 11] ns",
+            "give a value in the range",
+        ],
+    );
+}
+
+#[test]
+fn a_platform_with_a_missing_unit() {
+    let dir = directory();
+    let text = platform(
+        "poll = { value = 10, range = [9, 11], source = \"me\" }",
+        "",
+    );
+    fs::write(dir.path().join("mine.toml"), text).unwrap();
+    let message = refused(dir.path(), "--platform mine.toml");
+    says(
+        &message,
+        &["mine.toml", "'poll'", "unit none", "write unit = \"ns\""],
+    );
+}
+
+#[test]
+fn a_machine_without_the_memory_of_a_figure() {
+    let dir = directory();
+    let topology =
+        "[topology]\nsockets = 1\ndevices_per_socket = 1\ncores_per_socket = 4\ncxl_nodes = 0";
+    fs::write(dir.path().join("mine.toml"), platform("", topology)).unwrap();
+    let message = refused(dir.path(), "--platform mine.toml");
+    says(
+        &message,
+        &[
+            "mine.toml",
+            "fig6a",
+            "no remote memory",
+            "topology.sockets",
+            "hint:",
+        ],
+    );
+    let message = refused(dir.path(), "--platform mine.toml --only fig6b");
+    says(&message, &["fig6b", "no cxl memory", "topology.cxl_nodes"]);
+}
+
+#[test]
+fn a_sweep_that_expands_to_nothing() {
+    let dir = directory();
+    says(
+        &refused(dir.path(), "--only fig4 --set wq_size="),
+        &["--set", "`wq_size`", "expands to nothing", "256..1M*4"],
+    );
+    says(
+        &refused(dir.path(), "--only fig4 --set wq_size=8..4"),
+        &[
+            "`8..4`",
+            "starts at 8, above its end 4",
+            "write the smaller one first",
+        ],
+    );
+}
+
+#[test]
+fn a_size_of_0() {
+    let dir = directory();
+    let message = refused(dir.path(), "--set size=0");
+    says(
+        &message,
+        &["--set", "size = 0", "1 to 2G", "write a value within"],
+    );
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    let dir = directory();
+    says(
+        &refused(dir.path(), "--only fg3"),
+        &["'fg3'", "did you mean 'fig3'", "fig6a", "hint: --only fig3"],
+    );
+    says(
+        &refused(dir.path(), "--platform spr2s"),
+        &["'spr2s'", "emr-2s", "hint: --platform spr-2s"],
+    );
+    says(
+        &refused(dir.path(), "--config 1e1w-x"),
+        &["1e1w-x", "near names: 1e1w-d"],
+    );
+    says(
+        &refused(dir.path(), "--set sise=4"),
+        &["`sise`", "did you mean `size`"],
+    );
+    says(
+        &refused(dir.path(), "--set op=memmov"),
+        &["`memmov`", "did you mean `memmove`"],
+    );
+    says(
+        &refused(dir.path(), "--set size"),
+        &["--set size", "hint: --set wq_size=1..128*2"],
+    );
+    says(
+        &refused(dir.path(), "--protocol sede"),
+        &["sede", "paper", "seed"],
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let dir = directory();
+    says(
+        &refused(dir.path(), "--platform none.toml"),
+        &["none.toml", "cannot be read"],
+    );
+    says(
+        &refused(dir.path(), "--config none.json"),
+        &["none.json", "cannot read", "hint:"],
+    );
+}
+
+#[test]
+fn an_output_directory_that_is_a_file() {
+    let dir = directory();
+    fs::write(dir.path().join("taken"), "").unwrap();
+    let message = refused(dir.path(), "--only fig3 --set size=4k --out taken");
+    says(
+        &message,
+        &["taken is not a directory", "name another output directory"],
+    );
+}
+
+#[test]
+fn more_threads_than_can_be_of_use() {
+    let dir = directory();
+    let message = refused(dir.path(), "--only fig3 --jobs 100000");
+    says(&message, &["--jobs", "0..=256"]);
+}
+
+#[test]
+fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
+    let dir = directory();
+    for figure in ["tenants", "priorities"] {
+        let arguments = format!("figures --only {figure} --set neighbour_size=0 --out {figure}");
+        dray(dir.path(), &arguments).assert().success();
+        let chart = fs::read_dir(dir.path().join(figure)).unwrap();
+        let names = chart.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let charts = names.filter(|name| name.ends_with(".svg")).count();
+        assert!(charts > 0, "{figure}");
+    }
+}

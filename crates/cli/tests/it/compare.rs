@@ -1,0 +1,129 @@
+//! `dray compare`: results of both tools, theirs and ours.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+
+fn dray(args: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("dray").unwrap();
+    command.args(args).output().unwrap()
+}
+
+fn bench(directory: &Path, name: &str, wait: &str) -> String {
+    let path = directory.join(name).display().to_string();
+    let output = dray(&[
+        "bench",
+        "--block_size=4k,64k",
+        "--queue_size=16",
+        "--batch_size=0",
+        "--benchmark_filter=^copy/api:rust/path:dsa/.*timer:full.*(real_time|threads:1)$",
+        "--benchmark_repetitions=3",
+        &format!("--wait={wait}"),
+        &format!("--benchmark_out={path}"),
+    ]);
+    assert!(output.status.success());
+    path
+}
+
+#[test]
+fn what_got_slower_fails_and_is_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let old = bench(directory.path(), "old.json", "poll");
+    let new = bench(directory.path(), "new.json", "umwait");
+    let svg = directory.path().join("change.svg");
+    let output = dray(&["compare", &old, &new, "--svg", svg.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let table = String::from_utf8(output.stdout).unwrap();
+    // A heading, a row for each case, and the summary after an empty line.
+    assert_eq!(table.lines().count(), 7, "{table}");
+    assert!(
+        table.contains("geometric mean 1.0057; best 1.0000"),
+        "{table}"
+    );
+    assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
+    let code = |a: &str, b: &str| {
+        let output = dray(&["compare", a, b, "--fail-over", "0.1%"]);
+        output.status.code()
+    };
+    assert_eq!(code(&old, &old), Some(0));
+    // Waking up takes longer than looking.
+    assert_eq!(code(&old, &new), Some(1));
+    assert_eq!(code(&new, &old), Some(0));
+}
+
+#[test]
+fn logs_and_json_of_the_other_tool_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = |name: &str, ns: [u32; 3]| {
+        let path = directory.path().join(name);
+        let lines: String = ns
+            .iter()
+            .map(|ns| format!("GB per sec = 7.5 latency(cycles) = 1.0, {ns}.5 ns, cycles/sec =2000000000 cpu 1.0 kopsrate = 1846\n"))
+            .collect();
+        fs::write(&path, format!("./src/dsa_perf_micros -n1 -q1\n{lines}")).unwrap();
+        path.display().to_string()
+    };
+    let (old, new) = (log("a.log", [540, 541, 542]), log("b.log", [600, 601, 602]));
+    let output = dray(&[
+        "compare",
+        &old,
+        &new,
+        "--fail-over",
+        "5%",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\n-n1 -q1,541.5,601.5,1.11"), "{text}");
+    assert!(
+        text.trim_end().ends_with(",3,3,slower,measured,measured"),
+        "{text}"
+    );
+
+    let model = directory.path().join("model.json");
+    let output = dray(&["micros", "-n1", "-q1", "--format", "json"]);
+    fs::write(&model, output.stdout).unwrap();
+    let output = dray(&["compare", &old, model.to_str().unwrap()]);
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        warnings.contains("the first result is measured, the second modelled"),
+        "{warnings}"
+    );
+    let table = String::from_utf8(output.stdout).unwrap();
+    let head = table.lines().next().unwrap();
+    assert!(
+        head.contains("old ns, measured") && head.contains("new ns, modelled"),
+        "{table}"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let nothing = file("nothing", "hello\n");
+    let a = file("a", "GB per sec = 1.0 cpu 1.0 kopsrate = 5\n");
+    let b = file(
+        "b",
+        "dsa_perf_micros -n5\nGB per sec = 1.0 cpu 1.0 kopsrate = 5\n",
+    );
+    for (args, part) in [
+        ([a.as_str(), nothing.as_str()], "no measurement"),
+        ([a.as_str(), b.as_str()], "no case in common"),
+        ([a.as_str(), "/does/not/exist"], "cannot read"),
+    ] {
+        let output = dray(&["compare", args[0], args[1]]);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(part), "{message}");
+    }
+    let output = dray(&["compare", &a, &a, "--fail-over", "much"]);
+    assert_eq!(output.status.code(), Some(2));
+}

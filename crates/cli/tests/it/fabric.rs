@@ -1,0 +1,373 @@
+//! `dray fabric predict`, `schedule`, `collective` and `compare-estimators`, and what each of the fabric's verbs refuses.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{directory, dray, output};
+use serde_json::Value;
+
+const FLOWS: &str = include_str!("../../../../examples/flows.toml");
+
+fn error(dir: &Path, arguments: &str, code: i32) -> String {
+    let assert = dray(dir, arguments).assert().code(code);
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+}
+
+fn json(dir: &Path, arguments: &str) -> Value {
+    serde_json::from_str(&output(dir, &format!("{arguments} --format json"))).unwrap()
+}
+
+/// The documented counter-example: what ecr leaves at the host adapter, max-min gives to the flow from host to A.
+#[test]
+fn four_flows_by_every_estimator() {
+    let dir = directory();
+    fs::write(dir.path().join("flows.toml"), FLOWS).unwrap();
+    let line = "fabric predict --topology validation --flows flows.toml";
+    let document = json(dir.path(), &format!("{line} --estimator ecr,maxmin,des"));
+    let rate = |flow: usize, estimator: &str| {
+        document["flows"][flow]["estimates"][estimator]["gib_s"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!((rate(0, "ecr") - 5.775).abs() < 1e-9);
+    assert!((rate(0, "maxmin") - 8.5).abs() < 1e-9);
+    assert!((rate(0, "des") - 8.5).abs() < 0.17);
+    let limit = &document["flows"][1]["estimates"]["maxmin"]["bottleneck"];
+    assert_eq!(limit, "N>D");
+    let table = output(dir.path(), &format!("{line} --svg loaded.svg"));
+    assert!(
+        table.contains("host>A") && table.contains("its demand"),
+        "{table}"
+    );
+    let picture = fs::read_to_string(dir.path().join("loaded.svg")).unwrap();
+    assert!(picture.contains("N&gt;D 8.74 GiB/s: 8.74"), "{picture}");
+    let csv = output(dir.path(), &format!("{line} --format csv"));
+    assert_eq!(csv.lines().count(), 1 + 3 * 4);
+    fs::write(
+        dir.path().join("flows.csv"),
+        "from,to,demand_gib_s\nhost,A,8.5\nC, D ,7.19\n",
+    )
+    .unwrap();
+    let csv = output(
+        dir.path(),
+        "fabric predict --topology validation --flows flows.csv --estimator ecr --format csv",
+    );
+    assert!(csv.contains("C>D,C,D,7.19,ecr,7.19,"), "{csv}");
+}
+
+/// The arbiter is of the topology, or of the option: `ingress` and the simulator follow both.
+#[test]
+fn predictions_follow_the_arbiter() {
+    let dir = directory();
+    let flow = |from: &str, bytes: u32| {
+        format!(
+            "[[flow]]\nfrom = \"{from}\"\nto = \"D\"\ndemand_gib_s = 8\noutstanding_bytes = {bytes}\n"
+        )
+    };
+    fs::write(
+        dir.path().join("f.toml"),
+        flow("A", 32768) + &flow("C", 8192),
+    )
+    .unwrap();
+    let file = output(dir.path(), "fabric show validation --toml");
+    fs::write(
+        dir.path().join("oldest.toml"),
+        format!("arbiter = \"oldest-first\"\n{file}"),
+    )
+    .unwrap();
+    let rates = |topology: &str, options: &str| {
+        let line = format!(
+            "fabric predict --flows f.toml --estimator ingress,des --topology {topology} {options}"
+        );
+        let document = json(dir.path(), &line);
+        ["ingress", "des"].map(|name| {
+            [0, 1].map(|flow: usize| {
+                document["flows"][flow]["estimates"][name]["gib_s"]
+                    .as_f64()
+                    .unwrap()
+            })
+        })
+    };
+    let [ingress, des] = rates("validation", "");
+    // N's port to D serves both ingresses in turn.
+    assert!((ingress[0] - 4.37).abs() < 0.01, "{ingress:?}");
+    assert!((des[0] - 4.37).abs() < 0.1, "{des:?}");
+    let oldest = rates("validation", "--arbiter oldest-first");
+    for (rates, name) in oldest.into_iter().zip(["ingress", "des"]) {
+        assert!(rates[0] > 1.2 * rates[1], "{name}: {rates:?}");
+    }
+    assert_eq!(oldest, rates("oldest.toml", ""));
+    assert_eq!(
+        [ingress, des],
+        rates("oldest.toml", "--arbiter least-served")
+    );
+    fs::write(
+        dir.path().join("wrong.toml"),
+        format!("arbiter = \"oldest\"\n{file}"),
+    )
+    .unwrap();
+    let message = error(
+        dir.path(),
+        "fabric predict --flows f.toml --topology wrong.toml",
+        2,
+    );
+    assert!(
+        message.contains("wrong.toml") && message.contains("oldest-first"),
+        "{message}"
+    );
+}
+
+#[test]
+fn bad_flows_name_file_entry_and_rule() {
+    let dir = directory();
+    let path = dir.path().join("f.toml");
+    let cases = [
+        ("", "no flow"),
+        (
+            "[[flow]]\nfrom = \"host\"\nto = \"A\"\nrate = 1",
+            "unknown field `rate`",
+        ),
+        ("[[flow]]\nfrom = \"host\"\nto = \"X\"", "flow 1: "),
+        ("[[flow]]\nfrom = \"A\"\nto = \"A\"", "flow 1: "),
+        (
+            "[[flow]]\nname = \"big\"\nfrom = \"host\"\nto = \"A\"\ndemand_gib_s = -1",
+            "flow 1 `big`: demand -1",
+        ),
+        (
+            "[[flow]]\nfrom = \"host\"\nto = \"A\"\ndemand_gib_s = inf",
+            "flow 1: demand_gib_s is infinite",
+        ),
+        (
+            "[[flow]]\nfrom = \"host\"\nto = \"A\"\npath = [\"host.0>H\", \"S>M\"]",
+            "a path is connected",
+        ),
+        (
+            "[[flow]]\nfrom = \"host\"\nto = \"A\"\npath = [\"up\"]",
+            "has no edge `up`",
+        ),
+        (
+            "[[flow]]\nname = \"a\"\nfrom = \"host\"\nto = \"A\"\n[[flow]]\nname = \"a\"\nfrom = \"host\"\nto = \"B\"",
+            "flow 2 `a`: the name is taken",
+        ),
+    ];
+    for (text, rule) in cases {
+        fs::write(&path, text).unwrap();
+        let message = error(
+            dir.path(),
+            "fabric predict --topology validation --flows f.toml",
+            2,
+        );
+        assert!(
+            message.contains("f.toml: ") && message.contains(rule),
+            "{rule}: {message}"
+        );
+        assert!(message.contains("hint: "), "{message}");
+    }
+    let message = error(
+        dir.path(),
+        "fabric predict --topology validation --flows none.toml",
+        2,
+    );
+    assert!(message.contains("none.toml"), "{message}");
+    let message = error(
+        dir.path(),
+        "fabric predict --topology valid --flows f.toml",
+        2,
+    );
+    assert!(message.contains("valid"), "{message}");
+}
+
+/// What the issue lists as bad input of a topology.
+#[test]
+fn bad_topologies_name_file_entry_and_rule() {
+    let dir = directory();
+    let good = output(dir.path(), "fabric show validation --toml");
+    let path = dir.path().join("t.toml");
+    let two = "name = \"C\"";
+    assert!(good.contains(two) && good.contains("11.55"));
+    let first_link = good.find("[[link]]").unwrap();
+    let cases = [
+        (good.replace(two, "name = \"D\""), "`D`"),
+        (good.replacen("11.55", "-11.55", 1), "-11.55"),
+        (good.replacen("[[link]]", "[[link]]\nwidth = 3", 1), "width"),
+        (good[..first_link].to_owned(), "t.toml"),
+        (
+            format!("{good}\n[[link]]\nends = [\"M\", \"N\"]\n"),
+            "t.toml",
+        ),
+    ];
+    for (text, rule) in cases {
+        fs::write(&path, text).unwrap();
+        let message = error(dir.path(), "fabric show t.toml", 2);
+        assert!(
+            message.contains("t.toml: ") && message.contains(rule),
+            "{rule}: {message}"
+        );
+    }
+    let experiment = fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fabrics/experiments/arrival.toml"),
+    )
+    .unwrap();
+    for (bytes, rule) in [("0", "0"), ("100", "64")] {
+        let line = experiment
+            .lines()
+            .find(|line| line.trim().starts_with("bytes"))
+            .unwrap();
+        let text = experiment.replacen(line, &format!("bytes = {bytes}"), 1);
+        fs::write(dir.path().join("e.toml"), text).unwrap();
+        let message = error(dir.path(), "fabric bench --file e.toml --out r", 2);
+        assert!(
+            message.contains("e.toml") && message.contains(rule),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn jobs_are_scheduled_and_promises_are_checked() {
+    let dir = directory();
+    let line = "fabric collective all-to-all --bytes 256k --write-jobs jobs.toml";
+    let table = output(dir.path(), line);
+    assert!(table.contains("divide-by-n"), "{table}");
+    let document = json(
+        dir.path(),
+        "fabric schedule --topology gpu8 --jobs jobs.toml --estimator maxmin",
+    );
+    let schedules = document["schedules"].as_array().unwrap();
+    let policies: Vec<&str> = schedules
+        .iter()
+        .map(|s| s["policy"].as_str().unwrap())
+        .collect();
+    assert_eq!(policies, ["start-all", "first-come", "guided"]);
+    for schedule in schedules {
+        let jobs = schedule["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 56);
+        let foreseen = schedule["foreseen"]["makespan_us"].as_f64().unwrap();
+        let replayed = schedule["replayed"]["makespan_us"].as_f64().unwrap();
+        assert!(
+            (foreseen / replayed - 1.0).abs() < 0.15,
+            "{foreseen} {replayed}"
+        );
+        let jain = schedule["replayed"]["jain"].as_f64().unwrap();
+        assert!(jain > 0.0 && jain <= 1.0);
+        let promised = if schedule["policy"] == "guided" {
+            56
+        } else {
+            0
+        };
+        assert_eq!(schedule["promises"], promised);
+    }
+    let csv = output(
+        dir.path(),
+        "fabric schedule --topology gpu8 --jobs jobs.toml --no-replay --format csv",
+    );
+    assert_eq!(csv.lines().count(), 1 + 9, "{csv}");
+    let cases = [
+        ("", "no job"),
+        ("from = \"gpu0\"\nto = \"gpu1\"\nbytes = 0", "job 1"),
+        ("from = \"gpu0\"\nto = \"gpu1\"\nbytes = 100", "64"),
+        (
+            "from = \"gpu0\"\nto = \"gpu1\"\nbytes = 64\narrival_us = -1",
+            "arrival_us",
+        ),
+        (
+            "from = \"gpu0\"\nto = \"gpu1\"\nbytes = 64\nafter = [\"x\"]",
+            "no job is named `x`",
+        ),
+        (
+            "name = \"a\"\nfrom = \"gpu0\"\nto = \"gpu1\"\nbytes = 64\nafter = [\"a\"]",
+            "cycle",
+        ),
+        ("from = \"gpu0\"\nto = \"gpu9\"\nbytes = 64", "gpu9"),
+    ];
+    for (text, rule) in cases {
+        let text = if text.is_empty() {
+            String::new()
+        } else {
+            format!("[[job]]\n{text}\n")
+        };
+        fs::write(dir.path().join("bad.toml"), text).unwrap();
+        let message = error(
+            dir.path(),
+            "fabric schedule --topology gpu8 --jobs bad.toml",
+            2,
+        );
+        assert!(
+            message.contains("bad.toml: ") && message.contains(rule),
+            "{rule}: {message}"
+        );
+    }
+    let message = error(
+        dir.path(),
+        "fabric schedule --topology gpu8 --jobs jobs.toml --share 2",
+        2,
+    );
+    assert!(message.contains("--share"), "{message}");
+}
+
+/// The estimators know the credits of a path and its latency.
+#[test]
+fn an_all_reduce_is_foreseen_as_the_simulator_has_it() {
+    let dir = directory();
+    let document = json(dir.path(), "fabric collective all-reduce --bytes 1M");
+    assert_eq!(document["jobs"], 8 * 14);
+    for estimate in document["estimates"].as_array().unwrap() {
+        let error = estimate["error"].as_f64().unwrap();
+        assert!(error.abs() < 0.05, "{estimate}");
+    }
+    let message = error(dir.path(), "fabric collective all-reduce --bytes 100", 2);
+    assert!(message.contains("--bytes"), "{message}");
+    let message = error(dir.path(), "fabric collective all-reduce --kind disk", 2);
+    assert!(message.contains("0 endpoints of kind `disk`"), "{message}");
+}
+
+#[test]
+fn estimators_are_compared_on_the_same_instances() {
+    let dir = directory();
+    let line = "fabric compare-estimators --instances 6 --flows 3,5 --measure-us 20 --seed 7";
+    let document = json(dir.path(), line);
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 2);
+    for row in rows {
+        assert_eq!(row["instances"], 6);
+        let interval = &row["maxmin_minus_ingress"];
+        assert!(interval["low"].as_f64().unwrap() <= interval["high"].as_f64().unwrap());
+    }
+    assert_eq!(
+        document,
+        json(dir.path(), line),
+        "the same seed gives the same numbers"
+    );
+    let message = error(dir.path(), "fabric compare-estimators --instances 1", 2);
+    assert!(message.contains("--instances"), "{message}");
+    let message = error(dir.path(), "fabric compare-estimators --outstanding 1", 2);
+    assert!(message.contains("--outstanding"), "{message}");
+}
+
+#[test]
+fn machines_that_cannot_be_imported_are_refused() {
+    let dir = directory();
+    for (name, text) in [
+        ("empty.xml", ""),
+        ("cut.xml", "<topology><object type=\"Machine\">"),
+        (
+            "no-pci.xml",
+            "<topology><object type=\"Machine\"/></topology>",
+        ),
+    ] {
+        fs::write(dir.path().join(name), text).unwrap();
+        let message = error(dir.path(), &format!("fabric import {name}"), 2);
+        assert!(message.contains(name), "{message}");
+    }
+    let fixture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../pcie/tests/fixtures/hwloc/two-sockets.xml");
+    fs::copy(fixture, dir.path().join("node.xml")).unwrap();
+    output(dir.path(), "fabric import node.xml --out node.toml");
+    let tree = output(dir.path(), "fabric show node.toml --svg node.svg");
+    assert!(tree.contains("0000:03:00.0 [gpu]"), "{tree}");
+    assert!(
+        fs::read_to_string(dir.path().join("node.svg"))
+            .unwrap()
+            .contains("</svg>")
+    );
+}

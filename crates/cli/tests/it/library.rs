@@ -1,0 +1,288 @@
+//! The library's `hw` mover inside `dray run`, where it is a DSA program like any other: this test
+//! runs itself again there.
+
+use std::env;
+use std::process::Command;
+
+use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
+use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
+use dray::{Completion, CpuMover, Executor, Mover, Operation, Progress, WaitPolicy, wait};
+use dray_conformance::{Disruption, ProcessDoor, check};
+use dray_spec::Status;
+
+/// Set in the process inside.
+const INSIDE: &str = "DRAY_TEST_INSIDE";
+
+/// Runs the test of this name again, inside `dray run` with these options. True in the process
+/// inside, which has the test's work to do.
+fn is_inside(test: &str, options: &[&str]) -> bool {
+    if env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let myself = env::current_exe().expect("a path");
+    let output = Command::new(assert_cmd::cargo::cargo_bin("dray"))
+        .arg("run")
+        .args(options)
+        .arg("--")
+        .arg(myself)
+        .args(["--exact", &format!("library::{test}"), "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .expect("dray runs");
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{options:?}\n{out}\n{err}");
+    assert!(out.contains("1 passed"), "{options:?}\n{out}\n{err}");
+    println!("{out}");
+    false
+}
+
+fn conforms(submitting: Option<Submitting>) {
+    let options = HwOptions {
+        slots: 16,
+        submitting,
+        ..HwOptions::default()
+    };
+    let mover = hw::open(None, options).expect("a work queue");
+    let name = format!("hw {} {:?}", mover.info().name(), mover.submitting());
+    let queue = mover.info().name();
+    let mut door = ProcessDoor::new(&name, Executor::Hardware, mover)
+        .with_faults(|_| {})
+        .with_disrupter(Box::new(move |disruption| {
+            // What an administrator does; the mover goes on to hold its client.
+            let file = "/sys/bus/dsa/drivers/user/unbind";
+            disruption == Disruption::Disabled && std::fs::write(file, &queue).is_ok()
+        }));
+    match check(&mut door) {
+        Ok(report) => {
+            println!("{report}");
+            assert!(report.faults >= 7, "{name}");
+            assert_eq!(report.disrupted, 16, "{name}");
+        }
+        Err(mismatch) => panic!("{name}: {mismatch}"),
+    }
+    let mut core = ProcessDoor::new("cpu", Executor::Cpu, CpuMover::new(16));
+    println!("{}", check(&mut core).expect("this core conforms"));
+}
+
+#[test]
+fn a_dedicated_queue_conforms() {
+    if is_inside("a_dedicated_queue_conforms", &["--profile", "1e1w-d"]) {
+        conforms(Some(Submitting::Portal));
+    }
+}
+
+#[test]
+fn a_shared_queue_with_four_engines_conforms() {
+    let test = "a_shared_queue_with_four_engines_conforms";
+    if is_inside(test, &["--profile", "4e1w-s"]) {
+        conforms(Some(Submitting::Portal));
+    }
+}
+
+#[test]
+fn write_conforms_where_the_kernel_has_it() {
+    let options = ["--profile", "1e1w-d", "--personality", "7.2"];
+    if is_inside("write_conforms_where_the_kernel_has_it", &options) {
+        conforms(Some(Submitting::Write));
+    }
+}
+
+#[test]
+fn all_queues_as_one_conform() {
+    if !is_inside("all_queues_as_one_conform", &["--profile", "2e2w-s"]) {
+        return;
+    }
+    let options = ChannelsOptions {
+        require: Require::Hardware,
+        stripe_bytes: 1024,
+        ..ChannelsOptions::default()
+    };
+    let members = hw::open_all(HwOptions::default()).expect("work queues");
+    assert_eq!(members.len(), 2);
+    let channels = Channels::new(members, options).expect("hardware alone");
+    let mut door = ProcessDoor::new("channels hw", Executor::Hardware, channels);
+    println!("{}", check(&mut door).expect("they conform"));
+}
+
+#[test]
+fn pages_that_are_not_present_are_touched_and_the_copy_goes_on() {
+    let test = "pages_that_are_not_present_are_touched_and_the_copy_goes_on";
+    if !is_inside(test, &["--profile", "2e2w-s"]) {
+        return;
+    }
+    let members = hw::open_all(HwOptions::default()).expect("work queues");
+    let options = ChannelsOptions {
+        require: Require::Hardware,
+        ..ChannelsOptions::default()
+    };
+    let mut channels = Channels::new(members, options).expect("hardware alone");
+    let (bytes, source) = (64 * 4096, vec![7_u8; 64 * 4096]);
+    let target = untouched_pages(64) as u64;
+    let from = source.as_ptr().expose_provenance() as u64;
+    let copy = Operation::memmove(from, target, bytes);
+    // SAFETY: both areas outlive the operation, which is waited for.
+    unsafe { channels.enqueue(&copy) }.expect("a slot");
+    let mut ended = [Outcome::default()];
+    while channels.poll_outcomes(&mut ended) == 0 {
+        channels.submit();
+        std::thread::yield_now();
+    }
+    assert_eq!(ended[0].output(&copy), Ok(dray::Output::Done));
+    assert_eq!(ended[0].device_bytes, u64::from(bytes));
+    assert_eq!((ended[0].resumed_faults, ended[0].stripes), (64, 2));
+    // SAFETY: a mapping of so many bytes, which has been written.
+    let copied = unsafe { std::slice::from_raw_parts(target as *const u8, bytes as usize) };
+    assert!(copied == source);
+}
+
+#[test]
+fn an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts() {
+    let test = "an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mut queue = hw::discover().expect("work queues").remove(0);
+    // As if it were smaller: the device's own limit would take 2 MiB and more.
+    queue.capabilities.max_transfer_bytes = 64 << 10;
+    let mut mover = HwMover::open(&queue, HwOptions::default()).expect("a work queue");
+    let bytes = (1 << 20) + 7;
+    let source: Vec<u8> = (0..bytes).map(|n| ((n * 7) >> 3) as u8).collect();
+    let target = vec![1_u8; bytes as usize];
+    let from = source.as_ptr().expose_provenance() as u64;
+    let to = target.as_ptr().expose_provenance() as u64;
+    assert_eq!(copy(&mut mover, from, to, bytes).status(), Status::SUCCESS);
+    assert!(source == target);
+}
+
+/// A copy on a mover, to its end.
+fn copy(mover: &mut HwMover, from: u64, to: u64, len: u32) -> Completion {
+    // SAFETY: the callers' buffers outlive the call.
+    unsafe { mover.enqueue(&Operation::memmove(from, to, len)) }.expect("a slot");
+    let mut ended = [Completion::default()];
+    let deadline = Some(std::time::Duration::from_secs(30));
+    wait(mover, &mut ended, WaitPolicy::Yield, deadline).expect("it ends");
+    ended[0]
+}
+
+#[test]
+fn a_page_that_is_not_present_faults_and_the_rest_can_be_resumed() {
+    let test = "a_page_that_is_not_present_faults_and_the_rest_can_be_resumed";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mut mover = hw::open(None, HwOptions::default()).expect("a work queue");
+    // Two pages, of which the second was never touched.
+    let pages = untouched_pages(2);
+    // SAFETY: the first byte of the mapping.
+    unsafe { pages.write_volatile(1) };
+    let target = vec![1_u8; 8192];
+    let (from, to) = (pages as u64, target.as_ptr().expose_provenance() as u64);
+    let first = copy(&mut mover, from, to, 8192);
+    assert_eq!(first.status(), Status::PAGE_FAULT);
+    assert_eq!(first.record.bytes_completed, 4096);
+    assert_eq!(first.record.fault_address & !0xfff, from + 4096);
+    // SAFETY: mapped, and nobody else writes it.
+    unsafe { mover.touch(from + 4096, true) };
+    let rest = copy(&mut mover, from + 4096, to + 4096, 4096);
+    assert_eq!(rest.status(), Status::SUCCESS);
+    assert!(target[4096..].iter().all(|byte| *byte == 0));
+}
+
+fn untouched_pages(count: usize) -> *mut u8 {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let pages = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            count * 4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(pages, libc::MAP_FAILED);
+    pages.cast()
+}
+
+#[test]
+fn a_second_client_of_a_dedicated_queue_is_told_that_it_is_busy() {
+    let test = "a_second_client_of_a_dedicated_queue_is_told_that_it_is_busy";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let first = hw::open(Some("wq0.0"), HwOptions::default()).expect("a work queue");
+    let second = hw::open(Some("wq0.0"), HwOptions::default());
+    let Err(HwError::Open { source, .. }) = second else {
+        panic!("{second:?}");
+    };
+    assert_eq!(source.kind(), std::io::ErrorKind::ResourceBusy);
+    drop(first);
+    let Err(HwError::NoSuchQueue { available, .. }) = hw::open(Some("wq7.7"), HwOptions::default())
+    else {
+        panic!("there is no such queue");
+    };
+    assert_eq!(available, "wq0.0");
+}
+
+#[test]
+fn more_in_flight_than_the_queue_has_entries_are_all_executed() {
+    let test = "more_in_flight_than_the_queue_has_entries_are_all_executed";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let options = HwOptions {
+        slots: 1000,
+        ..HwOptions::default()
+    };
+    let mut mover = hw::open(None, options).expect("a work queue");
+    let mut values = vec![0_u64; 1000];
+    let base = values.as_mut_ptr().expose_provenance() as u64;
+    for n in 0..1000 {
+        let fill = Operation::fill(n + 1, base + 8 * n, 8).with_user_data(n);
+        // SAFETY: the values outlive the mover's work, which is waited for.
+        unsafe { mover.enqueue(&fill) }.expect("a slot");
+    }
+    let mut seen = vec![false; 1000];
+    let mut ended = [Completion::default(); 64];
+    while seen.iter().any(|seen| !seen) {
+        mover.submit();
+        let count = mover.poll(&mut ended);
+        for completion in &ended[..count] {
+            assert_eq!(completion.status(), Status::SUCCESS);
+            assert!(!std::mem::replace(
+                &mut seen[completion.user_data as usize],
+                true
+            ));
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(mover.submit(), Progress::Done);
+    assert!((1..=1000).eq(values.iter().copied()));
+}
+
+#[test]
+fn without_a_device_it_says_where_it_has_looked() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let paths = hw::Paths {
+        sysfs: empty.path().join("sys"),
+        dev: empty.path().join("dev"),
+    };
+    let Err(HwError::NoQueues { path }) = paths.discover() else {
+        panic!("there is nothing");
+    };
+    assert_eq!(path, empty.path().join("dev"));
+    // A file that has a queue's name, and no queue behind it.
+    std::fs::create_dir(empty.path().join("dev")).expect("a directory");
+    std::fs::write(empty.path().join("dev/wq0.0"), "").expect("a file");
+    let Err(HwError::Attribute { path, .. }) = paths.discover() else {
+        panic!("there are no attributes");
+    };
+    assert_eq!(path, empty.path().join("sys/wq0.0/mode"));
+    std::fs::create_dir_all(empty.path().join("sys/wq0.0")).expect("a directory");
+    std::fs::write(empty.path().join("sys/wq0.0/mode"), "sideways\n").expect("a file");
+    let Err(HwError::Attribute { text, .. }) = paths.discover() else {
+        panic!("no mode has that name");
+    };
+    assert_eq!(text, "sideways");
+}

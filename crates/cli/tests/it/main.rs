@@ -1,0 +1,38 @@
+//! The tests of the command, in one program: each runs `dray` as a process of its own.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
+mod advise;
+mod bad_input;
+mod bench;
+mod bench_peer;
+mod build;
+mod check;
+mod common;
+mod compare;
+mod config;
+mod config_peer;
+mod doctor;
+mod fabric;
+mod fabric_bench;
+mod help;
+mod library;
+mod measured_device;
+mod micros;
+mod modelled_values;
+mod offload;
+mod outputs;
+mod readme;
+mod report;
+mod run;
+mod run_end;
+mod run_portal;
+mod run_redirect;
+mod run_static;
+mod run_stats;
+mod run_supervised;
+mod run_write;
+mod session;
+mod tier;
+mod vfio;
+mod vhost;

@@ -1,0 +1,472 @@
+//! `dray offload` on programs that we did not write, and on one that tries everything.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{directory, dray};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/offload");
+
+/// Ways in which calls are offloaded, as arguments before those of the program; who executes then.
+const WAYS: [(&str, &str); 2] = [
+    ("offload --mover virtual", "virtual"),
+    (
+        "run --profile 1e1w-s -- DRAY offload --mover hw",
+        "hardware",
+    ),
+];
+
+fn binary() -> PathBuf {
+    assert_cmd::cargo::cargo_bin("dray")
+}
+
+/// A way, with the binary where one dray starts another.
+fn arguments(way: &str, more: &str) -> Vec<String> {
+    let words = way.split(' ').chain(more.split(' '));
+    let binary = binary().display().to_string();
+    words
+        .filter(|word| !word.is_empty())
+        .map(|word| match word {
+            "DRAY" => binary.clone(),
+            word => word.to_owned(),
+        })
+        .collect()
+}
+
+fn json(stderr: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stderr);
+    let at = text.find("{\"").unwrap_or_else(|| panic!("{text}"));
+    serde_json::from_str(&text[at..]).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn number(stats: &Value, name: &str) -> u64 {
+    stats[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name}: {stats:#}"))
+}
+
+/// Bytes that this executor has executed.
+fn by(stats: &Value, executor: &str) -> u64 {
+    let rows = stats["histogram"].as_array().expect("a list");
+    let rows = rows.iter().filter(|row| row["executor"] == executor);
+    rows.map(|row| number(row, "bytes")).sum()
+}
+
+fn compiled(dir: &TempDir, name: &str, flags: &[&str]) -> PathBuf {
+    let program = dir.path().join(name);
+    let status = Command::new("cc")
+        .args(["-O2", "-fno-builtin", "-pthread", "-o"])
+        .arg(&program)
+        .args(flags)
+        .arg(format!("{HERE}/{name}.c"))
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
+    program
+}
+
+#[test]
+fn every_call_is_right_wherever_it_comes_from() {
+    let dir = directory();
+    let program = compiled(&dir, "calls", &[]);
+    let plain = Command::new(&program).output().expect("it runs");
+    assert_eq!(plain.stdout, b"right\n", "without dray: {plain:?}");
+    let split = "--adapt off --core-fraction 0.4 --faults core";
+    for (way, executor) in WAYS {
+        for more in [
+            "--adapt off",
+            split,
+            "--min-bytes 4k --wait yield",
+            "--calls memcpy",
+        ] {
+            let output = assert_cmd::Command::new(binary())
+                .current_dir(dir.path())
+                .args(arguments(way, more))
+                .args(["--stats=json", "--"])
+                .arg(&program)
+                .assert()
+                .success()
+                .stdout("right\n");
+            let stats = json(&output.get_output().stderr);
+            assert!(by(&stats, executor) > 0, "{way} {more}: {stats:#}");
+            let core = stats["on_the_core"].to_string();
+            if more.contains("--adapt off") {
+                assert_eq!(core.contains("share of the core"), more == split, "{core}");
+            }
+            assert_eq!(
+                stats["executors"],
+                serde_json::json!([executor]),
+                "{stats:#}"
+            );
+        }
+    }
+}
+
+fn redis(way: &str, values: &str, bytes: &str) -> (String, Vec<u8>) {
+    let dir = directory();
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(format!("{HERE}/redis.py"));
+    command.arg(dir.path()).args([values, bytes]);
+    if !way.is_empty() {
+        let more = "--adapt off --core-fraction 0 --stats=json --";
+        command.arg(binary()).args(arguments(way, more));
+    }
+    let output = command.output().expect("python3 runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{way}: {text}");
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        output.stderr,
+    )
+}
+
+#[test]
+fn redis_with_large_values_is_offloaded_and_keeps_them() {
+    let (plain, _) = redis("", "12", "1048576");
+    assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
+    for (way, executor) in WAYS {
+        let (out, stderr) = redis(way, "12", "1048576");
+        assert_eq!(out, plain, "{way}");
+        let stats = json(&stderr);
+        let offloaded = number(&stats, "offloaded_bytes");
+        assert_eq!(offloaded, by(&stats, executor));
+        assert!(
+            offloaded * 10 >= number(&stats, "eligible_bytes") * 9,
+            "{way}: {stats:#}"
+        );
+        assert_eq!(number(&stats, "min_bytes"), 65536);
+    }
+}
+
+#[test]
+fn sqlite_finds_its_table_whole() {
+    let sql = "create table t(k integer primary key, v blob);\
+        with recursive n(x) as (select 1 union all select x+1 from n where x<40)\
+        insert into t select x, cast(hex(zeroblob(50000)) || x as blob) from n;\
+        update t set v = v || v where k % 7 = 0;\
+        select count(*), sum(length(v)) from t; pragma integrity_check;";
+    let plain = Command::new("/usr/bin/sqlite3")
+        .args([":memory:", sql])
+        .output()
+        .expect("sqlite3 runs");
+    for (way, executor) in WAYS {
+        let dir = directory();
+        let output = assert_cmd::Command::new(binary())
+            .current_dir(dir.path())
+            .args(arguments(
+                way,
+                "--min-bytes 4k --stats=json -- /usr/bin/sqlite3",
+            ))
+            .args(["file.db", sql])
+            .assert()
+            .success();
+        let output = output.get_output();
+        assert_eq!(output.stdout, plain.stdout, "{way}");
+        assert!(output.stdout.ends_with(b"ok\n"));
+        assert!(by(&json(&output.stderr), executor) > 0);
+    }
+}
+
+/// A few of CPython's own tests. All of them: docs in the README.
+#[test]
+fn cpython_passes_its_own_tests() {
+    for (way, executor) in WAYS {
+        let dir = directory();
+        let more = "--min-bytes 4k --stats=json -- /usr/bin/python3.11 -m test -j1";
+        let output = assert_cmd::Command::new(binary())
+            .current_dir(dir.path())
+            .env("TMPDIR", dir.path())
+            .args(arguments(way, more))
+            .args([
+                "test_array",
+                "test_memoryview",
+                "test_fork1",
+                "test_zlib",
+                "test_mmap",
+            ])
+            .assert()
+            .success();
+        let output = output.get_output();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("Tests result: SUCCESS"), "{way}: {text}");
+        assert!(by(&json(&output.stderr), executor) > 0);
+    }
+}
+
+#[test]
+fn programs_end_as_they_do_by_themselves() {
+    let dir = directory();
+    let sh = "offload --mover virtual --quiet -- /bin/sh -c";
+    dray(dir.path(), sh)
+        .arg("(exit 3); echo $?; exit 5")
+        .assert()
+        .code(5)
+        .stdout("3\n")
+        .stderr("");
+    dray(dir.path(), sh)
+        .arg("kill -TERM $$")
+        .assert()
+        .interrupted();
+    dray(dir.path(), "offload --mover cpu -- no-such-program")
+        .assert()
+        .code(127);
+    let file = dir.path().join("file");
+    fs::write(&file, "no program").expect("a file");
+    dray(dir.path(), "offload --mover cpu -- ./file")
+        .assert()
+        .code(126);
+}
+
+#[test]
+fn what_executes_is_said() {
+    let dir = directory();
+    let said = |arguments: &str| {
+        let output = dray(dir.path(), arguments).assert().success();
+        String::from_utf8_lossy(&output.get_output().stderr).into_owned()
+    };
+    let stderr = said("offload -- /bin/true");
+    assert!(stderr.contains("the virtual device executes\n"), "{stderr}");
+    assert!(stderr.contains("executors: virtual; "), "{stderr}");
+    let stderr = said("offload --mover cpu --stats -- /bin/true");
+    assert!(
+        stderr.contains("executors: core; 0 B of 0 B in calls of 64 KiB"),
+        "{stderr}"
+    );
+    let output = dray(dir.path(), "offload --mover hw -- /bin/true")
+        .assert()
+        .code(3);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("has no work queue"), "{stderr}");
+    assert!(stderr.contains("hint:"), "{stderr}");
+}
+
+#[test]
+fn variables_of_dto_are_honoured_and_options_go_before_them() {
+    let dir = directory();
+    let stats = |options: &str| {
+        let arguments = format!("offload --mover virtual --stats=json {options} -- /bin/true");
+        let output = dray(dir.path(), &arguments)
+            .env("DTO_MIN_BYTES", "8192")
+            .env("DTO_CPU_SIZE_FRACTION", "0.25")
+            .assert()
+            .success();
+        let stats = json(&output.get_output().stderr);
+        (number(&stats, "min_bytes"), number(&stats, "core_percent"))
+    };
+    assert_eq!(stats(""), (8192, 25));
+    assert_eq!(stats("--min-bytes 16k --core-fraction 0"), (16384, 0));
+}
+
+#[test]
+fn the_library_alone_does_as_dto_does() {
+    let dir = directory();
+    // It is there while a program runs under dray offload.
+    let copy = dir.path().join("libdray_offload.so");
+    dray(dir.path(), "offload --mover cpu --quiet -- /bin/sh -c")
+        .arg(format!("cp ${{LD_PRELOAD%%:*}} {}", copy.display()))
+        .assert()
+        .success();
+    let log = dir.path().join("log");
+    let output = Command::new("/usr/bin/python3")
+        .args(["-c", "x = bytes(bytearray(1 << 20)); print(len(x))"])
+        .env("LD_PRELOAD", &copy)
+        .env("DTO_COLLECT_STATS", "1")
+        .env("DTO_LOG_FILE", &log)
+        .output()
+        .expect("python3 runs");
+    assert_eq!(output.stdout, b"1048576\n", "{output:?}");
+    let logs = fs::read_dir(dir.path()).expect("a directory");
+    let logs: Vec<PathBuf> = logs
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.display().to_string().contains("/log.python3"))
+        .collect();
+    assert_eq!(logs.len(), 1, "{logs:?}");
+    let text = fs::read_to_string(&logs[0]).expect("a file");
+    assert!(text.contains("no work queue"), "{text}");
+    assert!(text.contains("memcpy"), "{text}");
+}
+
+fn refused(arguments: &str, message: &str) {
+    let dir = directory();
+    let output = dray(dir.path(), arguments).assert().code(2);
+    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(text.contains(message), "{arguments}: {text}");
+    assert!(
+        text.contains("hint:") || text.contains("tip:") || text.contains("--help"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bad_input_is_refused_with_a_hint() {
+    refused("offload", "no program is named");
+    refused("offload --min-bytes 0 -- /bin/true", "possible are 1 to");
+    refused("offload --min-bytes 2T -- /bin/true", "possible are 1 to");
+    refused("offload --min-bytes much -- /bin/true", "--min-bytes much");
+    refused("offload --core-fraction 1 -- /bin/true", "below 1");
+    refused("offload --core-fraction half -- /bin/true", "below 1");
+    refused("offload --wq wq0 -- /bin/true", "names of work queues");
+    refused("offload --wait sleep -- /bin/true", "sleep");
+    refused("offload --movr cpu -- /bin/true", "--mover");
+}
+
+#[test]
+fn programs_that_load_no_library_are_refused() {
+    let dir = directory();
+    let source = dir.path().join("static.c");
+    fs::write(&source, "int main(void) { return 0; }").expect("a file");
+    let program = dir.path().join("static");
+    let status = Command::new("cc")
+        .args(["-static", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
+    refused(
+        &format!("offload -- {}", program.display()),
+        "is statically linked",
+    );
+    let setuid = dir.path().join("setuid");
+    fs::copy("/bin/true", &setuid).expect("a copy");
+    fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).expect("its owner may");
+    if rustix::process::getuid().is_root() {
+        // For root a program of root has no privileges of its own.
+        return;
+    }
+    refused(
+        &format!("offload -- {}", setuid.display()),
+        "privileges of its own",
+    );
+}
+
+#[test]
+fn what_is_preloaded_already_stays_loaded() {
+    let dir = directory();
+    let library = Path::new("/lib/x86_64-linux-gnu/libm.so.6");
+    let output = dray(dir.path(), "offload --mover cpu --quiet -- /bin/sh -c")
+        .arg("echo $LD_PRELOAD")
+        .env("LD_PRELOAD", library)
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
+    assert!(text.contains("libdray_offload.so:/lib"), "{text}");
+}
+
+/// Copies of one size from one place, and fills of another.
+const SURVEYED: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) void copy_pages(char *to, const char *from) {
+    memcpy(to, from, 65536);
+}
+__attribute__((noinline)) void clear(char *to) { memset(to, 0, 3000); }
+int main(void) {
+    char *a = aligned_alloc(4096, 65536), *b = aligned_alloc(4096, 1 << 20);
+    for (int i = 0; i < 500; i++) copy_pages(b, a);
+    for (int i = 0; i < 70; i++) clear(b + 1);
+    return a[77] + b[5];
+}
+"#;
+
+#[test]
+fn a_survey_counts_by_place_and_says_what_a_device_saves() {
+    let dir = directory();
+    let source = dir.path().join("surveyed.c");
+    fs::write(&source, SURVEYED).expect("a file");
+    let program = dir.path().join("surveyed");
+    let status = Command::new("cc")
+        .args(["-O1", "-fno-builtin", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
+    let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
+    let output = dray(dir.path(), survey).assert().success();
+    let found = json_lines(&output.get_output().stderr);
+    let places = found["places"].as_array().expect("a list");
+    let place = |function: &str| {
+        let name = format!("surveyed!{function}+");
+        let mut found = places.iter().filter(|place| {
+            place["place"]
+                .as_str()
+                .is_some_and(|text| text.starts_with(&name))
+        });
+        found
+            .next()
+            .unwrap_or_else(|| panic!("{function}: {places:#?}"))
+    };
+    let copies = place("copy_pages");
+    assert_eq!(copies["call"], "memcpy");
+    assert_eq!(
+        (number(copies, "calls"), number(copies, "bytes")),
+        (500, 500 << 16)
+    );
+    assert_eq!(number(copies, "calls_on_buffers_seen_before"), 499);
+    assert_eq!(number(&copies["to"], "page"), 500);
+    let fills = place("clear");
+    assert_eq!(
+        (number(fills, "calls"), number(fills, "bytes")),
+        (70, 210_000)
+    );
+    assert_eq!(number(&fills["to"], "other"), 70);
+    assert_eq!(number(&fills["from"], "other"), 0);
+    // The model says that such copies are worth a device where the core has other work.
+    let saved = &copies["saved_ns"]["asynchronous"];
+    let [low, value, high] = ["low", "value", "high"].map(|n| saved[n].as_f64().expect(n));
+    assert!(low <= value && value <= high && value > 0.0, "{saved}");
+    assert_eq!(found["platform"], "spr-2s");
+    assert!(found["overhead_ns_per_call"].as_f64() > Some(0.0));
+    let page = fs::read_to_string(dir.path().join("survey.html")).expect("a page");
+    assert!(page.contains("<svg") && page.contains("copy_pages"));
+    assert!(!page.contains(".csv") && !page.contains(".svg"));
+    let text = dray(
+        dir.path(),
+        "offload --survey --platform spr-2s --config 4e1w-s -- ./surveyed",
+    )
+    .assert()
+    .success();
+    let text = String::from_utf8_lossy(&text.get_output().stderr).into_owned();
+    for part in [
+        "surveyed!copy_pages+",
+        "Recording a call took",
+        "with 4e1w-s",
+        "Asynchronously",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The last line is the document.
+fn json_lines(stderr: &[u8]) -> Value {
+    let text = String::from_utf8_lossy(stderr);
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_survey_of_nothing_and_one_that_cannot_be() {
+    let dir = directory();
+    let output = dray(dir.path(), "offload --survey --calls memcmp -- /bin/true")
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(text.contains("survey of /bin/true"), "{text}");
+    refused(
+        "offload --survey --platform nothing -- /bin/true",
+        "nothing",
+    );
+    refused(
+        "offload --survey --min-bytes 4k -- /bin/true",
+        "--min-bytes",
+    );
+    refused("offload --report x.html -- /bin/true", "--survey");
+    dray(dir.path(), "offload --survey -- no-such-program")
+        .assert()
+        .code(127);
+}

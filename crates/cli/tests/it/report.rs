@@ -1,0 +1,176 @@
+//! What a run writes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::common::{directory, dray, output};
+
+/// Enough of everything, and quick.
+const SMALL: &str = "--set size=256,4k";
+
+/// All files of a directory with their contents.
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).expect("the run made it");
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.expect("nobody else is here");
+        let name = entry.file_name().into_string().expect("names are ASCII");
+        (name, fs::read(entry.path()).expect("only files are here"))
+    };
+    entries.map(read).collect()
+}
+
+#[test]
+fn every_figure_has_picture_and_data() {
+    let dir = directory();
+    dray(dir.path(), &format!("figures {SMALL}"))
+        .assert()
+        .success();
+    let files = files(&dir.path().join("dray-report"));
+    for figure in ["fig2", "fig3", "fig4", "fig5", "fig6a", "fig6b", "fig7"] {
+        for ending in ["svg", "csv", "json"] {
+            assert!(
+                files.contains_key(&format!("{figure}.{ending}")),
+                "{figure}.{ending}"
+            );
+        }
+    }
+    for name in [
+        "index.html",
+        "check.csv",
+        "check.json",
+        "fig2-async.svg",
+        "fig2-crc.svg",
+    ] {
+        assert!(files.contains_key(name), "{name}");
+    }
+    assert!(
+        !files.contains_key(".partial"),
+        "an unfinished run is left behind"
+    );
+    let page = String::from_utf8(files["index.html"].clone()).unwrap();
+    assert!(page.len() < 3 << 20, "{} bytes", page.len());
+    for text in [
+        "spr-2s",
+        "1e1w-d",
+        "not available as numbers",
+        "guess",
+        "Model error",
+        "umwait_wake",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(!page.contains("<script") && !page.contains("http-equiv"));
+}
+
+#[test]
+fn threads_change_nothing() {
+    let dir = directory();
+    for jobs in ["1", "2"] {
+        let run = format!("figures {SMALL} --jobs {jobs} --out {jobs}");
+        dray(dir.path(), &run).assert().success();
+    }
+    let (one, two) = (files(&dir.path().join("1")), files(&dir.path().join("2")));
+    assert_eq!(
+        one.keys().collect::<Vec<_>>(),
+        two.keys().collect::<Vec<_>>()
+    );
+    for (name, bytes) in &one {
+        assert!(*bytes == two[name], "{name} differs");
+    }
+}
+
+#[test]
+fn moving_bytes_takes_the_same_modelled_time() {
+    let dir = directory();
+    let run = |flags: &str| {
+        output(
+            dir.path(),
+            &format!("figures --only fig2 {SMALL} --format csv {flags}"),
+        )
+    };
+    assert_eq!(run("--out a"), run("--out b --move-bytes"));
+}
+
+#[test]
+fn results_on_stdout_in_three_forms() {
+    let dir = directory();
+    let run = |format: &str| {
+        let flags = format!("--only fig3 --set batch=1 --set size=4k --format {format}");
+        output(dir.path(), &format!("figures {flags}"))
+    };
+    let csv = run("csv");
+    assert!(
+        csv.starts_with("figure,op,mode,batch,size,backend,guesses,throughput_gbps,"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 3);
+    let json: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
+    assert_eq!(json["figures"][0]["experiment"], "fig3");
+    assert_eq!(json["figures"][0]["outcomes"].as_array().unwrap().len(), 2);
+    let table = run("table");
+    assert!(
+        table.contains("throughput_gbps") && table.contains(" 4K "),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_measured_series_is_a_series_of_its_own() {
+    let dir = directory();
+    let flags = "--only fig2 --set op=memmove --set size=4k --measure-cpu --format csv";
+    let csv = output(dir.path(), &format!("figures {flags}"));
+    assert_eq!(csv.matches(",measured,cpu").count(), 1, "{csv}");
+    assert_eq!(csv.matches(",modelled,model-cpu").count(), 1, "{csv}");
+    let page = fs::read_to_string(dir.path().join("dray-report/index.html")).unwrap();
+    assert!(page.contains("one core</tspan>") || page.contains("measured here"));
+    assert!(page.contains("one thread"), "the machine is not described");
+}
+
+#[test]
+fn the_seeds_protocol_keeps_128_buffers_in_flight() {
+    let dir = directory();
+    let flags = "--protocol seed --only modes,fig2,fig7 --set size=256,4k --set batch=1,64";
+    let csv = output(dir.path(), &format!("figures {flags} --format csv"));
+    assert!(csv.contains("buffers"), "{csv}");
+    let page = fs::read_to_string(dir.path().join("dray-report/index.html")).unwrap();
+    for text in [
+        "-n128",
+        "-x 0x000100",
+        "computed and never used",
+        "differ by at most",
+        "-c, which",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    // The plot of the async improvement shows the sync improvement: so does the script.
+    let picture = |name: &str| {
+        let text = fs::read_to_string(dir.path().join("dray-report").join(name)).unwrap();
+        text.lines().filter(|line| line.contains("<rect")).count()
+    };
+    assert_eq!(picture("fig2-c.svg"), picture("fig2-d.svg"));
+}
+
+#[test]
+fn panels_without_points_are_left_out() {
+    let dir = directory();
+    dray(dir.path(), "figures --only fig2 --set op=crc --set size=4k")
+        .assert()
+        .success();
+    let report = dir.path().join("dray-report");
+    assert!(report.join("fig2-crc.svg").exists() && !report.join("fig2-fill.svg").exists());
+    let page = fs::read_to_string(report.join("index.html")).unwrap();
+    assert!(page.contains("no point left after --set"));
+}
+
+#[test]
+fn other_platforms_and_profiles() {
+    let dir = directory();
+    for platform in ["emr-2s", "dsa2-2s"] {
+        let flags =
+            format!("figures --platform {platform} --config 4e1w-s --only fig3,fig6b {SMALL}");
+        dray(dir.path(), &flags).assert().success();
+        let page = fs::read_to_string(dir.path().join("dray-report/index.html")).unwrap();
+        assert!(page.contains(platform) && page.contains("4e1w-s"));
+    }
+}

@@ -1,0 +1,144 @@
+//! Static programs under `dray run`: the supervisor gives them portals.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use crate::session::{Ended, Session, mounts};
+
+const NOTE: &str = "is statically linked: it runs under the supervisor";
+
+fn program() -> &'static Path {
+    crate::build::static_program()
+}
+
+#[track_caller]
+fn run(options: &[&str], mode: &str) -> Ended {
+    let mut arguments = options.to_vec();
+    let program = program().to_str().expect("the system lets a test do this");
+    arguments.extend(["--", program, mode, "/dev/dsa/wq0.0"]);
+    Session::new().run(&arguments)
+}
+
+#[track_caller]
+fn check(profile: &str, mode: &str, expected: &str) {
+    let output = run(&["--profile", profile], mode);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.out, expected, "{output:?}");
+    assert!(output.err.contains(NOTE), "{output:?}");
+}
+
+#[test]
+fn descriptors_are_carried_out() {
+    check("1e1w-d", "copy", "copies 50\nclosed 1\n");
+    check("4e1w-s", "copy-shared", "copies 50\nclosed 1\n");
+}
+
+#[test]
+fn threads_share_a_portal() {
+    check("1e1w-d", "threads", "copies 200\n");
+    check("4e1w-s", "threads-shared", "copies 200\n");
+}
+
+#[test]
+fn children_have_no_portal_but_may_map_one() {
+    // Nothing is mapped there (SEGV_MAPERR); a child of vfork has its parent's memory.
+    let expected = "inherited code 1 there 1\nown 2\nchild 0 parent 2\nvfork 1\n";
+    check("4e1w-s", "fork-shared", expected);
+}
+
+#[test]
+fn faults_of_its_own_reach_the_program() {
+    // SEGV_MAPERR; general protection, which has no address. A mask does not keep the device away.
+    let expected = "before 1\nnowhere code 1 there 1\nbetween 1\n\
+                    unaligned code 128 there 0\nblocked 1\n";
+    check("1e1w-d", "handler", expected);
+}
+
+#[test]
+fn the_portal_is_a_page_of_a_device() {
+    let expected = "after stores 1\nload 1\nprotect 0\nread-only code 2 there 1\nwritable 1\n\
+                    too long 1\nunmapped code 1 there 1\nagain 1\n";
+    check("1e1w-d", "memory", expected);
+}
+
+#[test]
+fn another_program_begins_without_portals() {
+    // The queue is dedicated: the first program's open of it must have ended.
+    check("1e1w-d", "exec", "first 1\ncopies 50\nclosed 1\n");
+}
+
+#[test]
+fn nobody_is_supervised_against_his_will() {
+    let output = run(&["--profile", "1e1w-d", "--supervise", "never"], "copy");
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(output.err.contains("mmap: No such device\n"), "{output:?}");
+    assert!(output.err.contains("and got no portal"), "{output:?}");
+}
+
+#[test]
+fn scripts_are_supervised_on_demand_with_all_that_they_start() {
+    let script = format!("{} copy /dev/dsa/wq0.0 && exit 7", program().display());
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let output = Session::new().shell(&options, &script);
+    assert_eq!(output.out, "copies 50\nclosed 1\n", "{output:?}");
+    assert_eq!(output.code, Some(7), "{output:?}");
+}
+
+#[test]
+fn stops_and_ends_are_those_of_any_program() {
+    let script = "
+import os, signal
+child = os.fork()
+if child == 0:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os._exit(7)
+print(os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1]))
+os.kill(child, signal.SIGCONT)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os.kill(os.getpid(), signal.SIGTERM)";
+    let arguments = ["--supervise", "always", "--", "python3", "-c", script];
+    let output = Session::new().run(&arguments);
+    assert_eq!(output.out, "True\n7\n", "{output:?}");
+    assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{output:?}");
+}
+
+#[test]
+fn a_killed_program_leaves_the_queue_to_the_next() {
+    let script = format!(
+        "{program} endless /dev/dsa/wq0.0 >said & child=$!
+        while ! grep -q ready said; do :; done
+        kill -KILL $child; wait $child
+        {program} copy /dev/dsa/wq0.0",
+        program = program().display()
+    );
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let output = Session::new().shell(&options, &script);
+    assert_eq!(output.out, "copies 50\nclosed 1\n", "{output:?}");
+}
+
+#[test]
+fn a_killed_launcher_takes_its_tracees_with_it() {
+    let before = mounts();
+    let script = format!("exec {} endless /dev/dsa/wq0.0", program().display());
+    let options = ["--profile", "1e1w-d", "--supervise", "always"];
+    let mut running = Session::new().start(&options, &script);
+    running.line("ready");
+    let processes = running.descendants();
+    assert!(processes.len() >= 2, "{processes:?}");
+    running.signal(libc::SIGKILL);
+    running.wait();
+    for process in processes {
+        process.gone();
+    }
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+#[ignore = "it measures, and prints"]
+fn cost_of_a_submission() {
+    for (profile, mode) in [("1e1w-d", "measure"), ("4e1w-s", "measure-shared")] {
+        let output = run(&["--profile", profile], mode);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        println!("{mode}: {}", output.out.trim());
+    }
+}

@@ -1,0 +1,64 @@
+//! Work queues under `dray run`, by write(2): as the kernel has it from 6.10 on.
+
+use crate::session::Session;
+
+const SUBMIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/submit.py");
+
+#[track_caller]
+fn submit(options: &[&str]) -> String {
+    let mut arguments = options.to_vec();
+    arguments.extend(["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]);
+    let output = Session::new().run(&arguments);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    output.out
+}
+
+fn expected(again: &str) -> String {
+    format!(
+        "noop 1\ncopy 1\nsame True\nunmapped 3\ntwo 128\nhalf 0\nmisaligned EINVAL\nbatch EINVAL\n\
+         read EINVAL\nchild EPERM\nagain {again}\nafter 1\n"
+    )
+}
+
+#[test]
+fn descriptors_are_carried_out_on_the_program_s_memory() {
+    let dedicated = submit(&["--personality", "7.2", "--profile", "1e1w-d"]);
+    assert_eq!(dedicated, expected("EBUSY"));
+    let shared = submit(&["--personality", "7.2", "--profile", "4e1w-s"]);
+    assert_eq!(shared, expected("2"));
+}
+
+#[test]
+fn older_kernels_have_no_write_unless_it_is_required() {
+    let options = ["--personality", "6.8", "--profile", "1e1w-d"];
+    let refused = submit(&options);
+    assert!(
+        refused.starts_with("noop EINVAL\ncopy EINVAL\n"),
+        "{refused}"
+    );
+    let required = submit(&[&options[..], &["--require", "write"]].concat());
+    assert_eq!(required, expected("EBUSY"));
+    let newer = ["--personality", "7.2", "--profile", "1e1w-d"];
+    let arguments = [&newer[..], &["--require", "portal"]].concat();
+    let arguments = [&arguments[..], &["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]].concat();
+    let refused = Session::new().run(&arguments);
+    // A program that has no other way has none.
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.out.starts_with("noop EINVAL\ncopy EINVAL\n"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_killed_client_gives_its_queue_back() {
+    let script = "
+        exec 9<>/dev/dsa/wq0.0
+        python3 -c 'open(\"/dev/dsa/wq0.0\", \"r+b\", 0)' 2>/dev/null || echo busy
+        exec 9>&-
+        python3 -c 'import os; os.open(\"/dev/dsa/wq0.0\", os.O_RDWR); os.kill(os.getpid(), 9)'
+        cat /sys/bus/dsa/devices/wq0.0/clients
+        exec 9<>/dev/dsa/wq0.0 && echo open";
+    let output = Session::new().shell(&["--profile", "1e1w-d"], script);
+    assert_eq!(output.out, "busy\n0\nopen\n", "{output:?}");
+}

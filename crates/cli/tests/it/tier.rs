@@ -1,0 +1,292 @@
+//! `dray tier` on programs that we did not write. It needs root, or users' userfaultfd, and Linux 6.8.
+
+use std::fs;
+use std::io::{BufRead, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::common::{directory, dray};
+
+/// A program that checks what it has written, and forks.
+const PYTHON: &str = r#"
+import hashlib, os, random, sys
+random.seed(1)
+blocks = [bytearray(random.randbytes(65536)) for _ in range(600)]
+sums = [hashlib.sha256(block).digest() for block in blocks]
+for step in range(4000):
+    index = int(random.paretovariate(1.0)) % len(blocks)
+    assert hashlib.sha256(blocks[index]).digest() == sums[index], "lost"
+    blocks[index][random.randrange(65536)] ^= 0x55
+    sums[index] = hashlib.sha256(blocks[index]).digest()
+    if step % 1000 == 500:
+        child = os.fork()
+        if child == 0:
+            ok = all(hashlib.sha256(b).digest() == s for b, s in zip(blocks, sums))
+            os._exit(0 if ok else 1)
+        assert os.waitpid(child, 0)[1] == 0, "lost in a child"
+assert all(hashlib.sha256(b).digest() == s for b, s in zip(blocks, sums)), "lost"
+print("whole")
+"#;
+
+fn json(stderr: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(stderr).expect("statistics alone are on stderr")
+}
+
+fn sum(stats: &serde_json::Value, name: &str) -> u64 {
+    let processes = stats["processes"].as_array().expect("a list");
+    let values = processes.iter().map(|process| &process["values"][name]);
+    values.map(|value| value.as_u64().expect("a number")).sum()
+}
+
+fn python(arguments: &str) -> serde_json::Value {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    fs::write(&script, PYTHON).expect("a file");
+    let tier = format!("tier --fast 16M --knob interval_ms=5 --stats=json {arguments} -- ");
+    let output = dray(dir.path(), &tier)
+        .arg("/usr/bin/python3")
+        .arg(&script)
+        .assert()
+        .success()
+        .stdout("whole\n")
+        .get_output()
+        .clone();
+    let stats = json(&output.stderr);
+    assert!(sum(&stats, "demoted_pages") > 0, "{stats:#}");
+    stats
+}
+
+#[test]
+fn python_keeps_its_memory_and_its_children() {
+    let stats = python("");
+    assert_eq!(stats["policy"], "tpp");
+    let bytes = &stats["timer"][0]["bytes"];
+    assert!(bytes["core"].as_u64() > Some(0), "{stats:#}");
+    assert_eq!(bytes["device"], 0);
+}
+
+#[test]
+fn shared_read_keeps_them_too() {
+    python("--order shared-read --policy lru");
+}
+
+#[test]
+fn the_virtual_device_copies() {
+    let stats = python("--mover virtual --policy memtis");
+    let bytes = &stats["timer"][0]["bytes"];
+    assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
+}
+
+/// Pages of a mapping of its own, which it serves by a userfaultfd of its own.
+const SERVES_ITSELF: &str = r#"
+import ctypes, mmap, os, struct, sys, threading, time
+# By the names that programs are linked with.
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+PAGES = 256
+start = libc.mmap(None, PAGES * 4096, 3, 0x22, -1, 0)
+# Read only, so that nothing else is next to it that is mapped alike.
+guard = libc.mmap(None, 4096, 1, 0x22, -1, 0)
+memory = [bytearray(os.urandom(65536)) for _ in range(600)]
+sums = [hash(bytes(block)) for block in memory]
+# Until its memory is tiered, and this mapping with it.
+def managed():
+    flags, inside = "", False
+    for line in open("/proc/self/smaps"):
+        if "-" in line.split()[0] and not line.split()[0].endswith(":"):
+            first, last = (int(word, 16) for word in line.split()[0].split("-"))
+            inside = first <= start < last
+        elif inside and line.startswith("VmFlags"):
+            flags = line
+    return " um" in flags
+for _ in range(100000):
+    if managed():
+        break
+    time.sleep(0.005)
+else:
+    sys.exit("its memory is not managed")
+uffd = libc.syscall(323, os.O_CLOEXEC)
+assert uffd >= 0
+def call(request, *words):
+    argument = ctypes.create_string_buffer(struct.pack("<%dQ" % len(words), *words))
+    if libc.ioctl(uffd, request, ctypes.addressof(argument)) != 0:
+        sys.exit("ioctl %x: %s" % (request, os.strerror(ctypes.get_errno())))
+call(0xC018AA3F, 0xAA, 0, 0)
+call(0xC020AA00, start, PAGES * 4096, 1, 0)
+page = ctypes.create_string_buffer(8192)
+source = (ctypes.addressof(page) + 4095) & ~4095
+ctypes.memset(source, 0x5A, 4096)
+def serve():
+    for _ in range(PAGES):
+        message = os.read(uffd, 32)
+        address = struct.unpack_from("<Q", message, 16)[0] & ~4095
+        call(0xC028AA03, address, source, 4096, 0, 0)
+server = threading.Thread(target=serve)
+server.start()
+for index in range(PAGES):
+    assert libc.memcmp(start + index * 4096, source, 4096) == 0
+server.join()
+assert all(hash(bytes(block)) == known for block, known in zip(memory, sums)), "lost"
+print("whole")
+"#;
+
+#[test]
+fn a_program_that_serves_its_own_faults_gets_its_memory_back() {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    fs::write(&script, SERVES_ITSELF).expect("a file");
+    dray(dir.path(), "tier --fast 16M --knob interval_ms=5 --")
+        .arg("/usr/bin/python3")
+        .arg(&script)
+        .assert()
+        .success()
+        .stdout("whole\n");
+}
+
+/// What was out when the command was killed is put back by the program itself.
+#[test]
+fn a_program_goes_on_when_dray_is_killed() {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    let text = format!("print('begins', flush=True)\n{PYTHON}");
+    fs::write(&script, text).expect("a file");
+    let mut tier = std::process::Command::new(env!("CARGO_BIN_EXE_dray"))
+        .current_dir(dir.path())
+        .args(["tier", "--fast", "16M", "--knob", "interval_ms=2", "--"])
+        .args(["/usr/bin/python3".as_ref(), script.as_os_str()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut output = std::io::BufReader::new(tier.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it begins");
+    assert_eq!(line, "begins\n");
+    // SIGKILL; the pipe ends with the program.
+    tier.kill().expect("it runs");
+    tier.wait().expect("it ends");
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "whole\n");
+}
+
+#[test]
+fn sqlite_finds_its_table_whole() {
+    let dir = directory();
+    let sql = "create table t(k integer primary key, v text);\
+        with recursive n(x) as (select 1 union all select x+1 from n where x<60000)\
+        insert into t select x, hex(zeroblob(200)) || x from n;\
+        update t set v = v || k where k % 7 = 0;\
+        select count(*), sum(length(v)) from t; pragma integrity_check;";
+    let run = |program: &mut assert_cmd::Command| {
+        let output = program.args([":memory:", sql]).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).expect("text")
+    };
+    let plain = run(&mut assert_cmd::Command::new("/usr/bin/sqlite3"));
+    let tier = "tier --fast 8M --knob interval_ms=2 -- /usr/bin/sqlite3";
+    let tiered = run(&mut dray(dir.path(), tier));
+    assert_eq!(plain, tiered);
+    assert!(tiered.ends_with("ok\n"), "{tiered}");
+}
+
+#[test]
+fn programs_end_as_they_do_by_themselves() {
+    let dir = directory();
+    let tier = "tier --fast 64M -- /bin/sh -c";
+    dray(dir.path(), tier)
+        .arg("(exit 3); echo $?; exit 5")
+        .assert()
+        .code(5)
+        .stdout("3\n");
+    dray(dir.path(), "tier --fast 64M -- no-such-program")
+        .assert()
+        .code(127);
+    dray(dir.path(), tier)
+        .arg("kill -TERM $$")
+        .assert()
+        .interrupted();
+}
+
+fn refused(arguments: &str, message: &str) {
+    let dir = directory();
+    let output = dray(dir.path(), arguments).assert().code(2);
+    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(text.contains(message), "{arguments}: {text}");
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    let echo = "-- /bin/echo";
+    for (arguments, message) in [
+        ("--fast 0", "a tier of 0 bytes holds nothing"),
+        ("--fast 4096T", "larger than this machine's memory"),
+        ("--fast node:77", "there is no NUMA node 77"),
+        ("--fast 1X", "neither a size"),
+        (
+            "--fast node:0 --slow node:0",
+            "both tiers are the same node",
+        ),
+        ("--fast 1M --knob x=1", "there is no knob `x`"),
+        ("--fast 1M --knob limit_chans=9", "out of range: 1 to 8"),
+        (
+            "--fast 1M --knob dsa_copy_threshold=99999",
+            "out of range: 1 to 13312",
+        ),
+        (
+            "--fast 1M --knob use_concur_to_compact=1",
+            "no meaning outside a kernel",
+        ),
+        (
+            "--fast 1M --knob use_dsa_copy_pages=1",
+            "cannot be set while dsa_state=0",
+        ),
+    ] {
+        refused(&format!("tier {arguments} {echo}"), message);
+    }
+    refused("tier --fast 1M", "no program is named");
+    refused("tier --fast 1M --pid 1", "both tiers must be nodes");
+    refused("tier set limit_chans=0", "out of range");
+    refused("tier status --session 4194305", "no such session");
+    refused("tier bench small --time 0", "more than 0");
+    refused("tier bench small --fast 1M", "twice the fast tier");
+    refused(
+        "tier prepare --node 77 --dry-run",
+        "there is no NUMA node 77",
+    );
+}
+
+#[test]
+fn static_and_privileged_programs_are_named() {
+    let dir = directory();
+    let program = dir.path().join("static");
+    // An ELF file for x86-64 without an interpreter, as far as its headers go.
+    let mut elf = vec![0u8; 120];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    elf[16..20].copy_from_slice(&[2, 0, 62, 0]);
+    elf[32] = 64;
+    elf[52..58].copy_from_slice(&[64, 0, 56, 0, 1, 0]);
+    elf[64] = 1;
+    executable(&program, &elf, 0o755);
+    let name = |path: &Path| format!("tier --fast 1M -- {}", path.display());
+    refused(&name(&program), "is statically linked");
+}
+
+fn executable(path: &Path, bytes: &[u8], mode: u32) {
+    let mut file = fs::File::create(path).expect("a file");
+    file.write_all(bytes).expect("room");
+    let permissions = fs::Permissions::from_mode(mode);
+    file.set_permissions(permissions).expect("our own file");
+}
+
+#[test]
+fn the_benchmark_loses_nothing() {
+    let dir = directory();
+    let arguments = "tier bench gups --fast 4M --time 0.2 --knob interval_ms=5 --format json";
+    let text = crate::common::output(dir.path(), arguments);
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let runs = json["workloads"].as_array().expect("a list");
+    assert_eq!(runs.len(), 2);
+    assert!(runs.iter().all(|run| run["lost"] == 0));
+}

@@ -1,0 +1,82 @@
+//! `dray vfio` and `dray vm`, as far as they go without QEMU.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+fn dray() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_dray"))
+}
+
+#[test]
+fn a_client_is_answered_and_sigterm_ends_the_server() {
+    let folder = TempDir::new().unwrap();
+    let (socket, counts) = (folder.path().join("dsa.sock"), folder.path().join("counts"));
+    let mut server = dray()
+        .arg("vfio")
+        .arg("--socket")
+        .arg(&socket)
+        .arg("--counts")
+        .arg(&counts)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("listening on {}\n", socket.display()));
+    let mut client = UnixStream::connect(&socket).unwrap();
+    // REGION_READ of vendor and device: configuration space is region 7.
+    let words = [9_u32 << 16 | 1, 32, 0, 0, 0, 0, 7, 4];
+    let request: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    client.write_all(&request).unwrap();
+    let mut reply = [0; 36];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[32..], [0x86, 0x80, 0x25, 0x0b]);
+    // A second server does not take the socket away.
+    let second = dray()
+        .arg("vfio")
+        .arg("--socket")
+        .arg(&socket)
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let message = String::from_utf8(second.stderr).unwrap();
+    assert!(
+        message.contains("another server answers on this socket"),
+        "{message}"
+    );
+    let pid = Pid::from_raw(server.id() as i32).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+    assert!(!socket.exists());
+    let counts = std::fs::read_to_string(counts).unwrap();
+    assert!(counts.contains("\"messages\": 1"), "{counts}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_starts() {
+    for (arguments, said) in [
+        (
+            &["vfio", "--socket", "/tmp/x", "--profile", "nothing-such"][..],
+            "nothing-such",
+        ),
+        (
+            &["vfio", "--socket", "/tmp/x", "--inject", "sometimes"],
+            "sometimes",
+        ),
+        (&["vfio"], "--socket"),
+        (&["vm", "--module", "/nowhere/idxd.ko"], "/nowhere/idxd.ko"),
+        (&["vm", "--version", "7"], "--version"),
+    ] {
+        let output = dray().args(arguments).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && message.contains(said),
+            "{message}"
+        );
+    }
+}

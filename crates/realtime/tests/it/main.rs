@@ -1,0 +1,11 @@
+//! The tests of the device in real time, in one program; those that fork are apart.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
+mod commands;
+mod common;
+mod conformance;
+mod ending;
+mod pages;
+mod steps;
+mod submission;
