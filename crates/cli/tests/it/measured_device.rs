@@ -17,9 +17,10 @@ fn inside(profile: &str, arguments: &[&str]) -> Output {
 }
 
 fn stdout(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    assert!(output.status.success(), "{text}\n{errors}");
+    text.into_owned()
 }
 
 #[test]

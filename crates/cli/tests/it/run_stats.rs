@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use serde_json::Value;
 use crate::session::{Ended, Session};
+use serde_json::Value;
 
 const LOAD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/load.py");
 

@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use crate::common::{HELD, Records, TRAP, address, config, hold, insist, portal, queue, start, ways};
+use crate::common::{
+    HELD, Records, TRAP, address, config, hold, insist, portal, queue, start, ways,
+};
 use dray_device::{Submission, WorkQueueMode};
 use dray_realtime::{Engines, Options, RealtimeDevice, Stop, Stopped};
 use dray_spec::{Descriptor, Status};
