@@ -6,6 +6,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <linux/wait.h>
 
 #include "channel.h"
@@ -361,4 +362,9 @@ void channels_stop(void)
 	kfree(driver);
 }
 
+/* Until 6.12 a name, from 6.13 on a string. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+MODULE_IMPORT_NS(IDXD);
+#else
 MODULE_IMPORT_NS("IDXD");
+#endif

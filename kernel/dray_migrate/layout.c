@@ -8,8 +8,8 @@
 #include "../btf.h"
 #include "layout.h"
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(7, 4, 0)
-#error "known are the kernels 7.2 and 7.3"
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(7, 4, 0)
+#error "known are the kernels 6.12 to 7.3"
 #endif
 
 #define MEMBER(member, type) { .name = #member, .size = sizeof(type) }

@@ -38,7 +38,7 @@ end() { # PID
 boot() { # CONSOLE SCRIPT OPTION...
     local into=$1 script=$2
     shift 2
-    [ -z "${WATCHDOG_S:-}" ] || set -- --watchdog "$WATCHDOG_S" "$@"
+    [ -z "${WATCHDOG_S:-}" ] || set -- --watchdog "$WATCHDOG_S" --watchdog-at-most "$WATCHDOG_S" "$@"
     "$here/vm" boot --console "$into" "$@" "$script"
 }
 

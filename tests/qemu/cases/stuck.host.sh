@@ -13,12 +13,12 @@ boot "$console" "$work/loop.sh" --watchdog 60 >"$work/said" 2>&1
 cat "$work/said"
 expect "a loop" 'processor [01]: at [0-9a-f]{16}, (a program|the kernel)'
 expect "a loop" 'RIP: [0-9a-f]+:'
-expect "a loop" 'stuck after 60 s; the last line was: DRAY-BEGIN'
+expect "a loop" 'stuck after [0-9]+ s; the last line was: DRAY-BEGIN'
 : >"$console"
 boot "$console" "$work/loop.sh" --watchdog 5 --qemu -S >"$work/said" 2>&1
 [ $? -eq 124 ] || status=1
 cat "$work/said"
 expect "a halted machine" 'processor 0: at 0000fff0, firmware'
 expect "a halted machine" 'the kernel says nothing to an NMI'
-expect "a halted machine" 'stuck after 5 s; the last line was: none, it has said nothing'
+expect "a halted machine" 'stuck after [0-9]+ s; the last line was: none, it has said nothing'
 exit "$status"

@@ -11,9 +11,12 @@ mkdir -p /sys/fs/cgroup
 mount -t cgroup2 none /sys/fs/cgroup
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/case
+# Anonymous memory alone; older kernels (6.12) know no more than 200.
+swappiness=max
+echo "0 swappiness=max" 2>/dev/null >/sys/fs/cgroup/case/memory.reclaim || swappiness=200
 reclaim() { # BYTES
     # What cannot be reclaimed is told as an error; what was demoted is counted below.
-    echo "$1 swappiness=max" 2>/dev/null >/sys/fs/cgroup/case/memory.reclaim || true
+    echo "$1 swappiness=$swappiness" 2>/dev/null >/sys/fs/cgroup/case/memory.reclaim || true
 }
 
 start_migrate 0 1
@@ -83,9 +86,13 @@ report() { # WHAT
 
 # Each copy as an event; `shape WORKLOAD,FOLIOS,PAGES,COUNT` lines of them are what figures/traces is made of.
 start_trace
-shapes() { # WORKLOAD REASON
+shapes() { # WORKLOAD=REASON...
     sed -n "s/.*dray_copy: reason=\([0-9]*\) .* folios=\([0-9]*\) pages=\([0-9]*\) .*/\1 \2 \3/p" $trace/trace | sort |
-        uniq -c | awk -v workload="$1" -v reason="$2" '$2 == reason {print "shape " workload "," $3 "," $4 "," $1}'
+        uniq -c | awk -v workloads="$*" '
+            BEGIN {
+                for (n = split(workloads, all, " "); n > 0; n--) {split(all[n], one, "="); name[one[2]] = one[1]}
+            }
+            $2 in name {print "shape " name[$2] "," $3 "," $4 "," $1}'
     echo >$trace/trace
 }
 
@@ -94,14 +101,14 @@ mark
 hold idle idle 67108864 4k
 reclaim 64M
 report demotion
-shapes demotion 8
+shapes demotion=8
 released idle
 
 mark
 hold holes fragments 268435456
 echo 1 >/proc/sys/vm/compact_memory
 report compaction
-shapes compaction 0
+shapes compaction=0
 released holes
 
 # NUMA faults, often: the scan of an address space is every 100 ms, and no page is too cold.
@@ -113,9 +120,10 @@ echo 1 >/proc/sys/kernel/numa_balancing
 mark
 migrate hot 8388608 4k 60 || die "hot"
 report promotion
-shapes promotion 5
+# The pages were moved away before they were promoted.
+shapes promotion=5 moved=3
 migrate move 33554432 2m 1
-shapes huge 3
+shapes huge=3
 echo 0 >$trace/events/dray_migrate/enable
 echo 0 >$trace/events/migrate/mm_migrate_pages/enable
 echo 0 >/proc/timer
