@@ -92,7 +92,7 @@ boot() {
     if [ -n "$interactive" ]; then
         # In the background, so that a signal to this script ends it; the terminal is its own. QEMU warns of what
         # this device does not have, and no guest needs.
-        "${command[@]}" -serial mon:stdio <&0 2> >(grep -v 'Could not enable error recovery' >&2) &
+        "${command[@]}" -serial mon:stdio <&0 2> >(grep --line-buffered -v 'Could not enable error recovery' >&2) &
         qemu_pid=$!
         wait "$qemu_pid" || true
         status=0
