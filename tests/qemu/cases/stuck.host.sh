@@ -8,7 +8,7 @@ expect() { # WHAT TEXT
         status=1
     }
 }
-boot "$console" "$work/loop.sh" --watchdog 60 >"$work/said" 2>&1
+boot "$console" "$work/loop.sh" --watchdog 60 --watchdog-at-most "${WATCHDOG_S:-2400}" >"$work/said" 2>&1
 [ $? -eq 124 ] || status=1
 cat "$work/said"
 expect "a loop" 'processor [01]: at [0-9a-f]{16}, (a program|the kernel)'

@@ -164,7 +164,7 @@ withheld() { # PID
 # that a busy machine withholds from QEMU are not the guest's, up to at_most_s.
 watch() {
     local pid=$1 console=$2 begin=$SECONDS code last shown= partial= limit=$watchdog_s own most
-    most=${at_most_s:-$((4 * watchdog_s))}
+    most=${at_most_s:-$((10 * watchdog_s))}
     [ -z "$live" ] || exec 7<"$console"
     while kill -0 "$pid" 2>/dev/null; do
         if [ $((SECONDS - begin)) -ge "$limit" ]; then
