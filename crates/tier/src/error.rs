@@ -55,6 +55,9 @@ pub enum TierError {
         /// Why.
         cause: crate::sys::damon::DamonError,
     },
+    /// A copier failed.
+    #[error(transparent)]
+    Copy(#[from] crate::copier::CopyError),
     /// The mover cannot be started.
     #[error("the mover `{mover}` cannot be started: {cause}")]
     Mover {

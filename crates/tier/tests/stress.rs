@@ -37,6 +37,20 @@ fn strict_order_loses_nothing() {
     }
 }
 
+/// While the kernel compacts memory it must try again within calls, and since Linux 6.18 it does not count
+/// pages that it has moved after that.
+#[test]
+fn compaction_loses_nothing() {
+    for order in [Order::Strict, Order::SharedRead] {
+        let case = Case {
+            compacts: true,
+            hints: order == Order::Strict,
+            ..Case::new(config(order, Release::Kernel), || Box::new(Cores::new(1)))
+        };
+        check("compaction", case);
+    }
+}
+
 #[test]
 fn shared_read_loses_nothing() {
     let config = config(Order::SharedRead, Release::Kernel);

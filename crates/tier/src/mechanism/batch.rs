@@ -187,6 +187,7 @@ impl Engine {
                     match error {
                         libc::EAGAIN if whole > 0 => Step::Next(whole),
                         libc::EAGAIN => Step::Wait,
+                        libc::EEXIST => engine.out_already(state, index + whole, whole),
                         error => {
                             end(state, index + whole, 1, Outcome::of_errno(error));
                             Step::Next(whole + 1)
@@ -202,6 +203,22 @@ impl Engine {
                 flight.stage = Stage::Ended(Outcome::Changing);
             }
         }
+    }
+
+    /// Something is in the slot where a page was to land. All slots were empty: it is the page, which the
+    /// kernel has moved and not counted (see [`crate::sys::uffd::Uffd::move_pages`]).
+    fn out_already(&self, state: &mut State, index: usize, before: usize) -> Step {
+        let flight = state.flights[index];
+        if flight.huge {
+            // Some of its base pages are out; each is asked for.
+            split(&mut state.flights, index, 0);
+            return Step::Next(before);
+        }
+        match self.is_there(flight.address) {
+            true => end(state, index, 1, Outcome::Other),
+            false => state.flights[index].stage = Stage::Out,
+        }
+        Step::Next(before + 1)
     }
 
     /// Gives each page that is out a frame again: the new one, or its own if there was no copy.
@@ -238,6 +255,16 @@ impl Engine {
                         match error {
                             libc::EAGAIN if whole > 0 => Step::Next(whole),
                             libc::EAGAIN => Step::Wait,
+                            libc::EEXIST if flight.huge => {
+                                // As in `out_already`.
+                                split(&mut state.flights, index + whole, 0);
+                                Step::Next(whole)
+                            }
+                            _ if !flight.huge && !engine.is_there(src + done) => {
+                                // The frame has gone in, uncounted.
+                                end(state, index + whole, 1, target);
+                                Step::Next(whole + 1)
+                            }
                             _ => engine.stubborn(state, index + whole, copied, whole),
                         }
                     }

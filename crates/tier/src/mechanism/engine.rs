@@ -13,9 +13,9 @@ use super::outcome::Outcomes;
 use super::state::State;
 use super::windows::TierWindows;
 use crate::TierError;
-use crate::copier::{Copied, CopyError, PageCopier};
+use crate::copier::{Copied, PageCopier};
 use crate::error::system;
-use crate::sys::pagemap::PageMap;
+use crate::sys::pagemap::{self, PageMap};
 use crate::sys::uffd::{self, REGISTER_MISSING, REGISTER_WP, Uffd};
 use crate::sys::{HUGE, PAGE, memory};
 
@@ -150,7 +150,9 @@ pub struct Engine {
     /// Held while pages are out: a fork waits for it.
     pub(crate) migrator: Mutex<Migrator>,
     state: Mutex<State>,
-    failure: Mutex<Option<CopyError>>,
+    failure: Mutex<Option<TierError>>,
+    /// Tells whether a page is there.
+    frames: File,
     pinned: OnceLock<Ranges>,
 }
 
@@ -180,11 +182,8 @@ impl Drop for Quiet<'_> {
 
 /// Empties the page, so that the next read of it is a message.
 fn empty_bell(bell: u64) {
-    if memory::advise(bell, PAGE, libc::MADV_DONTNEED).is_err() {
-        // The program has locked all of its memory.
-        memory::unlock(bell, PAGE);
-        let _ = memory::advise(bell, PAGE, libc::MADV_DONTNEED);
-    }
+    // If that fails, who reads the page looks again whether hints are out.
+    let _ = memory::empty(bell, PAGE);
 }
 
 impl std::fmt::Debug for Migrator {
@@ -226,10 +225,12 @@ impl Engine {
             .map_err(system("UFFDIO_REGISTER"))?;
         let mut state = State::default();
         state.hints.give(hints, hints + huge);
-        let pagemap = PageMap::own().map_err(|error| TierError::System {
+        let proc = |error: std::io::Error| TierError::System {
             call: "opening /proc/self/pagemap",
             errno: error.raw_os_error().unwrap_or(0),
-        })?;
+        };
+        let pagemap = PageMap::own().map_err(proc)?;
+        let frames = File::open("/proc/self/pagemap").map_err(proc)?;
         // SAFETY: it takes a value and flags.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake < 0 {
@@ -252,6 +253,7 @@ impl Engine {
             }),
             state: Mutex::new(state),
             failure: Mutex::new(None),
+            frames,
             pinned: OnceLock::new(),
         })
     }
@@ -400,8 +402,14 @@ impl Engine {
         self.pinned.get().map_or_else(Vec::new, |pinned| pinned())
     }
 
-    pub(crate) fn failed(&self, error: CopyError) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    pub(crate) fn failed(&self, error: impl Into<TierError>) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(error.into());
+    }
+
+    /// Whether a page has a frame, or its content is in swap.
+    pub(crate) fn is_there(&self, page: u64) -> bool {
+        pagemap::is_there(&self.frames, page)
     }
 
     /// Hints that could not be put back since it was last asked: their mapping is gone, or bytes are
@@ -410,8 +418,8 @@ impl Engine {
         self.counts.vanished.swap(0, Ordering::Relaxed)
     }
 
-    /// Why the copier last failed, once.
-    pub fn take_failure(&self) -> Option<CopyError> {
+    /// Why pages could last not be copied, or windows not be emptied, once.
+    pub fn take_failure(&self) -> Option<TierError> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
     }

@@ -33,8 +33,12 @@ impl Engine {
                 if self.uffd.read(&mut events) == 0 {
                     break;
                 }
-                for event in &events {
-                    self.handle(&mut state, *event);
+                // The kernel gives out faults first. Who reads a change of layout lets the program go on,
+                // and with it the calls that the change had stopped: the books must know of it by then.
+                let (faults, changes): (Vec<Event>, Vec<Event>) =
+                    events.iter().partition(|event| event.is_fault());
+                for event in changes.into_iter().chain(faults) {
+                    self.handle(&mut state, event);
                 }
             }
             for address in std::mem::take(&mut state.deferred) {
@@ -187,6 +191,15 @@ impl Engine {
                 return false;
             }
             Err((_, libc::EAGAIN)) => false,
+            // The frame has gone in, uncounted: see `Uffd::move_pages`.
+            Err((_, libc::EEXIST)) if hint.huge => {
+                state.hints.split(page);
+                return false;
+            }
+            Err(_) if !hint.huge && !self.is_there(slot) => {
+                self.uffd.wake(page, PAGE);
+                true
+            }
             Err(_) if hint.tries < TRIES => {
                 hint.tries += 1;
                 false

@@ -3,6 +3,7 @@
 use super::engine::{Engine, Migrator, Piece, Release};
 use super::flight::{Flight, Stage};
 use super::outcome::Outcome;
+use crate::TierError;
 use crate::sys::pagemap::{HUGE_PAGE, Wanted};
 use crate::sys::{HUGE, PAGE, memory};
 
@@ -31,12 +32,14 @@ impl Engine {
             }
         }
         let reuse = self.config.release == Release::Reuse;
+        let mut usable = [true; 2];
         for (kind, count) in counts.into_iter().enumerate() {
-            let landing = &mut migrator.windows[1 - to].landing[kind];
-            if landing.kept + count > landing.slots {
-                let _ = landing.drop_landed(&self.uffd, 0, landing.kept);
-                landing.kept = 0;
+            if let Err(error) = self.empty_windows(migrator, kind, count, to) {
+                // Pages would land on others that were left there.
+                self.failed(error);
+                usable[kind] = false;
             }
+            let landing = &mut migrator.windows[1 - to].landing[kind];
             used.landing[kind] = (landing.at(landing.kept), count);
             let kept = &mut migrator.windows[to].landing[kind];
             if reuse && count > 0 && kept.kept >= count {
@@ -67,8 +70,31 @@ impl Engine {
                 next[kind] += slot;
             }
         }
+        for flight in &mut flights {
+            if !usable[usize::from(flight.huge)] {
+                flight.stage = Stage::Ended(Outcome::NoFrame);
+            }
+        }
         self.make(migrator, &mut flights, &used);
         (flights, used)
+    }
+
+    /// Has room in the windows of a batch.
+    fn empty_windows(
+        &self,
+        migrator: &mut Migrator,
+        kind: usize,
+        count: u64,
+        to: usize,
+    ) -> Result<(), TierError> {
+        let landing = &mut migrator.windows[1 - to].landing[kind];
+        landing.ready(Some(&self.uffd))?;
+        if landing.kept + count > landing.slots {
+            let kept = std::mem::take(&mut landing.kept);
+            landing.drop_landed(&self.uffd, 0, kept)?;
+        }
+        migrator.windows[to].landing[kind].ready(Some(&self.uffd))?;
+        migrator.windows[to].making[kind].ready(None)
     }
 
     /// Has the kernel give frames to the making windows.
@@ -115,17 +141,20 @@ impl Engine {
     /// What becomes of the frames that are left in the windows.
     pub(super) fn release(&self, migrator: &mut Migrator, used: &Used, to: usize, clean: bool) {
         let keep = clean && self.config.release == Release::Reuse;
+        // A window that could not be emptied is mapped anew before it is used again.
+        let check = |emptied: Result<(), TierError>| {
+            if let Err(error) = emptied {
+                self.failed(error);
+            }
+        };
+        let uffd = &self.uffd;
         if !clean && used.landing[1].1 > 0 {
             // Some of it may be base pages now.
-            let _ = migrator.windows[1 - to].landing[1].renew(Some(&self.uffd));
-            match used.making[1].2 {
-                true => {
-                    let _ = migrator.windows[to].landing[1].renew(Some(&self.uffd));
-                }
-                false => {
-                    let _ = migrator.windows[to].making[1].renew(None);
-                }
-            }
+            check(migrator.windows[1 - to].landing[1].renew(Some(uffd)));
+            check(match used.making[1].2 {
+                true => migrator.windows[to].landing[1].renew(Some(uffd)),
+                false => migrator.windows[to].making[1].renew(None),
+            });
         }
         let kinds = match clean {
             true => 0..2,
@@ -137,7 +166,7 @@ impl Engine {
             if keep {
                 landing.kept += count;
             } else if count > 0 {
-                let _ = landing.drop_landed(&self.uffd, landing.kept, count);
+                check(landing.drop_landed(uffd, landing.kept, count));
             }
             let (base, count, kept) = used.making[kind];
             if clean || count == 0 {
@@ -145,11 +174,11 @@ impl Engine {
             }
             // Frames that were made and not used.
             if kept {
-                let window = &migrator.windows[to].landing[kind];
+                let window = &mut migrator.windows[to].landing[kind];
                 let first = (base - window.base) / window.slot;
-                let _ = window.drop_landed(&self.uffd, first, count);
+                check(window.drop_landed(uffd, first, count));
             } else {
-                migrator.windows[to].making[kind].drop_frames(0, count);
+                check(migrator.windows[to].making[kind].drop_frames(0, count));
             }
         }
         self.empty_hint_slots();

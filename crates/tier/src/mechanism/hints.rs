@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::batch::PAUSE;
 use super::blocks::{block_of, mask};
 use super::engine::Engine;
+use crate::error::system;
 use crate::sys::uffd::REGISTER_MISSING;
 use crate::sys::{HUGE, PAGE, memory};
 
@@ -247,11 +248,19 @@ impl Engine {
                     state.hints.insert(*page, slot, huge);
                     armed += 1;
                 }
-                // It was a huge page no more, and some of it is out.
-                Err((done, _)) if done > 0 => {
+                // It was a huge page no more and some of it is out, or all of it is and was not counted
+                // (see `Uffd::move_pages`): the slot was empty, so what is in it was under the page.
+                Err((done, error)) if done > 0 || error == libc::EEXIST => {
                     state.hints.insert(*page, slot, huge);
-                    state.hints.split(*page);
-                    state.hints.drop_range(page + done, page + len, |_| false);
+                    if huge {
+                        state.hints.split(*page);
+                    }
+                    for offset in (0..len).step_by(PAGE as usize) {
+                        if !self.is_there(slot + offset) {
+                            let part = page + offset;
+                            state.hints.drop_range(part, part + PAGE, |_| false);
+                        }
+                    }
                     armed += 1;
                 }
                 Err(_) => state.hints.give_back(slot, huge),
@@ -301,11 +310,12 @@ impl Engine {
         // A slot is one page: its own registration is taken away, and that of the others stays.
         for slot in slots {
             let emptied = self.uffd.unregister(slot, PAGE).and_then(|()| {
-                memory::advise(slot, PAGE, libc::MADV_DONTNEED)?;
+                memory::empty(slot, PAGE)?;
                 self.uffd.register(slot, PAGE, REGISTER_MISSING)
             });
-            if emptied.is_ok() {
-                self.lock().hints.give_back(slot, false);
+            match emptied {
+                Ok(()) => self.lock().hints.give_back(slot, false),
+                Err(errno) => self.failed(system("emptying a slot of a hint")(errno)),
             }
         }
         for slot in huge {
@@ -314,8 +324,9 @@ impl Engine {
                 unsafe { memory::renew(slot, HUGE) }?;
                 self.uffd.register(slot, HUGE, REGISTER_MISSING)
             });
-            if emptied.is_ok() {
-                self.lock().hints.give_back(slot, true);
+            match emptied {
+                Ok(()) => self.lock().hints.give_back(slot, true),
+                Err(errno) => self.failed(system("emptying a slot of a hint")(errno)),
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::sys::{PAGE, memory};
 /// Lengths that are tried, in pages.
 const LENGTHS: [u64; 10] = [1, 8, 16, 32, 34, 48, 64, 128, 256, 512];
 const ROUNDS: usize = 9;
+/// Rounds that are repeated because a call failed.
+const FAILURES: u32 = 8;
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,18 +37,34 @@ pub fn measure() -> Result<Knee, TierError> {
     memory::advise(home, longest, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;
     uffd.register(home, 2 * longest, REGISTER_MISSING)
         .map_err(system("UFFDIO_REGISTER"))?;
+    // The kernel may be moving these very frames (compaction), and then a call fails now and then.
+    let mut failures = 0;
     let mut costs = Vec::new();
     for pages in LENGTHS {
         let len = pages * PAGE;
         let mut rounds = [0; ROUNDS];
         for round in &mut rounds {
-            let start = Instant::now();
-            for (dst, src) in [(away, home), (home, away)] {
-                // SAFETY: memory of this function, without references into it.
-                let moved = unsafe { uffd.move_pages(dst, src, len, false) };
-                moved.map_err(|(_, errno)| system("UFFDIO_MOVE")(errno))?;
-            }
-            *round = start.elapsed().as_nanos() as u64 / pages;
+            *round = loop {
+                let start = Instant::now();
+                let there_and_back = [(away, home), (home, away)].map(|(dst, src)| {
+                    // SAFETY: memory of this function, without references into it.
+                    unsafe { uffd.move_pages(dst, src, len, false) }
+                });
+                let Some((_, errno)) = there_and_back.into_iter().find_map(Result::err) else {
+                    break start.elapsed().as_nanos() as u64 / pages;
+                };
+                failures += 1;
+                if failures > FAILURES {
+                    return Err(system("UFFDIO_MOVE")(errno));
+                }
+                uffd.unregister(home, 2 * longest)
+                    .map_err(system("UFFDIO_UNREGISTER"))?;
+                memory::empty(away, longest).map_err(system("madvise"))?;
+                memory::advise(home, longest, libc::MADV_POPULATE_WRITE)
+                    .map_err(system("madvise"))?;
+                uffd.register(home, 2 * longest, REGISTER_MISSING)
+                    .map_err(system("UFFDIO_REGISTER"))?;
+            };
         }
         rounds.sort_unstable();
         costs.push((pages, rounds[ROUNDS / 2]));

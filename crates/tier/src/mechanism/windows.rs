@@ -23,6 +23,8 @@ pub(crate) struct Window {
     pub(crate) slots: u64,
     /// Slots from the first on that hold frames to be used again.
     pub(crate) kept: u64,
+    /// Emptying it has failed: pages that nobody wants may be in it.
+    unsure: bool,
     node: Option<u32>,
     thp: bool,
 }
@@ -36,6 +38,7 @@ impl Window {
             slot,
             slots,
             kept: 0,
+            unsure: false,
             node: tier.node,
             thp,
         };
@@ -58,20 +61,35 @@ impl Window {
 
     /// Maps the whole window anew: a slot that has held base pages keeps their page table, and a
     /// huge page can neither be made nor land there.
+    ///
+    /// # Errors
+    /// It is of no use; [`Window::ready`] tries again.
     pub(crate) fn renew(&mut self, uffd: Option<&Uffd>) -> Result<(), TierError> {
+        self.unsure = true;
+        self.kept = 0;
         if let Some(uffd) = uffd {
             uffd.unregister(self.base, self.len())
                 .map_err(system("UFFDIO_UNREGISTER"))?;
         }
-        self.kept = 0;
         // SAFETY: the window is ours, and between batches nobody uses it.
         unsafe { memory::renew(self.base, self.len()) }.map_err(system("mmap"))?;
         self.advise()?;
-        match uffd {
-            Some(uffd) => uffd
-                .register(self.base, self.len(), REGISTER_MISSING)
-                .map_err(system("UFFDIO_REGISTER")),
-            None => Ok(()),
+        if let Some(uffd) = uffd {
+            uffd.register(self.base, self.len(), REGISTER_MISSING)
+                .map_err(system("UFFDIO_REGISTER"))?;
+        }
+        self.unsure = false;
+        Ok(())
+    }
+
+    /// Before it is used: slots that could not be emptied are mapped anew.
+    ///
+    /// # Errors
+    /// It is of no use.
+    pub(crate) fn ready(&mut self, uffd: Option<&Uffd>) -> Result<(), TierError> {
+        match self.unsure {
+            true => self.renew(uffd),
+            false => Ok(()),
         }
     }
 
@@ -86,23 +104,37 @@ impl Window {
     }
 
     /// Empties slots; the window is not registered.
-    pub(crate) fn drop_frames(&self, first: u64, count: u64) {
-        if count > 0 {
-            let _ = memory::advise(self.at(first), count * self.slot, libc::MADV_DONTNEED);
-        }
+    ///
+    /// # Errors
+    /// Pages may be left; [`Window::ready`] removes them.
+    pub(crate) fn drop_frames(&mut self, first: u64, count: u64) -> Result<(), TierError> {
+        let emptied = memory::empty(self.at(first), count * self.slot);
+        self.unsure |= emptied.is_err();
+        emptied.map_err(system("MADV_DONTNEED"))
     }
 
     /// Empties slots of a registered window. It is unregistered meanwhile: the kernel would report it
     /// to the thread that reads events and wait.
-    pub(crate) fn drop_landed(&self, uffd: &Uffd, first: u64, count: u64) -> Result<(), TierError> {
+    ///
+    /// # Errors
+    /// Pages may be left; [`Window::ready`] removes them.
+    pub(crate) fn drop_landed(
+        &mut self,
+        uffd: &Uffd,
+        first: u64,
+        count: u64,
+    ) -> Result<(), TierError> {
         if count == 0 {
             return Ok(());
         }
+        let unsure = std::mem::replace(&mut self.unsure, true);
         uffd.unregister(self.base, self.len())
             .map_err(system("UFFDIO_UNREGISTER"))?;
-        self.drop_frames(first, count);
+        self.drop_frames(first, count)?;
         uffd.register(self.base, self.len(), REGISTER_MISSING)
-            .map_err(system("UFFDIO_REGISTER"))
+            .map_err(system("UFFDIO_REGISTER"))?;
+        self.unsure = unsure;
+        Ok(())
     }
 }
 

@@ -87,6 +87,18 @@ pub fn advise(start: u64, len: u64, advice: i32) -> Result<(), i32> {
     }
 }
 
+/// Drops the pages of a range of dray's own, also where the program has locked all of its memory.
+///
+/// # Errors
+/// The error number; pages may be left.
+pub fn empty(start: u64, len: u64) -> Result<(), i32> {
+    if len == 0 || advise(start, len, libc::MADV_DONTNEED).is_ok() {
+        return Ok(());
+    }
+    unlock(start, len);
+    advise(start, len, libc::MADV_DONTNEED)
+}
+
 /// munlock(2), by the system call.
 pub fn unlock(start: u64, len: u64) {
     // SAFETY: it takes a range and changes nothing that is in it.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 use super::errno;
 
@@ -40,6 +41,17 @@ struct ScanArg {
 }
 
 const _: () = assert!(size_of::<ScanArg>() == 96);
+
+/// Whether a page has a frame or its content is in swap, by an open `/proc/PID/pagemap`: eight bytes a
+/// page, of which bits 63 and 62 say so (Documentation/admin-guide/mm/pagemap.rst). What cannot be read
+/// is taken to be there.
+pub fn is_there(pagemap: &File, page: u64) -> bool {
+    let mut entry = [0u8; 8];
+    match pagemap.read_exact_at(&mut entry, page / super::PAGE * 8) {
+        Ok(()) => u64::from_ne_bytes(entry) >> 62 != 0,
+        Err(_) => true,
+    }
+}
 
 /// A run of pages with the same categories.
 #[repr(C)]

@@ -141,6 +141,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A thread waits for a page; otherwise the layout changes.
+    pub fn is_fault(&self) -> bool {
+        matches!(self, Event::Missing { .. } | Event::Protected { .. })
+    }
+}
+
 /// How far a transfer got: bytes done, and the error number that stopped it.
 pub type Partial = (u64, i32);
 
@@ -245,7 +252,11 @@ impl Uffd {
     /// Moves page frames from `src` to `dst`, which is registered and empty.
     ///
     /// # Errors
-    /// How many bytes were moved, and the error number.
+    /// How many bytes were moved, and the error number. Linux since 6.18 moves pages without counting them
+    /// when it had to try again within a call (`move_pages` in mm/userfaultfd.c: `err` stays `-EAGAIN`
+    /// where `move_pages_ptes` has succeeded, so that the same page is tried once more): that call, or the
+    /// next, says `EEXIST` for a page that is at `dst` already. Who knows that `dst` was empty knows that
+    /// the page has moved.
     ///
     /// # Safety
     /// The content of `src` is gone afterwards: whoever has references there must know.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use dray_tier::copier::{Copied, Copy, CopyError, Cores};
-use dray_tier::sys::{HUGE, PAGE};
+use dray_tier::sys::{HUGE, PAGE, memory};
 use dray_tier::{Config, Engine, PageCopier, Piece};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -24,6 +24,8 @@ pub(crate) struct Case {
     pub(crate) churn: bool,
     pub(crate) huge: bool,
     pub(crate) hints: bool,
+    /// The kernel compacts memory meanwhile, where that is allowed.
+    pub(crate) compacts: bool,
 }
 
 impl Case {
@@ -36,6 +38,7 @@ impl Case {
             churn: true,
             huge: false,
             hints: false,
+            compacts: false,
         }
     }
 }
@@ -113,6 +116,9 @@ pub(crate) fn run(case: &Case) -> Outcome {
         let writers: Vec<_> = (0..WRITERS)
             .map(|id| scope.spawn(move || Writer::new(engine, board, id, case).run()))
             .collect();
+        if case.compacts {
+            scope.spawn(|| compact(board));
+        }
         migrate(engine, board, case, &mut outcome);
         board.stop.store(true, Ordering::Release);
         for writer in writers {
@@ -127,6 +133,26 @@ pub(crate) fn run(case: &Case) -> Outcome {
     outcome.changes = read(&board.changes);
     outcome.forks = read(&board.forks);
     outcome
+}
+
+/// Has the kernel compact memory of which every second page was freed, until the threads end.
+fn compact(board: &Board) {
+    const BYTES: u64 = 32 << 20;
+    while !board.stop.load(Ordering::Acquire) {
+        let start = memory::reserve(BYTES, PAGE).expect("memory");
+        memory::advise(start, BYTES, libc::MADV_NOHUGEPAGE).expect("it is ours");
+        memory::advise(start, BYTES, libc::MADV_POPULATE_WRITE).expect("memory");
+        for page in (0..BYTES / PAGE).step_by(2) {
+            memory::advise(start + page * PAGE, PAGE, libc::MADV_DONTNEED).expect("it is ours");
+        }
+        let written = std::fs::write("/proc/sys/vm/compact_memory", "1");
+        // SAFETY: this function's, and nothing uses it any more.
+        unsafe { memory::unmap(start, BYTES) };
+        if let Err(error) = written {
+            println!("the kernel cannot be told to compact memory: {error}");
+            return;
+        }
+    }
 }
 
 /// Moves pages of the threads until enough have moved.
