@@ -1,7 +1,7 @@
 //! Core time of a page without its copy, by batch, beside HeMem's way, in one run: medians and
 //! quartiles. `cargo bench -p dray-tier`; what `dray tier bench mechanism` prints.
 
-use dray_tier::bench::{costs, frames, hemem};
+use dray_tier::bench::{compaction, costs, frames, hemem};
 use dray_tier::mechanism::measure_knee;
 
 fn main() -> Result<(), dray_tier::TierError> {
@@ -42,6 +42,16 @@ fn main() -> Result<(), dray_tier::TierError> {
             new.make_ns.upper,
             new.zero_ns.median,
             new.drop_ns.median
+        );
+    }
+    if let Some(compaction) = compaction(256 << 20, 9)? {
+        println!(
+            "kernel compaction, search and copies included: {} ns a page ({} to {}), {} pages in {} rounds",
+            compaction.core_ns.median,
+            compaction.core_ns.lower,
+            compaction.core_ns.upper,
+            compaction.pages,
+            compaction.rounds
         );
     }
     Ok(())

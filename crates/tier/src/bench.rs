@@ -1,14 +1,18 @@
 //! What page migration costs on this machine, measured.
 
+mod compaction;
 mod frames;
 mod hemem;
 mod mechanism;
 mod memory;
+mod program;
 mod tiers;
 
+pub use compaction::{Compaction, compaction};
 pub use frames::{Frames, frames};
 pub use hemem::hemem;
 pub use mechanism::{Cost, costs};
+pub use program::{Interval, ProgramCost, churns, fits, program};
 pub use tiers::{Access, Case, Phase, Running, WorkingSet, run};
 
 use serde::Serialize;

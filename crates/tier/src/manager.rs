@@ -15,6 +15,7 @@ use crate::mechanism::{
 };
 use crate::policy::{Policy, Room, by_index, units};
 use crate::session::{Process, Reason, Session, Value};
+use crate::sys::cgroup::Cgroup;
 use crate::sys::damon::{self, DamonError};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
 use crate::sys::{HUGE, PAGE};
@@ -22,6 +23,9 @@ use crate::tracking::{Choice, Tracked, Tracker, choose, unit};
 
 /// How often new mappings are looked for.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Bytes of a control group's limit that are left to the program while pages move.
+const LEFT_IN_GROUP: u64 = 2 << 20;
 
 /// Which memory is managed.
 #[derive(Debug)]
@@ -70,6 +74,7 @@ struct Active {
     looked: Option<Instant>,
     cooled: u32,
     decided: Instant,
+    cgroup: Cgroup,
     /// Batches in a row of which little could move, and the interval until which none is tried.
     refused: (u32, u32),
 }
@@ -199,6 +204,7 @@ impl Manager {
             looked: None,
             cooled: 0,
             decided: Instant::now(),
+            cgroup: Cgroup::own(),
             refused: (0, 0),
         });
         Ok(())
@@ -315,7 +321,8 @@ impl Active {
                 pieces.retain(long);
             }
         }
-        for batch in &batches(&pieces) {
+        let most = self.within_group(&mut pieces, process);
+        for batch in &batches(&pieces, most) {
             if self.interval < self.refused.1 {
                 break;
             }
@@ -357,6 +364,28 @@ impl Active {
         if let Some(process) = process {
             process.add(Value::PingPongs, back);
         }
+    }
+
+    /// Bytes that a call may move at most, base and huge: new frames beyond the limit of the control group
+    /// would end the program. What cannot be moved so is left, and said.
+    fn within_group(&self, pieces: &mut Vec<Piece>, process: Option<&'static Process>) -> [u64; 2] {
+        let Some(room) = self.cgroup.room() else {
+            return MOST;
+        };
+        let most = most_within(room);
+        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.len).sum::<u64>();
+        let all = bytes(pieces);
+        pieces.retain(|piece| most[usize::from(piece.huge)] > 0);
+        let left = (all - bytes(pieces)) / PAGE;
+        if let (Some(process), 1..) = (process, left) {
+            process.outcomes[crate::Outcome::NoFrame as usize]
+                .fetch_add(left, std::sync::atomic::Ordering::Relaxed);
+            process.note(&format!(
+                "the control group's memory limit leaves {} KiB: pages stay where they are",
+                room >> 10
+            ));
+        }
+        most
     }
 
     /// The pages of blocks that are there and of the other tier, as runs.
@@ -413,8 +442,19 @@ fn push(pieces: &mut Vec<Piece>, start: u64, len: u64, huge: bool) {
     }
 }
 
-/// Pieces for one call each. The histograms count calls.
-fn batches(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+/// As [`MOST`], where a control group has room for so many bytes more: half of what it can spare for
+/// each kind.
+fn most_within(room: u64) -> [u64; 2] {
+    let spare = room.saturating_sub(LEFT_IN_GROUP) / 2;
+    [
+        MOST[0].min(spare / PAGE * PAGE),
+        MOST[1].min(spare / HUGE * HUGE),
+    ]
+}
+
+/// Pieces for one call each, of which none moves more than `most` bytes of a kind. The histograms count
+/// calls.
+fn batches(pieces: &[Piece], most: [u64; 2]) -> Vec<Vec<Piece>> {
     let mut batches: Vec<Vec<Piece>> = Vec::new();
     let mut room = [0; 2];
     for piece in pieces {
@@ -423,7 +463,7 @@ fn batches(pieces: &[Piece]) -> Vec<Vec<Piece>> {
         while rest.len > 0 {
             if room[kind] == 0 {
                 batches.push(Vec::new());
-                room = MOST;
+                room = most;
             }
             let len = rest.len.min(room[kind]);
             if let Some(batch) = batches.last_mut() {
@@ -483,7 +523,7 @@ mod tests {
             piece(1 << 22, 1500, false),
             piece(1 << 31, 30, true),
         ];
-        let batches = batches(&all);
+        let batches = batches(&all, MOST);
         let pages = |batch: &Vec<Piece>, huge| -> u64 {
             let bytes = batch.iter().filter(|piece| piece.huge == huge);
             bytes.map(|piece| piece.len).sum::<u64>() / if huge { HUGE } else { PAGE }
@@ -494,6 +534,24 @@ mod tests {
             .collect();
         assert_eq!(counts, [(1024, 20), (1024, 0), (52, 24), (0, 6)]);
         assert_eq!(batches[1][0].start, (1 << 22) + 424 * PAGE);
-        assert!(super::batches(&[]).is_empty());
+        assert!(super::batches(&[], MOST).is_empty());
+    }
+
+    #[test]
+    fn a_control_group_bounds_what_a_call_moves() {
+        assert_eq!(most_within(1 << 40), MOST);
+        assert_eq!(most_within(LEFT_IN_GROUP), [0, 0]);
+        assert_eq!(most_within(LEFT_IN_GROUP + 3 * PAGE), [PAGE, 0]);
+        assert_eq!(most_within(LEFT_IN_GROUP + 2 * HUGE), [HUGE, HUGE]);
+        let piece = Piece {
+            start: 0,
+            len: 10 * PAGE,
+            huge: false,
+        };
+        let lens: Vec<u64> = batches(&[piece], [4 * PAGE, 0])
+            .iter()
+            .map(|batch| batch.iter().map(|piece| piece.len / PAGE).sum())
+            .collect();
+        assert_eq!(lens, [4, 4, 2]);
     }
 }

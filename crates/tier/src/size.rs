@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::sys::cgroup::Cgroup;
+
 /// A tier as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -132,14 +134,8 @@ impl Size {
 pub fn machine() -> (u64, Vec<(u32, u64)>) {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let mut memory = kilobytes(&meminfo, "MemTotal:").unwrap_or(u64::MAX >> 10) << 10;
-    for limit in [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ] {
-        let text = std::fs::read_to_string(limit).unwrap_or_default();
-        if let Ok(limit) = text.trim().parse::<u64>() {
-            memory = memory.min(limit);
-        }
+    if let Some(limit) = Cgroup::own().limit() {
+        memory = memory.min(limit);
     }
     let mut nodes = Vec::new();
     for number in 0..1024 {

@@ -1,5 +1,6 @@
 //! The kernel interfaces that page migration stands on, each in a file of its own.
 
+pub mod cgroup;
 pub mod damon;
 pub mod maps;
 pub mod memory;
