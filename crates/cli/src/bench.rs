@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) use args::Args;
 use args::{Form, Unit, Wait, axes};
 
-use crate::complain::Usage;
+use crate::complain::{Usage, with_causes};
 use crate::configured::{self, Configured};
 use crate::{print, progress};
 
@@ -194,7 +194,7 @@ fn measure(
             }
             Err(error) => {
                 failures += 1;
-                vec![failed(case, at, error.to_string())]
+                vec![failed(case, at, with_causes(&error))]
             }
         };
         for row in found {

@@ -1,5 +1,6 @@
 //! How errors are printed: what was wrong, why, and what to type next.
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -40,7 +41,7 @@ const HARDWARE_HINT: &str =
 
 /// Prints the error to stderr; the exit code that it has.
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {}", chain(error));
+    eprintln!("error: {}", with_causes(error.as_ref()));
     let figures = error.downcast_ref::<FiguresError>();
     let usage = error.downcast_ref::<Usage>();
     let config = error.downcast_ref::<ConfigError>();
@@ -75,16 +76,16 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
 }
 
 /// The message and its causes, without those that it contains already.
-fn chain(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
             text.push_str(": ");
-            text.push_str(&cause);
+            text.push_str(&said);
         }
+        source = cause.source();
     }
     text
 }

@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use dray_vhost::backend::Event;
 use dray_vhost::forward::{Mode, Report, Switch};
 
-use crate::complain::Usage;
+use crate::complain::{Usage, with_causes};
 use crate::print;
 use assign::{Dmas, Wiring};
 use port::PortSpec;
@@ -242,17 +242,6 @@ fn tell(event: &Event, quiet: bool) {
         Event::Broken(error) => eprintln!("warning: connection ended: {}", with_causes(error)),
         Event::Refused(error) => eprintln!("warning: refused: {}", with_causes(error)),
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Replaces the file at once, so that who reads it never sees half of it.

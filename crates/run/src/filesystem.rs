@@ -13,6 +13,7 @@ use fuser::{Errno as FuseErrno, FileAttr, FileType, INodeNo, OpenAccMode, OpenFl
 use crate::clients::Clients;
 use crate::inodes::Inodes;
 use crate::serial_executor::SerialExecutor;
+use crate::service::AfterMappings;
 use crate::tree::{Thing, Tree, node};
 
 /// The file system.
@@ -20,6 +21,7 @@ use crate::tree::{Thing, Tree, node};
 pub(crate) struct Files {
     clients: Arc<Clients>,
     executor: SerialExecutor,
+    after_mappings: AfterMappings,
     inodes: Inodes,
     /// Directories as they were when they were opened.
     listings: Mutex<HashMap<u64, Arc<Listing>>>,
@@ -57,10 +59,15 @@ fn file_type(thing: &Thing) -> FileType {
 }
 
 impl Files {
-    pub(crate) fn new(clients: Arc<Clients>, executor: SerialExecutor) -> Files {
+    pub(crate) fn new(
+        clients: Arc<Clients>,
+        executor: SerialExecutor,
+        after_mappings: AfterMappings,
+    ) -> Files {
         Files {
             clients,
             executor,
+            after_mappings,
             inodes: Inodes::new(),
             listings: Mutex::default(),
             next_handle: AtomicU64::new(1),

@@ -11,7 +11,8 @@ use std::thread;
 use crate::RunError;
 use crate::error::system;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// What is to be done.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// The queue of what is to be done.
 #[derive(Debug, Clone)]

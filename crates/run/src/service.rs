@@ -2,12 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use dray_wire::{Attach, Attached, Request, Supervise};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, recv, sendmsg, socket_with, sockopt,
@@ -18,7 +19,7 @@ use crate::RunError;
 use crate::clients::{Clients, Mapping, random};
 use crate::error::system;
 use crate::redirect::Redirected;
-use crate::serial_executor::SerialExecutor;
+use crate::serial_executor::{Job, SerialExecutor};
 use crate::supervise::Supervision;
 
 /// Connections that wait to be accepted.
@@ -31,6 +32,39 @@ struct Connection {
     socket: Arc<OwnedFd>,
     mapping: Arc<Mutex<Option<Mapping>>>,
     asked: bool,
+}
+
+/// Has jobs done after the mappings that ended before them: a program that unmaps its portal, or ends, closes a socket, and
+/// its next call may reach the file system before the service has seen that. The kernel's driver ends mappings before
+/// munmap(2) returns and before a process can be waited for.
+#[derive(Debug, Clone)]
+pub(crate) struct AfterMappings {
+    jobs: Sender<Job>,
+    bell: Arc<OwnedFd>,
+}
+
+impl AfterMappings {
+    /// Has something done after the end of all mappings that have ended by now, and after all that was handed in before.
+    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+        // The service ends only with the session.
+        let _ = self.jobs.send(Box::new(job));
+        // It cannot be full: the service takes what is in it as one.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+/// The other end.
+struct Waiting {
+    jobs: Receiver<Job>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Waiting {
+    /// What has been handed in.
+    fn take(&self) -> Vec<Job> {
+        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        self.jobs.try_iter().collect()
+    }
 }
 
 /// The socket, before anyone serves it.
@@ -65,29 +99,37 @@ impl Listener {
         &self.name
     }
 
-    /// Starts the service.
+    /// Starts the service; what has to come after mappings that have ended goes by what is returned.
     ///
     /// # Errors
-    /// No more threads.
+    /// No more threads or descriptors.
     pub(crate) fn serve(
         self,
         clients: Arc<Clients>,
         executor: SerialExecutor,
         supervision: Arc<Supervision>,
         redirected: Option<Arc<Redirected>>,
-    ) -> Result<(), RunError> {
+    ) -> Result<AfterMappings, RunError> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = Arc::new(eventfd(0, flags).map_err(system("eventfd"))?);
+        let (sender, jobs) = channel();
+        let after = AfterMappings {
+            jobs: sender,
+            bell: bell.clone(),
+        };
+        let waiting = Waiting { jobs, bell };
         let handlers = Handlers {
             clients,
             executor,
             supervision,
             redirected,
         };
-        let serve = move || serve(&self.socket, &handlers);
+        let serve = move || serve(&self.socket, &waiting, &handlers);
         thread::Builder::new()
             .name("dray-service".into())
             .spawn(serve)
             .map_err(system("starting a thread"))?;
-        Ok(())
+        Ok(after)
     }
 }
 
@@ -99,7 +141,7 @@ struct Handlers {
     redirected: Option<Arc<Redirected>>,
 }
 
-fn serve(listener: &OwnedFd, handlers: &Handlers) {
+fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
     let mut connections: Vec<Connection> = Vec::new();
     loop {
         let sockets = connections.iter().map(|c| c.socket.as_fd());
@@ -111,8 +153,17 @@ fn serve(listener: &OwnedFd, handlers: &Handlers) {
         let nodes = redirected.map_or(Vec::new(), |redirected| redirected.nodes());
         let ends = nodes.iter().map(|node| node.as_fd());
         files.extend(ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::empty())));
+        files.push(PollFd::from_borrowed_fd(
+            waiting.bell.as_fd(),
+            PollFlags::IN,
+        ));
         // It is interrupted by no signal; and if it fails, the next one tells.
         let _ = poll(&mut files, None);
+        let jobs = waiting.take();
+        if !jobs.is_empty() {
+            // What ended before they were handed in shows now.
+            let _ = poll(&mut files, Some(&Timespec::default()));
+        }
         let ready: Vec<bool> = files
             .iter()
             .map(|file| !file.revents().is_empty())
@@ -125,6 +176,9 @@ fn serve(listener: &OwnedFd, handlers: &Handlers) {
             index += 1;
             !ready[index] || serve_connection(connection, handlers)
         });
+        for job in jobs {
+            handlers.executor.submit(job);
+        }
         if ready[0] {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => connections.push(Connection {

@@ -10,6 +10,7 @@ use dray_output::Output;
 
 use super::args::{Args, Form};
 use super::{Ran, add_context, bar, complaint, conclude, finished, shown};
+use crate::complain::with_causes;
 use crate::{print, progress};
 
 /// Counters of a measured case; percentiles are of an iteration.
@@ -106,7 +107,7 @@ fn measure(
                         found[index].push((timing, counters));
                         warnings.extend(doubts.iter().map(|doubt| format!("{case}: {doubt}")));
                     }
-                    Err(error) => reasons[index] = Some(error.to_string()),
+                    Err(error) => reasons[index] = Some(with_causes(&error)),
                 }
             }
             if args.format == Form::Console && repetition + 1 == repeated {

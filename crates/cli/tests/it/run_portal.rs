@@ -38,6 +38,16 @@ fn pages_can_be_touched_instead() {
     assert_eq!(program(&options, "enqcmd"), expected(1));
 }
 
+/// What ends a mapping is done before the program's next call, as the kernel does it.
+#[test]
+fn a_dedicated_queue_is_free_when_its_mapping_has_ended() {
+    const REOPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/reopen.py");
+    let arguments = ["--profile", "1e1w-d", "--", "python3", REOPEN];
+    let arguments = [&arguments[..], &["/dev/dsa/wq0.0", "300"]].concat();
+    let output = Session::new().run(&arguments);
+    assert_eq!(output.out, "{'unmapped': 0, 'ended': 0}\n", "{output:?}");
+}
+
 /// DPDK's own test of DMA devices, on the queue that accel-config has made for it.
 #[test]
 fn dpdk_tests_its_dma_devices() {

@@ -106,7 +106,7 @@ impl Filesystem for Files {
         match self.admit(inode, flags) {
             Ok(Some((device, wq))) => {
                 let (clients, thread) = (self.clients.clone(), request.pid());
-                self.executor
+                self.after_mappings
                     .submit(move || match clients.open(device, wq, thread) {
                         Ok(cookie) => {
                             reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
@@ -173,7 +173,7 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno(error)),
         };
         let (clients, changed) = (self.clients.clone(), self.changed.clone());
-        self.executor.submit(move || {
+        self.after_mappings.submit(move || {
             let tree = Tree {
                 machine: &clients.machine,
             };
