@@ -1,6 +1,8 @@
 //! `dray vhost`: what is refused, and packets of Debian's dpdk-testpmd through it.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::common::{directory, dray};
 
@@ -46,10 +48,10 @@ fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
     assert!(!dir.path().join("s").exists(), "the socket is removed");
 }
 
-/// testpmd, which ends with the test.
-struct Testpmd(Child);
+/// A program, which ends with the test.
+struct Program(Child);
 
-impl Drop for Testpmd {
+impl Drop for Program {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
@@ -57,62 +59,103 @@ impl Drop for Testpmd {
     }
 }
 
+/// A run in which nothing moves for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Packets each way after which traffic flows.
+const FLOWS: u64 = 1000;
+
+/// The counters of `dray vhost`, if it has written them.
+fn counters(file: &Path) -> Option<serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// Packets that the first pair of queues has moved: to the guest, from it.
+fn packets(counters: &serde_json::Value) -> [u64; 2] {
+    [0, 1].map(|n| {
+        let queue = &counters["ports"][0]["queues"][n];
+        queue["packets"].as_u64().unwrap_or(0)
+    })
+}
+
 /// Debian's dpdk-testpmd makes packets, `dray vhost` sends them back, and both directions count them.
-fn packets_come_back(name: &str, device: &str, mover: &str) {
+/// Ctrl-C ends it: the counters are written, and its socket is removed.
+fn packets_come_back(port: &str, options: &str, device: &str) {
+    println!("{port} {options} {device}");
     let dir = directory();
-    let run = format!(
-        "vhost --port s --forward mac --mover {mover} --duration 6 --stats-file st --format json"
-    );
-    let program = assert_cmd::cargo::cargo_bin("dray");
-    let mut switch = Command::new(program)
-        .args(run.split(' '))
+    let (socket, stats) = (dir.path().join("s"), dir.path().join("st"));
+    let run = format!("vhost --port s{port} --forward mac {options} --stats-file st --format json");
+    let switch = Command::new(assert_cmd::cargo::cargo_bin("dray"))
+        .args(run.split_whitespace())
         .current_dir(dir.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // testpmd connects once, and ends if nobody listens.
-    while !dir.path().join("s").exists() {
-        assert!(switch.try_wait().unwrap().is_none(), "it has ended early");
-        std::thread::yield_now();
+        .spawn();
+    let mut switch = Program(switch.unwrap());
+    let until = Instant::now() + PATIENCE;
+    let mut wait_until = |what: &str, ready: &dyn Fn() -> bool| {
+        while !ready() {
+            assert!(switch.0.try_wait().unwrap().is_none(), "it has ended early");
+            assert!(Instant::now() < until, "{what}: {:#?}", counters(&stats));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    // testpmd connects once, and ends if nobody listens; with a client it listens itself.
+    if !port.contains("client") {
+        wait_until("nobody listens", &|| socket.exists());
     }
     let port = format!("net_virtio_user0,path=s,queues=1,queue_size=256{device}");
     let testpmd = Command::new("dpdk-testpmd")
         .args(["--no-huge", "-m", "128", "--no-pci", "-l", "0,1"])
-        .args(["--file-prefix", name, "--vdev", &port, "--"])
-        .args(["--auto-start", "--forward-mode=flowgen"])
-        .args(["--total-num-mbufs=4096", "--txd=256", "--rxd=256"])
+        .args(["--vdev", &port, "--", "--auto-start"])
+        .args(["--forward-mode=flowgen", "--total-num-mbufs=4096"])
+        .args(["--txd=256", "--rxd=256"])
         .current_dir(dir.path())
+        // Where it puts its own sockets and files.
+        .env("RUNTIME_DIRECTORY", dir.path())
         // It ends when its input does.
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .map(Testpmd)
+        .map(Program)
         .unwrap();
-    assert!(switch.wait().unwrap().success());
+    wait_until("no traffic", &|| {
+        counters(&stats).is_some_and(|c| packets(&c).iter().all(|count| *count > FLOWS))
+    });
+    let pid = rustix::process::Pid::from_child(&switch.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(switch.0.wait().unwrap().success(), "ctrl-C");
     drop(testpmd);
-    let written = std::fs::read(dir.path().join("st")).unwrap();
-    let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
-    let queues = &written["ports"][0]["queues"];
-    let packets = |n: usize| queues[n]["packets"].as_u64().unwrap();
-    assert!(packets(1) > 1000, "from the guest: {written:#}");
-    assert!(packets(0) > 1000, "to the guest: {written:#}");
+    let written = counters(&stats).unwrap();
+    assert!(packets(&written).iter().all(|count| *count > FLOWS));
     assert_eq!(written["memory_faults"], 0);
     let copies = |executor: &str| written["copies_by_executor"][executor].as_u64();
-    // Packets of 60 bytes are below the threshold: the core copies them.
-    assert!(copies("core").unwrap() > 1000, "{written:#}");
-    assert_eq!(copies("virtual").is_some(), mover == "virtual");
+    let executor = match options.contains("virtual") {
+        true => "virtual",
+        false => "core",
+    };
+    assert!(copies(executor).unwrap() > FLOWS, "{written:#}");
+    assert_eq!(copies("virtual").is_some(), executor == "virtual");
+    if !run.contains("client") {
+        assert!(!socket.exists(), "the socket is removed");
+    }
 }
 
 /// One after the other: each polls on two cores.
 #[test]
 fn testpmd_gets_its_packets_back() {
-    let id = std::process::id();
-    let run = |n: u32, device: &str, mover: &str| {
-        packets_come_back(&format!("dray-{id}-{n}"), device, mover);
-    };
-    run(0, ",mrg_rxbuf=1,in_order=1", "sync");
-    run(1, ",packed_vq=1,mrg_rxbuf=1,in_order=0", "sync");
-    run(2, ",mrg_rxbuf=0,in_order=0", "virtual");
+    // Its packets have 60 bytes, below the usual threshold.
+    let by_device = "--mover virtual --copy-threshold 1";
+    let asleep = format!("{by_device} --interrupt");
+    let (split, packed) = (
+        ",mrg_rxbuf=1,in_order=1",
+        ",packed_vq=1,mrg_rxbuf=1,in_order=0",
+    );
+    packets_come_back("", "", split);
+    packets_come_back("", "--interrupt", packed);
+    packets_come_back("", by_device, ",mrg_rxbuf=0,in_order=0");
+    packets_come_back("", &asleep, split);
+    let listens = ",server=1";
+    packets_come_back(",client", &asleep, &format!("{packed}{listens}"));
+    packets_come_back(",client", "", &format!("{split}{listens}"));
 }

@@ -26,6 +26,16 @@ pub struct Packets {
     pub sent: u64,
 }
 
+/// How testpmd is started.
+struct Start<'a> {
+    device: &'a str,
+    /// Part of the names of its own files.
+    role: &'a str,
+    cpu: usize,
+    descriptors: usize,
+    buffers: usize,
+}
+
 pub struct Testpmd {
     child: Child,
     input: ChildStdin,
@@ -36,7 +46,14 @@ impl Testpmd {
     /// net_vhost, listening.
     pub fn back_end(testpmd: &Path, socket: &Path, cpu: usize) -> Result<Testpmd, String> {
         let device = format!("net_vhost0,iface={},queues=1", socket.display());
-        let mut started = Testpmd::start(testpmd, &device, "rival", cpu, 1024, 16384)?;
+        let start = Start {
+            device: &device,
+            role: "rival",
+            cpu,
+            descriptors: 1024,
+            buffers: 16384,
+        };
+        let mut started = Testpmd::start(testpmd, socket, &start)?;
         started.wait_for("Checking link statuses")?;
         started.wait_for("Done")?;
         Ok(started)
@@ -62,31 +79,37 @@ impl Testpmd {
             socket.display(),
             u8::from(packed)
         );
-        let mut started = Testpmd::start(testpmd, &device, "client", cpu, 256, 4096)?;
+        let start = Start {
+            device: &device,
+            role: "client",
+            cpu,
+            descriptors: 256,
+            buffers: 4096,
+        };
+        let mut started = Testpmd::start(testpmd, socket, &start)?;
         started.wait_for("Checking link statuses")?;
         started.wait_for("Done")?;
         Ok(started)
     }
 
-    fn start(
-        testpmd: &Path,
-        device: &str,
-        role: &str,
-        cpu: usize,
-        descriptors: usize,
-        buffers: usize,
-    ) -> Result<Testpmd, String> {
-        let prefix = format!("dray-{role}-{}", std::process::id());
+    fn start(testpmd: &Path, socket: &Path, start: &Start<'_>) -> Result<Testpmd, String> {
+        let (cpu, descriptors) = (start.cpu, start.descriptors);
         // Line by line, although it writes to a pipe.
         let mut child = Command::new("stdbuf")
             .arg("-oL")
             .arg(testpmd)
             .args(["--lcores", &format!("0@{cpu},1@{cpu}")])
-            .args(["--no-pci", "--no-huge", "-m", "256", "--file-prefix"])
-            .args([prefix.as_str(), "--vdev", device, "--", "-i"])
-            .arg(format!("--total-num-mbufs={buffers}"))
+            .args(["--no-pci", "--no-huge", "-m", "256"])
+            .args(["--file-prefix", start.role, "--vdev", start.device])
+            .args(["--", "-i"])
+            .arg(format!("--total-num-mbufs={}", start.buffers))
             .arg(format!("--txd={descriptors}"))
             .arg(format!("--rxd={descriptors}"))
+            // Where it puts its own sockets and files: beside the socket, and removed with it.
+            .env(
+                "RUNTIME_DIRECTORY",
+                socket.parent().unwrap_or(Path::new(".")),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -29,8 +29,6 @@ pub struct Channel {
     name: String,
     engine: Box<dyn CopyEngine>,
     staged: Vec<Copy>,
-    /// Copies that the engine can take, as of the last [`Channel::begin`].
-    room: usize,
     members: Vec<Member>,
     in_flight: usize,
     done: Box<[Done; POLL]>,
@@ -52,7 +50,6 @@ impl Channel {
             name: name.into(),
             engine,
             staged: Vec::new(),
-            room: 0,
             members: Vec::new(),
             in_flight: 0,
             done: Box::new([Done::default(); POLL]),
@@ -117,17 +114,11 @@ impl Channel {
         self.in_flight > 0 || self.members.iter().any(|m| m.live || m.in_flight > 0)
     }
 
-    /// Asks the engine how many copies it takes: before a burst is staged.
+    /// How many copies the engine takes: asked before a burst is staged.
     #[inline]
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) -> usize {
         debug_assert!(self.staged.is_empty());
-        self.room = self.engine.room();
-    }
-
-    /// Copies that can be staged.
-    #[inline]
-    pub(crate) fn room(&self) -> usize {
-        self.room - self.staged.len().min(self.room)
+        self.engine.room()
     }
 
     /// Adds a copy to the burst that the next submission starts. There must be room. The end comes
@@ -170,25 +161,24 @@ impl Channel {
     /// those of other queues wait in their places.
     #[inline]
     pub(crate) fn poll(&mut self, member: u32, mut each: impl FnMut(u32, bool)) {
-        let mine = &mut self.members[member as usize];
-        if !mine.inbox.is_empty() {
-            let ends = mine.inbox.drain(..);
-            ends.for_each(|end| each(end.token as u32, end.ok));
-        }
-        if self.in_flight == 0 {
-            return;
-        }
+        let Channel {
+            engine,
+            done,
+            members,
+            ..
+        } = self;
         loop {
-            let Channel {
-                engine,
-                done,
-                members,
-                ..
-            } = self;
-            let count = engine.poll(&mut done[..]);
-            let mut own = 0;
+            // First what other queues' polls have found, which is accounted for.
+            let inbox = &mut members[member as usize].inbox;
+            let polls = inbox.is_empty();
+            let count = match polls {
+                true if self.in_flight == 0 => return,
+                true => engine.poll(&mut done[..]),
+                false => take_from(inbox, &mut done[..]),
+            };
+            let (mut own, mut failed) = (0, 0);
             for end in &done[..count] {
-                self.failed += u64::from(!end.ok);
+                failed += u64::from(!end.ok);
                 if (end.token >> 32) as u32 == member {
                     own += 1;
                     each(end.token as u32, end.ok);
@@ -196,10 +186,13 @@ impl Channel {
                     hand_over(members, *end);
                 }
             }
-            members[member as usize].in_flight -= own;
-            self.in_flight -= count;
-            if count < POLL {
-                return;
+            if polls {
+                members[member as usize].in_flight -= own;
+                self.in_flight -= count;
+                self.failed += failed;
+                if count < POLL {
+                    return;
+                }
             }
         }
     }
@@ -213,6 +206,15 @@ impl Channel {
             self.unregister(place, Arc::new(()));
         }
     }
+}
+
+/// Moves ends from a list, as many as there is room for; how many they are.
+#[cold]
+fn take_from(list: &mut Vec<Done>, into: &mut [Done]) -> usize {
+    let count = list.len().min(into.len());
+    into[..count].copy_from_slice(&list[..count]);
+    list.drain(..count);
+    count
 }
 
 /// Keeps the end of another queue's copy for it; of a queue that has gone, lets go of what it kept.

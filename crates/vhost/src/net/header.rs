@@ -36,6 +36,17 @@ pub struct Header {
 }
 
 impl Header {
+    /// Nothing is to be done: all fields are 0.
+    pub const NONE: Header = Header {
+        flags: 0,
+        gso_type: 0,
+        hdr_len: 0,
+        gso_size: 0,
+        csum_start: 0,
+        csum_offset: 0,
+        num_buffers: 0,
+    };
+
     /// Reads a header.
     #[inline]
     pub fn from_bytes(bytes: [u8; HEADER_BYTES]) -> Header {

@@ -12,7 +12,7 @@ pub(crate) use header::LEGACY_HEADER_BYTES;
 pub use header::{HEADER_BYTES, Header};
 pub use offload::{Adapted, adapt};
 pub(crate) use offload::{is_taken, is_valid};
-pub use packet::{MAX_PACKET_BYTES, Packet};
+pub use packet::{MAX_PACKET_BYTES, Metadata, Packet};
 pub use pool::Pool;
 pub use rarp::rarp;
 

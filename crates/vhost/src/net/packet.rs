@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::slice;
 
@@ -10,16 +11,33 @@ use super::Header;
 /// Longest packet: two segments of 65535 bytes and some room, as drivers can chain them.
 pub const MAX_PACKET_BYTES: usize = 256 << 10;
 
-/// Buffers begin at a cache line.
-const ALIGN: usize = 64;
+/// Bytes of a cache line: metadata take one, and a packet's bytes begin at the next.
+const LINE: usize = 64;
 
-/// A packet in one contiguous buffer, with its virtio-net header beside it.
-pub struct Packet {
-    data: NonNull<u8>,
+/// What is known of a packet, on the line before its bytes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Metadata {
     capacity: u32,
     len: u32,
     /// What is to be done with it.
     pub header: Header,
+}
+
+const _: () = assert!(size_of::<Metadata>() == LINE);
+
+/// Of packets without room.
+static NONE: Metadata = Metadata {
+    capacity: 0,
+    len: 0,
+    header: Header::NONE,
+};
+
+/// A packet in one contiguous buffer, with its virtio-net header beside it. As long as an address, so
+/// that it goes from list to list in a register.
+pub struct Packet {
+    /// [`NONE`], or the beginning of an allocation that has the bytes, too.
+    metadata: NonNull<Metadata>,
 }
 
 // SAFETY: a packet owns its buffer.
@@ -33,16 +51,18 @@ impl Packet {
         let capacity = capacity.clamp(1, MAX_PACKET_BYTES);
         let layout = Packet::layout(capacity);
         // SAFETY: the layout is not empty.
-        let data = unsafe { alloc_zeroed(layout) };
-        let Some(data) = NonNull::new(data) else {
+        let metadata = unsafe { alloc_zeroed(layout) };
+        let Some(metadata) = NonNull::new(metadata.cast::<Metadata>()) else {
             handle_alloc_error(layout)
         };
-        Packet {
-            data,
+        let first = Metadata {
             capacity: capacity as u32,
             len: 0,
-            header: Header::default(),
-        }
+            header: Header::NONE,
+        };
+        // SAFETY: the allocation begins with room for it, aligned.
+        unsafe { metadata.write(first) };
+        Packet { metadata }
     }
 
     /// A packet of these bytes, at most [`MAX_PACKET_BYTES`].
@@ -56,7 +76,7 @@ impl Packet {
 
     fn layout(capacity: usize) -> Layout {
         // Sizes are at most MAX_PACKET_BYTES: they cannot overflow.
-        Layout::from_size_align(capacity, ALIGN).unwrap_or(Layout::new::<u64>())
+        Layout::from_size_align(LINE + capacity, LINE).unwrap_or(Layout::new::<Metadata>())
     }
 
     /// Bytes of the packet.
@@ -90,20 +110,42 @@ impl Packet {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the buffer has been zeroed and is longer than `len`.
-        unsafe { slice::from_raw_parts(self.data.as_ptr(), self.len()) }
+        unsafe { slice::from_raw_parts(self.data().as_ptr(), self.len()) }
     }
 
     /// Its bytes, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the buffer has been zeroed and is longer than `len`; this packet owns it.
-        unsafe { slice::from_raw_parts_mut(self.data.as_ptr(), self.len()) }
+        unsafe { slice::from_raw_parts_mut(self.data().as_ptr(), self.len()) }
     }
 
     /// The beginning of its buffer.
     #[inline]
     pub(crate) fn data(&self) -> NonNull<u8> {
-        self.data
+        // SAFETY: the end of the metadata is inside the allocation, or the end of `NONE`.
+        unsafe { self.metadata.add(1) }.cast()
+    }
+}
+
+impl Deref for Packet {
+    type Target = Metadata;
+
+    #[inline]
+    fn deref(&self) -> &Metadata {
+        // SAFETY: the metadata live as long as the packet; changing them needs the packet alone.
+        unsafe { self.metadata.as_ref() }
+    }
+}
+
+impl DerefMut for Packet {
+    /// # Panics
+    /// If the packet has no room.
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Metadata {
+        assert!(self.capacity > 0, "a packet without room");
+        // SAFETY: they are not `NONE`, and this packet owns them.
+        unsafe { self.metadata.as_mut() }
     }
 }
 
@@ -112,10 +154,7 @@ impl Default for Packet {
     #[inline]
     fn default() -> Packet {
         Packet {
-            data: NonNull::dangling(),
-            capacity: 0,
-            len: 0,
-            header: Header::default(),
+            metadata: NonNull::from(&NONE),
         }
     }
 }
@@ -128,7 +167,7 @@ impl Drop for Packet {
         }
         let layout = Packet::layout(self.capacity());
         // SAFETY: allocated with this layout, and nobody else has it.
-        unsafe { dealloc(self.data.as_ptr(), layout) };
+        unsafe { dealloc(self.metadata.as_ptr().cast(), layout) };
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Header, Packet};
 
-/// Room of a packet of usual size, in bytes. Not a power of two: buffers would share cache sets.
-const SMALL_BYTES: usize = 2048 + 64;
+/// Room of a packet of usual size, in bytes. With the line before it, it takes an odd number of lines:
+/// buffers that lie next to each other do not share cache sets.
+const SMALL_BYTES: usize = 2048;
 /// Long packets that are kept.
 const MAX_LARGE: usize = 64;
 
@@ -37,6 +38,7 @@ impl Pool {
             false => self.take_large(len),
         };
         packet.set_len(len);
+        packet.header = Header::NONE;
         packet
     }
 
@@ -50,8 +52,7 @@ impl Pool {
 
     /// Takes a packet back.
     #[inline]
-    pub fn put(&mut self, mut packet: Packet) {
-        packet.header = Header::default();
+    pub fn put(&mut self, packet: Packet) {
         if packet.capacity() == SMALL_BYTES {
             self.small.push(packet);
         } else if packet.capacity() > SMALL_BYTES && self.large.len() < MAX_LARGE {

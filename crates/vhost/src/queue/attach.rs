@@ -1,10 +1,12 @@
 //! Channels of a queue.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::slots::CopyInFlight;
 use super::{Attached, DropCause, Queue};
 use crate::copy::{Channel, Keep};
+use crate::memory::{DirtyLog, MemoryMap};
 use crate::net::Packet;
 use crate::ring::Direction;
 
@@ -69,8 +71,24 @@ impl Queue {
     /// Empties the slots; what their copies point into lives as long as the result.
     pub(super) fn abandon(&mut self) -> Keep {
         let memory = self.running.as_ref().map(|r| r.memory.clone());
+        let log = match self.direction {
+            Direction::ToGuest => self.log.clone(),
+            Direction::FromGuest => None,
+        };
+        let written = match log {
+            Some(_) => self.slots.destinations(),
+            None => Vec::new(),
+        };
         let packets = self.slots.abandon();
-        Arc::new((memory, packets))
+        let abandoned = Abandoned {
+            memory,
+            log,
+            written,
+            _packets: packets,
+        };
+        // What they have written so far; the rest is logged when they have ended.
+        self.stats.pages_not_logged += abandoned.log();
+        Arc::new(abandoned)
     }
 
     /// The channel whose turn it is, and the queue's place there.
@@ -109,15 +127,20 @@ impl Queue {
             let (slots, stats) = (&mut self.slots, &mut self.stats);
             if let Some(channel) = channels.get_mut(channel) {
                 channel.poll(member, |sequence, ok| {
-                    let copy = slots.complete(sequence);
-                    debug_assert!(copy.is_some(), "a copy that is not in flight");
-                    if let (false, Some(copy)) = (ok, copy) {
-                        stats.copies_repeated += 1;
-                        repeat(&copy);
-                    }
-                    if let (Some((log, running)), Some(copy)) = (logging, copy) {
-                        let (to, len) = (copy.destination, copy.len.into());
-                        stats.pages_not_logged += running.memory.log(log, to, len);
+                    let in_flight = slots.complete(sequence);
+                    debug_assert!(in_flight, "a copy that is not in flight");
+                    if in_flight && (!ok || logging.is_some()) {
+                        let Some(copy) = slots.copy(sequence) else {
+                            return;
+                        };
+                        if !ok {
+                            stats.copies_repeated += 1;
+                            repeat(&copy);
+                        }
+                        if let Some((log, running)) = logging {
+                            let (to, len) = (copy.destination, copy.len.into());
+                            stats.pages_not_logged += running.memory.log(log, to, len);
+                        }
                     }
                 });
             }
@@ -132,23 +155,20 @@ impl Queue {
     pub(super) fn leave(&mut self, out: &mut Vec<Packet>) -> usize {
         let sound = self.memory_is_sound();
         self.used.clear();
-        let (before, mut completed) = (out.len(), 0);
-        while let Some(left) = self.slots.leave(&mut self.used) {
-            completed += u64::from(left.offloaded);
-            let Some(packet) = left.packet else {
-                continue;
-            };
-            if sound {
-                self.stats.count_packet(packet.len());
-                out.push(packet);
-            } else {
-                self.stats.count_drops(DropCause::Descriptor, 1);
-            }
-        }
+        let before = out.len();
+        let completed = self.slots.leave(&mut self.used, out);
         if self.used.is_empty() {
             return 0;
         }
         self.stats.completed += completed;
+        if sound {
+            for packet in &out[before..] {
+                self.stats.count_packet(packet.len());
+            }
+        } else {
+            let dropped = out.drain(before..).count() as u64;
+            self.stats.count_drops(DropCause::Descriptor, dropped);
+        }
         self.publish();
         out.len() - before
     }
@@ -173,6 +193,46 @@ impl Queue {
             self.log_published();
         }
         self.notify();
+    }
+}
+
+/// What copies point into that nobody waits for any longer.
+struct Abandoned {
+    memory: Option<Arc<MemoryMap>>,
+    log: Option<Arc<DirtyLog>>,
+    /// What they write of the guest's memory, if that is logged.
+    written: Vec<(NonNull<u8>, u32)>,
+    _packets: Vec<Packet>,
+}
+
+// SAFETY: the addresses lie in `memory`, which is shared and may be used from any thread; they are
+// not read from.
+unsafe impl Send for Abandoned {}
+// SAFETY: as above.
+unsafe impl Sync for Abandoned {}
+
+impl Abandoned {
+    /// Logs what the copies write. Returns how many pages the log is too small for.
+    fn log(&self) -> u64 {
+        let (Some(memory), Some(log)) = (&self.memory, &self.log) else {
+            return 0;
+        };
+        let pages = self
+            .written
+            .iter()
+            .map(|(at, len)| memory.log(log, *at, u64::from(*len)));
+        let missed = pages.sum();
+        log.tell();
+        missed
+    }
+}
+
+impl Drop for Abandoned {
+    /// Channels drop it when the last copy has ended.
+    fn drop(&mut self) {
+        if !self.written.is_empty() {
+            self.log();
+        }
     }
 }
 

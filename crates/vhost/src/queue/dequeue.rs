@@ -1,6 +1,6 @@
 //! From the guest.
 
-use super::place::{core_copy, gather, offset, prefetch, read_header};
+use super::place::{core_copy, gather, offset, prefetch_ahead, prefetch_first, read_header};
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, Running};
 use crate::copy::Channel;
@@ -28,7 +28,8 @@ impl Queue {
             ..
         } = self;
         used.clear();
-        for buffer in &burst.buffers {
+        for (at, buffer) in burst.buffers.iter().enumerate() {
+            prefetch_ahead(burst, at, Direction::FromGuest);
             used.push(buffer.used(0));
             let segments = burst.segments_of(buffer);
             match inspect(buffer, segments, *header_bytes, *features, discard) {
@@ -63,7 +64,7 @@ impl Queue {
         max: usize,
     ) -> usize {
         self.poll_channels(channels);
-        if self.may_fetch() && self.fetch(max) {
+        if max > 0 && self.may_fetch() && self.fetch(max) {
             self.submit_fetched(channels, pool);
         }
         self.leave(out)
@@ -81,7 +82,8 @@ impl Queue {
             features,
             ..
         } = self;
-        for buffer in &burst.buffers {
+        for (at, buffer) in burst.buffers.iter().enumerate() {
+            prefetch_ahead(burst, at, Direction::FromGuest);
             let segments = burst.segments_of(buffer);
             let used = buffer.used(0);
             let (len, header) = match inspect(buffer, segments, *header_bytes, *features, discard) {
@@ -120,8 +122,8 @@ impl Queue {
         taker.submit(stats);
     }
 
-    /// Fetches a burst, and brings the beginnings of its buffers into the cache. False if there is
-    /// nothing.
+    /// Fetches a burst, and brings the beginnings of its first buffers into the cache. False if there
+    /// is nothing.
     #[inline]
     fn fetch(&mut self, max: usize) -> bool {
         let Queue {
@@ -133,10 +135,15 @@ impl Queue {
             return false;
         };
         burst.clear();
-        let result = ring.fetch(memory, Direction::FromGuest, max.min(MAX_BURST), burst);
-        prefetch(burst, Direction::FromGuest);
-        if let Err(fault) = result {
-            self.break_ring(fault);
+        let max = max.min(MAX_BURST);
+        let result = ring.fetch(memory, Direction::FromGuest, max, burst);
+        prefetch_first(burst, Direction::FromGuest);
+        match result {
+            Ok(found) if found == max && max > 1 => {
+                ring.look_ahead(memory, Direction::FromGuest, max)
+            }
+            Ok(_) => {}
+            Err(fault) => self.break_ring(fault),
         }
         !self.burst.buffers.is_empty()
     }

@@ -1,7 +1,9 @@
 //! To the guest.
 
 use super::log::log_buffers;
-use super::place::{Placed, Placer, core_copy, offset, prefetch, scatter, write};
+use super::place::{
+    Placed, Placer, core_copy, offset, prefetch_ahead, prefetch_first, scatter, write,
+};
 use super::slots::Slots;
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
@@ -29,6 +31,7 @@ impl Queue {
         let (mut dealt, before) = (0, work.stats.packets);
         let long = work.placer.header_bytes as usize;
         for packet in packets.iter().take(MAX_BURST) {
+            work.prefetch_ahead();
             let (used, len) = (&mut *work.used, packet.len());
             if let Some((to, element)) = work.placer.place_whole(long + len) {
                 write(to, &header_bytes(packet, features, 1)[..long]);
@@ -94,6 +97,7 @@ impl Queue {
         let mut dealt = 0;
         let long = work.placer.header_bytes as usize;
         for packet in packets.iter_mut().take(MAX_BURST) {
+            work.prefetch_ahead();
             let len = packet.len();
             if let Some((to, used)) = work.placer.place_whole(long + len) {
                 write(to, &header_bytes(packet, features, 1)[..long]);
@@ -184,7 +188,7 @@ impl<'a> Work<'a> {
         Work::begin_async(queue, packets).map(|(work, _)| work)
     }
 
-    /// Fetches a buffer for each packet, and brings their beginnings into the cache.
+    /// Fetches a buffer for each packet.
     #[inline]
     fn begin_async(queue: &'a mut Queue, packets: usize) -> Option<(Work<'a>, &'a mut Slots)> {
         let mergeable = queue.features & f::MRG_RXBUF != 0;
@@ -205,7 +209,10 @@ impl<'a> Work<'a> {
         used.clear();
         let count = packets.min(MAX_BURST);
         let fetched = ring.fetch(memory, Direction::ToGuest, count, burst);
-        prefetch(burst, Direction::ToGuest);
+        prefetch_first(burst, Direction::ToGuest);
+        if fetched == Ok(count) && count > 1 {
+            ring.look_ahead(memory, Direction::ToGuest, count);
+        }
         let work = Work {
             placer: Placer {
                 ring,
@@ -221,6 +228,12 @@ impl<'a> Work<'a> {
             fault: fetched.err(),
         };
         Some((work, slots))
+    }
+
+    /// Brings a buffer's beginning into the cache before its turn comes.
+    #[inline]
+    fn prefetch_ahead(&self) {
+        prefetch_ahead(self.placer.burst, self.placer.next, Direction::ToGuest);
     }
 
     /// Logs the buffer that was taken last.

@@ -4,10 +4,7 @@ use std::ptr::NonNull;
 
 use crate::memory::MemoryMap;
 use crate::net::HEADER_BYTES;
-use crate::ring::{Burst, Direction, Ring, RingFault, Segment, Used};
-
-/// Bytes of both headers, but for the last: the device's, and Ethernet's and IP's.
-const HEADERS_BYTES: u32 = HEADER_BYTES as u32 + 34;
+use crate::ring::{AHEAD, Burst, Direction, Ring, RingFault, Segment, Used, prefetch_beginning};
 
 /// What became of the search for a packet's buffers.
 #[derive(Debug, PartialEq, Eq)]
@@ -261,25 +258,26 @@ pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     unsafe { crate::memory::copy(from, to, len) };
 }
 
-/// Brings into the cache what guest and device both touch of each buffer: the lines of the two
-/// headers, the packet's own and the one before it.
+/// Brings the beginnings of the first buffers of a burst into the cache. What works on a buffer does it
+/// for a later one, see [`prefetch_ahead`].
 #[inline]
-pub(super) fn prefetch(burst: &Burst, direction: Direction) {
-    for buffer in &burst.buffers {
-        let Some(segment) = burst.segments_of(buffer).first() else {
-            continue;
-        };
-        let last = (segment.len.max(1) - 1).min(HEADERS_BYTES) as usize;
-        let (first, last) = (segment.ptr, offset(segment.ptr, last));
-        match direction {
-            Direction::FromGuest => {
-                crate::memory::prefetch(first);
-                crate::memory::prefetch(last);
-            }
-            Direction::ToGuest => {
-                crate::memory::prefetch_write(first);
-                crate::memory::prefetch_write(last);
-            }
-        }
+pub(super) fn prefetch_first(burst: &Burst, direction: Direction) {
+    for at in 0..AHEAD {
+        prefetch(burst, at, direction);
+    }
+}
+
+/// Brings the beginning of the buffer into the cache that comes so much later than the one at `at`.
+#[inline]
+pub(super) fn prefetch_ahead(burst: &Burst, at: usize, direction: Direction) {
+    prefetch(burst, at + AHEAD, direction);
+}
+
+#[inline]
+fn prefetch(burst: &Burst, at: usize, direction: Direction) {
+    if let Some(buffer) = burst.buffers.get(at)
+        && let Some(segment) = burst.segments.get(buffer.first as usize)
+    {
+        prefetch_beginning(segment.ptr, segment.len, direction);
     }
 }

@@ -1,30 +1,23 @@
 //! The reorder array: a slot for each packet between fetch and write-back, in ring order.
 
-use std::mem::{forget, replace};
+use std::mem::{forget, replace, take};
 use std::ptr::NonNull;
 
 use crate::net::Packet;
 use crate::ring::{Direction, Used};
 
-/// A packet in flight. As long as a cache line.
-#[derive(Debug, Default)]
-#[repr(align(64))]
+/// What a packet in flight gives back, and where its only copy lies in the guest.
+#[derive(Debug, Default, Clone, Copy)]
 struct Slot {
-    /// None if there is nothing to deliver: the buffer had a fault.
-    packet: Option<Packet>,
     /// The guest's side of a packet's only copy.
     guest: Option<NonNull<u8>>,
-    /// Copies that have not ended.
-    outstanding: u32,
-    /// Copies handed to a channel: so many of several, or [`ONE`].
-    copies: u32,
     /// The first buffer to give back.
     first: Used,
+    /// Copies handed to a channel: so many of several, or [`ONE`].
+    copies: u32,
     /// Further buffers to give back.
     more: u32,
 }
-
-const _: () = assert!(size_of::<Slot>() == 64);
 
 /// A copy that a channel makes.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +37,18 @@ const SEVERAL: u32 = 1 << 31;
 const ONE: u32 = u32::MAX;
 
 /// Slots in ring order. Copies may end in any order; packets leave in this one.
+///
+/// Each part of the slots is an array of its own: the end of a copy touches the smallest alone.
 #[derive(Debug)]
 pub(super) struct Slots {
     direction: Direction,
+    /// By slot: copies that have not ended.
+    outstanding: Box<[u32]>,
+    /// By slot: the packet. One without room if there is nothing to deliver: the buffer had a fault.
+    packets: Box<[Packet]>,
     slots: Box<[Slot]>,
+    /// Slots that are open and have nothing to deliver.
+    empty: u32,
     head: u32,
     tail: u32,
     /// Copies of packets that have several, in order.
@@ -65,17 +66,14 @@ pub(super) struct Slots {
 // SAFETY: copies name addresses in a packet's buffer and in shared memory; see `Packet`, `Mapping`.
 unsafe impl Send for Slots {}
 
-/// A packet that leaves.
-pub(super) struct Left {
-    pub(super) packet: Option<Packet>,
-    pub(super) offloaded: bool,
-}
-
 impl Slots {
     pub(super) fn new(direction: Direction) -> Slots {
         Slots {
             direction,
+            outstanding: Box::default(),
+            packets: Box::default(),
             slots: Box::default(),
+            empty: 0,
             head: 0,
             tail: 0,
             copies: Box::default(),
@@ -103,7 +101,10 @@ impl Slots {
         };
         *self = Slots {
             direction: self.direction,
-            slots: (0..capacity).map(|_| Slot::default()).collect(),
+            outstanding: vec![0; capacity as usize].into(),
+            packets: (0..capacity).map(|_| Packet::default()).collect(),
+            slots: vec![Slot::default(); capacity as usize].into(),
+            empty: 0,
             // Sequence numbers go on: a copy of an earlier life is never mistaken.
             head: self.tail,
             tail: self.tail,
@@ -133,7 +134,7 @@ impl Slots {
         self.head == self.tail
     }
 
-    /// Copies that can be staged.
+    /// Copies of packets with several that can be staged.
     #[inline]
     pub(super) fn room(&self) -> usize {
         self.copies.len() - self.copies_tail.wrapping_sub(self.copies_head) as usize
@@ -164,25 +165,27 @@ impl Slots {
     /// Opens a slot with one copy, of the whole packet, and one buffer to give back.
     #[inline]
     pub(super) fn open_one(&mut self, packet: Packet, guest: NonNull<u8>, used: Used) {
-        let slot = self.push();
-        forget(slot.packet.replace(packet));
-        slot.guest = Some(guest);
-        slot.outstanding = 1;
-        slot.copies = ONE;
-        slot.first = used;
-        slot.more = 0;
+        let slot = Slot {
+            guest: Some(guest),
+            first: used,
+            copies: ONE,
+            more: 0,
+        };
+        self.push(packet, 1, slot);
     }
 
-    /// The next slot, which is free: it has no packet.
-    #[inline]
-    fn push(&mut self) -> &mut Slot {
+    /// The next slot, which is free: its packet has no room.
+    #[inline(always)]
+    fn push(&mut self, packet: Packet, outstanding: u32, slot: Slot) {
         assert!(
             self.len() < self.slots.len(),
             "more buffers than the ring has"
         );
         let at = self.at(self.tail);
         self.tail = self.tail.wrapping_add(1);
-        &mut self.slots[at]
+        forget(replace(&mut self.packets[at], packet));
+        self.outstanding[at] = outstanding;
+        self.slots[at] = slot;
     }
 
     /// Opens a slot with the copies staged since the last one, and the buffers to give back.
@@ -190,12 +193,14 @@ impl Slots {
     pub(super) fn open(&mut self, packet: Option<Packet>, first: Used, more: &[Used]) {
         let copies = self.copies_tail.wrapping_sub(self.copies_open);
         self.copies_open = self.copies_tail;
-        let slot = self.push();
-        forget(replace(&mut slot.packet, packet));
-        slot.outstanding = copies;
-        slot.copies = copies;
-        slot.first = first;
-        slot.more = more.len() as u32;
+        self.empty += u32::from(packet.is_none());
+        let slot = Slot {
+            guest: None,
+            first,
+            copies,
+            more: more.len() as u32,
+        };
+        self.push(packet.unwrap_or_default(), copies, slot);
         for element in more {
             let at = self.more_tail as usize & (self.more.len() - 1);
             self.more[at] = *element;
@@ -203,23 +208,37 @@ impl Slots {
         }
     }
 
-    /// The copy with this number has ended: what it was, or none if it is not in flight.
+    /// Notes that the copy with this number has ended. False if it is not in flight.
     #[inline]
-    pub(super) fn complete(&mut self, sequence: u32) -> Option<CopyInFlight> {
+    pub(super) fn complete(&mut self, sequence: u32) -> bool {
+        let slot = match sequence & SEVERAL {
+            0 if (sequence.wrapping_sub(self.head) & !SEVERAL) < self.len() as u32 => sequence,
+            0 => return false,
+            _ => match self.one_of_several(sequence) {
+                Some(copy) => copy.slot,
+                None => return false,
+            },
+        };
+        let at = self.at(slot);
+        let outstanding = &mut self.outstanding[at];
+        let in_flight = *outstanding > 0;
+        *outstanding -= u32::from(in_flight);
+        in_flight
+    }
+
+    /// The copy with this number, of a packet that has not left.
+    pub(super) fn copy(&self, sequence: u32) -> Option<CopyInFlight> {
         if sequence & SEVERAL != 0 {
-            return self.complete_one_of_several(sequence);
+            return self.one_of_several(sequence);
         }
-        let ahead = sequence.wrapping_sub(self.head) & !SEVERAL;
-        if ahead as usize >= self.len() {
+        if sequence.wrapping_sub(self.head) & !SEVERAL >= self.len() as u32 {
             return None;
         }
-        let at = self.at(sequence);
-        let slot = &mut self.slots[at];
-        if slot.outstanding == 0 {
-            return None;
-        }
-        slot.outstanding = 0;
-        let (packet, guest) = (slot.packet.as_ref()?, slot.guest?);
+        let (packet, slot) = (
+            &self.packets[self.at(sequence)],
+            &self.slots[self.at(sequence)],
+        );
+        let guest = slot.guest.filter(|_| slot.copies == ONE)?;
         let (source, destination) = match self.direction {
             Direction::ToGuest => (packet.data(), guest),
             Direction::FromGuest => (guest, packet.data()),
@@ -232,46 +251,70 @@ impl Slots {
         })
     }
 
-    fn complete_one_of_several(&mut self, sequence: u32) -> Option<CopyInFlight> {
+    #[inline]
+    fn one_of_several(&self, sequence: u32) -> Option<CopyInFlight> {
         let ahead = sequence.wrapping_sub(self.copies_head) & !SEVERAL;
-        if ahead >= self.copies_tail.wrapping_sub(self.copies_head) {
-            return None;
-        }
-        let copy = self.copies[sequence as usize & (self.copies.len() - 1)];
-        let at = self.at(copy.slot);
-        let slot = &mut self.slots[at];
-        if slot.outstanding == 0 {
-            return None;
-        }
-        slot.outstanding -= 1;
-        Some(copy)
+        let known = ahead < self.copies_tail.wrapping_sub(self.copies_head);
+        known.then(|| self.copies[sequence as usize & (self.copies.len() - 1)])
     }
 
-    /// The oldest packet, if all its copies have ended; its buffers are appended.
+    /// The oldest packets whose copies have all ended, appended to `out`, and their buffers, to `used`.
+    /// Returns how many packets had a copy that a channel made.
     #[inline]
-    pub(super) fn leave(&mut self, used: &mut Vec<Used>) -> Option<Left> {
+    pub(super) fn leave(&mut self, used: &mut Vec<Used>, out: &mut Vec<Packet>) -> u64 {
         if self.is_empty() {
-            return None;
+            return 0;
         }
-        let at = self.at(self.head);
-        let slot = &mut self.slots[at];
-        if slot.outstanding > 0 {
-            return None;
+        let (start, mut offloaded, before) = (self.head, 0, out.len());
+        while self.head != self.tail && self.outstanding[self.at(self.head)] == 0 {
+            let slot = self.slots[self.at(self.head)];
+            used.push(slot.first);
+            for _ in 0..slot.more {
+                used.push(self.more[self.more_head as usize & (self.more.len() - 1)]);
+                self.more_head = self.more_head.wrapping_add(1);
+            }
+            offloaded += u64::from(slot.copies != 0);
+            if slot.copies != ONE {
+                self.copies_head = self.copies_head.wrapping_add(slot.copies);
+            }
+            self.head = self.head.wrapping_add(1);
         }
-        used.push(slot.first);
-        for _ in 0..slot.more {
-            used.push(self.more[self.more_head as usize & (self.more.len() - 1)]);
-            self.more_head = self.more_head.wrapping_add(1);
+        let count = self.head.wrapping_sub(start) as usize;
+        let at = self.at(start);
+        let straight = count.min(self.slots.len() - at);
+        for (from, to) in [(at, at + straight), (0, count - straight)] {
+            let packets = self.packets[from..to].iter_mut().map(take);
+            match self.empty {
+                0 => out.extend(packets),
+                _ => out.extend(packets.filter(|packet| packet.capacity() > 0)),
+            }
         }
-        let offloaded = slot.copies != 0;
-        if slot.copies != ONE {
-            self.copies_head = self.copies_head.wrapping_add(slot.copies);
+        self.empty -= (count - (out.len() - before)) as u32;
+        if self.is_empty() {
+            // The next packets find the first slots in the cache.
+            let mask = self.slots.len() as u32 - 1;
+            self.tail = self.tail.wrapping_add(mask) & !mask;
+            self.head = self.tail;
         }
-        self.head = self.head.wrapping_add(1);
-        Some(Left {
-            packet: slot.packet.take(),
-            offloaded,
-        })
+        offloaded
+    }
+
+    /// Where copies that have not ended write, and how many bytes; of packets with several copies, all
+    /// of these.
+    pub(super) fn destinations(&self) -> Vec<(NonNull<u8>, u32)> {
+        let in_flight = |slot: u32| self.outstanding[self.at(slot)] > 0;
+        let open = |of: u32| of.wrapping_sub(self.head) < self.len() as u32;
+        let only = (0..self.len() as u32).filter_map(|i| {
+            let slot = self.head.wrapping_add(i);
+            self.copy(slot & !SEVERAL).filter(|_| in_flight(slot))
+        });
+        let count = self.copies_tail.wrapping_sub(self.copies_head);
+        let several = (0..count).filter_map(|i| {
+            let copy = self.one_of_several(self.copies_head.wrapping_add(i))?;
+            (open(copy.slot) && in_flight(copy.slot)).then_some(copy)
+        });
+        let all = only.chain(several);
+        all.map(|copy| (copy.destination, copy.len)).collect()
     }
 
     /// All packets in flight; the slots are empty then.
@@ -279,9 +322,11 @@ impl Slots {
         let mut packets = Vec::new();
         while !self.is_empty() {
             let at = self.at(self.head);
-            packets.extend(self.slots[at].packet.take());
+            packets.push(take(&mut self.packets[at]));
+            self.outstanding[at] = 0;
             self.head = self.head.wrapping_add(1);
         }
+        self.empty = 0;
         self.copies_head = self.copies_tail;
         self.copies_open = self.copies_tail;
         self.more_head = self.more_tail;
@@ -321,16 +366,16 @@ mod tests {
             .collect();
         let mut out = Vec::new();
         for done in [0, 2, 3] {
-            assert!(slots.complete(copies[done]).is_some());
+            assert!(slots.complete(copies[done]));
         }
-        while slots.leave(&mut out).is_some() {}
+        assert_eq!(slots.leave(&mut out, &mut Vec::new()), 1);
         assert_eq!(out, [used(0)]);
-        assert!(slots.complete(copies[2]).is_none(), "it has ended already");
-        assert!(slots.complete(copies[1]).is_some());
-        while slots.leave(&mut out).is_some() {}
+        assert!(!slots.complete(copies[2]), "it has ended already");
+        assert!(slots.complete(copies[1]));
+        assert_eq!(slots.leave(&mut out, &mut Vec::new()), 3);
         assert_eq!(out, [used(0), used(1), used(2), used(3)]);
-        assert!(slots.complete(copies[0]).is_none(), "it has left");
-        assert!(slots.complete(copies[0] + 9).is_none(), "never there");
+        assert!(!slots.complete(copies[0]), "it has left");
+        assert!(!slots.complete(copies[0] + 9), "never there");
     }
 
     #[test]
@@ -347,19 +392,24 @@ mod tests {
                 let mut memory = 0u8;
                 let guest = NonNull::from(&mut memory);
                 slots.open_one(packet, guest, used(round));
-                let mut out = Vec::new();
-                assert!(slots.leave(&mut out).is_none());
-                assert!(slots.complete(number.wrapping_add(1) & !SEVERAL).is_none());
-                let copy = slots.complete(number).expect("in flight");
+                let (mut out, mut left) = (Vec::new(), Vec::new());
+                assert_eq!(slots.leave(&mut out, &mut left), 0);
+                assert!(!slots.complete(number.wrapping_add(1) & !SEVERAL));
+                let copy = slots.copy(number).expect("in flight");
+                assert_eq!(slots.destinations(), [(copy.destination, 70)]);
+                assert!(slots.complete(number));
+                assert_eq!(slots.destinations(), []);
                 let expected = match direction {
                     Direction::ToGuest => (data, guest),
                     Direction::FromGuest => (guest, data),
                 };
                 assert_eq!((copy.source, copy.destination), expected);
                 assert_eq!(copy.len, 70);
-                assert!(slots.complete(number).is_none(), "twice");
-                assert!(slots.leave(&mut out).is_some_and(|left| left.offloaded));
+                assert!(!slots.complete(number), "twice");
+                assert_eq!(slots.leave(&mut out, &mut left), 1);
                 assert_eq!(out, [used(round)]);
+                assert_eq!(left[0].bytes(), [1; 70]);
+                assert!(slots.copy(number).is_none(), "it has left");
             }
         }
     }
@@ -372,12 +422,13 @@ mod tests {
         let copies: Vec<u32> = (0..room).map(|_| stage(&mut slots)).collect();
         slots.open(None, used(0), &[]);
         assert_eq!(slots.room(), 0);
-        let mut out = Vec::new();
+        assert_eq!(slots.destinations().len(), room);
         for copy in copies {
-            assert!(slots.leave(&mut out).is_none());
-            assert!(slots.complete(copy).is_some());
+            assert_eq!(slots.leave(&mut Vec::new(), &mut Vec::new()), 0);
+            assert!(slots.complete(copy));
         }
-        assert!(slots.leave(&mut out).is_some_and(|left| left.offloaded));
+        assert_eq!(slots.destinations(), []);
+        assert_eq!(slots.leave(&mut Vec::new(), &mut Vec::new()), 1);
         assert_eq!(slots.room(), room);
     }
 
@@ -390,11 +441,14 @@ mod tests {
             let mut slots = Slots::new(Direction::ToGuest);
             slots.resize(128);
             let mut pending = Vec::new();
-            let mut expected = Vec::new();
+            let (mut expected, mut numbers) = (Vec::new(), Vec::new());
             for (i, (copies, buffers)) in counts.iter().enumerate() {
                 let list: Vec<Used> = (0..*buffers).map(|_| used(i as u16)).collect();
                 pending.extend((0..*copies).map(|_| stage(&mut slots)));
-                slots.open(Some(Packet::from_bytes(&[i as u8])), list[0], &list[1..]);
+                // Every fifth had a fault: there is nothing to deliver.
+                let packet = (i % 5 < 4).then(|| Packet::from_bytes(&[i as u8]));
+                numbers.extend(packet.as_ref().map(|p| p.bytes()[0]));
+                slots.open(packet, list[0], &list[1..]);
                 expected.extend(list);
             }
             let mut out = Vec::new();
@@ -403,15 +457,11 @@ mod tests {
             while !pending.is_empty() {
                 state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
                 let at = (state >> 33) as usize % pending.len();
-                prop_assert!(slots.complete(pending.swap_remove(at)).is_some());
-                while let Some(one) = slots.leave(&mut out) {
-                    left.extend(one.packet.map(|p| p.bytes()[0]));
-                }
+                prop_assert!(slots.complete(pending.swap_remove(at)));
+                slots.leave(&mut out, &mut left);
             }
-            while let Some(one) = slots.leave(&mut out) {
-                left.extend(one.packet.map(|p| p.bytes()[0]));
-            }
-            let numbers: Vec<u8> = (0..counts.len() as u8).collect();
+            slots.leave(&mut out, &mut left);
+            let left: Vec<u8> = left.iter().map(|packet| packet.bytes()[0]).collect();
             prop_assert_eq!(left, numbers);
             prop_assert_eq!(out, expected);
             prop_assert!(slots.is_empty());

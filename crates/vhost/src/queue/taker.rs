@@ -9,6 +9,8 @@ use crate::copy::Channel;
 /// The channel of one burst, if the queue has one.
 pub(super) struct Taker<'a> {
     channel: Option<(&'a mut Channel, u32)>,
+    /// Copies that it still takes.
+    room: usize,
     /// Packets below this are copied by the core, in bytes.
     threshold: usize,
     packets: u64,
@@ -25,11 +27,10 @@ impl<'a> Taker<'a> {
         threshold: u32,
     ) -> Taker<'a> {
         let mut channel = place.and_then(|p| Some((channels.get_mut(p.channel)?, p.member)));
-        if let Some((channel, _)) = &mut channel {
-            channel.begin();
-        }
+        let room = channel.as_mut().map_or(0, |(channel, _)| channel.begin());
         Taker {
             channel,
+            room,
             threshold: threshold as usize,
             packets: 0,
             small: 0,
@@ -54,10 +55,11 @@ impl<'a> Taker<'a> {
             self.core += 1;
             return None;
         };
-        if channel.room().min(slots.room()) < parts {
+        if self.room.min(slots.room()) < parts {
             self.no_room += 1;
             return None;
         }
+        self.room -= parts;
         self.packets += 1;
         Some((channel, *member))
     }

@@ -4,11 +4,13 @@
 //! It reads each descriptor once, into a copy, and gives host addresses that lie in mapped regions:
 //! what a buffer's owner changes later changes nothing.
 
+mod ahead;
 mod burst;
 mod chain;
 mod packed;
 mod split;
 
+pub(crate) use ahead::{AHEAD, prefetch_beginning};
 pub(crate) use burst::{Buffer, Used};
 pub use burst::{Burst, Direction, Fault, RingFault, Segment};
 use packed::Packed;
@@ -91,6 +93,17 @@ impl Ring {
         match &mut self.kind {
             Kind::Split(ring) => ring.fetch(memory, &mut self.hint, direction, max, burst),
             Kind::Packed(ring) => ring.fetch(memory, &mut self.hint, direction, max, burst),
+        }
+    }
+
+    /// Brings into the cache what the next fetch of `count` buffers reads, and the beginnings of the
+    /// first of these buffers. Only what is known to be available.
+    #[inline]
+    pub(crate) fn look_ahead(&mut self, memory: &MemoryMap, direction: Direction, count: usize) {
+        let count = count as u32;
+        match &self.kind {
+            Kind::Split(ring) => ring.look_ahead(memory, &mut self.hint, direction, count),
+            Kind::Packed(ring) => ring.look_ahead(memory, &mut self.hint, direction, count),
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use virtio_bindings::virtio_ring as v;
 
+use super::ahead::{AHEAD, prefetch_described};
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, WRITE, plain};
 use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
@@ -155,18 +156,14 @@ impl Packed {
         (available == cursor.wrap && used != cursor.wrap).then_some(word)
     }
 
-    /// Brings in the lines of the next `count` descriptors, beyond the one that has been looked at.
-    /// Those of buffers that are given back one by one are written soon.
+    /// Brings in the lines of `count` descriptors from a place on. Those of buffers that are given back
+    /// one by one are written soon.
     #[inline]
-    fn prefetch_lines(&self, direction: Direction, count: u32) {
+    fn prefetch_lines(&self, direction: Direction, from: u32, count: u32) {
         const DESCRIPTORS: u32 = 4;
-        for ahead in (DESCRIPTORS..count + DESCRIPTORS).step_by(DESCRIPTORS as usize) {
-            let at = self.next_available.at + ahead;
-            let at = if at < self.size {
-                at
-            } else {
-                at - self.size.min(at)
-            };
+        for ahead in (0..count).step_by(DESCRIPTORS as usize) {
+            let at = from + ahead;
+            let at = at - if at < self.size { 0 } else { self.size };
             match direction {
                 Direction::ToGuest => self.parts.ring.prefetch_write(2 * at),
                 Direction::FromGuest => self.parts.ring.prefetch(2 * at),
@@ -185,7 +182,7 @@ impl Packed {
     ) -> Result<usize, RingFault> {
         let plain = plain(direction);
         if max > 1 && self.available(self.next_available).is_some() {
-            self.prefetch_lines(direction, max as u32);
+            self.prefetch_lines(direction, self.next_available.at + 4, max as u32);
         }
         for done in 0..max {
             if burst.is_full() {
@@ -218,6 +215,29 @@ impl Packed {
             self.next_available.advance(slots, self.size);
         }
         Ok(max)
+    }
+
+    #[inline]
+    pub(super) fn look_ahead(
+        &self,
+        memory: &MemoryMap,
+        hint: &mut Hint,
+        direction: Direction,
+        count: u32,
+    ) {
+        let mut cursor = self.next_available;
+        if self.available(cursor).is_none() {
+            return;
+        }
+        self.prefetch_lines(direction, cursor.at, count);
+        for _ in 0..count.min(AHEAD as u32) {
+            let Some(word) = self.available(cursor) else {
+                return;
+            };
+            let d = Descriptor::packed(self.parts.ring.read(2 * cursor.at), word);
+            prefetch_described(memory, hint, (d.addr, d.len), direction);
+            cursor.advance(1, self.size);
+        }
     }
 
     /// Collects a list of descriptors: the result, the buffer's id and how many they were.

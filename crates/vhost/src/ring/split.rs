@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use super::ahead::{AHEAD, prefetch_described};
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, plain};
 use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
@@ -185,6 +186,32 @@ impl Split {
             collector.finish(head, 1, result);
         }
         Ok(count)
+    }
+
+    #[inline]
+    pub(super) fn look_ahead(
+        &self,
+        memory: &MemoryMap,
+        hint: &mut Hint,
+        direction: Direction,
+        count: u32,
+    ) {
+        let known = u32::from(self.available.wrapping_sub(self.next_available));
+        let start = u32::from(self.next_available);
+        let head = |i| {
+            let head = self.parts.available.read(RING + ((start + i) & self.mask));
+            u32::from(head) & self.mask
+        };
+        for i in 0..count.min(known) {
+            self.parts.descriptors.prefetch(2 * head(i));
+        }
+        for i in 0..count.min(known).min(AHEAD as u32) {
+            let d = self.read(head(i) as u16);
+            prefetch_described(memory, hint, (d.addr, d.len), direction);
+        }
+        // 32 entries in a line.
+        let at = (start + count + 32) & self.mask;
+        self.parts.available.prefetch(RING + at);
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dray_vhost::copy::CopyEngine;
 use dray_vhost::net::Packet;
@@ -198,6 +199,33 @@ fn copies_in_flight_are_logged_when_they_have_ended() {
         guest.settle(&mut Vec::new());
         migration.check(&guest);
         assert_eq!((1..4).filter_map(|_| guest.received()).count(), 3);
+    }
+}
+
+/// A drain misses its deadline, and nobody waits for the copies any longer; what they write all the
+/// same is logged when they have ended.
+#[test]
+fn abandoned_copies_are_logged_when_they_have_ended() {
+    for kind in KINDS {
+        let go = Arc::new(AtomicBool::new(false));
+        let mut guest = Guest::new(Setup::new(kind, 64), vec![Held::new(&go)]);
+        guest.backend.set_drain_deadline(Duration::ZERO);
+        for parts in [&[2048][..], &[500, 2000]] {
+            assert!(guest.provide(parts, false));
+        }
+        let mut migration = Migration::begin(&mut guest);
+        let mut packets = (1..3).map(|n| Packet::from_bytes(&[n; 1500])).collect();
+        assert_eq!(guest.deliver(&mut packets), 2);
+        assert_ne!(guest.state(Request::SetVringEnable, 0, 0), 0, "refused");
+        assert_eq!(guest.backend.queues()[0].in_flight(), 0);
+        assert_eq!(guest.channels[0].in_flight(), 3);
+        migration.round(&guest);
+        let before = guest.memory.read(BASE, SIZE as usize);
+        go.store(true, Ordering::SeqCst);
+        guest.channels[0].reap();
+        assert_eq!(guest.channels[0].in_flight(), 0);
+        assert_ne!(guest.memory.read(BASE, SIZE as usize), before, "written");
+        migration.check(&guest);
     }
 }
 

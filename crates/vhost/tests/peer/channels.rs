@@ -83,21 +83,7 @@ fn work_queues_change_under_traffic() {
         });
         println!("{ring}: {waited} channels were unregistered with copies in flight");
         assert!(waited > 0);
-        let mut shown = 0u32;
-        echo.until("testpmd has not received all packets", |_| {
-            shown += 1;
-            if shown % 100 == 1 {
-                testpmd.say("show port stats 0");
-            }
-            testpmd.has_said(&format!("RX-packets: {total} "))
-        });
-        testpmd.say("stop");
-        echo.until_said(&mut testpmd, "Done.");
-        testpmd.say("quit");
-        echo.until("testpmd is still connected", |echo| {
-            !echo.endpoint.is_connected()
-        });
-        testpmd.wait();
+        echo.end_after(testpmd, total as usize);
         for (pair, sent) in sent.iter().enumerate() {
             let out = capture::read(&directory.path().join(format!("out{pair}")));
             assert_eq!(out.len(), sent.len(), "pair {pair}");

@@ -199,6 +199,25 @@ impl Echo {
         }
     }
 
+    /// Goes on until testpmd has received so many packets at its first port, and ends it.
+    pub fn end_after(&mut self, mut testpmd: Testpmd, total: usize) {
+        let mut shown = 0u32;
+        self.until("testpmd has not received all packets", |_| {
+            shown += 1;
+            if shown % 100 == 1 {
+                testpmd.say("show port stats 0");
+            }
+            testpmd.has_said(&format!("RX-packets: {total} "))
+        });
+        testpmd.say("stop");
+        self.until_said(&mut testpmd, "Done.");
+        testpmd.say("quit");
+        self.until("testpmd is still connected", |echo| {
+            !echo.endpoint.is_connected()
+        });
+        testpmd.wait();
+    }
+
     /// Packets that went each way of all pairs: from the guest, to the guest.
     pub fn counts(&self) -> [u64; 2] {
         let queues = self.endpoint.backend.queues();

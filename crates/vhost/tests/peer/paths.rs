@@ -63,21 +63,7 @@ fn compare(directory: &Path, plan: &Plan<'_>) -> Vec<Captured> {
     echo.until("not all packets went back", |echo| {
         echo.counts()[1] as usize >= total
     });
-    let mut shown = 0;
-    echo.until("testpmd has not received all packets", |_| {
-        shown += 1;
-        if shown % 100 == 1 {
-            testpmd.say("show port stats 0");
-        }
-        testpmd.has_said(&format!("RX-packets: {total} "))
-    });
-    testpmd.say("stop");
-    echo.until_said(&mut testpmd, "Done.");
-    testpmd.say("quit");
-    echo.until("testpmd is still connected", |echo| {
-        !echo.endpoint.is_connected()
-    });
-    testpmd.wait();
+    echo.end_after(testpmd, total);
     let stats = *echo.endpoint.backend.queues()[1].stats();
     assert!(stats.submitted > 0 && stats.submitted == stats.completed);
     assert!(stats.copies_core > 0, "synchronous calls had their turns");

@@ -20,6 +20,9 @@ use crate::{PATIENCE, alone};
 const GUEST: [u8; 4] = [192, 0, 2, 9];
 const GUEST_MAC: &str = "02:00:00:00:00:09";
 
+/// Packets of a file.
+const PACKETS: u64 = 200;
+
 /// Steps a switch, which sleeps when there is nothing to do if it is to.
 fn until(switch: &mut Switch, sleeps: bool, what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -73,6 +76,27 @@ fn testpmd(directory: &Path, devices: &[String], options: &[&str]) -> Testpmd {
     Testpmd::start(directory, &start)
 }
 
+/// Lets testpmd send its files' packets until [`PACKETS`] have come out at a port, and ends it.
+fn forward_files(switch: &mut Switch, mut testpmd: Testpmd, port: u32) {
+    testpmd.say("set fwd io retry");
+    testpmd.say("set burst tx delay 10 retry 100000000");
+    testpmd.say("start");
+    let mut shown = 0u32;
+    until(switch, false, "packets are missing", || {
+        shown += 1;
+        if shown % 200 == 1 {
+            testpmd.say(&format!("show port stats {port}"));
+        }
+        testpmd.has_said(&format!("TX-packets: {PACKETS} "))
+    });
+    testpmd.say("stop");
+    until(switch, false, "it does not stop", || {
+        testpmd.has_said("Done.")
+    });
+    testpmd.say("quit");
+    until(switch, false, "it does not end", || testpmd.has_said("Bye"));
+}
+
 /// One guest's packets go to another's port: no more than its ring takes, since a switch drops.
 #[test]
 fn two_guests_through_the_switch() {
@@ -84,7 +108,7 @@ fn two_guests_through_the_switch() {
         let directory = tempfile::tempdir().expect("a directory");
         let (a, b) = (directory.path().join("a"), directory.path().join("b"));
         let mut switch = asynchronous(&[&a, &b], None, Mode::Switch);
-        let sent = packets(200, &[1518, 64, 333, 1024]);
+        let sent = packets(PACKETS, &[1518, 64, 333, 1024]);
         capture::write(&directory.path().join("in"), &sent);
         capture::write(&directory.path().join("none"), &[]);
         let devices = [
@@ -97,27 +121,8 @@ fn two_guests_through_the_switch() {
         until(&mut switch, false, "testpmd does not start", || {
             testpmd.has_said("Checking link statuses")
         });
-        testpmd.say("set fwd io retry");
-        testpmd.say("set burst tx delay 10 retry 100000000");
-        testpmd.say("start");
-        let out = directory.path().join("out");
-        let mut shown = 0u32;
-        until(&mut switch, false, "packets are missing", || {
-            shown += 1;
-            if shown % 200 == 1 {
-                testpmd.say("show port stats 3");
-            }
-            testpmd.has_said("TX-packets: 200 ")
-        });
-        testpmd.say("stop");
-        until(&mut switch, false, "it does not stop", || {
-            testpmd.has_said("Done.")
-        });
-        testpmd.say("quit");
-        until(&mut switch, false, "it does not end", || {
-            testpmd.has_said("Bye")
-        });
-        let got = capture::read(&out);
+        forward_files(&mut switch, testpmd, 3);
+        let got = capture::read(&directory.path().join("out"));
         assert_eq!(got.len(), sent.len());
         for (at, (got, sent)) in got.iter().zip(&sent).enumerate() {
             assert_eq!(got.difference(&Captured::of(sent)), None, "packet {at}");
@@ -156,7 +161,7 @@ fn a_guests_pings_are_answered() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("s");
     let mut switch = asynchronous(&[&socket], None, Mode::Icmp);
-    let sent: Vec<Vec<u8>> = (0..100).flat_map(requests).collect();
+    let sent: Vec<Vec<u8>> = (0..PACKETS as u16 / 2).flat_map(requests).collect();
     capture::write(&directory.path().join("in"), &sent);
     let devices = [
         "net_virtio_user0,path=s,queue_size=256,mrg_rxbuf=1".to_owned(),
@@ -166,25 +171,7 @@ fn a_guests_pings_are_answered() {
     until(&mut switch, false, "testpmd does not start", || {
         testpmd.has_said("Checking link statuses")
     });
-    testpmd.say("set fwd io retry");
-    testpmd.say("set burst tx delay 10 retry 100000000");
-    testpmd.say("start");
-    let mut shown = 0u32;
-    until(&mut switch, false, "answers are missing", || {
-        shown += 1;
-        if shown % 200 == 1 {
-            testpmd.say("show port stats 1");
-        }
-        testpmd.has_said("TX-packets: 200 ")
-    });
-    testpmd.say("stop");
-    until(&mut switch, false, "it does not stop", || {
-        testpmd.has_said("Done.")
-    });
-    testpmd.say("quit");
-    until(&mut switch, false, "it does not end", || {
-        testpmd.has_said("Bye")
-    });
+    forward_files(&mut switch, testpmd, 1);
     let got = capture::read(&directory.path().join("out"));
     assert_eq!(got.len(), sent.len());
     for (got, sent) in got.iter().zip(&sent) {
