@@ -214,7 +214,8 @@ unsafe impl Sync for Abandoned {}
 impl Abandoned {
     /// Logs what the copies write. Returns how many pages the log is too small for.
     fn log(&self) -> u64 {
-        let (Some(memory), Some(log)) = (&self.memory, &self.log) else {
+        let (Some(memory), Some(log), false) = (&self.memory, &self.log, self.written.is_empty())
+        else {
             return 0;
         };
         let pages = self
@@ -230,9 +231,7 @@ impl Abandoned {
 impl Drop for Abandoned {
     /// Channels drop it when the last copy has ended.
     fn drop(&mut self) {
-        if !self.written.is_empty() {
-            self.log();
-        }
+        self.log();
     }
 }
 
