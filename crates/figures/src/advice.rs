@@ -105,6 +105,26 @@ fn moving(
     Ok(positions.into_iter().map(|i| list[i].clone()).collect())
 }
 
+/// The parameters that have a part in an advice, wherever in their ranges they are.
+///
+/// # Errors
+/// What the profile or the platform cannot run.
+pub(crate) fn candidates(model: &Model, w: &Workload) -> Result<Vec<Parameter>, FiguresError> {
+    let even = Workload {
+        what: What::BreakEven,
+        ..*w
+    };
+    let mut candidates: Vec<Parameter> = Vec::new();
+    for probe in [even, on_device(w), on_core(w), asleep(w)] {
+        for parameter in moving(model, &probe, |_| true)? {
+            if candidates.iter().all(|known| known.name != parameter.name) {
+                candidates.push(parameter);
+            }
+        }
+    }
+    Ok(candidates)
+}
+
 impl Advice {
     /// Runs a case, and runs it again at both ends of the range of each parameter that moves it.
     ///
@@ -113,21 +133,9 @@ impl Advice {
     pub fn of(model: &Model, w: &Workload) -> Result<Advice, FiguresError> {
         let compared = Comparison::run(model, w)?;
         let from = BreakEven::of(model, w)?;
-        let even = Workload {
-            what: What::BreakEven,
-            ..*w
-        };
-        let mut candidates: Vec<Parameter> = Vec::new();
-        for probe in [even, on_device(w), on_core(w), asleep(w)] {
-            for parameter in moving(model, &probe, |_| true)? {
-                if candidates.iter().all(|known| known.name != parameter.name) {
-                    candidates.push(parameter);
-                }
-            }
-        }
         let mut ranges = Vec::new();
         let mut within = (from, from);
-        for parameter in candidates {
+        for parameter in candidates(model, w)? {
             let effect = range_effect(model, w, parameter, from, compared.verdict())?;
             within = widened(within, effect.within);
             ranges.push(effect);

@@ -70,6 +70,11 @@ impl Search {
         window: Window::Full,
         parts: u32::MAX,
     };
+    /// To the cache line, by shorter runs.
+    const NEAR: Search = Search {
+        window: Window::Short,
+        parts: u32::MAX,
+    };
     const LINE_BYTES: u32 = 64;
 
     fn wins(self, model: &Model, w: &Workload, gain: Gain) -> Result<bool, FiguresError> {
@@ -135,6 +140,22 @@ pub(crate) fn on_core(w: &Workload) -> Workload {
         batch: 1,
         tenants: Tenants::ALONE,
         ..*w
+    }
+}
+
+/// The largest size that is looked at: what the queue does not take is no candidate.
+fn largest(model: &Model, w: &Workload) -> Result<u32, FiguresError> {
+    let mut largest = SIZES.1;
+    loop {
+        let w = on_device(&Workload {
+            size: largest,
+            ..*w
+        });
+        match Setup::new(&model.platform, &model.profile, &w) {
+            Ok(_) => return Ok(largest),
+            Err(FiguresError::Limit { what: "size", .. }) if largest > SIZES.0 => largest /= 2,
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -209,11 +230,7 @@ impl BreakEven {
 
     /// The same to the cache line, by shorter runs.
     pub(crate) fn near(model: &Model, w: &Workload) -> Result<BreakEven, FiguresError> {
-        let search = Search {
-            window: Window::Short,
-            ..Search::LINE
-        };
-        BreakEven::search(model, w, search)
+        BreakEven::search(model, w, Search::NEAR)
     }
 
     /// The same to a sixteenth, by shorter runs.
@@ -222,23 +239,24 @@ impl BreakEven {
     }
 
     fn search(model: &Model, w: &Workload, search: Search) -> Result<BreakEven, FiguresError> {
-        let mut largest = SIZES.1;
-        // What the queue does not take is no candidate.
-        loop {
-            let w = on_device(&Workload {
-                size: largest,
-                ..*w
-            });
-            match Setup::new(&model.platform, &model.profile, &w) {
-                Ok(_) => break,
-                Err(FiguresError::Limit { what: "size", .. }) if largest > SIZES.0 => largest /= 2,
-                Err(error) => return Err(error),
-            }
-        }
+        let largest = largest(model, w)?;
         Ok(BreakEven {
             throughput: search.find(model, w, largest, Gain::Throughput)?,
             core_time: search.find(model, w, largest, Gain::CoreTime)?,
         })
+    }
+
+    /// The first of both sizes alone, as [`BreakEven::of`] finds it.
+    pub(crate) fn throughput_of(model: &Model, w: &Workload) -> Result<Option<u32>, FiguresError> {
+        Search::LINE.find(model, w, largest(model, w)?, Gain::Throughput)
+    }
+
+    /// The first of both sizes alone, as [`BreakEven::near`] finds it.
+    pub(crate) fn throughput_near(
+        model: &Model,
+        w: &Workload,
+    ) -> Result<Option<u32>, FiguresError> {
+        Search::NEAR.find(model, w, largest(model, w)?, Gain::Throughput)
     }
 
     /// What was found; a size that there is not is left out.
@@ -258,20 +276,14 @@ impl BreakEven {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use dray_device::Payload;
     use dray_experiment::Point;
     use dray_idxd::Profile;
 
     use super::*;
 
     fn model() -> Model {
-        Model {
-            platform: Arc::new(dray_platform::builtin("spr-2s").unwrap()),
-            profile: Profile::named("1e1w-d").unwrap(),
-            payload: Payload::Skipped,
-        }
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        Model::new(platform, Profile::named("1e1w-d").unwrap())
     }
 
     fn workload(size: u64, depth: u64) -> Workload {

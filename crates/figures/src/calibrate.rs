@@ -10,9 +10,9 @@ use dray_platform::{PlatformFile, Unit};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::FiguresError;
 use crate::check::{CheckedTable, check, check_table};
 use crate::model::Window;
+use crate::{FiguresError, KnownRuns};
 
 /// Rounds of the descent; each tries a smaller step for each parameter.
 const ROUNDS: [f64; 5] = [0.25, 0.125, 0.125, 0.06, 0.03];
@@ -66,8 +66,8 @@ pub fn influences(
             let mut touched = Vec::new();
             for table in tables {
                 let table = thinned(table);
-                let low = check_table(&at_low, &table, Window::Short)?;
-                let high = check_table(&at_high, &table, Window::Short)?;
+                let low = check_table(&at_low, &table, Window::Short, &KnownRuns::default())?;
+                let high = check_table(&at_high, &table, Window::Short, &KnownRuns::default())?;
                 if differ(&low, &high) {
                     touched.push(table.id);
                 }
@@ -125,7 +125,12 @@ pub fn fit(
     }
     let mut losses = Vec::with_capacity(kept.len());
     for table in &kept {
-        losses.push(loss(&check_table(&machine, table, Window::Short)?));
+        losses.push(loss(&check_table(
+            &machine,
+            table,
+            Window::Short,
+            &KnownRuns::default(),
+        )?));
     }
     for step in ROUNDS {
         for (position, name, touches) in &free {
@@ -146,7 +151,14 @@ pub fn fit(
                     let candidate = machine.with(name, rounded(parameter.unit, value))?;
                     let found: Result<Vec<f64>, FiguresError> = touches
                         .iter()
-                        .map(|i| Ok(loss(&check_table(&candidate, &kept[*i], Window::Short)?)))
+                        .map(|i| {
+                            Ok(loss(&check_table(
+                                &candidate,
+                                &kept[*i],
+                                Window::Short,
+                                &KnownRuns::default(),
+                            )?))
+                        })
                         .collect();
                     Ok((candidate, found?))
                 })

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::model::Window;
 use crate::published_unit::PublishedUnit;
-use crate::{FiguresError, Model, Workload};
+use crate::{FiguresError, KnownRuns, Model, Workload};
 
 macro_rules! tables {
     ($($name:literal),+ $(,)?) => {
@@ -134,9 +134,10 @@ pub fn check(
     platform: &PlatformFile,
     tables: &[ReferenceTable],
 ) -> Result<Vec<CheckedTable>, FiguresError> {
+    let known = KnownRuns::default();
     tables
         .par_iter()
-        .map(|t| check_table(platform, t, Window::Full))
+        .map(|t| check_table(platform, t, Window::Full, &known))
         .collect()
 }
 
@@ -145,6 +146,7 @@ pub(crate) fn check_table(
     platform: &PlatformFile,
     table: &ReferenceTable,
     window: Window,
+    known: &KnownRuns,
 ) -> Result<CheckedTable, FiguresError> {
     let mut machine = platform.clone();
     let mut overrides = Vec::new();
@@ -165,6 +167,7 @@ pub(crate) fn check_table(
         platform: Arc::new(machine),
         profile: Profile::named("1e1w-d")?,
         payload: Payload::Skipped,
+        known: known.clone(),
     };
     let unit = PublishedUnit::of(table)?;
     let absolute = matches!(table.target, Some(Target::Absolute(_)));

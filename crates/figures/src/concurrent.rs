@@ -17,7 +17,7 @@ use crate::{FiguresError, Metric, Metrics};
 /// What the profile or the platform cannot run, and a throughput above the narrowest resource on
 /// its way: a window that is too short for the bursts in which operations end is made longer.
 pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
-    let metrics = run_for(model, w, window)?;
+    let metrics = known(model, w, window)?;
     if window != Window::Full || w.what == What::Software {
         return Ok(metrics);
     }
@@ -34,7 +34,7 @@ pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics
     if !above(&metrics) {
         return Ok(metrics);
     }
-    let metrics = run_for(model, w, Window::Longer(8))?;
+    let metrics = known(model, w, Window::Longer(8))?;
     match above(&metrics) {
         false => Ok(metrics),
         true => Err(FiguresError::AboveCeiling {
@@ -42,6 +42,17 @@ pub(crate) fn run(model: &Model, w: &Workload, window: Window) -> Result<Metrics
             ceiling,
         }),
     }
+}
+
+fn known(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
+    // One operation at a time takes equally long in every window.
+    let single = w.depth == Some(1) && w.batch == 1 && w.tenants.neighbour.is_none();
+    let window = match single || w.what == What::Software {
+        true => Window::Probe,
+        false => window,
+    };
+    let run = || run_for(model, w, window);
+    model.known.of(model, w, window, run)
 }
 
 fn run_for(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {

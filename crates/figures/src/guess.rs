@@ -10,7 +10,6 @@ use dray_experiment::{BACKEND, Figure, Outcome, Point, Value};
 use dray_platform::{Parameter, PlatformFile, Unit};
 use rayon::prelude::*;
 
-use crate::request::Request;
 use crate::sensitivity::guesses_behind;
 use crate::task::Backend;
 use crate::workload::Workload;
@@ -30,11 +29,10 @@ impl GuessIndex {
     ///
     /// # Errors
     /// A point that cannot run.
-    pub(crate) fn find(request: &Request, figures: &[Figure]) -> Result<GuessIndex, FiguresError> {
+    pub(crate) fn find(model: &Model, figures: &[Figure]) -> Result<GuessIndex, FiguresError> {
         let model = Model {
-            platform: request.platform.clone().into(),
-            profile: request.profile.clone(),
             payload: Payload::Skipped,
+            ..model.clone()
         };
         let mut classes: HashMap<(String, String), (Point, Point)> = HashMap::new();
         for figure in figures {

@@ -2,13 +2,16 @@
 //! sentence, a chart, CSV and JSON.
 
 use dray_experiment::{Figure, Point, csv_table};
+use dray_platform::Parameter;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::advice::Advice;
+use crate::advice::candidates;
+use crate::break_even::BreakEven;
 use crate::label::operation;
 use crate::model::Model;
+use crate::sensitivity::with;
 use crate::workload::Workload;
 use crate::{FiguresError, measurement};
 
@@ -55,30 +58,76 @@ pub(crate) fn intervals(model: &Model, figures: &[Figure]) -> Result<Vec<Interva
         .collect();
     operations
         .into_par_iter()
-        .map(|op| {
-            let point = Point::default()
-                .with("op", op.as_str())
-                .with("size", SIZE)
-                .with("depth", 1);
-            let advice = Advice::of(model, &Workload::from_point(&point)?)?;
-            Ok(Interval::new(op, &advice))
-        })
+        .map(|op| Interval::of(model, op))
         .collect()
 }
 
+fn workload(op: &str) -> Result<Workload, FiguresError> {
+    let point = Point::default()
+        .with("op", op)
+        .with("size", SIZE)
+        .with("depth", 1);
+    Workload::from_point(&point)
+}
+
+/// A size that there is not is larger than all others.
+fn size(bytes: Option<u32>) -> u32 {
+    bytes.unwrap_or(u32::MAX)
+}
+
+fn widened((least, most): (u32, u32), (low, high): (u32, u32)) -> (u32, u32) {
+    (least.min(low), most.max(high))
+}
+
+/// The least and the most size by the parameter's value, at which it is `from`, and by the ends of its range.
+fn within(
+    model: &Model,
+    w: &Workload,
+    parameter: &Parameter,
+    from: u32,
+) -> Result<(u32, u32), FiguresError> {
+    let mut within = (from, from);
+    for end in parameter.range {
+        if end != parameter.value {
+            let there = with(model, parameter, end)?;
+            let found = size(BreakEven::throughput_near(&there, w)?);
+            within = widened(within, (found, found));
+        }
+    }
+    Ok(within)
+}
+
 impl Interval {
-    fn new(op: String, advice: &Advice) -> Interval {
-        let (least, most) = &advice.within;
-        let dominant = advice.dominant().map(|effect| &effect.parameter);
-        Interval {
+    /// The interval of an operation: what [`Advice::of`] says of the size, and nothing else.
+    fn of(model: &Model, op: String) -> Result<Interval, FiguresError> {
+        let w = workload(&op)?;
+        let from = BreakEven::throughput_of(model, &w)?;
+        let candidates = candidates(model, &w)?;
+        let within: Vec<(u32, u32)> = candidates
+            .par_iter()
+            .map(|parameter| within(model, &w, parameter, size(from)))
+            .collect::<Result<_, FiguresError>>()?;
+        let ends = within.iter().copied();
+        let (least, most) = ends.fold((size(from), size(from)), widened);
+        let width = |(least, most): (u32, u32)| most - least;
+        // Of those that move it equally far the first.
+        let dominant = candidates
+            .iter()
+            .zip(&within)
+            .rev()
+            .max_by_key(|(_, ends)| width(**ends))
+            .filter(|(_, ends)| width(**ends) > 0)
+            .map(|(parameter, _)| parameter);
+        let bytes = |size: u32| Some(size).filter(|size| *size < u32::MAX);
+        Ok(Interval {
             op,
-            break_even_bytes: advice.from.throughput,
-            least_bytes: least.throughput,
-            most_bytes: most.throughput,
+            break_even_bytes: from,
+            least_bytes: bytes(least),
+            most_bytes: bytes(most),
             dominant: dominant.map(|p| p.name.clone()),
             dominant_range: dominant.map(|p| p.range),
             measure: dominant.and_then(|p| measurement(&p.name)),
-        }
+        })
     }
 
     /// In words.
@@ -187,18 +236,22 @@ pub(crate) fn chart(intervals: &[Interval], footer: &str) -> Option<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Advice;
     use dray_idxd::Profile;
 
     #[test]
     fn the_interval_of_a_copy_names_the_parameter_that_makes_it() {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
-        let point = Point::default()
-            .with("op", "memmove")
-            .with("size", SIZE)
-            .with("depth", 1);
-        let advice = Advice::of(&model, &Workload::from_point(&point).unwrap()).unwrap();
-        let interval = Interval::new("memmove".to_owned(), &advice);
+        let interval = Interval::of(&model, "memmove".to_owned()).unwrap();
+        // The same as is advised.
+        let advice = Advice::of(&model, &workload("memmove").unwrap()).unwrap();
+        let (least, most) = advice.within;
+        assert_eq!(interval.break_even_bytes, advice.from.throughput);
+        assert_eq!(interval.least_bytes, least.throughput);
+        assert_eq!(interval.most_bytes, most.throughput);
+        let dominant = advice.dominant().map(|effect| &effect.parameter.name);
+        assert_eq!(interval.dominant.as_ref(), dominant);
         let text = interval.sentence();
         assert!(
             text.starts_with("One copy outstanding in DRAM pays from "),

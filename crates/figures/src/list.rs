@@ -5,7 +5,7 @@ use dray_platform::PAGE_BYTES;
 use crate::workload::{What, Workload};
 
 /// How the pages of a list lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// One range: a huge page, or a folio of some order.
     Contiguous,
@@ -16,7 +16,7 @@ pub enum Layout {
 }
 
 /// A list of 4 KiB pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct List {
     /// Number of pages.
     pub pages: u32,

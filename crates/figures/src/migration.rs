@@ -24,7 +24,7 @@ const THRESHOLD: u32 = 12;
 const THREADS: u32 = 4;
 
 /// Who copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum System {
     /// One core, folio by folio.
     Core,
@@ -37,7 +37,7 @@ pub(crate) enum System {
 }
 
 /// Whose migrations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Trace {
     Demotion,
     Promotion,
@@ -58,7 +58,7 @@ impl Trace {
 }
 
 /// One point: a trace, a system, and how much of a migration is copying.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Migration {
     pub(crate) trace: Trace,
     pub(crate) system: System,

@@ -13,7 +13,7 @@ use crate::fault::Faulting;
 use crate::setup::{Setup, node};
 use crate::tiers::{self, Slow, Tiers};
 use crate::workload::{What, Workload};
-use crate::{FiguresError, Metric, Metrics, concurrent, migration, vhost};
+use crate::{FiguresError, KnownRuns, Metric, Metrics, concurrent, migration, vhost};
 
 /// What a model run stands on.
 #[derive(Debug, Clone)]
@@ -24,10 +24,12 @@ pub struct Model {
     pub profile: Profile,
     /// Whether payload bytes move.
     pub payload: Payload,
+    /// Runs that need not be made again.
+    pub known: KnownRuns,
 }
 
 /// How long a stream runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Window {
     /// Until nothing changes any more.
     Full,
@@ -76,6 +78,7 @@ impl Model {
             platform: platform.into(),
             profile,
             payload: Payload::Skipped,
+            known: KnownRuns::default(),
         }
     }
 

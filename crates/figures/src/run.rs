@@ -7,13 +7,16 @@ use dray_experiment::{Outcome, Progress, Run, Store, Task, figures, thread_pool}
 use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
+use crate::check::check_table;
 use crate::device::{DeviceBench, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
+use crate::model::Window;
 use crate::request::{GENERATOR, Request, Summary};
 use crate::task::{Backend, Job, Measured, tasks};
 use crate::{
-    CheckedTable, FiguresError, Metrics, Model, catalog, check, interval, output, reference_tables,
+    CheckedTable, FiguresError, KnownRuns, Metrics, Model, catalog, interval, output,
+    reference_tables,
 };
 
 /// Runs the experiments and writes the report.
@@ -48,6 +51,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
             true => Payload::Moved,
             false => Payload::Skipped,
         },
+        known: KnownRuns::default(),
     };
     let pool = thread_pool(request.jobs, tasks.len());
     let pool = pool.map_err(|source| FiguresError::Threads { source })?;
@@ -79,10 +83,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     };
     let figures = figures(experiments, &tasks, outcomes);
     let mut summary = Summary {
-        guesses: pool.install(|| GuessIndex::find(request, &figures))?,
+        guesses: pool.install(|| GuessIndex::find(&model, &figures))?,
         intervals: pool.install(|| interval::intervals(&model, &figures))?,
         figures,
-        checked: pool.install(|| accuracy(platform))?,
+        checked: pool.install(|| checked_tables(platform, &model.known))?,
         machine,
         device,
         resumed: store.resumed(),
@@ -98,19 +102,22 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
 /// # Errors
 /// A point that cannot run.
 pub fn accuracy(platform: &PlatformFile) -> Result<Vec<CheckedTable>, FiguresError> {
+    checked_tables(platform, &KnownRuns::default())
+}
+
+fn checked_tables(
+    platform: &PlatformFile,
+    known: &KnownRuns,
+) -> Result<Vec<CheckedTable>, FiguresError> {
     let tables = reference_tables()?;
     let run = |table: &dray_experiment::ReferenceTable| {
         let own = match table.platform == platform.name {
             true => platform.clone(),
             false => dray_platform::builtin(&table.platform)?,
         };
-        check(&own, std::slice::from_ref(table))
+        check_table(&own, table, Window::Full, known)
     };
-    let checked: Vec<Vec<CheckedTable>> = tables
-        .par_iter()
-        .map(run)
-        .collect::<Result<_, FiguresError>>()?;
-    Ok(checked.into_iter().flatten().collect())
+    tables.par_iter().map(run).collect()
 }
 
 /// What the outcomes of a run depend on besides their points.

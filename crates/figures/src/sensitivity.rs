@@ -6,6 +6,7 @@ use dray_platform::{Parameter, Unit};
 use rayon::prelude::*;
 
 use crate::break_even::{self, BreakEven};
+use crate::known::{is_of_core, is_of_switch};
 use crate::model::{Model, Window};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Metrics};
@@ -28,18 +29,14 @@ pub(crate) struct Effect {
 /// Positions of the parameters that `chosen` picks and that can have a part in a workload.
 fn positions(model: &Model, w: &Workload, chosen: impl Fn(&Parameter) -> bool) -> Vec<usize> {
     let list = model.platform.list();
-    // A core that does the work itself has parameters of its own, and a device has none of these.
-    let software = |p: &Parameter| p.name.starts_with("cpu_");
-    // So has a virtual switch.
-    let switch = |p: &Parameter| p.name.starts_with("vhost_");
     let applies = |p: &Parameter| match w.what {
-        What::Software => software(p),
-        What::BreakEven | What::MigrateCall | What::Tiering => !switch(p),
+        What::Software => is_of_core(p),
+        What::BreakEven | What::MigrateCall | What::Tiering => !is_of_switch(p),
         What::Vhost => match w.switching.is_some_and(|s| s.copied_by_core(w.size)) {
-            true => software(p) || switch(p),
-            false => !software(p),
+            true => is_of_core(p) || is_of_switch(p),
+            false => !is_of_core(p),
         },
-        _ => !software(p) && !switch(p),
+        _ => !is_of_core(p) && !is_of_switch(p),
     };
     (0..list.len())
         .filter(|i| applies(&list[*i]) && chosen(&list[*i]))

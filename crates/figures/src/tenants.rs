@@ -6,7 +6,7 @@ use dray_platform::Distance;
 use crate::FiguresError;
 
 /// What two tenants of a device share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// One shared work queue.
     Queue,
@@ -17,7 +17,7 @@ pub enum Sharing {
 }
 
 /// Another tenant, which keeps its queue full of copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Neighbour {
     /// Bytes of each copy.
     pub size: u32,
@@ -28,7 +28,7 @@ pub struct Neighbour {
 }
 
 /// Who works at the same time, and on what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tenants {
     /// Cores; `None`: one for each device.
     pub cores: Option<u16>,

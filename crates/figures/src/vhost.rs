@@ -30,7 +30,7 @@ const PACKETS_IN_FLIGHT: u32 = 512;
 const FRAME_CHECK: u32 = 4;
 
 /// Which work queues the cores of a switch submit to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Queues {
     /// A dedicated one for each core.
     Own,
@@ -41,7 +41,7 @@ pub(crate) enum Queues {
 }
 
 /// A virtual switch: who copies what, and by which queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Switching {
     /// The core copies all packets.
     pub(crate) by_core: bool,

@@ -15,7 +15,7 @@ use crate::{FiguresError, Layout, List};
 const KIB: u64 = 1024;
 
 /// What is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
     /// A closed loop of operations on the device.
     Offload,
@@ -101,7 +101,7 @@ fn optional_word<T: Copy>(
 }
 
 /// One point, ready to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Workload {
     /// What is done.
     pub what: What,

@@ -134,83 +134,117 @@ pub(crate) fn units(blocks: &[(u64, Block)]) -> Vec<(u64, Block)> {
     units
 }
 
-/// The first blocks of a list whose pages, counted by `pages`, make up `wanted`.
-pub(crate) fn first(
-    blocks: &[&(u64, Block)],
-    wanted: u64,
-    pages: impl Fn(&Block) -> u64,
-) -> (Vec<u64>, u64) {
-    let (mut chosen, mut sum) = (Vec::new(), 0);
-    for (number, block) in blocks.iter().copied() {
-        if sum >= wanted {
+/// A block that may move: by what it is put in order, its number, its pages.
+type Candidate<K> = (K, u64, u64);
+
+/// The first blocks in order of key and number, as many as have `wanted` pages together, or all; they are in
+/// order, the others behind them are not.
+fn first_of<K: Ord + Copy>(candidates: &mut [Candidate<K>], wanted: u64) -> &[Candidate<K>] {
+    let key = |candidate: &Candidate<K>| (candidate.0, candidate.1);
+    // Few of many are wanted, mostly: only those are put in order.
+    let mut count = wanted.div_ceil(BLOCK_PAGES).max(1);
+    while count < candidates.len() as u64 {
+        candidates.select_nth_unstable_by_key(count as usize, key);
+        let chosen = &candidates[..count as usize];
+        if chosen.iter().map(|(_, _, pages)| pages).sum::<u64>() >= wanted {
             break;
         }
-        sum += pages(block);
-        chosen.push(*number);
+        count = count.saturating_mul(2);
     }
-    (chosen, sum)
+    let end = count.min(candidates.len() as u64) as usize;
+    candidates[..end].sort_unstable_by_key(key);
+    &candidates[..end]
 }
 
-/// Blocks to demote for a shortage, from those that may be, in `order`. If the settled ones are not
-/// enough the others follow: the fast tier must not overflow.
-pub(crate) fn demote<K: Ord>(
-    blocks: &[(u64, Block)],
-    room: &Room,
-    wanted: u64,
-    order: impl Fn(&Block) -> K,
-) -> Vec<u64> {
-    if wanted == 0 {
-        return Vec::new();
-    }
-    let mut candidates: Vec<&(u64, Block)> =
-        blocks.iter().filter(|(_, block)| fast(block) > 0).collect();
-    let wanted = wanted.min(room.slow_room);
-    let key = |(number, block): &&(u64, Block)| (!room.settled(block), order(block), *number);
-    // Few of many are wanted, mostly: only those are put in order.
-    let mut count = (wanted.div_ceil(BLOCK_PAGES) as usize).max(1);
-    while count < candidates.len() {
-        candidates.select_nth_unstable_by_key(count, key);
-        let chosen = &mut candidates[..count];
-        let pages: u64 = chosen.iter().map(|(_, block)| fast(block)).sum();
-        if pages >= wanted {
-            chosen.sort_by_key(key);
-            return first(chosen, wanted, fast).0;
+/// What one pass over all blocks tells of those in the fast tier.
+struct FastTier<K> {
+    /// Blocks to demote, the settled ones first: if those are not enough the others follow, for the fast
+    /// tier must not overflow.
+    candidates: Vec<Candidate<(bool, K)>>,
+    /// Pages of settled blocks that may make room for others.
+    cold_pages: u64,
+}
+
+impl<K: Ord + Copy> FastTier<K> {
+    fn of(
+        blocks: &[(u64, Block)],
+        room: &Room,
+        coldness: impl Fn(&Block) -> K,
+        cold: impl Fn(&Block) -> bool,
+    ) -> FastTier<K> {
+        let mut tier = FastTier {
+            candidates: Vec::with_capacity(blocks.len()),
+            cold_pages: 0,
+        };
+        for (number, block) in blocks {
+            let pages = fast(block);
+            if pages == 0 {
+                continue;
+            }
+            let settled = room.settled(block);
+            if settled && cold(block) {
+                tier.cold_pages += pages;
+            }
+            let key = (!settled, coldness(block));
+            tier.candidates.push((key, *number, pages));
         }
-        count *= 2;
+        tier
     }
-    candidates.sort_by_key(key);
-    first(&candidates, wanted, fast).0
+
+    /// Blocks to demote for so many pages to be free.
+    fn demote(&mut self, room: &Room, wanted: u64) -> Vec<u64> {
+        let wanted = wanted.min(room.slow_room);
+        let (mut chosen, mut sum) = (Vec::new(), 0);
+        if wanted > 0 {
+            for (_, number, pages) in first_of(&mut self.candidates, wanted) {
+                if sum >= wanted {
+                    break;
+                }
+                sum += pages;
+                chosen.push(*number);
+            }
+        }
+        chosen
+    }
 }
 
-/// Demotes beyond the shortage what is colder than what comes up, so that it has room.
-pub(crate) fn exchange<K: Ord>(
+/// Promotes the hottest of some blocks, by `hotness`, and demotes beyond the shortage what is colder than what
+/// comes up, so that it has room. The least `hotness` is the hottest, the least `coldness` the coldest.
+pub(crate) fn exchange<H: Ord + Copy, C: Ord + Copy>(
     blocks: &[(u64, Block)],
     room: &Room,
-    mut promote: Vec<&(u64, Block)>,
-    coldness: impl Fn(&Block) -> K,
+    promote: &[&(u64, Block)],
+    hotness: impl Fn(&Block) -> H,
+    coldness: impl Fn(&Block) -> C,
     cold: impl Fn(&Block) -> bool,
 ) -> Plan {
     let shortage = room.shortage();
-    promote.retain(|(_, block)| room.settled(block));
-    let (mut up, mut rising) = first(&promote, room.promote, slow);
+    let mut rising: Vec<Candidate<H>> = promote
+        .iter()
+        .filter(|(_, block)| room.settled(block))
+        .map(|(number, block)| (hotness(block), *number, slow(block)))
+        .collect();
+    if rising.is_empty() && shortage == 0 {
+        return Plan::default();
+    }
+    let mut tier = FastTier::of(blocks, room, coldness, cold);
     let free = room
         .fast_limit
         .saturating_sub(room.fast_used + room.keep_free);
-    let cold_pages: u64 = blocks
-        .iter()
-        .filter(|(_, block)| fast(block) > 0 && cold(block) && room.settled(block))
-        .map(|(_, block)| fast(block))
-        .sum();
     // No more comes up than there is room for, or that something colder leaves.
-    let most = (free + cold_pages.min(room.slow_room)).saturating_sub(shortage);
-    while rising > most {
-        let Some(number) = up.pop() else { break };
-        let index = blocks.binary_search_by_key(&number, |(number, _)| *number);
-        rising -= index.map_or(rising, |index| slow(&blocks[index].1).min(rising));
+    let most = (free + tier.cold_pages.min(room.slow_room)).saturating_sub(shortage);
+    let (mut up, mut sum) = (Vec::new(), 0);
+    if room.promote > 0 && most > 0 {
+        for (_, number, pages) in first_of(&mut rising, room.promote.min(most)) {
+            if sum >= room.promote || sum + pages > most {
+                break;
+            }
+            sum += pages;
+            up.push(*number);
+        }
     }
-    let wanted = shortage + rising.saturating_sub(free);
     Plan {
-        demote: demote(blocks, room, wanted, coldness),
+        demote: tier.demote(room, shortage + sum.saturating_sub(free)),
         promote: up,
     }
 }

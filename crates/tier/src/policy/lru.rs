@@ -13,15 +13,15 @@ impl Policy for Lru {
     }
 
     fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
-        let mut touched: Vec<_> = blocks
+        let touched: Vec<_> = blocks
             .iter()
             .filter(|(_, block)| slow(block) > 0 && block.touched & 1 != 0)
             .collect();
-        touched.sort_by_key(|(number, block)| (block.idle, *number));
         exchange(
             blocks,
             room,
-            touched,
+            &touched,
+            |block| block.idle,
             |block| u16::MAX - block.idle,
             |block| block.idle > 0,
         )

@@ -47,16 +47,16 @@ impl Policy for Memtis {
     fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
         self.adapt(blocks, room);
         let threshold = self.threshold;
-        let mut hot: Vec<_> = blocks
+        let hot: Vec<_> = blocks
             .iter()
             .filter(|(_, block)| slow(block) > 0 && bin(block) >= threshold)
             .collect();
-        hot.sort_by_key(|(number, block)| (u32::MAX - block.heat, *number));
-        let hottest = hot.first().map_or(0, |(_, block)| bin(block));
+        let hottest = hot.iter().map(|(_, block)| bin(block)).max().unwrap_or(0);
         exchange(
             blocks,
             room,
-            hot,
+            &hot,
+            |block| u32::MAX - block.heat,
             |block| (block.heat, u16::MAX - block.idle),
             |block| bin(block) < threshold && bin(block) + 2 <= hottest,
         )

@@ -20,15 +20,15 @@ impl Policy for Tpp {
 
     fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
         let twice = |block: &Block| (block.touched & WINDOW).count_ones() >= 2;
-        let mut hot: Vec<_> = blocks
+        let hot: Vec<_> = blocks
             .iter()
             .filter(|(_, block)| slow(block) > 0 && twice(block))
             .collect();
-        hot.sort_by_key(|(number, block)| (u32::MAX - block.heat, *number));
         exchange(
             blocks,
             room,
-            hot,
+            &hot,
+            |block| u32::MAX - block.heat,
             |block| (u16::MAX - block.idle, block.heat),
             |block| block.idle >= COLD,
         )

@@ -3,22 +3,19 @@
 //!
 //! Memory is known by units of 2 MiB. A unit is a huge page, or 512 base pages that move together.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use std::sync::Arc;
 
-use super::{Copies, MigrationParameters, Pages, System};
+use super::{Accesses, Copies, MigrationParameters, Pages, System};
 use crate::mechanism::{BLOCK_PAGES, Block};
 use crate::policy::{Policy, Room};
 
 /// Bytes of a unit, and base pages of it.
-const UNIT: u64 = 2 << 20;
+pub(super) const UNIT: u64 = 2 << 20;
 const BASE_PAGES: u64 = 512;
 /// Seconds of virtual time between two decisions.
 const STEP_S: f64 = 0.5;
 /// Samples of one step at most: more tell nothing new.
 const SAMPLES: u64 = 20_000;
-/// Parts of all accesses, at most, by which the rank of one is found.
-const GUIDES: u64 = 8192;
 /// Ten-thousandths of the fast tier that are kept free: `demote_scale_factor`.
 const KEEP_FREE: u64 = 200;
 /// Steps in which a unit does not move back, and from one cooling to the next: 2 s.
@@ -63,8 +60,8 @@ struct UnitTimes {
     promote: [f64; 2],
 }
 
-/// The modelled machine.
-pub struct Machine<'a> {
+/// A program whose memory is on two tiers.
+pub struct TieredProgram<'a> {
     pattern: Pattern,
     system: System,
     /// Latency of a line in the fast and in the slow tier, in ns.
@@ -73,27 +70,24 @@ pub struct Machine<'a> {
     times: UnitTimes,
     policy: Box<dyn Policy>,
     blocks: Vec<(u64, Block)>,
-    /// Accesses that go to units up to this one, in order of rank, of `total`.
-    cumulative: Vec<u64>,
-    /// The first rank that each part of all accesses may go to.
-    guide: Vec<u32>,
-    /// Bits of an access that do not say which part it belongs to.
-    guide_shift: u32,
-    /// The unit of each rank.
-    units: Vec<u32>,
-    /// Samples of each rank in this step.
+    accesses: Arc<Accesses>,
+    /// Samples of each unit in this step.
     seen_of: Vec<u32>,
-    weights: Vec<f64>,
-    rng: ChaCha8Rng,
+    /// A bit for each unit in the fast tier, and how many there are.
+    fast: Vec<u64>,
+    fast_units: u64,
+    /// Shares of the accesses that go to the fast tier, until a unit comes or moves, and to all units.
+    fast_share: Option<f64>,
+    share: f64,
     step: u32,
     /// Samples so far.
     seen: u64,
     sample: Sample,
 }
 
-impl std::fmt::Debug for Machine<'_> {
+impl std::fmt::Debug for TieredProgram<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine")
+        f.debug_struct("TieredProgram")
             .field("pattern", &self.pattern)
             .field("system", &self.system)
             .finish_non_exhaustive()
@@ -139,40 +133,20 @@ fn unit_times(
     }
 }
 
-impl<'a> Machine<'a> {
-    /// A machine whose copies down and up take what `copies` says, with lines of the fast and of the
-    /// slow tier in so many nanoseconds.
+impl<'a> TieredProgram<'a> {
+    /// A program whose copies down and up take what `copies` says, with lines of the fast and of the
+    /// slow tier in so many nanoseconds. `accesses` are of the same pattern.
     pub fn new(
         pattern: Pattern,
+        accesses: Arc<Accesses>,
         system: System,
         policy: Box<dyn Policy>,
         parameters: &'a MigrationParameters,
         copies: [&dyn Copies; 2],
         lines: [f64; 2],
-    ) -> Machine<'a> {
+    ) -> TieredProgram<'a> {
         let units = pattern.bytes / UNIT;
-        let accessed = (pattern.accessed_bytes / UNIT).clamp(1, units.max(1));
-        let cold = units.saturating_sub(accessed);
-        // Zipf with exponent 1 by whole numbers, so that all machines agree.
-        let weight = |rank: u64| (1u64 << 40) / (rank + 1);
-        let mut weights = vec![0.0; units as usize];
-        let mut cumulative = Vec::with_capacity(accessed as usize);
-        let mut sum = 0u64;
-        for rank in 0..accessed {
-            sum += weight(rank);
-            cumulative.push(sum);
-        }
-        let placed: Vec<u32> = (0..accessed)
-            .map(|rank| (cold + spread(rank, accessed)) as u32)
-            .collect();
-        for (rank, unit) in placed.iter().enumerate() {
-            weights[*unit as usize] = weight(rank as u64) as f64 / sum as f64;
-        }
-        let guide_shift = (sum / GUIDES + 1).next_power_of_two().ilog2();
-        let guide = (0..=sum >> guide_shift)
-            .map(|n| cumulative.partition_point(|until| *until <= n << guide_shift) as u32)
-            .collect();
-        let mut machine = Machine {
+        let mut program = TieredProgram {
             pattern,
             system,
             lines,
@@ -180,21 +154,20 @@ impl<'a> Machine<'a> {
             times: unit_times(system, parameters, copies[0], copies[1]),
             policy,
             blocks: Vec::with_capacity(units as usize),
-            cumulative,
-            guide,
-            guide_shift,
-            seen_of: vec![0; placed.len()],
-            units: placed,
-            weights,
-            rng: ChaCha8Rng::seed_from_u64(17),
+            seen_of: vec![0; accesses.shares().len()],
+            fast: vec![0; units.div_ceil(64) as usize],
+            fast_units: 0,
+            fast_share: None,
+            share: 0.0,
+            accesses,
             step: 0,
             seen: 0,
             sample: Sample::default(),
         };
         if pattern.allocation_s == 0 {
-            machine.allocate(units);
+            program.allocate(units);
         }
-        machine
+        program
     }
 
     /// Runs for so many seconds; what has happened at the end of each step of half a second.
@@ -210,8 +183,7 @@ impl<'a> Machine<'a> {
             let until = self.step as f64 * STEP_S / self.pattern.allocation_s as f64;
             self.allocate(((units as f64 * until) as u64).min(units));
         }
-        let (fast, all) = self.shares();
-        let share = fast / all.max(f64::MIN_POSITIVE);
+        let share = self.fast_share() / self.share.max(f64::MIN_POSITIVE);
         let latency = share * self.lines[0] + (1.0 - share) * self.lines[1];
         let moving = self.migrate();
         // A sampled access is a fault, and a promotion is the work of the thread that accesses, but for
@@ -228,10 +200,8 @@ impl<'a> Machine<'a> {
     /// New units come to the fast tier while it has room.
     fn allocate(&mut self, until: u64) {
         let limit = self.pattern.fast_bytes / UNIT;
-        let mut used = self.fast_units();
         for number in self.blocks.len() as u64..until {
-            let fast = used < limit;
-            used += u64::from(fast);
+            let fast = self.fast_units < limit;
             let block = Block {
                 present: u64::MAX,
                 slow: if fast { 0 } else { u64::MAX },
@@ -239,30 +209,51 @@ impl<'a> Machine<'a> {
                 ..Block::default()
             };
             self.blocks.push((number, block));
+            self.share += self.accesses.shares()[number as usize];
+            if fast {
+                self.place(number, true);
+            }
         }
     }
 
-    fn fast_units(&self) -> u64 {
-        self.blocks
-            .iter()
-            .filter(|(_, block)| block.slow == 0)
-            .count() as u64
+    /// A unit comes to the fast tier, or leaves it.
+    fn place(&mut self, number: u64, fast: bool) {
+        let word = &mut self.fast[(number / 64) as usize];
+        let bit = 1 << (number % 64);
+        match (fast, *word & bit != 0) {
+            (true, false) => self.fast_units += 1,
+            (false, true) => self.fast_units -= 1,
+            _ => return,
+        }
+        *word ^= bit;
+        self.fast_share = None;
     }
 
-    /// Accesses to the fast tier, and to all that is allocated.
-    fn shares(&self) -> (f64, f64) {
-        let each = self.blocks.iter().zip(&self.weights);
-        each.fold((0.0, 0.0), |(fast, all), ((_, block), weight)| {
-            match block.slow == 0 {
-                true => (fast + weight, all + weight),
-                false => (fast, all + weight),
+    /// Share of the accesses that goes to the fast tier: always the sum in the order of the units, so
+    /// that it is the same to the last bit however they came there.
+    fn fast_share(&mut self) -> f64 {
+        if let Some(known) = self.fast_share {
+            return known;
+        }
+        let shares = self.accesses.shares();
+        let mut sum = 0.0;
+        for (word, first) in self.fast.iter().zip((0..).step_by(64)) {
+            let mut left = *word;
+            while left != 0 {
+                sum += shares[first + left.trailing_zeros() as usize];
+                left &= left - 1;
             }
-        })
+        }
+        self.fast_share = Some(sum);
+        sum
     }
 
     /// What tracking sees of so many accesses.
     fn see(&mut self, samples: u64) {
         let samples = samples.min(SAMPLES);
+        let seen_of = &mut self.seen_of;
+        self.accesses
+            .each(self.seen, samples, |unit| seen_of[unit as usize] += 1);
         self.seen += samples;
         // A count tells hot from cold only when it is large: it is halved after so many samples, not
         // after so much time.
@@ -270,37 +261,17 @@ impl<'a> Machine<'a> {
             "memtis" => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,
             _ => self.step.is_multiple_of(SETTLE),
         };
-        for (_, block) in &mut self.blocks {
-            block.touched <<= 1;
-            block.idle = block.idle.saturating_add(1);
-            if cools {
-                block.heat /= 2;
-            }
-        }
-        let total = self.cumulative.last().copied().unwrap_or(1);
-        for _ in 0..samples {
-            let drawn = ((u128::from(self.rng.next_u64()) * u128::from(total)) >> 64) as u64;
-            let number = (drawn >> self.guide_shift) as usize;
-            let first = self.guide[number] as usize;
-            let end = match self.guide.get(number + 1) {
-                Some(next) => (*next as usize + 1).min(self.cumulative.len()),
-                None => self.cumulative.len(),
+        for ((_, block), count) in self.blocks.iter_mut().zip(&self.seen_of) {
+            let accessed = *count > 0;
+            block.touched = block.touched << 1 | u16::from(accessed);
+            block.idle = match accessed {
+                true => 0,
+                false => block.idle.saturating_add(1),
             };
-            let rank = first + self.cumulative[first..end].partition_point(|sum| *sum <= drawn);
-            self.seen_of[rank] += 1;
+            block.heat = (block.heat >> u32::from(cools)).saturating_add(*count);
         }
-        for (count, unit) in self.seen_of.iter_mut().zip(&self.units) {
-            if *count == 0 {
-                continue;
-            }
-            // What is not allocated yet is not accessed.
-            if let Some((_, block)) = self.blocks.get_mut(*unit as usize) {
-                block.touched |= 1;
-                block.idle = 0;
-                block.heat = block.heat.saturating_add(*count);
-            }
-            *count = 0;
-        }
+        // What is not allocated yet is not accessed.
+        self.seen_of.fill(0);
     }
 
     /// Moves what the policy chooses, as far as there is time; time that the program's own threads
@@ -309,7 +280,7 @@ impl<'a> Machine<'a> {
         let units = |bytes: u64| bytes / UNIT * BLOCK_PAGES;
         let room = Room {
             fast_limit: units(self.pattern.fast_bytes),
-            fast_used: self.fast_units() * BLOCK_PAGES,
+            fast_used: self.fast_units * BLOCK_PAGES,
             keep_free: units(self.pattern.fast_bytes) * KEEP_FREE / 10_000,
             slow_room: u64::MAX,
             promote: u64::MAX,
@@ -330,7 +301,7 @@ impl<'a> Machine<'a> {
             self.sample.demoted += UNIT;
         }
         // Promotion finds room or does not happen.
-        let free = (self.pattern.fast_bytes / UNIT).saturating_sub(self.fast_units());
+        let free = (self.pattern.fast_bytes / UNIT).saturating_sub(self.fast_units);
         let by_program = !matches!(self.system, System::UserCore | System::UserDsa);
         let mut budget = match by_program {
             true => self.pattern.threads as f64 * STEP_S * 1e9,
@@ -360,13 +331,8 @@ impl<'a> Machine<'a> {
         block.slow = if demoted { u64::MAX } else { 0 };
         block.moved_at = self.step;
         block.demoted = demoted;
+        self.place(number, !demoted);
     }
-}
-
-/// Where the unit of a rank lies, so that hot units are not neighbours: a multiplication by a prime
-/// that is larger than any number of units, which gives each unit once.
-fn spread(rank: u64, units: u64) -> u64 {
-    rank * 2_654_435_761 % units
 }
 
 #[cfg(test)]
@@ -387,26 +353,16 @@ mod tests {
     fn run(pattern: Pattern, system: System, policy: usize, seconds: u64) -> Vec<Sample> {
         let p = MigrationParameters::built_in();
         let copies: [&dyn Copies; 2] = [&TIMES, &TIMES];
-        let mut machine = Machine::new(
+        let mut program = TieredProgram::new(
             pattern,
+            Arc::new(Accesses::of(&pattern)),
             system,
             by_index(policy),
             &p,
             copies,
             [128.0, 300.0],
         );
-        machine.run(seconds)
-    }
-
-    #[test]
-    fn every_unit_is_accessed_by_one_rank() {
-        for units in [1, 2, 511, 512, 13_824] {
-            let mut seen = vec![false; units as usize];
-            for rank in 0..units {
-                seen[spread(rank, units) as usize] = true;
-            }
-            assert!(seen.into_iter().all(|once| once), "{units}");
-        }
+        program.run(seconds)
     }
 
     #[test]
