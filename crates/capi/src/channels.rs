@@ -10,8 +10,10 @@ use dray::channels::{
 use dray::hw::{self, HwMover, HwOptions};
 use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
 
+use crate::backend::{refused, virtual_device};
+use crate::completion::seen;
 use crate::error::{Refusal, call};
-use crate::mover::{Kind, Mover, Open, check_size, handle, refused, seen, using, virtual_device};
+use crate::handle::{Kind, Mover, Open, check_size, handle, using};
 use crate::types::{
     Backend, ChannelsOptions, Completion, CoreReason, FullQueue, Outcome, PageFault, Require,
 };
@@ -176,8 +178,10 @@ fn open(options: &ChannelsOptions) -> Result<Kind, Refusal> {
 /// The options of the library that these stand for; 0 is its default.
 fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
     let unknown = |value: u32, what: &str| {
-        let message = format!("{value} is no {what}");
-        Err(Refusal::new(libc::EINVAL, message))
+        Err(Refusal::new(
+            libc::EINVAL,
+            format_args!("{value} is no {what}"),
+        ))
     };
     let default = Library::default();
     let or = |value: u32, default: u32| if value == 0 { default } else { value };

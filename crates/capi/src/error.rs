@@ -1,60 +1,100 @@
 //! Error codes, and the text of the last error.
+//!
+//! Nothing here allocates or locks: a signal handler may be told that the mover is busy.
 
 use std::cell::RefCell;
 use std::error::Error;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
+use std::fmt::{self, Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-thread_local! {
-    static LAST: RefCell<CString> = RefCell::new(CString::default());
+/// Bytes of a text; what is longer is cut.
+const TEXT: usize = 512;
+
+/// A text that ends with 0.
+#[repr(C)]
+struct Text {
+    bytes: [u8; TEXT],
+    len: usize,
 }
 
-/// A code and what happened.
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars().filter(|character| *character != '\0') {
+            let end = self.len + character.len_utf8();
+            // One byte stays for the 0.
+            let Some(place) = self.bytes[..TEXT - 1].get_mut(self.len..end) else {
+                return Err(fmt::Error);
+            };
+            character.encode_utf8(place);
+            self.len = end;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Text> = const {
+        RefCell::new(Text {
+            bytes: [0; TEXT],
+            len: 0,
+        })
+    };
+}
+
+/// A code; what happened is the thread's last error from then on.
 pub(crate) struct Refusal {
-    pub(crate) code: c_int,
-    pub(crate) message: String,
+    code: c_int,
 }
 
 impl Refusal {
-    pub(crate) fn new(code: c_int, message: impl Into<String>) -> Refusal {
-        Refusal {
-            code: -code,
-            message: message.into(),
-        }
+    pub(crate) fn new(code: c_int, message: impl Display) -> Refusal {
+        Refusal::writing(code, |text| write!(text, "{message}"))
     }
 
     /// The whole chain of an error.
     pub(crate) fn of(code: c_int, error: &dyn Error) -> Refusal {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message += &format!(": {cause}");
-            source = cause.source();
-        }
-        Refusal::new(code, message)
+        Refusal::writing(code, |text| {
+            write!(text, "{error}")?;
+            let mut source = error.source();
+            while let Some(cause) = source {
+                write!(text, ": {cause}")?;
+                source = cause.source();
+            }
+            Ok(())
+        })
+    }
+
+    fn writing(code: c_int, write: impl FnOnce(&mut Text) -> fmt::Result) -> Refusal {
+        // A signal handler that interrupts the writing leaves the text alone.
+        let _ = LAST.try_with(|last| {
+            if let Ok(mut last) = last.try_borrow_mut() {
+                last.bytes.fill(0);
+                last.len = 0;
+                // What is too long is cut.
+                let _ = write(&mut last);
+            }
+        });
+        Refusal { code: -code }
     }
 }
 
 /// Runs a call of the interface: what it gives, or its error's code. A panic is -ENOTRECOVERABLE.
 pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Refusal>) -> c_int {
     let done = catch_unwind(AssertUnwindSafe(work));
-    let refusal = match done {
-        Ok(Ok(value)) => return value,
-        Ok(Err(refusal)) => refusal,
-        Err(_) => Refusal::new(libc::ENOTRECOVERABLE, "libdray has panicked"),
-    };
-    let text: Vec<u8> = refusal.message.bytes().filter(|byte| *byte != 0).collect();
-    LAST.with_borrow_mut(|last| *last = CString::new(text).unwrap_or_default());
-    refusal.code
+    match done {
+        Ok(Ok(value)) => value,
+        Ok(Err(refusal)) => refusal.code,
+        Err(_) => Refusal::new(libc::ENOTRECOVERABLE, "libdray has panicked").code,
+    }
 }
 
 /// What the last error of this thread was about; "" if there was none. Valid until the thread's next
 /// call of libdray.
 #[unsafe(no_mangle)]
 pub extern "C" fn dray_last_error() -> *const c_char {
-    LAST.with_borrow(|last| last.as_ptr())
+    LAST.with(|last| last.as_ptr().cast::<c_char>().cast_const())
 }
-
 /// What a code means. The text lives for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {

@@ -4,17 +4,21 @@
 //! [`dray_last_error`]. A mover belongs to one thread at a time: a call while another thread is in
 //! one gives `-EBUSY`. A handle that was closed gives `-EBADF`.
 
+mod backend;
 mod channels;
+mod completion;
 mod error;
+mod handle;
 mod mover;
 mod operations;
 mod types;
 
 pub use channels::{dray_open_channels, dray_poll_outcomes};
 pub use error::{dray_last_error, dray_strerror};
+pub use handle::Mover;
 pub use mover::{
-    Mover, dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_close,
-    dray_open, dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw,
+    dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_close, dray_open,
+    dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw,
 };
 pub use operations::{
     dray_apply_delta, dray_cache_flush, dray_compare, dray_compare_pattern, dray_copy,

@@ -1,69 +1,20 @@
 //! Movers: opened, submitted to, polled, closed.
 
-use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dray::channels::Channels;
-use dray::hw::{self, HwError, HwMover, HwOptions};
-use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
+use dray::hw::{self, HwError, HwOptions};
+use dray::virt::{Options as VirtualOptions, VirtualDevice};
 use dray::{BatchError, CpuMover, Mover as _, Operation, Progress, WaitError, WaitPolicy};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
 
+use crate::backend::{refused, virtual_device};
+use crate::completion::{count, take};
 use crate::error::{Refusal, call};
-use crate::types::{Backend, Completion, Executor, Options, Tags, Wait};
-use dray_spec::{DifTags, Status};
+use crate::handle::{Kind, Mover, Open, check_size, handle, holding, using, with};
+use crate::types::{Backend, Completion, Options, Wait};
 
 /// Slots of a mover that asks for none.
 const SLOTS: usize = 128;
-
-/// A mover of one of the kinds that there are.
-#[derive(Debug)]
-pub(crate) enum Kind {
-    Hardware(HwMover),
-    Virtual(VirtualMover),
-    Cpu(CpuMover),
-    HardwareChannels(Channels<HwMover>),
-    VirtualChannels(Channels<VirtualMover>),
-    CpuChannels(Channels<CpuMover>),
-}
-
-/// Executes memory operations for one thread at a time.
-///
-/// It is never freed, only emptied: a handle that is used after it was closed is told so.
-#[derive(Debug)]
-pub struct Mover {
-    /// A call is in progress.
-    busy: AtomicBool,
-    /// `None`: closed.
-    open: UnsafeCell<Option<Box<Open>>>,
-}
-
-/// A mover that is open.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) kind: Kind,
-    /// Operations of a batch that has begun.
-    batch: Vec<Operation>,
-    in_batch: bool,
-    /// The next operation of the batch has a fence.
-    fence: bool,
-}
-
-/// Calls `$work` with the mover inside.
-macro_rules! with {
-    ($kind:expr, $mover:ident => $work:expr) => {
-        match $kind {
-            Kind::Hardware($mover) => $work,
-            Kind::Virtual($mover) => $work,
-            Kind::Cpu($mover) => $work,
-            Kind::HardwareChannels($mover) => $work,
-            Kind::VirtualChannels($mover) => $work,
-            Kind::CpuChannels($mover) => $work,
-        }
-    };
-}
 
 /// Opens a mover: 0, and the mover at `mover`.
 ///
@@ -123,28 +74,16 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
             }
             n if n == Backend::Cpu as u32 => Kind::Cpu(CpuMover::new(slots)),
             other => {
-                let message = format!("{other} is no dray_backend");
-                return Err(Refusal::new(libc::EINVAL, message));
+                return Err(Refusal::new(
+                    libc::EINVAL,
+                    format_args!("{other} is no dray_backend"),
+                ));
             }
         };
         // SAFETY: not null, and a place for a pointer by the caller's promise.
         unsafe { mover.write(handle(kind, slots)) };
         Ok(0)
     })
-}
-
-/// The handle of a mover, for ever.
-pub(crate) fn handle(kind: Kind, slots: usize) -> *mut Mover {
-    let open = Open {
-        kind,
-        batch: Vec::with_capacity(slots),
-        in_batch: false,
-        fence: false,
-    };
-    Box::into_raw(Box::new(Mover {
-        busy: AtomicBool::new(false),
-        open: UnsafeCell::new(Some(Box::new(open))),
-    }))
 }
 
 /// Waits for what is in flight, and closes a mover: 0. NULL is allowed.
@@ -249,8 +188,10 @@ pub unsafe extern "C" fn dray_wait(
             n if n == Wait::Umwait as u32 => WaitPolicy::Umwait,
             n if n == Wait::Yield as u32 => WaitPolicy::Yield,
             other => {
-                let message = format!("{other} is no dray_wait_policy");
-                return Err(Refusal::new(libc::EINVAL, message));
+                return Err(Refusal::new(
+                    libc::EINVAL,
+                    format_args!("{other} is no dray_wait_policy"),
+                ));
             }
         };
         let wait = |look: &mut [dray::Completion]| {
@@ -277,14 +218,18 @@ pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
         let capabilities = with!(&mut open.kind, m => m.capabilities());
         if !capabilities.supports(&operation) {
             let (opcode, len) = (operation.opcode(), operation.len());
-            let message = format!("{} of {len} bytes is not supported", opcode.name());
-            return Err(Refusal::new(libc::ENOTSUP, message));
+            return Err(Refusal::new(
+                libc::ENOTSUP,
+                format_args!("{} of {len} bytes is not supported", opcode.name()),
+            ));
         }
         if open.in_batch {
             let max = capabilities.max_batch as usize;
             if open.batch.len() >= max {
-                let message = format!("a batch of this mover has {max} operations at most");
-                return Err(Refusal::new(libc::E2BIG, message));
+                return Err(Refusal::new(
+                    libc::E2BIG,
+                    format_args!("a batch of this mover has {max} operations at most"),
+                ));
             }
             open.batch.push(match std::mem::take(&mut open.fence) {
                 true => operation.with_fence(),
@@ -405,176 +350,4 @@ pub unsafe extern "C" fn dray_withdraw(mover: *mut Mover) -> c_int {
     let work = |open: &mut Open| Ok(count(with!(&mut open.kind, m => m.withdraw())));
     // SAFETY: the caller's promise is the same.
     unsafe { using(mover, work) }
-}
-
-/// # Safety
-/// `mover` must be NULL or from [`dray_open`].
-pub(crate) unsafe fn using(
-    mover: *mut Mover,
-    work: impl FnOnce(&mut Open) -> Result<c_int, Refusal>,
-) -> c_int {
-    let work = |open: &mut Option<Box<Open>>| match open {
-        Some(open) => work(open),
-        None => Err(Refusal::new(libc::EBADF, "the mover is closed")),
-    };
-    // SAFETY: the caller's promise is the same.
-    unsafe { holding(mover, work) }
-}
-
-/// # Safety
-/// `mover` must be NULL or from [`dray_open`].
-unsafe fn holding(
-    mover: *mut Mover,
-    work: impl FnOnce(&mut Option<Box<Open>>) -> Result<c_int, Refusal>,
-) -> c_int {
-    call(|| {
-        if mover.is_null() {
-            return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
-        }
-        // SAFETY: made by `dray_open`, and never freed.
-        let mover = unsafe { &*mover };
-        if mover.busy.swap(true, Ordering::Acquire) {
-            let message = "another thread is using this mover";
-            return Err(Refusal::new(libc::EBUSY, message));
-        }
-        // Also when the work panics.
-        let _free = Free(&mover.busy);
-        // SAFETY: the flag keeps other calls away.
-        let open = unsafe { &mut *mover.open.get() };
-        if open.is_none() {
-            return Err(Refusal::new(libc::EBADF, "the mover is closed"));
-        }
-        work(open)
-    })
-}
-
-/// Whether a structure of the caller's has a size that this version can read: all of what it knows, and
-/// nothing but 0 behind that.
-///
-/// # Safety
-/// `size` bytes at `at` must be readable.
-pub(crate) unsafe fn check_size(
-    name: &str,
-    at: *const u8,
-    size: usize,
-    known: usize,
-) -> Result<(), Refusal> {
-    let refuse = || {
-        let message = format!("{name} of {size} bytes: this library knows {known}");
-        Err(Refusal::new(libc::EINVAL, message))
-    };
-    if size < known || size > 4096 {
-        return refuse();
-    }
-    // SAFETY: by the caller's promise.
-    let bytes = unsafe { std::slice::from_raw_parts(at, size) };
-    match bytes[known..].iter().all(|byte| *byte == 0) {
-        true => Ok(()),
-        false => refuse(),
-    }
-}
-
-/// Lets the next call in when it is dropped.
-struct Free<'a>(&'a AtomicBool);
-
-impl Drop for Free<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-/// Completions through a small buffer.
-///
-/// # Safety
-/// `into` must be a place for `count` completions.
-unsafe fn take(
-    into: *mut Completion,
-    count: usize,
-    fill: impl FnOnce(&mut [dray::Completion]) -> Result<usize, Refusal>,
-) -> Result<c_int, Refusal> {
-    if into.is_null() || count == 0 {
-        return Err(Refusal::new(libc::EINVAL, "no place for completions"));
-    }
-    let mut look = [dray::Completion::default(); 64];
-    let most = count.min(look.len());
-    let found = fill(&mut look[..most])?;
-    for (n, completion) in look[..found].iter().enumerate() {
-        // SAFETY: `n` is below the caller's count.
-        let place = unsafe { into.add(n) };
-        // SAFETY: a place of the caller's.
-        unsafe { place.write(seen(completion)) };
-    }
-    Ok(self::count(found))
-}
-
-/// A completion as C sees it.
-pub(crate) fn seen(completion: &dray::Completion) -> Completion {
-    let record = &completion.record;
-    Completion {
-        user_data: completion.user_data,
-        fault_address: record.fault_address,
-        bytes_completed: record.bytes_completed,
-        crc: match record.status() {
-            Status::SUCCESS => record.crc64(),
-            _ => 0,
-        },
-        delta_bytes: record.delta_record_size(),
-        source: tags(record.source_tags()),
-        destination: tags(record.destination_tags()),
-        executor: match completion.executor {
-            dray::Executor::Hardware => Executor::Hardware as u32,
-            dray::Executor::Cpu => Executor::Cpu as u32,
-            _ => Executor::Virtual as u32,
-        },
-        status: record.status().code(),
-        result: record.result,
-        write_fault: record.status().is_write_fault().into(),
-        reserved: [0; 9],
-    }
-}
-
-fn tags(tags: DifTags) -> Tags {
-    Tags {
-        reference: tags.reference,
-        app_mask: tags.app_mask,
-        app: tags.app,
-    }
-}
-
-fn count(n: usize) -> c_int {
-    c_int::try_from(n).unwrap_or(c_int::MAX)
-}
-
-pub(crate) fn refused(error: HwError) -> Refusal {
-    let code = match &error {
-        HwError::NoQueues { .. } | HwError::NoSuchQueue { .. } => libc::ENODEV,
-        HwError::Open { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => libc::EBUSY,
-        HwError::Slots { .. } => libc::EINVAL,
-        _ => libc::EIO,
-    };
-    Refusal::of(code, &error)
-}
-
-/// A device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8.
-pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
-    let queue = |id| WorkQueueConfig {
-        id,
-        mode: WorkQueueMode::Dedicated,
-        size: 128 / queues,
-        priority: 10,
-        block_on_fault: true,
-        max_batch_size: 1024,
-        max_transfer_size: 1 << 31,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
-    };
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        work_queues: (0..queues).map(queue).collect(),
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
 }

@@ -7,7 +7,8 @@ use dray_ops::{DestinationDifFlags, DifFlags, SourceDifFlags};
 use dray_spec::DifTags;
 
 use crate::error::{Refusal, call};
-use crate::mover::{Mover, check_size, enqueue};
+use crate::handle::{Mover, check_size};
+use crate::mover::enqueue;
 use crate::types::{Dif, Tags};
 
 /// The address of a buffer that a device finds by it.
@@ -433,8 +434,10 @@ unsafe fn parse(dif: *const Dif) -> Result<Parsed, Refusal> {
         4096 => 2,
         4104 => 3,
         other => {
-            let message = format!("blocks of {other} bytes: 512, 520, 4096 or 4104 are possible");
-            return Err(Refusal::new(libc::EINVAL, message));
+            return Err(Refusal::new(
+                libc::EINVAL,
+                format_args!("blocks of {other} bytes: 512, 520, 4096 or 4104 are possible"),
+            ));
         }
     };
     let tags = |tags: Tags| DifTags {

@@ -11,6 +11,7 @@ fn the_header_is_that_of_the_source() {
     for file in [
         "types.rs",
         "error.rs",
+        "handle.rs",
         "mover.rs",
         "operations.rs",
         "channels.rs",

@@ -1,0 +1,41 @@
+//! Movers of the backends: which there are, and why one cannot be opened.
+
+use dray::hw::HwError;
+use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+
+use crate::error::Refusal;
+
+/// Why a work queue cannot be used, as a code.
+pub(crate) fn refused(error: HwError) -> Refusal {
+    let code = match &error {
+        HwError::NoQueues { .. } | HwError::NoSuchQueue { .. } => libc::ENODEV,
+        HwError::Open { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => libc::EBUSY,
+        HwError::Slots { .. } => libc::EINVAL,
+        _ => libc::EIO,
+    };
+    Refusal::of(code, &error)
+}
+
+/// A device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8.
+pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
+    let queue = |id| WorkQueueConfig {
+        id,
+        mode: WorkQueueMode::Dedicated,
+        size: 128 / queues,
+        priority: 10,
+        block_on_fault: true,
+        max_batch_size: 1024,
+        max_transfer_size: 1 << 31,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
+    };
+    DeviceConfig {
+        capabilities: Capabilities::sapphire_rapids(),
+        work_queues: (0..queues).map(queue).collect(),
+        groups: vec![GroupConfig {
+            engines: vec![0],
+            ..GroupConfig::default()
+        }],
+        ..DeviceConfig::default()
+    }
+}
