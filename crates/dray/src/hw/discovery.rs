@@ -14,6 +14,9 @@ use crate::Capabilities;
 /// Set for programs inside `dray run`, whose device is the virtual one.
 const INSIDE: &str = "DRAY_SOCKET";
 
+/// Where the driver's attributes are below `/sys`.
+const DEVICES: &str = "bus/dsa/devices";
+
 /// Whether this machine's devices are virtual: inside `dray run`.
 pub fn is_virtual() -> bool {
     env::var_os(INSIDE).is_some()
@@ -29,16 +32,27 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// `DRAY_SYSFS_PATH` and `DRAY_DEV_PATH`, or else `/sys/bus/dsa/devices` and `/dev/dsa`.
+    /// What `DRAY_SYSFS_PATH` and `DRAY_DEV_PATH` name, or else `/sys` and `/dev/dsa`.
+    ///
+    /// `DRAY_SYSFS_PATH` stands for `/sys`, as it does for `dray config`; a path that ends in
+    /// `bus/dsa/devices` is that directory itself.
     pub fn from_environment() -> Paths {
         let path = |name, default: &str| {
             let set = env::var_os(name).filter(|path| !path.is_empty());
             PathBuf::from(set.unwrap_or_else(|| default.into()))
         };
         Paths {
-            sysfs: path("DRAY_SYSFS_PATH", "/sys/bus/dsa/devices"),
+            sysfs: devices(path("DRAY_SYSFS_PATH", "/sys")),
             dev: path("DRAY_DEV_PATH", "/dev/dsa"),
         }
+    }
+}
+
+/// The directory of devices in a `/sys`, or what is that directory already.
+fn devices(sysfs: PathBuf) -> PathBuf {
+    match sysfs.ends_with(DEVICES) {
+        true => sysfs,
+        false => sysfs.join(DEVICES),
     }
 }
 
@@ -193,7 +207,22 @@ fn numbers(name: &str) -> Option<(u16, u16)> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn a_sysfs_and_its_directory_of_devices_are_the_same() {
+        for (named, directory) in [
+            ("/sys", "/sys/bus/dsa/devices"),
+            ("/tmp/sys/", "/tmp/sys/bus/dsa/devices"),
+            ("/tmp/sys/bus/dsa/devices", "/tmp/sys/bus/dsa/devices"),
+            ("/tmp/sys/bus/dsa/devices/", "/tmp/sys/bus/dsa/devices"),
+            ("/tmp/devices", "/tmp/devices/bus/dsa/devices"),
+        ] {
+            assert_eq!(devices(named.into()), Path::new(directory), "{named}");
+        }
+    }
 
     #[test]
     fn names_of_device_files() {

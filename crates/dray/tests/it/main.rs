@@ -4,5 +4,6 @@ mod aborts;
 mod channel;
 mod channels;
 mod machine;
+mod never;
 mod pages;
 mod task;

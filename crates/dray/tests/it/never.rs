@@ -1,0 +1,142 @@
+//! A completion that does not come: a deadline says so, nothing is given back before, nothing is lost.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use dray::channels::{Channels, ChannelsOptions, Member, Require};
+use dray::virt::{Engines, Options, Translation, VirtualDevice};
+use dray::{Channel, Completion, Mover, Operation, Output, Progress, WaitError, WaitPolicy, wait};
+use dray_device::Access;
+use dray_device::WorkQueueMode::{Dedicated, Shared};
+use dray_spec::Status;
+
+use crate::machine::{device, queue};
+
+const AFTER: Duration = Duration::from_millis(2);
+
+/// Translations that nobody answers until it is opened: engines hold their descriptors.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Translation for Gate {
+    fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
+        let (open, opened) = &*self.0;
+        let held = open.lock().expect("nobody panics in it");
+        drop(opened.wait_while(held, |open| !*open).expect("as above"));
+        len
+    }
+}
+
+/// Opens a gate when it goes, so that a test that fails ends.
+struct Opener(Gate);
+
+impl Opener {
+    fn open(&self) {
+        let (open, opened) = &*self.0.0;
+        *open.lock().expect("nobody panics in it") = true;
+        opened.notify_all();
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+/// Devices whose engines hold what they have: with threads of their own, and without.
+fn held() -> impl Iterator<Item = (VirtualDevice, Gate)> {
+    let ways = [Engines::Threads, Engines::Dispatcher].map(|e| [Dedicated, Shared].map(|m| (e, m)));
+    ways.into_iter().flatten().map(|(engines, mode)| {
+        let gate = Gate::default();
+        let options = Options {
+            engines,
+            ..Options::default()
+        };
+        let config = device(1, vec![queue(0, mode, 8)]);
+        let started = VirtualDevice::start_in(config, options, gate.clone(), |_| {});
+        (started.expect("a device that can be enabled"), gate)
+    })
+}
+
+#[test]
+fn a_channel_keeps_the_buffers_of_what_an_engine_holds() {
+    for (device, gate) in held() {
+        let mut channel = Channel::new(device.open(0, 8).expect("a queue"));
+        let opener = Opener(gate);
+        for n in 0..4 {
+            channel
+                .copy(vec![n; 4096], vec![0xff; 4096])
+                .expect("a slot");
+        }
+        while channel.submit() == Progress::Pending {
+            std::thread::yield_now();
+        }
+        for _ in 0..3 {
+            let waited = channel.wait(WaitPolicy::Yield, Some(AFTER));
+            assert!(
+                matches!(waited, Err(WaitError::Deadline { after }) if after == AFTER),
+                "{waited:?}"
+            );
+        }
+        assert!(channel.poll().is_none());
+        // The device has them: they cannot be taken back.
+        assert_eq!((channel.withdraw(), channel.in_flight()), (0, 4));
+        opener.open();
+        let mut seen = [false; 4];
+        for _ in 0..4 {
+            let done = channel.wait(WaitPolicy::Yield, None).expect("it ends");
+            assert_eq!(done.result, Ok(Output::Done));
+            assert_eq!(done.buffers.source, done.buffers.destination);
+            let byte = done.buffers.source.expect("a source")[0];
+            assert!(!std::mem::replace(&mut seen[usize::from(byte)], true));
+        }
+        let nothing = channel.wait(WaitPolicy::Yield, Some(AFTER));
+        assert!(matches!(nothing, Err(WaitError::Nothing)), "{nothing:?}");
+    }
+}
+
+#[test]
+fn channels_wait_for_what_an_engine_holds() {
+    for (device, gate) in held() {
+        // Freed when the device is done with them, in whatever way this ends.
+        let (source, target) = (vec![7_u8; 3 * 4096], vec![0_u8; 3 * 4096]);
+        let members = [0].map(|wq| Member {
+            mover: device.open(wq, 8).expect("a queue"),
+            numa_node: None,
+        });
+        let options = ChannelsOptions {
+            require: Require::Device,
+            gather_below_bytes: 0,
+            ..ChannelsOptions::default()
+        };
+        let mut channels = Channels::new(members, options).expect("channels");
+        let opener = Opener(gate);
+        let from = source.as_ptr().expose_provenance() as u64;
+        let to = target.as_ptr().expose_provenance() as u64;
+        for n in 0..3 {
+            let copy = Operation::memmove(from + n * 4096, to + n * 4096, 4096);
+            // SAFETY: both buffers outlive the operations, which are waited for.
+            unsafe { channels.enqueue(&copy.with_user_data(n)) }.expect("a slot");
+        }
+        let mut ended = [Completion::default(); 4];
+        for _ in 0..3 {
+            let waited = wait(&mut channels, &mut ended, WaitPolicy::Yield, Some(AFTER));
+            assert_eq!(waited, Err(WaitError::Deadline { after: AFTER }));
+        }
+        assert_eq!(channels.withdraw(), 0);
+        opener.open();
+        let mut seen = [false; 3];
+        while seen.iter().any(|seen| !seen) {
+            let count = wait(&mut channels, &mut ended, WaitPolicy::Yield, None).expect("it ends");
+            for completion in &ended[..count] {
+                assert_eq!(completion.status(), Status::SUCCESS);
+                assert!(!std::mem::replace(
+                    &mut seen[completion.user_data as usize],
+                    true
+                ));
+            }
+        }
+        assert!(source == target);
+    }
+}
