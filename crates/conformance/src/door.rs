@@ -11,6 +11,17 @@ use crate::pages::ProcessPages;
 /// Alignment of the suite's memory; dualcast compares address bits 11:0.
 pub const PAGE: u64 = 4096;
 
+/// A part of the suite that not every mover can meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Batches and their fences.
+    Batches,
+    /// Operations on a page that nobody may access.
+    Faults,
+    /// A queue that is disabled or reset, a device that is reset.
+    Disruptions,
+}
+
 /// A mover with memory that the suite fills before, and looks at afterwards.
 pub trait Door {
     /// Its name in reports.
@@ -45,6 +56,15 @@ pub trait Door {
     /// Takes what disrupts its mover's queue, if there is something.
     fn disrupter(&mut self) -> Option<Disrupter> {
         None
+    }
+
+    /// Why a part of the suite is not put to it, if it offers nothing for that part.
+    fn refusal(&self, part: Part) -> &'static str {
+        match part {
+            Part::Batches => "the mover's queue takes no batches of four",
+            Part::Faults => "this mover does not look at addresses",
+            Part::Disruptions => "nobody disrupts this mover's queue here",
+        }
     }
 
     /// Runs an application to its end.
@@ -134,6 +154,16 @@ impl<M: Mover> Door for ProcessDoor<M> {
 
     fn disrupter(&mut self) -> Option<Disrupter> {
         self.disrupter.take()
+    }
+
+    fn refusal(&self, part: Part) -> &'static str {
+        match (part, self.executor) {
+            (Part::Batches, _) => "the mover's queue takes no batches of four",
+            (Part::Faults, Executor::Cpu) => "this core's faults are the program's own",
+            (Part::Faults, _) => "this mover does not look at addresses",
+            (Part::Disruptions, Executor::Cpu) => "a core has no queue that could be disabled",
+            (Part::Disruptions, _) => "nobody disrupts this mover's queue here",
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {

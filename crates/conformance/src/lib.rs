@@ -18,7 +18,7 @@ mod script;
 mod suite;
 
 pub use disruptions::{Disrupter, Disruption};
-pub use door::{Door, PAGE, ProcessDoor};
+pub use door::{Door, PAGE, Part, ProcessDoor};
 pub use pages::ProcessPages;
 pub use script::Script;
 pub use suite::{Report, check};

@@ -8,7 +8,7 @@ use dray_spec::{CompletionRecord, Status};
 use crate::batches::{self, Batches};
 use crate::case::{AREA, Case, cases};
 use crate::disruptions::{Disrupted, Disruption};
-use crate::door::{Door, PAGE};
+use crate::door::{Door, PAGE, Part};
 use crate::faults;
 use crate::integrity;
 use crate::refused;
@@ -36,6 +36,8 @@ pub struct Report {
     pub faults: usize,
     /// Operations whose queue was disabled or reset meanwhile; 0 where it cannot be.
     pub disrupted: usize,
+    /// Parts that were not put to the door, each with the reason.
+    pub refusals: Vec<(Part, &'static str)>,
 }
 
 impl fmt::Display for Report {
@@ -51,7 +53,11 @@ impl fmt::Display for Report {
             self.full,
             self.faults,
             self.disrupted
-        )
+        )?;
+        for (part, reason) in &self.refusals {
+            write!(f, "\n{:<24} {part:?}: {reason}", "")?;
+        }
+        Ok(())
     }
 }
 
@@ -61,7 +67,7 @@ impl fmt::Display for Report {
 /// The first thing that is not as it should be.
 pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
     let (operations, full) = operations(door)?;
-    Ok(Report {
+    let mut report = Report {
         door: door.name(),
         operations,
         full,
@@ -71,7 +77,18 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
         faults: page_faults(door)?,
         // The last, for a queue that was disabled may stay so.
         disrupted: disruptions(door)?,
-    })
+        refusals: Vec::new(),
+    };
+    let parts = [
+        (Part::Batches, report.in_batches),
+        (Part::Faults, report.faults),
+        (Part::Disruptions, report.disrupted),
+    ];
+    let refused = parts.into_iter().filter(|(_, count)| *count == 0);
+    report.refusals = refused
+        .map(|(part, _)| (part, door.refusal(part)))
+        .collect();
+    Ok(report)
 }
 
 fn noise(len: usize) -> Vec<u8> {
