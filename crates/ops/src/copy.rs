@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::crc::{CrcOptions, Running, Width, crc32c, crc64};
+use crate::crc::{CrcOptions, Running, Width, copy_crc32c, crc64};
 
 /// How much is read before it is used again: half of a first-level cache of 32 KiB.
 const BLOCK: usize = 16 * 1024;
@@ -50,8 +50,7 @@ pub fn copy_crc(
 ) -> Result<u32, LengthMismatch> {
     LengthMismatch::check(src, dst)?;
     if src.len() <= BLOCK {
-        dst.copy_from_slice(src);
-        return Ok(crc32c(seed, src, options));
+        return Ok(copy_crc32c(seed, src, dst, options));
     }
     let crc = Running::new(Width::Bits32, seed.into(), options);
     Ok(copy_running(crc, src, dst) as u32)

@@ -39,6 +39,19 @@ pub fn crc32c(seed: u32, data: &[u8], options: CrcOptions) -> u32 {
     crc.finish() as u32
 }
 
+/// Copies `data` to `dst`, which is as long, and gives its CRC-32C; for what first-level caches hold.
+pub(crate) fn copy_crc32c(seed: u32, data: &[u8], dst: &mut [u8], options: CrcOptions) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if !options.bypass_data_reflection {
+        let register = convert(Width::Bits32, seed.into(), options) as u32;
+        if let Some(register) = interleaved::update_and_copy(register, data, dst) {
+            return convert(Width::Bits32, register.into(), options) as u32;
+        }
+    }
+    dst.copy_from_slice(data);
+    crc32c(seed, data, options)
+}
+
 /// The CRC-32C of two runs of bytes, one behind the other, from that of the first (with the seed of
 /// both) and that of the second (with seed 0), whose length is `second_bytes`.
 ///

@@ -42,6 +42,7 @@ pub fn dif_check(
     let step = flags.block_size().protected_bytes();
     let blocks = DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
+    ask_for_ends(src);
     let src = Row { bytes: src, step };
     if src.bytes.len() >= HINTS_FROM_BYTES {
         check_many(&mut checker, src, blocks)?;
@@ -55,6 +56,15 @@ pub fn dif_check(
         }
     }
     Ok(checker.tags)
+}
+
+/// Asks for the first and the last line: the pages of both may be looked up at the same time.
+#[inline(always)]
+fn ask_for_ends(bytes: &[u8]) {
+    if let [first, .., last] = bytes {
+        prefetch::line_of(first);
+        prefetch::line_of(last);
+    }
 }
 
 /// Checks many blocks. What lies ahead is asked for if the first group came from memory.
@@ -101,6 +111,7 @@ pub fn dif_insert(
     let size = flags.block_size();
     let blocks = DifSizeError::blocks(src, size.bytes())?;
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
+    ask_for_ends(dst);
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());
     let src = Row { bytes: src, step };
@@ -194,6 +205,8 @@ fn copy_checked(
     (dst, to_step): (&mut [u8], usize),
     mut found: impl FnMut(&[u8], Checked, &mut [u8]),
 ) -> Result<(), BadBlock> {
+    ask_for_ends(src.bytes);
+    ask_for_ends(dst);
     let mut groups = groups(blocks).peekable();
     let first = groups.peek().cloned().unwrap_or_default();
     let ahead = [&src.bytes[first.end * src.step..], &*dst];

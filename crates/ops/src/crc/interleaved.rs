@@ -45,6 +45,19 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<u32> {
     Some(unsafe { in_blocks(register, data) })
 }
 
+/// As [`update`], and copies the data to `dst`, which is as long, as they are read; `None` if the
+/// processor does not gain from it. What was copied then is copied again.
+#[inline]
+pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Option<u32> {
+    let (register, done) = wide::update_and_copy(register, data, dst)?;
+    let rest = &data[done..];
+    if rest.is_empty() {
+        return Some(register);
+    }
+    dst[done..].copy_from_slice(rest);
+    update(register, rest)
+}
+
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 fn in_blocks(mut register: u32, mut data: &[u8]) -> u32 {
     if let Some((wide, done)) = wide::update(register, data) {

@@ -8,9 +8,11 @@ use std::arch::x86_64::{
     __m128i, __m512i, _mm_crc32_u64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm_xor_si128,
     _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
     _mm512_clmulepi64_epi128, _mm512_extracti32x4_epi32, _mm512_extracti64x4_epi64,
-    _mm512_loadu_si512, _mm512_set_epi64, _mm512_set1_epi64, _mm512_ternarylogic_epi64,
-    _mm512_xor_si512,
+    _mm512_loadu_si512, _mm512_set_epi64, _mm512_set1_epi64, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
+
+use crate::prefetch;
 
 use super::interleaved::{behind, factor, factors, take};
 
@@ -32,6 +34,8 @@ const fn bytes((groups, words): (usize, usize)) -> usize {
 }
 
 const _: () = assert!(bytes(LARGE) == 4096 && bytes(SMALL) == 1008);
+// What `block` copies of the lanes.
+const _: () = assert!((3 * 8 * LARGE.1).is_multiple_of(64));
 
 /// Whether blocks of so many bytes gain from it, and the processor has the instructions.
 #[inline]
@@ -55,23 +59,58 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<(u32, usize)> {
     Some(unsafe { in_blocks(register, data) })
 }
 
-#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
-fn in_blocks(mut register: u32, data: &[u8]) -> (u32, usize) {
-    let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
-    for data in large {
-        register = block::<{ LARGE.0 }, { LARGE.1 }>(register, data);
+/// As [`update`] for the whole large blocks, which are copied to `dst` as they are read; `None` also if
+/// there is none. `dst` is as long as `data`.
+#[inline]
+pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Option<(u32, usize)> {
+    if data.len() < bytes(LARGE) || !is_for(data.len()) {
+        return None;
     }
-    let (small, rest) = rest.as_chunks::<{ bytes(SMALL) }>();
-    for data in small {
-        register = block::<{ SMALL.0 }, { SMALL.1 }>(register, data);
+    // SAFETY: the processor has the instructions, as was just checked.
+    Some(unsafe { in_copied_blocks(register, data, dst) })
+}
+
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
+fn in_copied_blocks(mut register: u32, data: &[u8], dst: &mut [u8]) -> (u32, usize) {
+    let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
+    for (data, dst) in large.iter().zip(dst.as_chunks_mut::<{ bytes(LARGE) }>().0) {
+        register = block::<{ LARGE.0 }, { LARGE.1 }, true>(register, data, dst);
     }
     (register, data.len() - rest.len())
 }
 
-/// The register after a block of three lanes of `WORDS` words and `GROUPS` groups.
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
-fn block<const GROUPS: usize, const WORDS: usize>(register: u32, data: &[u8]) -> u32 {
+fn in_blocks(mut register: u32, data: &[u8]) -> (u32, usize) {
+    let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
+    for data in large {
+        register = block::<{ LARGE.0 }, { LARGE.1 }, false>(register, data, &mut []);
+    }
+    let (small, rest) = rest.as_chunks::<{ bytes(SMALL) }>();
+    for data in small {
+        register = block::<{ SMALL.0 }, { SMALL.1 }, false>(register, data, &mut []);
+    }
+    (register, data.len() - rest.len())
+}
+
+/// The register after a block of three lanes of `WORDS` words and `GROUPS` groups. If it `COPIES` the
+/// block to `dst`, the lanes are whole registers.
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
+fn block<const GROUPS: usize, const WORDS: usize, const COPIES: bool>(
+    register: u32,
+    data: &[u8],
+    dst: &mut [u8],
+) -> u32 {
+    if let (true, [first, .., last]) = (COPIES, &*dst) {
+        prefetch::line_of(first);
+        prefetch::line_of(last);
+    }
     let (lanes, folded) = data.split_at(3 * 8 * WORDS);
+    let (to_lanes, to_folded) = match COPIES {
+        true => dst.split_at_mut(3 * 8 * WORDS),
+        false => (dst, &mut [][..]),
+    };
+    let to_groups = to_folded.as_chunks_mut::<GROUP>().0;
+    let lane_parts = lanes.as_chunks().0.iter().zip(to_lanes.as_chunks_mut().0);
     let (first, lanes) = lanes.split_at(WORDS * 8);
     let (second, third) = lanes.split_at(WORDS * 8);
     let (groups, first) = (folded.as_chunks::<GROUP>().0, first.as_chunks::<8>().0);
@@ -88,13 +127,22 @@ fn block<const GROUPS: usize, const WORDS: usize>(register: u32, data: &[u8]) ->
     let mut sums = [_mm512_set1_epi64(0); 4];
     for (step, group) in groups.iter().enumerate() {
         let parts = group.as_chunks::<64>().0;
-        for (sum, part) in sums.iter_mut().zip(parts) {
-            *sum = moved_onto(*sum, const { factors(2048) }, load(part));
+        for (n, (sum, part)) in sums.iter_mut().zip(parts).enumerate() {
+            let part = load(part);
+            if COPIES {
+                store(&mut to_groups[step].as_chunks_mut().0[n], part);
+            }
+            *sum = moved_onto(*sum, const { factors(2048) }, part);
         }
         for word in early + step * BESIDE..early + (step + 1) * BESIDE {
             crcs[0] = take(crcs[0], &first[word]);
             crcs[1] = take(crcs[1], &second[word]);
             crcs[2] = take(crcs[2], &third[word]);
+        }
+    }
+    if COPIES {
+        for (from, to) in lane_parts {
+            store(to, load(from));
         }
     }
     let [a, b, c, d] = sums;
@@ -117,6 +165,12 @@ fn block<const GROUPS: usize, const WORDS: usize>(register: u32, data: &[u8]) ->
 fn load(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: the array has 64 readable bytes, and the load asks for no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f")]
+fn store(to: &mut [u8; 64], part: __m512i) {
+    // SAFETY: the array has 64 writable bytes, and the store asks for no alignment.
+    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), part) };
 }
 
 /// A sum moved up by the bits that its factors are for, and added to what is there.
@@ -172,6 +226,20 @@ mod tests {
             let seeded = update(seed, data).map(|(register, _)| !register);
             let expected = crate::oracle::crc32c(!seed, data, crate::CrcOptions::default());
             assert_eq!(seeded, Some(expected), "{bytes}");
+            let mut copy = vec![0; data.len()];
+            if let Some((register, done)) = update_and_copy(seed, data, &mut copy) {
+                let expected =
+                    crate::oracle::crc32c(!seed, &data[..done], crate::CrcOptions::default());
+                assert_eq!(!register, expected, "{bytes}, copied");
+                assert!(
+                    copy[..done] == data[..done] && done >= 4096,
+                    "{bytes}, copied"
+                );
+                assert!(
+                    copy[done..].iter().all(|byte| *byte == 0),
+                    "{bytes}, copied"
+                );
+            }
         }
     }
 }

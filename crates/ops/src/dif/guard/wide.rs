@@ -127,10 +127,12 @@ fn products(blocks: Row<'_>, bytes: usize) -> [__m512i; BLOCKS] {
         }
         &FACTORS_520
     };
-    for (part, factors) in factors.0.iter().enumerate() {
-        let factors = load_factors(factors);
-        for (sum, (data, _)) in sums.iter_mut().zip(&blocks) {
-            let words = reflected(load(&data.as_chunks().0[part]));
+    // One block after the other: from memory they come as a processor fetches ahead by itself. The
+    // factors stay in registers.
+    let factors = factors.0.each_ref().map(|part| load_factors(part));
+    for (sum, (data, _)) in sums.iter_mut().zip(&blocks) {
+        for (part, factors) in data.as_chunks().0.iter().zip(factors) {
+            let words = reflected(load(part));
             let first = _mm512_clmulepi64_epi128::<0x00>(words, factors);
             let second = _mm512_clmulepi64_epi128::<0x11>(words, factors);
             *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, first, second);
