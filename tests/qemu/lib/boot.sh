@@ -63,6 +63,10 @@ boot() {
     # Whatever ends this script ends the guest and the device.
     trap 'end_all; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
+    local net
+    for net in "${nets[@]}"; do
+        [ -S "${net%%,*}" ] || fail "${net%%,*} is no socket: start the back end first (dray vhost --port ${net%%,*})"
+    done
     initramfs "$work/initrd" "$script" "${extra[@]}"
     if [ -z "$socket" ]; then
         socket=$work/dsa.sock
@@ -110,6 +114,8 @@ boot() {
     end_all
     if [ -s "$work/door" ]; then
         grep -E '^(warning|error|the client was dropped)' "$work/door" >&2 || true
+        # As counts that could not be written.
+        ! grep -q '^error' "$work/door" || [ "$status" -ne 0 ] || status=1
     fi
     return "$status"
 }
