@@ -14,85 +14,117 @@ pub(super) struct Loop {
 impl Loop {
     /// Its rate if its bytes wait for `wait`.
     pub(super) fn rate(&self, wait: f64) -> f64 {
+        self.sent(wait).rate
+    }
+
+    /// Its rate if its bytes wait for `wait`, and how fast it falls there.
+    fn sent(&self, wait: f64) -> Sent {
         let time = self.elsewhere + wait;
-        if time > 0.0 {
-            self.demand.min(self.window / time)
+        let free = self.window / time;
+        if time > 0.0 && free < self.demand {
+            Sent {
+                rate: free,
+                fall: free / time,
+            }
         } else {
-            self.demand
+            Sent {
+                rate: self.demand,
+                fall: 0.0,
+            }
         }
     }
 }
 
-/// What `loops` send together if their bytes wait for `wait`.
-pub(super) fn rate(loops: &[Loop], wait: f64) -> f64 {
-    loops.iter().map(|flow| flow.rate(wait)).sum()
+/// A rate that depends on a waiting time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) rate: f64,
+    /// By how much it falls for each unit of time that the bytes wait longer.
+    pub(super) fall: f64,
 }
 
-/// For how long the bytes of `loops` must wait, if not longer than `least`, so that they send `amount` together.
-pub(super) fn wait_for(loops: &[Loop], amount: f64, least: f64) -> f64 {
+/// What `loops` send together if their bytes wait for `wait`.
+pub(super) fn sent(loops: &[Loop], wait: f64) -> Sent {
+    let mut sum = Sent::default();
+    for flow in loops {
+        let Sent { rate, fall } = flow.sent(wait);
+        sum.rate += rate;
+        sum.fall += fall;
+    }
+    sum
+}
+
+/// The rate alone of [`sent`].
+pub(super) fn rate(loops: &[Loop], wait: f64) -> f64 {
+    sent(loops, wait).rate
+}
+
+/// For how long the bytes of `loops` must wait, if not longer than `least`, so that they send `amount` together. The search
+/// begins at `guess`.
+pub(super) fn wait_for(loops: &[Loop], amount: f64, least: f64, guess: f64) -> f64 {
+    if let [flow] = loops {
+        return match flow.rate(least) <= amount {
+            true => least,
+            false => least.max(flow.window / amount - flow.elsewhere),
+        };
+    }
     if rate(loops, least) <= amount {
         return least;
     }
     let window: f64 = loops.iter().map(|flow| flow.window).sum();
-    root(least, window / amount, |wait| rate(loops, wait) - amount)
+    fall_to(amount, least, window / amount, guess, |wait| {
+        sent(loops, wait)
+    })
 }
 
-/// Where `excess`, which never rises, is no longer positive between `low` and `high`; `high` if it is positive there.
+/// Where `sent`, of which the rate never rises, has come down to `amount`, between `low` and `high`; `high` if it is above
+/// there. The search begins at `guess`.
 ///
-/// Regula falsi with the Illinois rule; the interval is halved where that gains little.
-pub(super) fn root(low: f64, high: f64, mut excess: impl FnMut(f64) -> f64) -> f64 {
+/// Newton's method for the inverse of the rate, which is a straight line for one flow and nearly one for flows of like
+/// latency. Where that leaves the interval, or shortens it little, the interval is halved.
+pub(super) fn fall_to(
+    amount: f64,
+    low: f64,
+    high: f64,
+    guess: f64,
+    mut sent: impl FnMut(f64) -> Sent,
+) -> f64 {
     let (mut low, mut high) = (low, high.max(low));
-    let (mut above, mut below) = (excess(low), excess(high));
-    if above <= 0.0 {
-        return low;
-    }
-    let mut moved_low = None;
-    for _ in 0..STEPS {
-        if below >= 0.0 || high - low <= f64::EPSILON * high {
-            break;
+    let mut at = if guess > low && guess < high {
+        guess
+    } else {
+        low
+    };
+    let mut width = f64::INFINITY;
+    for step in 0..STEPS {
+        let Sent { rate, fall } = sent(at);
+        let excess = rate - amount;
+        if excess.abs() <= EXACT * amount {
+            return at;
         }
-        let width = high - low;
-        let secant = low + width * (above / (above - below));
-        let inside = secant > low && secant < high;
-        let middle = match inside {
-            true => secant,
-            false => 0.5 * (low + high),
-        };
-        if middle <= low || middle >= high {
-            break;
-        }
-        let value = excess(middle);
-        if value > 0.0 {
-            (low, above) = (middle, value);
-            if moved_low == Some(true) {
-                below *= 0.5;
-            }
-            moved_low = Some(true);
+        if excess > 0.0 {
+            low = at;
         } else {
-            (high, below) = (middle, value);
-            if moved_low == Some(false) {
-                above *= 0.5;
-            }
-            moved_low = Some(false);
+            high = at;
         }
-        if high - low > 0.5 * width {
-            let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            let value = excess(middle);
-            match value > 0.0 {
-                true => (low, above) = (middle, value),
-                false => (high, below) = (middle, value),
-            }
-            moved_low = None;
+        let newton = at + rate / amount * (excess / fall);
+        let slow = step % 4 == 3 && high - low > 0.5 * std::mem::replace(&mut width, high - low);
+        at = if newton > low && newton < high && !slow {
+            newton
+        } else {
+            0.5 * (low + high)
+        };
+        if at <= low || at >= high {
+            break;
         }
     }
     high
 }
 
-/// Steps after which a double has no more bits to find: each halves the interval at least.
-const STEPS: usize = 64;
+/// Part of a rate by which the result may differ: well below where waiting times count as settled.
+const EXACT: f64 = 1e-13;
+/// Steps of a search at most.
+const STEPS: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -109,27 +141,44 @@ mod tests {
         );
         assert_eq!(loops.map(|flow| flow.rate(0.0)), [8.0, 3.0, 0.5]);
         assert_eq!(loops.map(|flow| flow.rate(1.0)), [4.0, 3.0, 0.5]);
-        assert_eq!(wait_for(&loops, 20.0, 0.25), 0.25);
-        let wait = wait_for(&loops, 4.5, 0.0);
-        assert!((rate(&loops, wait) - 4.5).abs() < 1e-12, "{wait}");
-        let mut calls = 0;
-        let found = root(0.0, 1e9, |wait| {
-            calls += 1;
-            rate(&loops, wait) - 4.5
-        });
-        assert!((found - wait).abs() < 1e-12 * wait, "{found} {wait}");
-        assert!(calls < 64, "{calls}");
-        assert_eq!(root(1.0, 2.0, |_| 1.0), 2.0);
-        assert_eq!(root(1.0, 2.0, |_| -1.0), 1.0);
-        assert_eq!(
-            root(1.0, 2.0, |x| if x < 1.25 {
-                f64::INFINITY
-            } else {
-                1.25 - x
-            }),
-            1.25
-        );
+        assert_eq!(wait_for(&loops, 20.0, 0.25, 0.0), 0.25);
+        for guess in [0.0, 0.9, 3.0, 1e12, f64::NAN] {
+            let wait = wait_for(&loops, 4.5, 0.0, guess);
+            assert!((rate(&loops, wait) - 4.5).abs() < 1e-12, "{wait} {guess}");
+        }
         // Nobody waits less than for something else.
-        assert_eq!(wait_for(&loops, 4.5, 10.0), 10.0);
+        assert_eq!(wait_for(&loops, 4.5, 10.0, 0.0), 10.0);
+        assert_eq!(wait_for(&loops[..1], 4.0, 0.0, 0.0), 1.0);
+        assert_eq!(wait_for(&loops[2..], 4.0, 0.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_search_takes_few_steps_and_ends_where_there_is_no_slope() {
+        let loops: Vec<Loop> = (1..500)
+            .map(|k| Loop {
+                demand: f64::from(k % 7 + 1),
+                window: f64::from(k % 11 + 1) * 100.0,
+                elsewhere: f64::from(k % 13),
+            })
+            .collect();
+        for amount in [1e-9, 1.0, 100.0, 1900.0] {
+            let mut calls = 0;
+            let found = fall_to(amount, 0.0, 1e15, 0.0, |wait| {
+                calls += 1;
+                sent(&loops, wait)
+            });
+            let off = rate(&loops, found) / amount - 1.0;
+            assert!(off.abs() < 1e-12, "{off} {found} {amount}");
+            assert!(calls < 64, "{calls} {amount}");
+        }
+        let level = |rate| move |_: f64| Sent { rate, fall: 0.0 };
+        assert_eq!(fall_to(1.0, 1.0, 2.0, 1.5, level(2.0)), 2.0);
+        assert!(fall_to(1.0, 1.0, 2.0, 1.5, level(0.5)) < 1.0 + 1e-9);
+        // A step at 1.25, and an infinite rate before it.
+        let step = |wait| Sent {
+            rate: if wait < 1.25 { f64::INFINITY } else { 0.5 },
+            fall: 0.0,
+        };
+        assert!((fall_to(1.0, 1.0, 2.0, 0.0, step) - 1.25).abs() < 1e-9);
     }
 }

@@ -8,6 +8,7 @@ use crate::network::EdgeId;
 mod delay;
 mod queues;
 mod settle;
+mod share;
 
 use settle::Solver;
 
@@ -25,8 +26,9 @@ use settle::Solver;
 /// its own arbiter. There it holds up what is behind it in the same queue, wherever that goes; with [`Queues::Fifo`](crate::Queues)
 /// one queue has all of an ingress.
 ///
-/// The waiting times depend on each other; they are computed in turn until no rate changes. Where they do not settle, because
-/// full buffers hold each other in a ring, the rates are means over many rounds.
+/// The waiting times depend on each other; they are computed in turn until no rate changes, in 600 rounds at most. Where they do
+/// not settle, because full buffers hold each other, the rates are means over the last 200 rounds. A round takes time in
+/// proportion to the hops of the flows whose waiting still changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ingress;
 

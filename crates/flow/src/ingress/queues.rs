@@ -31,6 +31,8 @@ pub(super) struct Queue {
     pub(super) flows: Vec<u32>,
     /// Claims on it.
     pub(super) claims: Vec<u32>,
+    /// When the waiting of one of its flows changed last, here or elsewhere.
+    pub(super) changed: u64,
 }
 
 /// What lets through only so much: an edge, or a full buffer.
@@ -42,9 +44,11 @@ pub(super) struct Constraint {
     pub(super) parent: Option<u32>,
     /// What it lets through.
     pub(super) capacity: f64,
-    /// Whether it lets through only what goes into one buffer.
-    pub(super) is_buffer: bool,
     pub(super) claims: Vec<u32>,
+    /// What each ingress got at most, or waited, the last time.
+    pub(super) level: f64,
+    /// When it was solved last; 0 if it must be solved whatever has changed.
+    pub(super) solved: u64,
 }
 
 /// The part of a queue that is for one constraint.
@@ -54,10 +58,12 @@ pub(super) struct Claim {
     pub(super) queue: u32,
     /// Flows of the queue that pass the constraint.
     pub(super) flows: Vec<u32>,
-    /// Flows of the queue that take the edge.
+    /// Flows of the queue that take the edge, where those that pass the constraint are only part of them.
     pub(super) over: Vec<u32>,
     /// How long the constraint makes the queue wait.
     pub(super) wait: f64,
+    /// What it would be without the other claims on the queue, the last time.
+    pub(super) guess: f64,
     /// The constraint that stands for the full buffer of the queue.
     pub(super) held_by: Option<u32>,
 }
@@ -104,6 +110,7 @@ impl Structure {
                         round: port.map_or(0.0, |port| port.round),
                         flows: Vec::new(),
                         claims: Vec::new(),
+                        changed: 1,
                     });
                     this.queues.len() as u32 - 1
                 });
@@ -120,13 +127,14 @@ impl Structure {
                     edge,
                     parent: None,
                     capacity: flows.capacity(edge as usize),
-                    is_buffer: false,
                     claims: Vec::new(),
+                    level: 0.0,
+                    solved: 0,
                 });
                 last = Some(edge);
             }
             let constraint = this.constraints.len() as u32 - 1;
-            this.add_claim(constraint, queue, list.clone(), list);
+            this.add_claim(constraint, queue, list, Vec::new());
         }
         for queue in 0..this.queues.len() as u32 {
             this.limit_by_credits(queue, flows);
@@ -159,6 +167,7 @@ impl Structure {
             flows,
             over,
             wait: 0.0,
+            guess: 0.0,
             held_by: None,
         });
         self.queues[queue as usize].claims.push(id);
@@ -166,13 +175,16 @@ impl Structure {
     }
 
     /// The constraint that stands for the full buffer of the queue of `claim`; made if there is none. Gives none where there is
-    /// no buffer, at a source.
+    /// no buffer, at a source, and where the queue waits for itself in a ring.
     pub(super) fn hold(&mut self, claim: u32, flows: &Flows<'_>) -> Option<u32> {
         let Claim { queue, held_by, .. } = self.claims[claim as usize];
         if held_by.is_some() {
             return held_by;
         }
         let edge = self.queues[queue as usize].feed?;
+        if self.is_held_by_itself(claim) {
+            return None;
+        }
         let id = self.add_before(queue, edge, Some(claim), f64::INFINITY, flows);
         self.claims[claim as usize].held_by = Some(id);
         Some(id)
@@ -192,8 +204,9 @@ impl Structure {
             edge,
             parent,
             capacity,
-            is_buffer: true,
             claims: Vec::new(),
+            level: 0.0,
+            solved: 0,
         });
         let before = |flow: u32| {
             let at = flows
@@ -212,13 +225,32 @@ impl Structure {
             .map(|(queue, part)| {
                 let all = self.queues[queue as usize].flows.iter().copied();
                 let over = all.filter(|&flow| flows.path(flow as usize).contains(&edge));
-                (queue, part, over.collect())
+                let mut over: Vec<u32> = over.collect();
+                if over.len() == part.len() {
+                    over.clear();
+                }
+                (queue, part, over)
             })
             .collect();
         for (queue, part, over) in parts {
             self.add_claim(id, queue, part, over);
         }
         id
+    }
+
+    /// Whether the claim is there because the queue itself is full: buffers hold each other in a ring.
+    fn is_held_by_itself(&self, claim: u32) -> bool {
+        let mut at = claim;
+        loop {
+            let constraint = self.claims[at as usize].constraint;
+            match self.constraints[constraint as usize].parent {
+                None => return false,
+                Some(parent) => at = parent,
+            }
+            if self.claims[at as usize].queue == self.claims[claim as usize].queue {
+                return true;
+            }
+        }
     }
 
     /// Whether `claim` is there because of a full buffer that `cause` fills.
@@ -248,6 +280,17 @@ impl Structure {
             })
             .map(|&claim| self.claims[claim as usize].wait)
             .fold(0.0, f64::max)
+    }
+
+    /// Queues other than that of `claim` whose waiting it causes in part, because its queue is full.
+    pub(super) fn queues_behind(&self, claim: u32, found: &mut Vec<u32>) {
+        let Some(held_by) = self.claims[claim as usize].held_by else {
+            return;
+        };
+        for &behind in &self.constraints[held_by as usize].claims {
+            found.push(self.claims[behind as usize].queue);
+            self.queues_behind(behind, found);
+        }
     }
 
     /// The edge because of which a claim waits.

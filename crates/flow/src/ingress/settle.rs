@@ -1,62 +1,67 @@
 //! Waiting times, computed in turn until no rate changes.
 
-use super::delay::{self, Loop};
+use super::delay::Loop;
 use super::queues::Structure;
+use super::share::{self, Offer, Outcome};
 use crate::flows::Flows;
-use crate::level::{Share, water_level};
 use crate::port::Arbiter;
 
 /// Rounds over all constraints.
-const ROUNDS: usize = 3_000;
+const ROUNDS: usize = 600;
 /// From this round on, the mean of the rates is taken: where full buffers hold each other in a ring, waiting times may go round
 /// for ever.
-const AVERAGED: usize = 2_000;
+const AVERAGED: usize = 400;
 /// Change of a waiting time, as a part of how long a byte is on its way, that ends the rounds.
-const SETTLED: f64 = 1e-11;
-/// Part of a waiting time that it moves towards its new value, by round.
-const STEPS: [(usize, f64); 3] = [(300, 1.0), (1_000, 0.5), (usize::MAX, 0.25)];
-
-/// What a constraint lets through of a claim, seen alone.
-struct Offer {
-    claim: u32,
-    /// Flows that pass the constraint, and all of the queue that take its edge.
-    flows: Vec<Loop>,
-    over: Vec<Loop>,
-    /// What the queue waits for anything else.
-    least: f64,
-    /// Bytes of its buffer, and the time beside its waiting that each takes room for.
-    buffer: f64,
-    round: f64,
-    /// Of the bytes that leave the buffer, how many for each one of this claim.
-    load: f64,
-}
-
-impl Offer {
-    /// For how long its bytes wait at most if they have the rate `amount`: then the buffer is full.
-    fn longest(&self, amount: f64) -> f64 {
-        (self.buffer / (amount * self.load) - self.round).max(0.0)
-    }
-
-    /// What it sends if its bytes wait for `wait` in the buffer and as long as needed before it.
-    fn held_rate(&self, wait: f64) -> f64 {
-        let free = delay::rate(&self.flows, wait);
-        let room = self.buffer / (self.load * (wait + self.round));
-        free.min(room)
-    }
-}
+const SETTLED: f64 = 1e-10;
+/// Rounds after which the steps are set again.
+const WATCHED: usize = 20;
+/// Change of a time, as a part of it, that counts as none.
+const UNCHANGED: f64 = 1e-13;
 
 pub(super) struct Solver<'f, 'n> {
     flows: &'f Flows<'n>,
     structure: Structure,
     pub(super) rates: Vec<f64>,
+    /// By queue: how long its bytes wait.
+    waits: Vec<f64>,
+    /// By flow: how long a byte is on its way with all its waiting.
+    times: Vec<f64>,
+    /// Counts changes.
+    now: u64,
+    scratch: Scratch,
+}
+
+/// Memory that is used again for each constraint.
+#[derive(Default)]
+struct Scratch {
+    loops: Vec<Loop>,
+    parts: Vec<Part>,
+    outcomes: Vec<Outcome>,
+    behind: Vec<u32>,
+    /// Waiting times to put back.
+    saved: Vec<(u32, f64)>,
+}
+
+/// A claim, and where its flows lie among the loops.
+struct Part {
+    claim: u32,
+    flows: std::ops::Range<usize>,
+    over: std::ops::Range<usize>,
+    least: f64,
+    load: f64,
 }
 
 impl<'f, 'n> Solver<'f, 'n> {
     pub(super) fn new(flows: &'f Flows<'n>) -> Self {
+        let structure = Structure::new(flows);
         let mut this = Self {
             flows,
-            structure: Structure::new(flows),
+            waits: vec![0.0; structure.queues.len()],
+            structure,
             rates: vec![0.0; flows.len()],
+            times: vec![0.0; flows.len()],
+            now: 1,
+            scratch: Scratch::default(),
         };
         this.set_rates();
         this
@@ -65,9 +70,8 @@ impl<'f, 'n> Solver<'f, 'n> {
     /// Computes all waiting times until no rate changes.
     pub(super) fn settle(&mut self) {
         let mut sums = vec![0.0; self.rates.len()];
+        let (mut step, mut watched) = (1.0, f64::INFINITY);
         for round in 0..ROUNDS {
-            let step = STEPS.iter().find(|(until, _)| round < *until);
-            let step = step.map_or(1.0, |&(_, step)| step);
             let (mut at, mut change) = (0, 0.0f64);
             while at < self.structure.constraints.len() {
                 change = change.max(self.solve(at as u32, step));
@@ -76,6 +80,10 @@ impl<'f, 'n> Solver<'f, 'n> {
             self.set_rates();
             if change <= SETTLED * step {
                 return self.fit();
+            }
+            if round % WATCHED == WATCHED - 1 {
+                step = next_step(step, change / watched);
+                watched = change;
             }
             if round >= AVERAGED {
                 for (sum, rate) in sums.iter_mut().zip(&self.rates) {
@@ -105,132 +113,243 @@ impl<'f, 'n> Solver<'f, 'n> {
         }
     }
 
-    /// Sets the rates for the waiting times.
+    /// Sets times and rates for the waiting times.
     fn set_rates(&mut self) {
         for flow in 0..self.rates.len() {
-            self.rates[flow] = self.loop_of(flow as u32, None, None).rate(0.0);
+            self.times[flow] = self.time(flow, None);
+            self.rates[flow] = loop_of(self.flows, flow as u32, self.times[flow]).rate(0.0);
         }
     }
 
+    /// How long a byte of `flow` is on its way, without what it waits in `queue`.
+    fn time(&self, flow: usize, queue: Option<u32>) -> f64 {
+        let queues = &self.structure.queue_of[self.flows.span(flow)];
+        let waits = queues.iter().filter(|&&at| Some(at) != queue);
+        let waits = waits.map(|&at| self.waits[at as usize]);
+        self.flows.latency(flow) + waits.sum::<f64>()
+    }
+
     /// Moves the waiting time of a claim towards `target`. Gives the change as a part of how long a byte of its flows is on its way.
-    fn approach(&mut self, claim: u32, target: f64, step: f64) -> f64 {
-        let claim = &mut self.structure.claims[claim as usize];
+    fn approach(&mut self, id: u32, target: f64, step: f64) -> f64 {
+        let claim = &mut self.structure.claims[id as usize];
+        let before = claim.wait;
+        claim.wait = (before + step * (target - before)).max(0.0);
+        let change = (claim.wait - before).abs();
+        if change <= 0.0 {
+            return 0.0;
+        }
         let time = claim.flows.iter().map(|&flow| {
             let flow = flow as usize;
             self.flows.outstanding(flow) / self.rates[flow]
         });
         let time = time.fold(f64::INFINITY, f64::min);
-        let before = claim.wait;
-        claim.wait += step * (target - before);
-        let change = (claim.wait - before).abs();
-        if change > 0.0 { change / time } else { 0.0 }
+        let queue = claim.queue;
+        let wait = self.structure.wait(queue, None);
+        let longer = wait - std::mem::replace(&mut self.waits[queue as usize], wait);
+        if longer != 0.0 {
+            self.lengthen(queue, longer);
+        }
+        change / time
     }
 
-    /// A flow with what it waits in all queues but `queue`. What `without` causes does not count.
-    fn loop_of(&self, flow: u32, queue: Option<u32>, without: Option<u32>) -> Loop {
-        let index = flow as usize;
-        let queues = &self.structure.queue_of[self.flows.span(index)];
-        let waits = queues.iter().filter(|&&at| Some(at) != queue);
-        let waits = waits.map(|&at| self.structure.wait(at, without));
-        Loop {
-            demand: self.flows.demand(index),
-            window: self.flows.outstanding(index),
-            elsewhere: self.flows.latency(index) + waits.sum::<f64>(),
+    /// Adds what bytes wait longer in a queue to the times of its flows.
+    fn lengthen(&mut self, queue: u32, longer: f64) {
+        self.now += 1;
+        let Structure {
+            queues, queue_of, ..
+        } = &mut self.structure;
+        for at in 0..queues[queue as usize].flows.len() {
+            let flow = queues[queue as usize].flows[at];
+            let index = flow as usize;
+            let time = &mut self.times[index];
+            *time += longer;
+            if longer.abs() <= UNCHANGED * *time {
+                continue;
+            }
+            self.rates[index] = loop_of(self.flows, flow, *time).rate(0.0);
+            for &other in &queue_of[self.flows.span(index)] {
+                queues[other as usize].changed = self.now;
+            }
+        }
+    }
+
+    /// Whether a constraint would be solved as it was the last time.
+    fn is_solved(&self, id: u32) -> bool {
+        let constraint = &self.structure.constraints[id as usize];
+        constraint.claims.iter().all(|&claim| {
+            let queue = self.structure.claims[claim as usize].queue;
+            self.structure.queues[queue as usize].changed < constraint.solved
+        })
+    }
+
+    /// Sets what a full buffer lets through.
+    fn set_capacity(&mut self, id: u32, capacity: f64, step: f64) {
+        let constraint = &mut self.structure.constraints[id as usize];
+        let before = std::mem::replace(&mut constraint.capacity, capacity);
+        let same = before == capacity || (capacity - before).abs() <= UNCHANGED * before;
+        if !same {
+            if before.is_finite() && capacity.is_finite() {
+                constraint.capacity = before + step.min(1.0) * (capacity - before);
+            }
+            constraint.solved = 0;
         }
     }
 
     /// Computes how long a constraint makes its queues wait. Gives the largest change.
-    fn solve(&mut self, constraint: u32, step: f64) -> f64 {
+    fn solve(&mut self, id: u32, step: f64) -> f64 {
         let mut largest = 0.0f64;
-        let (capacity, is_buffer, arbiter) = {
-            let this = &self.structure.constraints[constraint as usize];
-            let port = self.flows.network().port(this.edge);
-            (this.capacity, this.is_buffer, port.arbiter)
-        };
+        if self.is_solved(id) {
+            return largest;
+        }
+        self.now += 1;
+        self.structure.constraints[id as usize].solved = self.now;
+        let this = &self.structure.constraints[id as usize];
+        let (capacity, mut level) = (this.capacity, this.level);
+        let arbiter = self.flows.network().port(this.edge).arbiter;
         if capacity.is_infinite() {
-            for at in 0..self.structure.constraints[constraint as usize].claims.len() {
-                let claim = self.structure.constraints[constraint as usize].claims[at];
+            for at in 0..self.structure.constraints[id as usize].claims.len() {
+                let claim = self.structure.constraints[id as usize].claims[at];
                 if let Some(held_by) = self.structure.claims[claim as usize].held_by {
-                    self.structure.constraints[held_by as usize].capacity = f64::INFINITY;
+                    self.set_capacity(held_by, f64::INFINITY, step);
                 }
-                largest = largest.max(self.approach(claim, 0.0, step));
+                // Nothing holds it up any more.
+                largest = largest.max(self.approach(claim, 0.0, 1.0));
             }
             return largest;
         }
-        let offers = self.offers(constraint, is_buffer);
-        let amounts: Vec<(f64, f64)> = match arbiter {
-            Arbiter::InTurn => in_turn(&offers, capacity, is_buffer),
-            Arbiter::OldestFirst => oldest_first(&offers, capacity),
-        };
-        for (offer, (wait, amount)) in offers.iter().zip(amounts) {
-            let longest = offer.longest(amount);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.collect(id, &mut scratch);
+        let offers: Vec<Offer<'_>> = scratch
+            .parts
+            .iter()
+            .map(|part| {
+                let claim = &self.structure.claims[part.claim as usize];
+                let queue = &self.structure.queues[claim.queue as usize];
+                Offer {
+                    flows: &scratch.loops[part.flows.clone()],
+                    over: &scratch.loops[part.over.clone()],
+                    least: part.least,
+                    buffer: queue.buffer,
+                    round: queue.round,
+                    load: part.load,
+                    guess: claim.guess,
+                }
+            })
+            .collect();
+        scratch.outcomes.clear();
+        match arbiter {
+            Arbiter::InTurn => {
+                share::in_turn(&offers, capacity, &mut level, &mut scratch.outcomes);
+            }
+            Arbiter::OldestFirst => {
+                share::oldest_first(&offers, capacity, &mut level, &mut scratch.outcomes);
+            }
+        }
+        self.structure.constraints[id as usize].level = level;
+        for ((part, offer), outcome) in scratch.parts.iter().zip(&offers).zip(&scratch.outcomes) {
+            let &Outcome { wait, rate } = outcome;
+            let longest = offer.longest(rate);
             let full = wait > longest;
             let held_by = if full {
-                self.structure.hold(offer.claim, self.flows)
+                self.structure.hold(part.claim, self.flows)
             } else {
-                self.structure.claims[offer.claim as usize].held_by
+                self.structure.claims[part.claim as usize].held_by
             };
             if let Some(held_by) = held_by {
-                self.structure.constraints[held_by as usize].capacity = if full {
-                    amount * offer.load
+                let through = if full {
+                    rate * part.load
                 } else {
                     f64::INFINITY
                 };
+                self.set_capacity(held_by, through, step);
             }
+            self.structure.claims[part.claim as usize].guess = wait;
             let target = if held_by.is_some() {
                 wait.min(longest)
             } else {
                 wait
             };
             // A queue that waits longer for something else does not wait for this.
-            let target = if target > offer.least { target } else { 0.0 };
-            largest = largest.max(self.approach(offer.claim, target, step));
+            let target = if target > part.least { target } else { 0.0 };
+            largest = largest.max(self.approach(part.claim, target, step));
+        }
+        drop(offers);
+        self.scratch = scratch;
+        if step != 1.0 && largest > 0.1 * SETTLED * step {
+            // It is not where it was solved for.
+            self.structure.constraints[id as usize].solved = 0;
         }
         largest
     }
 
-    fn offers(&self, constraint: u32, whole: bool) -> Vec<Offer> {
-        let claims = &self.structure.constraints[constraint as usize].claims;
-        let offers = claims.iter().map(|&id| {
+    /// Collects the claims on a constraint, and what their flows send by what they wait for it.
+    fn collect(&mut self, constraint: u32, scratch: &mut Scratch) {
+        scratch.loops.clear();
+        scratch.parts.clear();
+        for at in 0..self.structure.constraints[constraint as usize].claims.len() {
+            let id = self.structure.constraints[constraint as usize].claims[at];
+            let queue = self.structure.claims[id as usize].queue;
+            let least = self.structure.wait(queue, Some(id));
+            // What the claim causes in other queues does not count, as it would come back with another waiting time.
+            scratch.behind.clear();
+            scratch.saved.clear();
+            self.structure.queues_behind(id, &mut scratch.behind);
+            for &behind in &scratch.behind {
+                let wait = self.structure.wait(behind, Some(id));
+                let known = &mut self.waits[behind as usize];
+                if *known != wait && behind != queue {
+                    scratch.saved.push((behind, std::mem::replace(known, wait)));
+                }
+            }
             let claim = &self.structure.claims[id as usize];
-            let queue = &self.structure.queues[claim.queue as usize];
-            let loops = |list: &[u32]| -> Vec<Loop> {
-                list.iter()
-                    .map(|&flow| self.loop_of(flow, Some(claim.queue), Some(id)))
-                    .collect()
-            };
+            let first = scratch.loops.len();
+            let here = self.waits[queue as usize];
+            for list in [&claim.flows, &claim.over] {
+                for &flow in list {
+                    let index = flow as usize;
+                    let elsewhere = if scratch.saved.is_empty() {
+                        (self.times[index] - here).max(self.flows.latency(index))
+                    } else {
+                        self.time(index, Some(queue))
+                    };
+                    scratch.loops.push(loop_of(self.flows, flow, elsewhere));
+                }
+            }
             let rate =
                 |list: &[u32]| -> f64 { list.iter().map(|&flow| self.rates[flow as usize]).sum() };
-            let (part, all) = (rate(&claim.flows), rate(&queue.flows));
-            let load = if part > 0.0 && all.is_finite() {
-                (all / part).max(1.0)
+            let all = &self.structure.queues[queue as usize].flows;
+            let load = if all.len() > claim.flows.len() {
+                let (part, all) = (rate(&claim.flows), rate(all));
+                if part > 0.0 && all.is_finite() {
+                    (all / part).max(1.0)
+                } else {
+                    1.0
+                }
             } else {
                 1.0
             };
-            Offer {
+            let flows = first..first + claim.flows.len();
+            let over = if claim.over.is_empty() {
+                flows.clone()
+            } else {
+                flows.end..scratch.loops.len()
+            };
+            scratch.parts.push(Part {
                 claim: id,
-                flows: loops(&claim.flows),
-                over: if whole {
-                    loops(&claim.over)
-                } else {
-                    Vec::new()
-                },
-                least: self.structure.wait(claim.queue, Some(id)),
-                buffer: queue.buffer,
-                round: queue.round,
+                flows,
+                over,
+                least,
                 load,
+            });
+            for &(behind, wait) in scratch.saved.iter().rev() {
+                self.waits[behind as usize] = wait;
             }
-        });
-        offers.collect()
+        }
     }
 
     /// The edge for which a flow waits longest; none if it has its demand, or what its window allows on an idle fabric.
     pub(super) fn bottleneck(&self, flow: usize) -> Option<u32> {
-        let alone = Loop {
-            demand: self.flows.demand(flow),
-            window: self.flows.outstanding(flow),
-            elsewhere: self.flows.latency(flow),
-        };
+        let alone = loop_of(self.flows, flow as u32, self.flows.latency(flow));
         if self.rates[flow] >= alone.rate(0.0) * (1.0 - 1e-9) {
             return None;
         }
@@ -246,77 +365,27 @@ impl<'f, 'n> Solver<'f, 'n> {
     }
 }
 
-/// Waiting time and rate of each offer, if the ingresses are served in turn.
-fn in_turn(offers: &[Offer], capacity: f64, whole: bool) -> Vec<(f64, f64)> {
-    let wait = |offer: &Offer, level: f64| {
-        let loops = if whole { &offer.over } else { &offer.flows };
-        if level.is_infinite() {
-            offer.least
-        } else {
-            delay::wait_for(loops, level, offer.least)
-        }
-    };
-    let level = if whole {
-        let taken = |level: f64| -> f64 {
-            offers
-                .iter()
-                .map(|offer| delay::rate(&offer.flows, wait(offer, level)))
-                .sum()
-        };
-        let most = offers
-            .iter()
-            .map(|offer| delay::rate(&offer.over, offer.least));
-        let most = most.fold(0.0, f64::max).min(f64::MAX);
-        if taken(f64::INFINITY) <= capacity {
-            f64::INFINITY
-        } else {
-            delay::root(0.0, most, |level| capacity - taken(level))
-        }
+/// What part of the way to its new value a waiting time moves in a round, after rounds with `step` in which the change became
+/// `ratio` of what it was. Slow progress is made faster by going too far, as in successive over-relaxation; where there is none,
+/// waiting times go round, and smaller steps end that.
+fn next_step(step: f64, ratio: f64) -> f64 {
+    if ratio > 0.9 && step > 1.0 {
+        1.0
+    } else if ratio > 0.9 {
+        (0.5 * step).max(0.125)
+    } else if ratio > 0.1 && step >= 1.0 {
+        (step + 0.25).min(1.5)
     } else {
-        let mut shares: Vec<Share> = offers
-            .iter()
-            .map(|offer| Share {
-                cap: delay::rate(&offer.flows, offer.least),
-                weight: 1.0,
-            })
-            .collect();
-        water_level(&mut shares, capacity)
-    };
-    let result = offers.iter().map(|offer| {
-        let wait = wait(offer, level);
-        (wait, delay::rate(&offer.flows, wait))
-    });
-    result.collect()
+        step
+    }
 }
 
-/// Waiting time and rate of each offer, if all wait equally long.
-fn oldest_first(offers: &[Offer], capacity: f64) -> Vec<(f64, f64)> {
-    let taken = |wait: f64| -> f64 {
-        offers
-            .iter()
-            .map(|offer| offer.held_rate(wait.max(offer.least)))
-            .sum()
-    };
-    let window: f64 = offers
-        .iter()
-        .flat_map(|offer| &offer.flows)
-        .map(|flow| flow.window)
-        .sum();
-    let wait = if taken(0.0) <= capacity {
-        0.0
-    } else {
-        delay::root(0.0, window / capacity, |wait| taken(wait) - capacity)
-    };
-    let result = offers.iter().map(|offer| {
-        let amount = offer.held_rate(wait.max(offer.least));
-        let free = delay::rate(&offer.flows, wait.max(offer.least));
-        // With a full buffer the rest waits before it.
-        let wait = if amount < free * (1.0 - 1e-12) {
-            f64::INFINITY
-        } else {
-            wait.max(offer.least)
-        };
-        (wait, amount)
-    });
-    result.collect()
+/// A flow of which a byte is on its way for `elsewhere`, beside the waiting in question.
+fn loop_of(flows: &Flows<'_>, flow: u32, elsewhere: f64) -> Loop {
+    let index = flow as usize;
+    Loop {
+        demand: flows.demand(index),
+        window: flows.outstanding(index),
+        elsewhere,
+    }
 }

@@ -16,7 +16,8 @@ pub enum Policy {
     FirstCome,
     /// The job with the highest response ratio first ((wait + time alone) / time alone). It starts if the estimator gives it
     /// at least this share of what it reaches alone, and leaves every running job what it was promised. Running
-    /// jobs are paced to their estimated rates.
+    /// jobs are paced to their estimated rates. An estimator that gives more than the fabric carries breaks promises: its jobs
+    /// still run when the plan has others take their place.
     Guided {
         /// From above 0 to 1.
         share: f64,

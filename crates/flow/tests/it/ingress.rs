@@ -266,3 +266,68 @@ fn a_full_buffer_holds_up_the_queue_before_it() {
     let found = rates(&paper(), &list);
     near(&found, &[4.37, 7.18, 4.37]);
 }
+
+/// Full buffers in a ring hold each other: the estimate ends, and overloads nothing.
+#[test]
+fn buffers_in_a_ring_end_in_rates() {
+    let mut network = Network::new();
+    for (name, from, to) in [
+        ("ab", "a", "b"),
+        ("bc", "b", "c"),
+        ("cd", "c", "d"),
+        ("da", "d", "a"),
+    ] {
+        let id = network.add_edge(name, from, to, 4.0).unwrap();
+        network.set_buffer(id, 2.0, 0.1).unwrap();
+        network.set_queues(id, Queues::Fifo);
+    }
+    let list = [
+        ("ab bc cd", 100.0, 64.0, None),
+        ("bc cd da", 100.0, 64.0, None),
+        ("cd da ab", 100.0, 64.0, None),
+        ("da ab bc", 100.0, 64.0, None),
+    ];
+    let found = rates(&network, &list);
+    for rate in &found {
+        assert!(
+            *rate > 0.0 && *rate <= 4.0 / 3.0 * (1.0 + 1e-9),
+            "{found:?}"
+        );
+    }
+}
+
+/// With windows that are equal and latencies of nothing, flows that meet in one queue have equal rates, however many there are.
+#[test]
+fn two_thousand_flows_settle() {
+    let mut network = Network::new();
+    let mut draw = Draw::new(7);
+    let (first, last) = (
+        network.add_edge("first", "a", "b", 3.0).unwrap(),
+        network.add_edge("last", "b", "c", 2.0).unwrap(),
+    );
+    let mut flows = Flows::new(&network);
+    for index in 0..2000u32 {
+        let path = match index % 2 {
+            0 => vec![first],
+            _ => vec![first, last],
+        };
+        flows
+            .push(&Flow {
+                outstanding_bytes: draw.between(1.0, 4.0),
+                source: Some(index % 2),
+                ..Flow::new(path, 100.0)
+            })
+            .unwrap();
+    }
+    let result = estimate(&Ingress, &flows);
+    let loads = result.loads(&flows);
+    near(&loads, &[3.0, 1.5]);
+    // In one queue, rates are as windows.
+    let rate_per_byte = |index: u32| {
+        result.rate(dray_flow::FlowId(index))
+            / flows.get(dray_flow::FlowId(index)).outstanding_bytes
+    };
+    for index in 2..2000 {
+        near(&[rate_per_byte(index)], &[rate_per_byte(index % 2)]);
+    }
+}
