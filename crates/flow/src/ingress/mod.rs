@@ -26,7 +26,7 @@ use settle::Solver;
 /// its own arbiter. There it holds up what is behind it in the same queue, wherever that goes; with [`Queues::Fifo`](crate::Queues)
 /// one queue has all of an ingress.
 ///
-/// The waiting times depend on each other; they are computed in turn until no rate changes, in 600 rounds at most. Where they do
+/// The waiting times depend on each other; they are computed in turn until no rate changes, in 1000 rounds at most. Where they do
 /// not settle, because full buffers hold each other, the rates are means over the last 200 rounds. A round takes time in
 /// proportion to the hops of the flows whose waiting still changes.
 #[derive(Clone, Copy, Debug, Default)]

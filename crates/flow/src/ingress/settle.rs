@@ -7,14 +7,16 @@ use crate::flows::Flows;
 use crate::port::Arbiter;
 
 /// Rounds over all constraints.
-const ROUNDS: usize = 600;
+const ROUNDS: usize = 1_000;
 /// From this round on, the mean of the rates is taken: where full buffers hold each other in a ring, waiting times may go round
 /// for ever.
-const AVERAGED: usize = 400;
+const AVERAGED: usize = 800;
 /// Change of a waiting time, as a part of how long a byte is on its way, that ends the rounds.
 const SETTLED: f64 = 1e-10;
-/// Rounds after which the steps are set again.
-const WATCHED: usize = 20;
+/// Rounds after which the change must have become less, or else waiting times move half as far.
+const WATCHED: usize = 100;
+/// Least part of the way to its new value that a waiting time moves in a round.
+const SMALLEST_STEP: f64 = 0.125;
 /// Change of a time, as a part of it, that counts as none.
 const UNCHANGED: f64 = 1e-13;
 
@@ -82,7 +84,10 @@ impl<'f, 'n> Solver<'f, 'n> {
                 return self.fit();
             }
             if round % WATCHED == WATCHED - 1 {
-                step = next_step(step, change / watched);
+                // Waiting times go round: smaller steps end that.
+                if change > 0.9 * watched {
+                    step = (0.5 * step).max(SMALLEST_STEP);
+                }
                 watched = change;
             }
             if round >= AVERAGED {
@@ -133,7 +138,7 @@ impl<'f, 'n> Solver<'f, 'n> {
     fn approach(&mut self, id: u32, target: f64, step: f64) -> f64 {
         let claim = &mut self.structure.claims[id as usize];
         let before = claim.wait;
-        claim.wait = (before + step * (target - before)).max(0.0);
+        claim.wait += step * (target - before);
         let change = (claim.wait - before).abs();
         if change <= 0.0 {
             return 0.0;
@@ -189,7 +194,7 @@ impl<'f, 'n> Solver<'f, 'n> {
         let same = before == capacity || (capacity - before).abs() <= UNCHANGED * before;
         if !same {
             if before.is_finite() && capacity.is_finite() {
-                constraint.capacity = before + step.min(1.0) * (capacity - before);
+                constraint.capacity = before + step * (capacity - before);
             }
             constraint.solved = 0;
         }
@@ -275,8 +280,8 @@ impl<'f, 'n> Solver<'f, 'n> {
         }
         drop(offers);
         self.scratch = scratch;
-        if step != 1.0 && largest > 0.1 * SETTLED * step {
-            // It is not where it was solved for.
+        if step < 1.0 && largest > 0.1 * SETTLED * step {
+            // It is only on the way to what it was solved for.
             self.structure.constraints[id as usize].solved = 0;
         }
         largest
@@ -362,21 +367,6 @@ impl<'f, 'n> Solver<'f, 'n> {
         claims
             .max_by(|&a, &b| wait(a).total_cmp(&wait(b)))
             .map(|claim| self.structure.cause(claim))
-    }
-}
-
-/// What part of the way to its new value a waiting time moves in a round, after rounds with `step` in which the change became
-/// `ratio` of what it was. Slow progress is made faster by going too far, as in successive over-relaxation; where there is none,
-/// waiting times go round, and smaller steps end that.
-fn next_step(step: f64, ratio: f64) -> f64 {
-    if ratio > 0.9 && step > 1.0 {
-        1.0
-    } else if ratio > 0.9 {
-        (0.5 * step).max(0.125)
-    } else if ratio > 0.1 && step >= 1.0 {
-        (step + 0.25).min(1.5)
-    } else {
-        step
     }
 }
 
