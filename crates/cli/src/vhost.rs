@@ -3,10 +3,10 @@
 mod assign;
 mod port;
 mod show;
+mod stats;
 
-use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,11 @@ use clap::ValueEnum;
 use dray_vhost::backend::Event;
 use dray_vhost::forward::{Mode, Report, Switch};
 
-use crate::complain::{Usage, with_causes};
+use crate::complain::with_causes;
 use crate::print;
 use assign::{Dmas, Wiring};
 use port::PortSpec;
+use stats::StatsFile;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,6 +138,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let stats = args.stats_file.as_deref().map(StatsFile::open);
+    let stats = stats.transpose()?;
     let mut channels = assign::open(args.mover, args.dmas.as_ref(), args.ports.len())?;
     let Wiring {
         channels: list,
@@ -161,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
         .context("cannot install the handler of ctrl-C")?;
     let started = Instant::now();
-    let result = forward(args, &mut switch, &stop, started, &names);
+    let result = forward(args, &mut switch, &stop, started, (&names, stats.as_ref()));
     let mut events = Vec::new();
     if !switch.close(END, &mut events) {
         eprintln!(
@@ -171,8 +174,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     result?;
     let report = switch.report(started.elapsed().as_secs_f64(), &names);
-    if let Some(file) = &args.stats_file {
-        write_stats(file, &report)?;
+    if let Some(stats) = stats {
+        stats.end(&report)?;
     }
     let text = match args.format {
         Format::Table => show::table(&report),
@@ -188,7 +191,7 @@ fn forward(
     switch: &mut Switch,
     stop: &AtomicBool,
     started: Instant,
-    names: &[String],
+    (names, stats): (&[String], Option<&StatsFile>),
 ) -> anyhow::Result<()> {
     let live = io::stderr().is_terminal() && !args.quiet;
     let (mut idle, mut steps) = (0, 0u32);
@@ -223,8 +226,10 @@ fn forward(
             if let Some(last) = &last {
                 report.rates_since(last);
             }
-            if let Some(file) = &args.stats_file {
-                write_stats(file, &report)?;
+            if let Some(stats) = stats
+                && !stats.put(&report)?
+            {
+                return Ok(());
             }
             if live {
                 eprintln!("{}", show::line(last.as_ref(), &report));
@@ -242,20 +247,4 @@ fn tell(event: &Event, quiet: bool) {
         Event::Broken(error) => eprintln!("warning: connection ended: {}", with_causes(error)),
         Event::Refused(error) => eprintln!("warning: refused: {}", with_causes(error)),
     }
-}
-
-/// Replaces the file at once, so that who reads it never sees half of it.
-fn write_stats(file: &Path, report: &Report) -> anyhow::Result<()> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".tmp");
-    let temporary = PathBuf::from(name);
-    let text = serde_json::to_string_pretty(report)?;
-    fs::write(&temporary, text + "\n")
-        .and_then(|()| fs::rename(&temporary, file))
-        .map_err(|error| {
-            Usage::error(
-                format!("cannot write {}: {error}", file.display()),
-                "give --stats-file a path in a directory that can be written to",
-            )
-        })
 }

@@ -48,6 +48,33 @@ fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
     assert!(!dir.path().join("s").exists(), "the socket is removed");
 }
 
+/// A pipe is written and stays one; what cannot be written is told before a port is opened.
+#[test]
+fn counters_go_where_they_can_be_written() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    let dir = directory();
+    let pipe = dir.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let end = open(&pipe, OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()).unwrap();
+    let run = "vhost --port s --duration 0.2 --stats-file pipe";
+    assert!(dray(dir.path(), run).output().unwrap().status.success());
+    let mut bytes = vec![0; 1 << 16];
+    let count = rustix::io::read(&end, &mut bytes).unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&bytes[..count]).unwrap();
+    assert_eq!(written["packets_switched"], 0);
+    for place in ["none/st", "."] {
+        let run = format!("vhost --port s --duration 0.2 --stats-file {place}");
+        let output = dray(dir.path(), &run).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            text.contains("cannot write") && text.contains("--stats-file"),
+            "{text}"
+        );
+    }
+    assert!(!dir.path().join("s").exists(), "the socket is removed");
+}
+
 /// A program, which ends with the test.
 struct Program(Child);
 
