@@ -126,7 +126,7 @@ pub(crate) struct FabricPoint {
     pub(crate) streams: Vec<Stream>,
 }
 
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 17] = [
     (
         "mmio",
         include_str!("../../../../fabrics/experiments/mmio.toml"),
@@ -186,6 +186,10 @@ const FILES: [(&str, &str); 16] = [
     (
         "tails",
         include_str!("../../../../fabrics/experiments/tails.toml"),
+    ),
+    (
+        "tails-closed",
+        include_str!("../../../../fabrics/experiments/tails-closed.toml"),
     ),
     (
         "arrival",

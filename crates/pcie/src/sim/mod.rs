@@ -8,6 +8,7 @@ mod device;
 mod edge;
 mod engine;
 mod host;
+mod mmio;
 mod network;
 mod profile;
 mod random;
@@ -15,6 +16,7 @@ mod scheduler;
 mod simulation;
 mod source;
 mod stream;
+mod stream_state;
 mod tlp;
 mod trace;
 

@@ -3,9 +3,9 @@
 use super::device::{Completer, Request};
 use super::edge::ps;
 use super::engine::Engine;
-use super::host::{StreamState, Transfer};
 use super::network::{AgentEvent, Event, Network};
 use super::source::SourceState;
+use super::stream_state::{StreamState, Transfer};
 use super::tlp::{NONE, TlpKind};
 use super::trace::{self, Hop, TransferSpan};
 use super::{Profile, SimulationOptions, Source, Stream};

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::file::{DeviceEntry, ForwarderEntry, LinkEntry, TopologyFile};
-use super::rate::LinkRate;
+use super::file::{DeviceEntry, ForwarderEntry, TopologyFile};
 use super::route::Routing;
+use super::rules::Rules;
 use super::{
-    Arbiter, Credits, Edge, EdgeId, EndpointParameters, HostParameters, Link, LinkId, Node, NodeId,
-    NodeKind, QueueOrganisation, Switching, Topology, fat_tree,
+    Arbiter, EndpointParameters, HostParameters, Node, NodeId, NodeKind, QueueOrganisation,
+    Switching, Topology, fat_tree,
 };
 use crate::PcieError;
 
@@ -70,65 +70,10 @@ pub(super) fn build(mut file: TopologyFile, file_name: &str) -> Result<Topology,
     Ok(topology)
 }
 
-/// Makes errors with the file's name.
-#[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
-    file: &'a str,
-}
-
-impl Rules<'_> {
-    pub(super) fn error(&self, entry: impl Into<String>, rule: impl Into<String>) -> PcieError {
-        PcieError::Rule {
-            file: self.file.to_owned(),
-            entry: entry.into(),
-            rule: rule.into(),
-        }
-    }
-
-    /// A name: something, no blanks, nothing that tables and edge names use.
-    fn word(&self, entry: &str, name: &str) -> Result<(), PcieError> {
-        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '>' | ',' | '"');
-        if name.is_empty() || name.len() > 64 || name.contains(bad) {
-            let rule = format!(
-                "the name `{}` is not 1 to 64 characters without blanks, `>`, `,` and quotes",
-                name.escape_debug()
-            );
-            return Err(self.error(entry, rule));
-        }
-        Ok(())
-    }
-
-    /// A time or rate: finite, not negative, not absurd.
-    fn number(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
-        if value.is_finite() && (0.0..=1e9).contains(&value) {
-            Ok(())
-        } else {
-            Err(self.error(entry, format!("{key} = {value} is not between 0 and 1e9")))
-        }
-    }
-
-    fn count(
-        &self,
-        entry: &str,
-        key: &str,
-        value: u32,
-        min: u32,
-        max: u32,
-    ) -> Result<(), PcieError> {
-        if (min..=max).contains(&value) {
-            Ok(())
-        } else {
-            Err(self.error(
-                entry,
-                format!("{key} = {value} is not between {min} and {max}"),
-            ))
-        }
-    }
-}
-
-struct Builder<'a> {
-    rules: Rules<'a>,
-    topology: Topology,
+/// A topology as far as its file has been read.
+pub(super) struct Builder<'a> {
+    pub(super) rules: Rules<'a>,
+    pub(super) topology: Topology,
     /// Of nodes that do not say.
     arbiter: Arbiter,
     /// Level of each node, where given.
@@ -211,7 +156,7 @@ impl Builder<'_> {
         }
     }
 
-    fn positive(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
+    pub(super) fn positive(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
         if (1e-3..=1e6).contains(&value) {
             Ok(())
         } else {
@@ -345,184 +290,4 @@ impl Builder<'_> {
             ..timing.clone()
         })
     }
-
-    fn link(
-        &mut self,
-        index: usize,
-        entry: &LinkEntry,
-        defaults: &LinkEntry,
-    ) -> Result<(), PcieError> {
-        let [upper, lower] = entry.ends.as_slice() else {
-            let rule = format!(
-                "`ends` has {} names; a link joins two nodes",
-                entry.ends.len()
-            );
-            return Err(self.rules.error(format!("link {}", index + 1), rule));
-        };
-        let name = format!("link {} ({upper} - {lower})", index + 1);
-        let rules = self.rules;
-        let mut ends = [NodeId(0); 2];
-        for (end, text) in ends.iter_mut().zip([upper, lower]) {
-            *end = self.topology.find(text).map_err(|_| {
-                rules.error(
-                    &name,
-                    format!("no node is named `{text}`; a socket is named host.0"),
-                )
-            })?;
-        }
-        if ends[0] == ends[1] {
-            return Err(rules.error(name, "joins a node to itself"));
-        }
-        let value =
-            |own: Option<u32>, common: Option<u32>, otherwise| own.or(common).unwrap_or(otherwise);
-        let generation = value(entry.generation, defaults.generation, 3);
-        let width = value(entry.width, defaults.width, 16);
-        let mps = value(entry.mps, defaults.mps, 256);
-        let mrrs = value(entry.mrrs, defaults.mrrs, 512);
-        rules.count(&name, "generation", generation, 1, 6)?;
-        if !matches!(width, 1 | 2 | 4 | 8 | 12 | 16 | 32) {
-            let rule = format!("width = {width}; a PCIe link has 1, 2, 4, 8, 12, 16 or 32 lanes");
-            return Err(rules.error(name, rule));
-        }
-        for (key, size) in [("mps", mps), ("mrrs", mrrs)] {
-            if !(size.is_power_of_two() && (128..=4096).contains(&size)) {
-                let rule = format!("{key} = {size}; it is a power of two from 128 to 4096");
-                return Err(rules.error(name, rule));
-            }
-        }
-        let latency_ns = entry.latency_ns.or(defaults.latency_ns).unwrap_or(5.0);
-        let update = entry
-            .credit_update_ns
-            .or(defaults.credit_update_ns)
-            .unwrap_or(20.0);
-        rules.number(&name, "latency_ns", latency_ns)?;
-        rules.number(&name, "credit_update_ns", update)?;
-        let credits = entry.credits.or(defaults.credits).unwrap_or_default();
-        check_credits(&rules, &name, &credits, mps)?;
-        let given = [
-            ("down_gib_s", entry.down_gib_s.or(defaults.down_gib_s)),
-            ("up_gib_s", entry.up_gib_s.or(defaults.up_gib_s)),
-        ];
-        for (key, value) in given {
-            if let Some(value) = value {
-                self.positive(&name, key, value)?;
-            }
-        }
-        let derived = LinkRate::of(generation, width, mps).payload_gib_s(mps);
-        let link = Link {
-            ends,
-            kind: entry
-                .kind
-                .clone()
-                .or(defaults.kind.clone())
-                .unwrap_or("slot".to_owned()),
-            generation,
-            width,
-            mps,
-            mrrs,
-            latency_ns,
-            credits,
-            credit_update_ns: update,
-            unread: entry.unread.clone(),
-        };
-        let capacity =
-            given.map(|(_, value)| value.map_or((derived, false), |given| (given, true)));
-        self.join(link, capacity);
-        Ok(())
-    }
-
-    fn socket_link(&mut self, ends: [NodeId; 2], timing: &HostParameters) {
-        let infinite = Credits {
-            posted_headers: 0,
-            posted_data: 0,
-            non_posted_headers: 0,
-            non_posted_data: 0,
-            completion_headers: 0,
-            completion_data: 0,
-        };
-        let link = Link {
-            ends,
-            kind: "socket".to_owned(),
-            generation: 0,
-            width: 0,
-            mps: 4096,
-            mrrs: 4096,
-            latency_ns: timing.socket_hop_ns,
-            credits: infinite,
-            credit_update_ns: 0.0,
-            unread: Vec::new(),
-        };
-        self.join(link, [(timing.socket_gib_s, true); 2]);
-    }
-
-    /// Adds a link and its two edges.
-    fn join(&mut self, link: Link, capacity: [(f64, bool); 2]) {
-        let topology = &mut self.topology;
-        let id = LinkId(topology.links.len() as u32);
-        let first = topology.edges.len() as u32;
-        let [upper, lower] = link.ends;
-        for (index, (from, to)) in [(upper, lower), (lower, upper)].into_iter().enumerate() {
-            let edge = EdgeId(first + index as u32);
-            let (capacity_gib_s, capacity_given) = capacity[index];
-            topology.edges.push(Edge {
-                name: format!("{}>{}", topology.node(from).name, topology.node(to).name),
-                from,
-                to,
-                link: id,
-                ingress_port: topology.node(to).inputs.len() as u32,
-                egress_port: topology.node(from).outputs.len() as u32,
-                capacity_gib_s,
-                capacity_given,
-                reverse: EdgeId(first + 1 - index as u32),
-            });
-            topology.nodes[from.0 as usize].outputs.push(edge);
-            topology.nodes[to.0 as usize].inputs.push(edge);
-        }
-        topology.links.push(link);
-    }
-
-    /// Endpoints have one link; the simulator's ports fit into a word.
-    fn degrees(&self) -> Result<(), PcieError> {
-        for node in &self.topology.nodes {
-            let entry = format!("{} `{}`", node.kind.word(), node.name);
-            let links = node.inputs.len();
-            if matches!(node.kind, NodeKind::Endpoint { .. }) && links != 1 {
-                return Err(self
-                    .rules
-                    .error(entry, format!("has {links} links; an endpoint has one")));
-            }
-            if links > 63 {
-                return Err(self
-                    .rules
-                    .error(entry, format!("has {links} links; the limit is 63")));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Minimum initial advertisements of the base specification: one header, one MPS of data.
-fn check_credits(
-    rules: &Rules<'_>,
-    entry: &str,
-    credits: &Credits,
-    mps: u32,
-) -> Result<(), PcieError> {
-    for (key, value, min) in [
-        ("posted_headers", credits.posted_headers, 1),
-        ("posted_data", credits.posted_data, mps / 16),
-        ("non_posted_headers", credits.non_posted_headers, 1),
-        ("non_posted_data", credits.non_posted_data, 1),
-        ("completion_headers", credits.completion_headers, 1),
-        ("completion_data", credits.completion_data, mps / 16),
-    ] {
-        if value != 0 && !(min..=1 << 20).contains(&value) {
-            let rule = format!(
-                "credits.{key} = {value} is not 0 (infinite) or from {min} to {}",
-                1 << 20
-            );
-            return Err(rules.error(entry, rule));
-        }
-    }
-    Ok(())
 }

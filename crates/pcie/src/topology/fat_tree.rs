@@ -1,7 +1,7 @@
 //! A fat tree from parameters.
 
-use super::build::Rules;
 use super::file::{EndpointEntry, FatTree, ForwarderEntry, HostEntry, LinkEntry, TopologyFile};
+use super::rules::Rules;
 use super::{HostParameters, Switching};
 use crate::PcieError;
 

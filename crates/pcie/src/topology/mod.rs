@@ -7,9 +7,11 @@ mod draw;
 mod fat_tree;
 mod file;
 mod layout;
+mod links;
 mod node;
 mod rate;
 mod route;
+mod rules;
 mod text;
 
 use std::collections::HashMap;

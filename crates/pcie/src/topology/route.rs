@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::build::Rules;
 use super::file::RouteEntry;
+use super::rules::Rules;
 use super::{EdgeId, NodeId, Topology};
 use crate::PcieError;
 

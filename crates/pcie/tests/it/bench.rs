@@ -73,7 +73,7 @@ fn freed_memory_joins_its_neighbours() {
 #[test]
 fn built_in_experiments_are_well_formed_and_named_as_their_files() {
     let experiments = built_in_experiments().unwrap();
-    assert!(experiments.len() >= 16);
+    assert!(experiments.len() >= 17);
     for experiment in &experiments {
         assert!(!experiment.title.is_empty() && !experiment.published.is_empty());
     }

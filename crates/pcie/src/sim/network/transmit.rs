@@ -1,0 +1,169 @@
+//! A TLP's way over an edge, and that of its credits back.
+
+use dray_clock::Time;
+
+use super::{Event, Network};
+use crate::sim::Arbiter;
+use crate::sim::edge::{CreditReturn, span};
+use crate::sim::tlp::{Class, NONE, Tlp};
+use crate::sim::trace::Hop;
+
+impl Network {
+    /// Sends a TLP over a free edge.
+    #[inline]
+    pub(super) fn send(&mut self, edge_index: u32, lane_index: u32, id: u32) {
+        let now = self.now;
+        let edge = &mut self.edges[edge_index as usize];
+        let tlp = self.tlps.get_mut(id);
+        let class = tlp.class as usize;
+        edge.blocked = false;
+        edge.take_credits(tlp);
+        let wire = u64::from(tlp.wire + edge.framing);
+        let mut end = now + span(wire, edge.ps_per_byte);
+        if tlp.tail_at > end {
+            end = tlp.tail_at;
+        }
+        edge.busy_until = end;
+        edge.busy += end - now;
+        edge.carried += u64::from(tlp.payload);
+
+        let lane = &mut self.lanes[lane_index as usize];
+        // What was not used for want of credits is made up for by at most 4 KiB.
+        let started = lane.served.max(edge.served.saturating_sub(64));
+        edge.served = edge.served.max(started);
+        lane.served = started
+            + match self.arbiters[edge_index as usize] {
+                Arbiter::LeastServed => u64::from(tlp.wire).div_ceil(64),
+                Arbiter::RoundRobin | Arbiter::OldestFirst => 1,
+            };
+        lane.last = self.hops_done;
+        lane.head[class] = tlp.next;
+        if tlp.next == NONE {
+            lane.tail[class] = NONE;
+            if lane.head == [NONE; 3] {
+                edge.active &= !(1u128 << (lane_index - edge.first_lane));
+            }
+        }
+
+        let came_by = tlp.came_by;
+        let port_index = tlp.port;
+        tlp.came_by = edge_index;
+        tlp.hop += 1;
+        let mut flight = edge.flight;
+        if came_by == NONE {
+            flight += edge.source;
+            if tlp.on_chip && class == Class::Completion as usize {
+                flight -= edge.on_chip.min(flight);
+            }
+        }
+        let ends = self.routes.hops[tlp.hop as usize] == NONE;
+        let ready = if ends {
+            let mut sink = edge.sink;
+            if tlp.on_chip && class != Class::Completion as usize {
+                sink -= edge.on_chip.min(sink);
+            }
+            end + flight + sink
+        } else if edge.store_and_forward {
+            end + flight + edge.forward
+        } else {
+            now + flight + edge.forward
+        };
+        tlp.tail_at = end + flight + edge.forward;
+        if let Some(trace) = &mut self.trace
+            && trace.len() < self.trace_limit
+        {
+            trace.push(Hop::new(edge_index, now, end, tlp));
+        }
+        let credit = CreditReturn {
+            at: 0,
+            class: tlp.class,
+            pool: tlp.pool,
+            data: tlp.data_credits(),
+        };
+        tlp.pool = tlp.next_pool;
+        let payload = tlp.payload;
+        self.hops_done += 1;
+        self.events.schedule_in(
+            self.arrivals[edge_index as usize],
+            Time(ready),
+            Event::Arrive(id),
+        );
+        if self.edges[edge_index as usize].active != 0 {
+            self.wake(edge_index, end);
+        }
+        self.left(port_index, came_by, class, end, credit, payload);
+    }
+
+    /// A TLP has left a port: its room goes back to who sent it.
+    #[inline]
+    fn left(
+        &mut self,
+        port_index: u32,
+        came_by: u32,
+        class: usize,
+        end: u64,
+        credit: CreditReturn,
+        payload: u16,
+    ) {
+        if came_by == NONE {
+            let port = &mut self.ports[port_index as usize];
+            port.bytes -= u64::from(payload);
+            if port.watched {
+                port.watched = false;
+                self.freed.push(port_index);
+            }
+        } else {
+            self.give_back(came_by, end, credit);
+        }
+        let port = &mut self.ports[port_index as usize];
+        if port.fifo {
+            let (head, tail) = port.staged[class];
+            port.exposed[class] = head;
+            if head != NONE {
+                let next = self.tlps.get(head).next;
+                self.ports[port_index as usize].staged[class] = if next == NONE {
+                    (NONE, NONE)
+                } else {
+                    (next, tail)
+                };
+                self.tlps.get_mut(head).next = NONE;
+                self.join_lane(head);
+            }
+            if class == Class::Posted as usize {
+                // What was held up behind it may wait for other edges.
+                for other in [Class::NonPosted, Class::Completion] {
+                    let held = self.ports[port_index as usize].exposed[other as usize];
+                    if held != NONE {
+                        let edge = self.routes.hops[self.tlps.get(held).hop as usize];
+                        self.try_send(edge);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a TLP: its credits go back when its bytes are taken at `at`.
+    #[inline]
+    pub(in crate::sim) fn consume(&mut self, id: u32, at: u64) -> Tlp {
+        let tlp = *self.tlps.get(id);
+        self.tlps.remove(id);
+        let credit = CreditReturn {
+            at: 0,
+            class: tlp.class,
+            pool: tlp.pool,
+            data: tlp.data_credits(),
+        };
+        self.give_back(tlp.came_by, at, credit);
+        tlp
+    }
+
+    #[inline]
+    fn give_back(&mut self, edge_index: u32, freed: u64, mut credit: CreditReturn) {
+        let edge = &mut self.edges[edge_index as usize];
+        credit.at = freed + edge.credit_flight;
+        edge.give_back(credit);
+        if edge.blocked {
+            self.wake(edge_index, credit.at);
+        }
+    }
+}
