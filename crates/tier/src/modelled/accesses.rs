@@ -135,4 +135,36 @@ mod tests {
             assert!(seen.into_iter().all(|once| once), "{units}");
         }
     }
+
+    #[test]
+    fn parts_of_the_sequence_make_up_the_whole() {
+        let pattern = Pattern {
+            fast_bytes: 1 << 30,
+            bytes: 5 << 30,
+            accessed_bytes: 4 << 30,
+            allocation_s: 0,
+            huge_percent: 0,
+            threads: 1,
+        };
+        let accesses = Accesses::of(&pattern);
+        let of = |first: u64, count: u64| {
+            let mut units = Vec::new();
+            accesses.each(first, count, |unit| units.push(unit));
+            units
+        };
+        let count = 3 * CHUNK as u64 / 2;
+        let whole = of(0, count);
+        assert_eq!(whole.len() as u64, count);
+        // What is cold comes first and is not accessed.
+        assert!(whole.iter().all(|unit| (512..2560).contains(unit)));
+        let mut parts = of(0, 0);
+        for (first, part) in [(0, 5), (5, CHUNK as u64), (CHUNK as u64 + 5, count)] {
+            parts.extend(of(first, part));
+        }
+        parts.truncate(count as usize);
+        assert_eq!(parts, whole);
+        // The first rank has about one access in eight.
+        let first = whole.iter().filter(|unit| **unit == 512).count() as f64;
+        assert!((first / count as f64 - accesses.shares()[512]).abs() < 0.01);
+    }
 }
