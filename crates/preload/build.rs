@@ -60,7 +60,7 @@ fn main() {
     let workspace = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../..");
     let out = PathBuf::from(variable("OUT_DIR"));
     let target = variable("TARGET");
-    let directory = out.join("target");
+    let directory = shared_directory(&out);
     let built = directory.join(&target).join(PROFILE);
     for library in &LIBRARIES {
         build(library, &workspace, &directory, &target);
@@ -72,6 +72,15 @@ fn main() {
         watch(library, &workspace, &listed);
     }
     println!("cargo::rustc-cfg=dray_preload");
+}
+
+/// One directory for all profiles of the outer build, whose shared objects are the same: cargo's directory of targets is
+/// the one above that has its cache tag.
+fn shared_directory(out: &Path) -> PathBuf {
+    let targets = out
+        .ancestors()
+        .find(|above| above.join("CACHEDIR.TAG").is_file());
+    targets.unwrap_or(out).join("preload-libraries")
 }
 
 fn build(library: &Library, workspace: &Path, directory: &Path, target: &OsString) {
