@@ -8,7 +8,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, open, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, chmod, makedev, mknodat, open, readlinkat, statat,
+};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, unmount};
 use rustix::process::{getegid, geteuid};
 
@@ -181,6 +184,34 @@ fn shadow(directory: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Where the directory of devices is seen that [`shadow`] covers.
+const COVERED: &str = ".dray-covered";
+
+/// The kernel looks for `pts` beside the node by which new terminals are opened (`devpts_acquire`), where a node that is
+/// bound alone has nothing. Root makes one of its own; for others it is that of the covered directory, by whose name their
+/// terminals are known then.
+fn terminals(original: &OwnedFd, ptmx: &Path) -> Result<(), RunError> {
+    let mode = Mode::from_raw_mode(0o666);
+    let made = mknodat(CWD, ptmx, FileType::CharacterDevice, mode, makedev(5, 2));
+    match made.and_then(|()| chmod(ptmx, mode)) {
+        Ok(()) => return Ok(()),
+        Err(Errno::PERM) => {}
+        Err(error) => return Err(at(ptmx)(error)),
+    }
+    let covered = ptmx.with_file_name(COVERED);
+    fs::create_dir(&covered).map_err(at(&covered))?;
+    let source = Path::new("/proc/self/fd").join(original.as_raw_fd().to_string());
+    bind(&source, &covered)?;
+    // What covers the original came with it.
+    unmount(&covered, UnmountFlags::DETACH).map_err(at(&covered))?;
+    // Devices of the machine stay covered.
+    let devices = covered.join("dsa");
+    if devices.is_dir() {
+        mount(OURS, &devices, "tmpfs", MountFlags::RDONLY, None).map_err(at(&devices))?;
+    }
+    symlink(Path::new(COVERED).join("ptmx"), ptmx).map_err(at(ptmx))
+}
+
 /// Source of the file systems that [`shadow`] mounts.
 const OURS: &str = "dray-shadow";
 
@@ -212,6 +243,7 @@ fn copy(original: &OwnedFd, name: &std::ffi::CStr, target: &Path) -> Result<(), 
             fs::create_dir(target).map_err(at(target))?;
             bind(&source, target)
         }
+        FileType::CharacterDevice if name == c"ptmx" => terminals(original, target),
         _ => {
             fs::File::create(target).map_err(at(target))?;
             bind(&source, target)

@@ -314,6 +314,25 @@ fn users_need_no_privilege() {
     assert_eq!(output.code, Some(0), "{output:?}");
 }
 
+/// Programs open terminals in a session as they do outside.
+#[test]
+fn terminals_can_be_opened() {
+    const OPEN: &str = "import os
+a, b = os.openpty()
+os.write(a, b'words\\n')
+print(os.read(b, 10), os.stat(os.ttyname(b)).st_rdev == os.fstat(b).st_rdev)";
+    let script = format!("python3 -c \"{OPEN}\"");
+    let session = Session::new();
+    let mut sessions = vec![session.shell(&[], &script)];
+    if rustix::process::geteuid().is_root() {
+        session.share();
+        sessions.push(session.as_nobody(&[], &script));
+    }
+    for output in sessions {
+        assert_eq!(output.out, "b'words\\n' True\n", "{output:?}");
+    }
+}
+
 /// What a session keeps for `config --undo` is the session's: neither the machine nor another session
 /// finds it.
 #[test]
