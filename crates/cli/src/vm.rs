@@ -3,9 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::complain::Usage;
 
@@ -64,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long)]
     gdb: bool,
     /// Seconds that a command may take.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     watchdog: u32,
     /// The command and its arguments, after `--`; without one, a shell.
     #[arg(
@@ -159,10 +162,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .arg(args.watchdog.to_string());
     }
     options(&mut vm, args);
-    // A terminal's Ctrl-C is for the script, which ends the guest.
-    ctrlc::set_handler(|| ()).context("no signal handler")?;
-    let status = vm.status().context("bash cannot be started")?;
+    // The script ends the guest. A terminal's Ctrl-C reaches it without us, a signal to us alone does not.
+    let signal = Arc::new(Signalled::default());
+    let handler = signal.clone();
+    ctrlc::set_handler(move || handler.came()).context("no signal handler")?;
+    let mut script = vm.spawn().context("bash cannot be started")?;
+    signal.is_for(Pid::from_child(&script));
+    let status = script.wait().context("the script was lost")?;
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
+}
+
+/// A signal that ends a process, which may come before the process is known.
+#[derive(Debug, Default)]
+struct Signalled {
+    came: AtomicBool,
+    process: OnceLock<Pid>,
+}
+
+impl Signalled {
+    fn came(&self) {
+        self.came.store(true, Ordering::SeqCst);
+        self.pass_on();
+    }
+
+    fn is_for(&self, process: Pid) {
+        self.process.get_or_init(|| process);
+        self.pass_on();
+    }
+
+    fn pass_on(&self) {
+        if let Some(process) = self.process.get()
+            && self.came.load(Ordering::SeqCst)
+        {
+            // It may have ended already.
+            let _ = kill_process(*process, Signal::TERM);
+        }
+    }
 }
 
 fn options(vm: &mut Command, args: &Args) {

@@ -61,7 +61,8 @@ boot() {
     local script=$1 console=$2 status dray=${DRAY:-dray}
     work=$(mktemp -d) door_pid= qemu_pid=
     # Whatever ends this script ends the guest and the device.
-    trap 'end_all; rm -rf "$work"' EXIT
+    # A second signal, as with Ctrl-C under `dray vm`, does not stop it in that.
+    trap 'trap "" INT TERM HUP; end_all; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
     local net
     for net in "${nets[@]}"; do

@@ -1,6 +1,7 @@
 //! `dray vfio` and `dray vm`, as far as they go without QEMU.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
@@ -58,6 +59,33 @@ fn a_client_is_answered_and_sigterm_ends_the_server() {
 }
 
 #[test]
+fn a_signal_to_dray_vm_ends_its_script() {
+    let folder = TempDir::new().unwrap();
+    // In place of bash: says that it runs, and how it ends.
+    let bash = folder.path().join("bash");
+    let text = "#!/bin/sh\ntrap 'echo ended; exit 130' TERM\necho runs\n\
+                i=0; while [ $i -lt 600 ]; do i=$((i+1)); /bin/sleep 0.1; done\n";
+    std::fs::write(&bash, text).unwrap();
+    std::fs::set_permissions(&bash, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut vm = dray()
+        .arg("vm")
+        .env("PATH", folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(vm.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "runs\n");
+    kill_process(Pid::from_child(&vm), Signal::TERM).unwrap();
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "ended\n");
+    assert_eq!(vm.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn what_cannot_be_is_refused_before_anything_starts() {
     for (arguments, said) in [
         (
@@ -71,6 +99,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&["vfio"], "--socket"),
         (&["vm", "--module", "/nowhere/idxd.ko"], "/nowhere/idxd.ko"),
         (&["vm", "--version", "7"], "--version"),
+        (&["vm", "--watchdog", "0", "--", "true"], "--watchdog"),
     ] {
         let output = dray().args(arguments).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
