@@ -4,6 +4,7 @@
 //! memory goes to the kernel directly, and not to the next library: looking that up allocates, and
 //! allocators call mmap. Functions that take paths are originals where nothing is redirected.
 
+pub mod call;
 pub mod change;
 mod environment;
 pub mod exec;
@@ -63,6 +64,7 @@ static BEGIN: extern "C" fn() = {
             exec::prepare();
             spawn::prepare();
         }
+        call::prepare();
         open::prepare();
         write::prepare();
         if redirect::redirection().is_some() {

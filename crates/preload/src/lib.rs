@@ -106,6 +106,7 @@ mod tests {
             "fexecve",
             "posix_spawn",
             "posix_spawnp",
+            "syscall",
         ] {
             assert!(holds(format!("\0{name}\0").as_bytes()), "{name}");
         }

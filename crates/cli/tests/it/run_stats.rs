@@ -173,10 +173,13 @@ fn a_required_portal_that_a_program_has_not_is_an_error() {
     assert_eq!(lost.code, Some(1), "{lost:?}");
     assert!(lost.err.contains(error), "{lost:?}");
 
+    // By number, past the C library's mmap.
     let raw = wrong(&PORTAL, "1e1w-d", &["raw"]);
-    assert_eq!(raw.code, Some(1), "{raw:?}");
+    assert_eq!((raw.code, &*raw.out), (Some(0), "raw mapped\n"), "{raw:?}");
+    let nothing = wrong(&PORTAL, "1e1w-d", &["nothing"]);
+    assert_eq!(nothing.code, Some(1), "{nothing:?}");
     let error = "opened wq0.0 and submitted nothing by it";
-    assert!(raw.err.contains(error), "{raw:?}");
+    assert!(nothing.err.contains(error), "{nothing:?}");
 
     let none = Session::new().shell(&PORTAL, "true");
     assert_eq!(none.code, Some(1), "{none:?}");

@@ -1,7 +1,8 @@
 """A program that is wrong about its work queue.
 
 wrong.py NODE movdir64b|enqcmd COUNT: so many NOOPs by this instruction, whatever the queue takes.
-wrong.py NODE raw: maps the portal by a system call of its own, past the C library's mmap.
+wrong.py NODE raw: maps the portal by the call's number, past the C library's mmap.
+wrong.py NODE nothing: opens it, and does nothing with it.
 wrong.py NODE fall-back: maps the portal, and copies by itself if it cannot.
 """
 
@@ -24,6 +25,8 @@ if kind == "raw":
     libc.syscall.restype = ctypes.c_long
     at = libc.syscall(SYS_MMAP, None, 4096, mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
     print("raw", os.strerror(ctypes.get_errno()) if at == -1 else "mapped")
+    sys.exit()
+if kind == "nothing":
     sys.exit()
 try:
     mapped = mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_WRITE)
