@@ -75,9 +75,8 @@ struct SessionArgs {
     redirect: bool,
     /// Which programs are traced to give them portals: slower, but it works without the preload.
     ///
-    /// By itself, the command and whatever is executed by a program that has loaded the preload
-    /// library. A dynamic program that lost LD_PRELOAD from its environment (env -i) has neither a
-    /// portal nor an eye on what it starts: take `always` then.
+    /// By itself, whatever opens a work queue and has not loaded the preload library or makes its system
+    /// calls itself, however it was started; what a program executes is looked at before.
     #[arg(long, value_enum, default_value_t = Supervised::Auto)]
     supervise: Supervised,
     /// Print at the end what went through the work queues, and what to do better.
@@ -93,8 +92,8 @@ struct SessionArgs {
 enum Supervised {
     /// The command and all that it starts.
     Always,
-    /// Those that cannot load a library, whoever starts them: static ones, and those with
-    /// privileges of their own.
+    /// Those that have no portal otherwise: static ones, those with privileges of their own, those that
+    /// have lost LD_PRELOAD or make their system calls themselves.
     Auto,
     /// None.
     Never,

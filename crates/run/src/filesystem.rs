@@ -14,6 +14,7 @@ use crate::clients::Clients;
 use crate::inodes::Inodes;
 use crate::serial_executor::SerialExecutor;
 use crate::service::AfterMappings;
+use crate::supervise::Supervision;
 use crate::tree::{Thing, Tree, node};
 
 /// The file system.
@@ -22,6 +23,7 @@ pub(crate) struct Files {
     clients: Arc<Clients>,
     executor: SerialExecutor,
     after_mappings: AfterMappings,
+    supervision: Arc<Supervision>,
     inodes: Inodes,
     /// Directories as they were when they were opened.
     listings: Mutex<HashMap<u64, Arc<Listing>>>,
@@ -63,11 +65,13 @@ impl Files {
         clients: Arc<Clients>,
         executor: SerialExecutor,
         after_mappings: AfterMappings,
+        supervision: Arc<Supervision>,
     ) -> Files {
         Files {
             clients,
             executor,
             after_mappings,
+            supervision,
             inodes: Inodes::new(),
             listings: Mutex::default(),
             next_handle: AtomicU64::new(1),

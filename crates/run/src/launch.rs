@@ -187,9 +187,14 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         None => Rule::By(session.supervise),
     };
     let supervision = Supervision::new(rule, clients.clone(), executor.clone());
-    let after = socket.serve(clients.clone(), executor.clone(), supervision, redirected)?;
+    let after = socket.serve(
+        clients.clone(),
+        executor.clone(),
+        supervision.clone(),
+        redirected,
+    )?;
     if redirect.is_none() {
-        let files = Files::new(clients.clone(), executor, after);
+        let files = Files::new(clients.clone(), executor, after, supervision);
         serve(session, &name, &machine, files)?;
     }
     recorder.begin()?;

@@ -5,14 +5,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::processes::{Pid, field};
+use crate::supervise::is_reached;
 
-/// The file of the preload library, wherever it was put.
-pub(crate) const LIBRARY: &str = ".dray-portal.so";
 /// Programs that are kept; scripts start many that are alike.
 const KEPT: usize = 32;
 
@@ -39,14 +37,13 @@ impl fmt::Display for Unreached {
         match self.prepared {
             true => write!(
                 f,
-                "and submitted nothing by it: neither mmap(2) nor write(2) was successful; one that makes \
-                 its system calls itself needs `--supervise always`"
+                "and submitted nothing by it: neither mmap(2) nor write(2) was successful; one that opens \
+                 it by the C library and maps it past that needs `--supervise always`"
             ),
             false => write!(
                 f,
-                "without the preload library, and got no portal: it is static, its LD_PRELOAD was \
-                 replaced or emptied, or a program that makes its system calls itself has started it; \
-                 `--supervise always` gives it one"
+                "without the preload library, and got no portal: it was not supervised either, by \
+                 `--supervise never`, or because ptrace(2) is forbidden or another's (gdb, strace)"
             ),
         }
     }
@@ -68,7 +65,7 @@ impl Openers {
     /// A process has opened a node. `prepared`: it is known to have loaded the preload library.
     pub(crate) fn opened(&self, cookie: u64, pid: Pid, node: String, prepared: bool) {
         let program = field(pid, "Name:").unwrap_or_else(|| pid.to_string());
-        let prepared = prepared || has_library(pid) || is_traced(pid);
+        let prepared = prepared || is_reached(pid);
         let unreached = Unreached {
             program,
             node,
@@ -133,19 +130,6 @@ fn add(list: &mut Vec<Unreached>, one: Unreached, first: impl FnOnce(&Unreached)
     }
 }
 
-/// Whether the preload library is really there: the environment says only what was wanted.
-fn has_library(pid: Pid) -> bool {
-    // A process whose maps cannot be read is not accused.
-    fs::read_to_string(format!("/proc/{pid}/maps")).map_or(true, |maps| {
-        maps.lines().any(|line| line.ends_with(LIBRARY))
-    })
-}
-
-/// Whether somebody traces it: this session's supervisor, or a debugger, under which nobody else can.
-fn is_traced(pid: Pid) -> bool {
-    field(pid, "TracerPid:").is_some_and(|tracer| tracer != "0")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,12 +158,6 @@ mod tests {
                 .to_string()
                 .contains("2 times and submitted nothing")
         );
-    }
-
-    #[test]
-    fn this_test_has_no_library() {
-        assert!(!has_library(std::process::id()));
-        assert!(has_library(u32::MAX), "what cannot be read is not accused");
     }
 
     #[test]

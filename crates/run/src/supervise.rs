@@ -1,6 +1,8 @@
 //! Programs that cannot load the preload library: another thread of the launcher watches over them.
 //!
-//! They are traced (ptrace(2)). A filter of system calls stops them where they map and unmap; a
+//! They are traced (ptrace(2)): from before they are executed, where that is looked at, and otherwise from
+//! the moment in which they open a work queue and turn out to have no other way to a portal. A filter of
+//! system calls stops them where they map and unmap; those that ran before, ptrace(2) at each call. A
 //! portal becomes a page that nothing may access, and what they write to it stops them once more,
 //! is decoded and carried out from here. It is slower than the preload library by two orders of
 //! magnitude, and works for whatever the kernel can execute as x86-64.
@@ -8,6 +10,7 @@
 mod command;
 mod mapping;
 mod notes;
+mod opener;
 mod plain;
 mod ptrace;
 mod space;
@@ -16,6 +19,7 @@ mod supervisor;
 mod trap;
 
 pub(crate) use command::Followed;
+pub(crate) use opener::is_reached;
 pub(crate) use supervision::{Rule, Supervision};
 
 /// Which programs run under the supervisor.
@@ -23,8 +27,8 @@ pub(crate) use supervision::{Rule, Supervision};
 pub enum Supervise {
     /// The command and all that it starts.
     Always,
-    /// Those that cannot load the preload library, and what they start: the command is looked at,
-    /// and the library looks at what programs execute.
+    /// Those that cannot load the preload library, and what they start: the command is looked at, the
+    /// library looks at what programs execute, and the session at who opens a work queue.
     #[default]
     Auto,
     /// None: such programs have write(2) alone.

@@ -34,6 +34,12 @@ pub(crate) fn dynamic_program() -> &'static Path {
     PROGRAM.get_or_init(|| build("tests/it/run/static.c", "dynamic", &[]))
 }
 
+/// The same, which opens and maps by system calls of its own, as runtimes do that have no C library.
+pub(crate) fn raw_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("tests/it/run/static.c", "raw", &["-DRAW"]))
+}
+
 /// Executes others, in each of the ways that there are.
 pub(crate) fn starter() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

@@ -1,4 +1,5 @@
-//! Static programs under `dray run`: the supervisor gives them portals.
+//! Static programs under `dray run`, and dynamic ones that make system calls themselves: the supervisor
+//! gives them portals.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -6,25 +7,39 @@ use std::path::Path;
 use crate::session::{Ended, Session, mounts};
 
 const NOTE: &str = "is statically linked: it runs under the supervisor";
+const RAW_NOTE: &str =
+    "makes its system calls itself, past the C library: it runs under the supervisor";
 
 fn program() -> &'static Path {
     crate::build::static_program()
 }
 
 #[track_caller]
-fn run(options: &[&str], mode: &str) -> Ended {
+fn run_one(program: &Path, options: &[&str], mode: &str) -> Ended {
     let mut arguments = options.to_vec();
-    let program = program().to_str().expect("the system lets a test do this");
+    let program = program.to_str().expect("the system lets a test do this");
     arguments.extend(["--", program, mode, "/dev/dsa/wq0.0"]);
     Session::new().run(&arguments)
 }
 
 #[track_caller]
+fn run(options: &[&str], mode: &str) -> Ended {
+    run_one(program(), options, mode)
+}
+
+/// The static program, and the one that makes its system calls itself.
+#[track_caller]
 fn check(profile: &str, mode: &str, expected: &str) {
-    let output = run(&["--profile", profile], mode);
-    assert_eq!(output.code, Some(0), "{output:?}");
-    assert_eq!(output.out, expected, "{output:?}");
-    assert!(output.err.contains(NOTE), "{output:?}");
+    for (program, note) in [(program(), NOTE), (crate::build::raw_program(), RAW_NOTE)] {
+        let output = run_one(
+            program,
+            &["--profile", profile, "--require", "portal"],
+            mode,
+        );
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.out, expected, "{output:?}");
+        assert!(output.err.contains(note), "{output:?}");
+    }
 }
 
 #[test]
@@ -69,10 +84,13 @@ fn another_program_begins_without_portals() {
 
 #[test]
 fn nobody_is_supervised_against_his_will() {
-    let output = run(&["--profile", "1e1w-d", "--supervise", "never"], "copy");
+    let options = ["--profile", "1e1w-d", "--supervise", "never"];
+    let output = run(&options, "copy");
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(output.err.contains("mmap: No such device\n"), "{output:?}");
     assert!(output.err.contains("and got no portal"), "{output:?}");
+    let raw = run_one(crate::build::raw_program(), &options, "copy");
+    assert_eq!(raw.code, Some(3), "{raw:?}");
 }
 
 #[test]

@@ -434,3 +434,62 @@ fn a_program_without_the_library_in_its_environment_has_a_portal() {
     let output = shell(&PROFILE, &format!("env A=b {dynamic} copy /dev/dsa/wq0.0"));
     assert_eq!((output.out.as_str(), output.err.as_str()), (COPIED, ""));
 }
+
+/// Programs that were started past whoever looks at environments: by the C library itself from a program
+/// that has no library any more, and by one that nobody had looked at.
+#[test]
+fn a_program_is_supervised_when_it_opens_a_queue_without_the_library() {
+    let dynamic = text(crate::build::dynamic_program());
+    let note = "has not loaded the preload library: it runs under the supervisor from now on";
+    for mode in ["copy", "threads", "exit"] {
+        let script = format!(
+            "import os, sys
+del os.environ['LD_PRELOAD']
+sys.exit(os.waitstatus_to_exitcode(os.system('{dynamic} {mode} /dev/dsa/wq0.0')))"
+        );
+        let mut arguments = PROFILE.to_vec();
+        arguments.extend(["--require", "portal", "--", "python3", "-c", &script]);
+        let output = Session::new().run(&arguments);
+        let (copied, code) = match mode {
+            "copy" => (COPIED, 0),
+            "threads" => ("copies 200\n", 0),
+            _ => ("copies 1\n", 7),
+        };
+        assert_eq!(
+            (output.out.as_str(), output.code),
+            (copied, Some(code)),
+            "{output:?}"
+        );
+        assert!(output.err.contains(note), "{mode}: {output:?}");
+    }
+}
+
+/// Where it cannot be had the program runs all the same, and its user is told.
+#[test]
+fn a_program_that_cannot_be_supervised_is_named_when_it_opens_a_queue() {
+    let (starter, dynamic) = (starter(), text(crate::build::dynamic_program()));
+    let script = format!(
+        "import os
+del os.environ['LD_PRELOAD']
+os.system('{starter} traced {dynamic} copy /dev/dsa/wq0.0')"
+    );
+    let mut arguments = PROFILE.to_vec();
+    arguments.extend([
+        "--stats",
+        "--require",
+        "portal",
+        "--",
+        "python3",
+        "-c",
+        &script,
+    ]);
+    let output = Session::new().run(&arguments);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let said = "dynamic opened wq0.0 without the preload library, and got no portal";
+    for begin in ["warning: ", "no portal: ", "error: --require portal: "] {
+        assert!(
+            output.err.contains(&format!("{begin}{said}")),
+            "{begin}: {output:?}"
+        );
+    }
+}

@@ -106,13 +106,16 @@ impl Filesystem for Files {
         match self.admit(inode, flags) {
             Ok(Some((device, wq))) => {
                 let (clients, thread) = (self.clients.clone(), request.pid());
-                self.after_mappings
-                    .submit(move || match clients.open(device, wq, thread) {
+                let supervision = self.supervision.clone();
+                self.after_mappings.submit(move || {
+                    supervision.attend_opener(thread);
+                    match clients.open(device, wq, thread) {
                         Ok(cookie) => {
                             reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
                         }
                         Err(error) => reply.error(errno(error)),
-                    });
+                    }
+                });
             }
             // With pages in the kernel's cache, writes would come late and in other pieces.
             Ok(None) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),

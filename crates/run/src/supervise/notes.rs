@@ -6,12 +6,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dray_portal::program::Obstacle;
 use dray_wire::Reason;
 
+use super::opener::Lack;
+
 /// What has been said.
 #[derive(Debug, Default)]
 pub(super) struct Notes(AtomicU32);
 
 /// Beside those of the reasons.
 const REFUSED: u32 = 1 << 31;
+const NO_LIBRARY: u32 = 1 << 30;
+const OWN_CALLS: u32 = 1 << 29;
 
 impl Notes {
     fn is_new(&self, bit: u32) -> bool {
@@ -42,6 +46,20 @@ impl Notes {
             _ => {
                 eprintln!("note: {name} {obstacle}: it runs under the supervisor, which is slower");
             }
+        }
+    }
+
+    /// That a program has opened a node and is supervised from then on.
+    pub(super) fn opener(&self, lack: Lack, name: &[u8]) {
+        let bit = match lack {
+            Lack::Library => NO_LIBRARY,
+            Lack::Calls => OWN_CALLS,
+        };
+        if self.is_new(bit) {
+            let name = shown(name);
+            eprintln!(
+                "note: {name} {lack}: it runs under the supervisor from now on, which is slower"
+            );
         }
     }
 

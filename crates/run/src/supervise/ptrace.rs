@@ -11,7 +11,7 @@ pub(super) type Tid = libc::pid_t;
 pub(super) enum Event {
     /// It is no more.
     Ended,
-    /// A system call stops at the filter, before it is done.
+    /// A system call stops before it is done.
     SystemCall,
     /// A system call is done that was to stop afterwards.
     SystemCallDone,
@@ -73,10 +73,29 @@ pub(super) fn go_on(tid: Tid, signal: i32) -> io::Result<()> {
     unsafe { request(libc::PTRACE_CONT, tid, 0, signal as usize) }
 }
 
-/// Has a tracee go on until the system call is done that it is about to do.
-pub(super) fn go_on_until_done(tid: Tid) -> io::Result<()> {
+/// Has a tracee go on until a system call begins or, if one has begun, is done; with this signal if it
+/// is not 0.
+pub(super) fn go_on_until_call(tid: Tid, signal: i32) -> io::Result<()> {
     // SAFETY: the request touches no memory.
-    unsafe { request(libc::PTRACE_SYSCALL, tid, 0, 0) }
+    unsafe { request(libc::PTRACE_SYSCALL, tid, 0, signal as usize) }
+}
+
+/// Has a tracee stop as soon as it runs its own code.
+pub(super) fn interrupt(tid: Tid) -> io::Result<()> {
+    // SAFETY: the request touches no memory.
+    unsafe { request(libc::PTRACE_INTERRUPT, tid, 0, 0) }
+}
+
+/// Whether a tracee that has stopped for a system call has not done it yet.
+fn begins_call(tid: Tid) -> bool {
+    /// `PTRACE_GET_SYSCALL_INFO` and `PTRACE_SYSCALL_INFO_ENTRY` of `linux/ptrace.h`.
+    const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+    const ENTRY: u8 = 1;
+    // The first byte of `struct ptrace_syscall_info` says which stop it is.
+    let mut info = [0u8; 8];
+    // SAFETY: the request writes as many bytes as there are.
+    let got = unsafe { request(GET_SYSCALL_INFO, tid, info.len(), info.as_mut_ptr().addr()) };
+    got.is_ok() && info[0] == ENTRY
 }
 
 /// Leaves a tracee stopped with its process.
@@ -175,7 +194,10 @@ fn event(tid: Tid, status: i32) -> Event {
     let message = || unsafe { get::<libc::c_ulong>(libc::PTRACE_GETEVENTMSG, tid) }.unwrap_or(0);
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
-        0 if signal == SYSTEM_CALL => Event::SystemCallDone,
+        0 if signal == SYSTEM_CALL => match begins_call(tid) {
+            true => Event::SystemCall,
+            false => Event::SystemCallDone,
+        },
         0 => Event::Signal(signal),
         libc::PTRACE_EVENT_SECCOMP => Event::SystemCall,
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {

@@ -3,9 +3,11 @@
 //! Each gets a thread of the launcher that traces it and all that it starts: ptrace(2) is for one
 //! thread alone, and one that waits for its tracees cannot be told of others.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use dray_wire::{Hold, Reason, Supervise as Asked, Supervised};
@@ -15,8 +17,10 @@ use zerocopy::IntoBytes;
 
 use super::Supervise;
 use super::notes::Notes;
+use super::opener::lack;
 use super::ptrace::{self, Tid};
-use super::supervisor::{Supervisor, quieten};
+use super::supervisor::{Stops, Supervisor, quieten};
+use crate::Require;
 use crate::clients::Clients;
 use crate::processes::{field, process_of};
 use crate::serial_executor::SerialExecutor;
@@ -80,6 +84,50 @@ impl Supervision {
         }
     }
 
+    /// Before a thread's open(2) of a node is answered: has its process supervised if no portal would come
+    /// of it otherwise, however the program was started.
+    pub(crate) fn attend_opener(self: &Arc<Self>, thread: u32) {
+        let wanted = matches!(self.rule, Rule::By(Supervise::Auto | Supervise::Always));
+        // Where programs have to write there is nothing to be had by a portal.
+        if !wanted || self.clients.rules().require == Some(Require::Write) {
+            return;
+        }
+        let Some(process) = process_of(thread) else {
+            return;
+        };
+        let Some(lack) = lack(thread, process) else {
+            return;
+        };
+        let name = field(process, "Name:").unwrap_or_else(|| process.to_string());
+        match self.adopt(process as Tid) {
+            Ok(()) => self.notes.opener(lack, name.as_bytes()),
+            Err(error) => self.notes.refusal(name.as_bytes(), &error),
+        }
+    }
+
+    /// Traces a process that runs, and all that it starts. Returns when its system calls stop.
+    fn adopt(self: &Arc<Self>, process: Tid) -> io::Result<()> {
+        let (seized, answer) = channel();
+        let supervision = self.clone();
+        let drive = move || {
+            let mut supervisor = supervision.supervisor(Stops::EveryCall);
+            let adopted = supervisor.adopt(process);
+            let traced = adopted.is_ok();
+            // Who asked waits for it.
+            let _ = seized.send(adopted);
+            if traced {
+                supervisor.run();
+            }
+        };
+        thread::Builder::new().name(THREAD.into()).spawn(drive)?;
+        let lost = || Err(io::Error::other("its supervisor has ended"));
+        answer.recv().unwrap_or_else(|_| lost())
+    }
+
+    fn supervisor(&self, stops: Stops) -> Supervisor {
+        Supervisor::new(stops, self.clients.clone(), self.executor.clone())
+    }
+
     /// Traces a thread and all that it starts, until they have ended.
     fn drive(&self, connection: &OwnedFd, asked: &Asked) {
         let peer = socket_peercred(connection).map(|peer| peer.pid.as_raw_nonzero().get());
@@ -98,7 +146,7 @@ impl Supervision {
             return say(connection, Hold::LEFT_ALONE);
         }
         self.notes.program(asked.reason, asked.name());
-        let mut supervisor = Supervisor::new(self.clients.clone(), self.executor.clone());
+        let mut supervisor = self.supervisor(Stops::Filter);
         supervisor.begin(tid, process);
         say(connection, Hold::SEIZED);
         supervisor.run();
@@ -127,7 +175,7 @@ fn thread_of(process: Tid, number: u32) -> Option<Tid> {
 }
 
 /// Whether a thread is traced by a session: by this one, or by one that runs inside it.
-fn is_supervised(tid: Tid) -> bool {
+pub(super) fn is_supervised(tid: Tid) -> bool {
     let tracer = field(tid as u32, "TracerPid:").and_then(|tracer| tracer.parse().ok());
     let Some(tracer) = tracer.filter(|tracer: &u32| *tracer != 0) else {
         return false;

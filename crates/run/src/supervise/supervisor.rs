@@ -25,9 +25,19 @@ pub(super) struct Tracee {
     pub(super) pending: Option<Pending>,
 }
 
+/// What stops the tracees' system calls that map and unmap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stops {
+    /// A filter (seccomp(2)) that the thread has installed itself; the others do not stop.
+    Filter,
+    /// ptrace(2), at each system call: the program ran before it was traced.
+    EveryCall,
+}
+
 /// Who is traced.
 #[derive(Debug)]
 pub(super) struct Supervisor {
+    stops: Stops,
     clients: Arc<Clients>,
     executor: SerialExecutor,
     tracees: HashMap<Tid, Tracee>,
@@ -36,8 +46,9 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(super) fn new(clients: Arc<Clients>, executor: SerialExecutor) -> Supervisor {
+    pub(super) fn new(stops: Stops, clients: Arc<Clients>, executor: SerialExecutor) -> Supervisor {
         Supervisor {
+            stops,
             clients,
             executor,
             tracees: HashMap::new(),
@@ -53,6 +64,42 @@ impl Supervisor {
             pending: None,
         };
         self.tracees.insert(tid, fresh);
+    }
+
+    /// A process that runs, with all its threads, as long as it has none of them in a portal. They stop
+    /// before they run their own code again.
+    ///
+    /// # Errors
+    /// Its first thread cannot be traced.
+    pub(super) fn adopt(&mut self, process: Tid) -> io::Result<()> {
+        ptrace::seize(process)?;
+        let space = Rc::<RefCell<Space>>::default();
+        let mut found = vec![process];
+        // A thread that one of them starts is seized with it, unless it began before.
+        while !found.is_empty() {
+            for tid in found.drain(..) {
+                // An error is its end.
+                let _ = ptrace::interrupt(tid);
+                let thread = Tracee {
+                    process,
+                    space: space.clone(),
+                    pending: None,
+                };
+                self.tracees.insert(tid, thread);
+            }
+            let threads = std::fs::read_dir(format!("/proc/{process}/task"))?;
+            let numbers = threads.filter_map(|one| one.ok()?.file_name().to_str()?.parse().ok());
+            let unknown = numbers.filter(|tid| !self.tracees.contains_key(tid));
+            found = unknown.filter(|tid| ptrace::seize(*tid).is_ok()).collect();
+        }
+        Ok(())
+    }
+
+    fn go_on(&self, tid: Tid, signal: i32) -> io::Result<()> {
+        match self.stops {
+            Stops::Filter => ptrace::go_on(tid, signal),
+            Stops::EveryCall => ptrace::go_on_until_call(tid, signal),
+        }
     }
 
     /// Supervises until all have ended.
@@ -74,14 +121,14 @@ impl Supervisor {
                 self.early.insert(tid);
                 Ok(())
             }
-            Event::Goes => ptrace::go_on(tid, 0),
+            Event::Goes => self.go_on(tid, 0),
             Event::Stopped => ptrace::stay_stopped(tid),
             Event::Started(child) => self.started(tid, child),
             Event::Executed(former) => {
                 self.tracees.remove(&former);
                 // Whichever thread it was: it has its process's number now.
                 self.begin(tid, tid);
-                ptrace::go_on(tid, 0)
+                self.go_on(tid, 0)
             }
             Event::SystemCall => self.system_call(tid),
             Event::SystemCallDone => {
@@ -90,7 +137,7 @@ impl Supervisor {
                 {
                     mapping::finish(tid, tracee, pending)?;
                 }
-                ptrace::go_on(tid, 0)
+                self.go_on(tid, 0)
             }
             Event::Signal(signal) => self.signal(tid, signal),
         }
@@ -117,9 +164,9 @@ impl Supervisor {
         }
         if self.early.remove(&child) {
             // An error is the child's end.
-            let _ = ptrace::go_on(child, 0);
+            let _ = self.go_on(child, 0);
         }
-        ptrace::go_on(tid, 0)
+        self.go_on(tid, 0)
     }
 
     /// Has those go on of whom nobody will tell: who has started them is dead. Of one that is not, it
@@ -134,19 +181,19 @@ impl Supervisor {
                 pending: None,
             };
             self.tracees.insert(tid, orphan);
-            let _ = ptrace::go_on(tid, 0);
+            let _ = self.go_on(tid, 0);
         }
         Ok(())
     }
 
     fn system_call(&mut self, tid: Tid) -> io::Result<()> {
         let Some(tracee) = self.tracees.get_mut(&tid) else {
-            return ptrace::go_on(tid, 0);
+            return self.go_on(tid, 0);
         };
         tracee.pending = mapping::begin(tid, tracee, &self.clients, &self.executor)?;
         match tracee.pending {
-            Some(_) => ptrace::go_on_until_done(tid),
-            None => ptrace::go_on(tid, 0),
+            Some(_) => ptrace::go_on_until_call(tid, 0),
+            None => self.go_on(tid, 0),
         }
     }
 
@@ -158,8 +205,8 @@ impl Supervisor {
             _ => Verdict::Deliver(signal),
         };
         match verdict {
-            Verdict::Done => ptrace::go_on(tid, 0),
-            Verdict::Deliver(signal) => ptrace::go_on(tid, signal),
+            Verdict::Done => self.go_on(tid, 0),
+            Verdict::Deliver(signal) => self.go_on(tid, signal),
         }
     }
 }
