@@ -88,6 +88,9 @@ impl SysfsTree {
             eprintln!("note: {root} is a plain directory; dray decides what its driver would do");
         }
         apply(&mut self.tree, plan, &self.model, &devices)?;
+        for line in done(plan) {
+            eprintln!("{line}");
+        }
         Ok(())
     }
 
@@ -116,6 +119,40 @@ impl SysfsTree {
         let touched = devices.filter(|device| names.contains(&device.dev));
         touched.cloned().collect()
     }
+}
+
+/// What a plan has done, all of it: devices and work queues that were disabled and enabled, and the others
+/// whose attributes were written.
+fn done(plan: &Plan) -> Vec<String> {
+    let steps = || plan.steps().iter();
+    let bound = |to: &str, kind: &str| -> Vec<&str> {
+        let binds = steps().filter(|step| step.path.rsplit('/').next() == Some(to));
+        let values = binds.map(|step| step.value.as_str());
+        values.filter(|value| value.starts_with(kind)).collect()
+    };
+    let mut written: Vec<&str> = Vec::new();
+    for step in steps() {
+        let object = step.path.strip_prefix("bus/dsa/devices/");
+        let object = object.and_then(|rest| rest.split('/').next());
+        if let Some(object) = object.filter(|object| !written.contains(object)) {
+            written.push(object);
+        }
+    }
+    let line = |what: &str, to: &str, kind: &str, nouns: [&str; 2]| {
+        let names = bound(to, kind);
+        let (count, noun) = (names.len(), nouns[usize::from(names.len() != 1)]);
+        (count > 0).then(|| format!("{what} {count} of {count} {noun}: {}", names.join(", ")))
+    };
+    let (devices, queues) = (["device", "devices"], ["work queue", "work queues"]);
+    // In the order in which it was done.
+    let lines = [
+        line("disabled", "unbind", "wq", queues),
+        line("disabled", "unbind", "dsa", devices),
+        (!written.is_empty()).then(|| format!("configured {}", written.join(", "))),
+        line("enabled", "bind", "dsa", devices),
+        line("enabled", "bind", "wq", queues),
+    ];
+    lines.into_iter().flatten().collect()
 }
 
 /// A value as a shell takes it.

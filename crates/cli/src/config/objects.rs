@@ -9,7 +9,7 @@ pub(crate) struct Devices {
     /// Devices, as dsa0.
     #[arg(required = true, value_name = "DEVICE")]
     devices: Vec<String>,
-    /// Say what was done.
+    /// What was done is said in any case.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Queues {
     /// Work queues, as dsa0/wq0.0 or wq0.0.
     #[arg(required = true, value_name = "WQ")]
     queues: Vec<String>,
-    /// Say what was done.
+    /// What was done is said in any case.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -81,12 +81,6 @@ pub(super) fn below(machine: &SysfsTree, name: &str, kind: &str) -> anyhow::Resu
     }
 }
 
-fn done(verbose: bool, dry_run: bool, names: &[String], what: &str) {
-    if verbose && !dry_run {
-        eprintln!("{what} {}", names.join(", "));
-    }
-}
-
 pub(super) fn enable_devices(args: &Devices, dry_run: bool) -> anyhow::Result<()> {
     let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
@@ -94,9 +88,7 @@ pub(super) fn enable_devices(args: &Devices, dry_run: bool) -> anyhow::Result<()
         machine.device(device)?;
         plan.enable_device(device)?;
     }
-    machine.make(&plan, dry_run)?;
-    done(args.verbose, dry_run, &args.devices, "enabled");
-    Ok(())
+    machine.make(&plan, dry_run)
 }
 
 pub(super) fn disable_devices(args: &ForcedDevices, dry_run: bool) -> anyhow::Result<()> {
@@ -106,9 +98,7 @@ pub(super) fn disable_devices(args: &ForcedDevices, dry_run: bool) -> anyhow::Re
         machine.device(device)?;
         plan.disable_device(device, args.force)?;
     }
-    machine.make(&plan, dry_run)?;
-    done(args.names.verbose, dry_run, &args.names.devices, "disabled");
-    Ok(())
+    machine.make(&plan, dry_run)
 }
 
 pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> {
@@ -117,9 +107,7 @@ pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> 
     for queue in &args.queues {
         plan.enable_queue(&below(&machine, queue, "wq")?)?;
     }
-    machine.make(&plan, dry_run)?;
-    done(args.verbose, dry_run, &args.queues, "enabled");
-    Ok(())
+    machine.make(&plan, dry_run)
 }
 
 pub(super) fn disable_queues(args: &ForcedQueues, dry_run: bool) -> anyhow::Result<()> {
@@ -128,7 +116,5 @@ pub(super) fn disable_queues(args: &ForcedQueues, dry_run: bool) -> anyhow::Resu
     for queue in &args.names.queues {
         plan.disable_queue(&below(&machine, queue, "wq")?, args.force)?;
     }
-    machine.make(&plan, dry_run)?;
-    done(args.names.verbose, dry_run, &args.names.queues, "disabled");
-    Ok(())
+    machine.make(&plan, dry_run)
 }

@@ -37,7 +37,7 @@ pub(crate) struct Load {
     /// Disable devices that are enabled first.
     #[arg(short, long)]
     forced: bool,
-    /// Say what was done.
+    /// What was done is said in any case.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -144,13 +144,7 @@ pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
         }
         dray_config::load(&mut plan, device, args.enable)?;
     }
-    machine.make(&plan, dry_run)?;
-    if args.verbose && !dry_run {
-        for device in &fitted {
-            eprintln!("configured {}", device.dev);
-        }
-    }
-    Ok(())
+    machine.make(&plan, dry_run)
 }
 
 pub(super) fn setup(args: &Setup, dry_run: bool) -> anyhow::Result<()> {

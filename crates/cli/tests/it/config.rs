@@ -292,3 +292,37 @@ fn a_write_that_fails_leaves_nothing_behind() {
         }
     }
 }
+
+#[test]
+fn what_was_done_is_said() {
+    let dir = tree("6.8", 1);
+    let dir = dir.path();
+    let said = |arguments: &str| {
+        let (code, out, err) = config(dir, arguments);
+        assert_eq!((code, out.as_str()), (0, ""), "{arguments}: {err}");
+        let lines = err.lines().filter(|line| !line.starts_with("note: "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let setup = said("setup -w 2 -m s -e 1");
+    assert!(setup.contains("enabled 1 of 1 device: dsa0"), "{setup}");
+    assert!(
+        setup.contains("enabled 2 of 2 work queues: wq0.0, wq0.1"),
+        "{setup}"
+    );
+    assert!(setup.starts_with("configured "), "{setup}");
+    assert_eq!(
+        said("disable-wq dsa0/wq0.1"),
+        "disabled 1 of 1 work queue: wq0.1"
+    );
+    let configured = said("config-wq dsa0/wq0.1 -g 0 -n app -y user -m shared -t 8 -p 10");
+    assert_eq!(configured, "configured wq0.1");
+    assert_eq!(
+        said("enable-wq dsa0/wq0.1 -v"),
+        "enabled 1 of 1 work queue: wq0.1"
+    );
+    let disabled = said("disable-device dsa0");
+    assert!(
+        disabled.contains("disabled 1 of 1 device: dsa0"),
+        "{disabled}"
+    );
+}
