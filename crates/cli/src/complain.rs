@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use dray::hw::HwError;
 use dray_config::ConfigError;
+use dray_fabric::FabricError;
 use dray_figures::FiguresError;
 use dray_idxd::ProfileError;
 use dray_pcie::PcieError;
@@ -47,12 +48,14 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     let config = error.downcast_ref::<ConfigError>();
     let session = error.downcast_ref::<RunError>();
     let fabric = error.downcast_ref::<PcieError>();
+    let flows = error.downcast_ref::<FabricError>();
     let hardware = error.downcast_ref::<HwError>();
     let hint = figures
         .and_then(FiguresError::hint)
         .or(config.and_then(ConfigError::hint))
         .or(session.and_then(RunError::hint))
         .or(fabric.and_then(PcieError::hint))
+        .or(flows.and_then(FabricError::hint))
         .or(usage.map(|u| u.hint.clone()))
         .or(hardware.map(|_| HARDWARE_HINT.to_owned()))
         .or(error.downcast_ref::<TierError>().and_then(TierError::hint));
@@ -62,7 +65,7 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     match figures {
         Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
         Some(error) if error.is_bad_input() => ExitCode::from(2),
-        _ if usage.is_some() => ExitCode::from(2),
+        _ if usage.is_some() || flows.is_some() => ExitCode::from(2),
         _ if hardware.is_some() => ExitCode::from(3),
         _ if session.is_some_and(RunError::is_bad_input) => ExitCode::from(2),
         _ if fabric.is_some_and(PcieError::is_bad_input) => ExitCode::from(2),

@@ -11,6 +11,7 @@ mod descriptors;
 mod draw;
 mod fabrics;
 mod files;
+mod flows;
 mod footprint;
 mod image;
 mod messages;
@@ -26,6 +27,7 @@ mod vhost;
 pub use descriptors::descriptors;
 pub use fabrics::fabrics;
 pub use files::files;
+pub use flows::flows;
 pub use messages::messages;
 pub use operations::operations;
 pub use profiles::profiles;
@@ -66,6 +68,11 @@ pub const TARGETS: &[Target] = &[
         name: "fabrics",
         run: fabrics,
         max_bytes: 4096,
+    },
+    Target {
+        name: "flows",
+        run: flows,
+        max_bytes: 2048,
     },
     Target {
         name: "files",

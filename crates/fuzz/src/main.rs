@@ -12,8 +12,8 @@ use dray_fuzz::{Inputs, TARGETS};
 #[derive(Debug, Parser)]
 #[command(after_help = "Example: dray-fuzz descriptors --seconds 3600")]
 struct Arguments {
-    /// What to try: descriptors, registers, profiles, files, fabrics, messages,
-    /// operations, vhost_messages, vhost_split or vhost_packed.
+    /// What to try: descriptors, registers, profiles, files, fabrics, flows,
+    /// messages, operations, vhost_messages, vhost_split or vhost_packed.
     target: String,
     /// How long.
     #[arg(long, default_value_t = 60)]

@@ -79,6 +79,11 @@ fn fabrics() {
 }
 
 #[test]
+fn flows() {
+    short("flows", 600);
+}
+
+#[test]
 fn messages() {
     short("messages", 300);
 }

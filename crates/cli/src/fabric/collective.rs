@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use dray_experiment::{format_bytes, parse_bytes};
+use dray_fabric::{Bytes, JobEntry, NamedJob, jobs_to_toml, network, resolve_jobs};
 use dray_flow::{Network, Policy, schedule};
 use dray_output::Output;
 use dray_pcie::sim::SimulationOptions;
@@ -15,8 +16,6 @@ use serde_json::json;
 
 use super::des::{self, Send};
 use super::estimators::Which;
-use super::jobs::{self, Bytes, JobEntry, NamedJob};
-use super::network::network;
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -86,10 +85,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let bytes = parse_bytes(&args.bytes)
         .map_err(|error| Usage::error(format!("--bytes: {error}"), HINT))?;
     let (members, entries) = entries(&topology, args.pattern, &args.kind, bytes)?;
-    let jobs = jobs::resolve(&entries, "the pattern", &topology, &network)?;
+    let jobs = resolve_jobs(&entries, "the pattern", &topology, &network)?;
     let (simulated, times) = times(&topology, &network, &jobs, &args.estimator)?;
     if let Some(output) = output {
-        output.write(jobs::to_toml(&entries)?.as_bytes())?;
+        output.write(jobs_to_toml(&entries)?.as_bytes())?;
     }
     let text = match args.format {
         Format::Table => table(args, &topology, bytes, jobs.len(), simulated, &times),
@@ -207,7 +206,7 @@ pub(super) fn staggered(
     for (index, entry) in entries.iter_mut().enumerate() {
         entry.arrival_us = gap_us * index as f64;
     }
-    jobs::resolve(&entries, "all-to-all", topology, network)
+    Ok(resolve_jobs(&entries, "all-to-all", topology, network)?)
 }
 
 /// The report's table: patterns by estimators beside the simulator.
@@ -230,7 +229,7 @@ pub(super) fn report_table(
     let mut table = Table::new(title, columns);
     for &pattern in Pattern::value_variants() {
         let (_, entries) = entries(topology, pattern, "gpu", bytes)?;
-        let jobs = jobs::resolve(&entries, "the pattern", topology, network)?;
+        let jobs = resolve_jobs(&entries, "the pattern", topology, network)?;
         let (simulated, times) = times(topology, network, &jobs, &estimators)?;
         let mut cells = vec![Cell::text(pattern.word()), Cell::number(simulated * 1e6, 1)];
         for (_, time) in times {

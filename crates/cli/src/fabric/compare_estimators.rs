@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use dray_fabric::{latency, network, network_with, route};
 use dray_figures::Progress;
 use dray_flow::{Ecr, Estimate, Estimator, Flow, Flows, Ingress, Limit, MaxMin, Network};
 use dray_pcie::sim::SimulationOptions;
@@ -15,7 +16,6 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::des::Des;
-use super::network::{latency, network, network_with, route};
 use super::ports::{ArbiterName, QueueName};
 use crate::complain::Usage;
 use crate::print::{self, Format};
@@ -94,6 +94,8 @@ pub(crate) struct Args {
 
 const NAMES: [&str; 3] = ["ecr", "maxmin", "ingress"];
 const INGRESS: usize = 2;
+/// Instances are drawn before they are simulated.
+const MAX_INSTANCES: usize = 100_000;
 /// An estimate that is off by more counts as off.
 const OFF: f64 = 0.1;
 
@@ -124,8 +126,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "dray fabric compare-estimators --help shows examples",
         ))
     };
-    if args.instances < 2 {
-        return refuse("--instances: an interval needs at least 2");
+    if !(2..=MAX_INSTANCES).contains(&args.instances) {
+        return refuse("--instances: from 2, which an interval needs, to 100000");
     }
     if args.flows.iter().any(|&flows| !(1..=1000).contains(&flows)) {
         return refuse("--flows: an instance has 1 to 1000 flows");

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use dray_fabric::{latency, network, route};
 use dray_flow::{Ecr, Estimator, Flow, Flows, Ingress, MaxMin};
 use dray_pcie::bench::ReportPart;
 use dray_pcie::sim::SimulationOptions;
@@ -10,7 +11,6 @@ use dray_report::{Cell, Chart, ChartSize, Column, Provenance, Section, Series, S
 use serde_json::json;
 
 use super::des::Des;
-use super::network::{latency, network, route};
 use super::{collective, compare_estimators, schedule};
 
 /// Random instances for each arbiter and queue organisation: the report is to be ready in seconds.

@@ -1,5 +1,6 @@
 //! The simulator as an estimator, and as what a schedule is replayed in.
 
+use dray_fabric::PACKET;
 use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
 use dray_pcie::{NodeId, Topology};
@@ -11,8 +12,6 @@ pub(super) struct Des<'t> {
     measured_ns: u64,
 }
 
-/// Bytes of a TLP's payload: the smallest MPS of the shipped fabrics.
-pub(super) const PACKET: u32 = 256;
 /// A flow below its demand by less than this part is not called limited: the simulator counts whole packets.
 const TOLERANCE: f64 = 0.01;
 

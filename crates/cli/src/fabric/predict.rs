@@ -4,14 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use dray_fabric::{NamedFlow, network_with, read_flows};
 use dray_flow::{Estimate, Flows, Limit, Network};
 use dray_output::Output;
 use dray_pcie::Topology;
 use serde_json::json;
 
 use super::estimators::Which;
-use super::flows::{self, NamedFlow};
-use super::network::network_with;
 use super::picture;
 use super::ports::PortArgs;
 use crate::print::{self, Format};
@@ -74,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let topology = Topology::resolve(&args.topology)?;
     let options = args.ports.options();
     let network = network_with(&topology, &options)?;
-    let named = flows::read(&args.flows, &topology, &network)?;
+    let named = read_flows(&args.flows, &topology, &network)?;
     let mut flows = Flows::new(&network);
     for flow in &named {
         flows.push(&flow.flow)?;

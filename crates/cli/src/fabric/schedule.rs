@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::ValueEnum;
+use dray_fabric::{GIB, NamedJob, network, read_jobs};
 use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
 use dray_pcie::Topology;
 use dray_pcie::sim::SimulationOptions;
@@ -14,8 +15,6 @@ use serde_json::json;
 
 use super::des::{self, Send};
 use super::estimators::Which;
-use super::jobs::{self, GIB, NamedJob};
-use super::network::network;
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -33,7 +32,8 @@ A file of jobs, TOML or CSV:
   arrival_us = 12.5         when it is known
 Further keys: name, after (names of jobs that must end first), demand_gib_s, outstanding_bytes.
 Policies know a job from its arrival on. `foreseen` is what the estimator says, `replayed` what the simulator measures if the jobs
-are sent as decided. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+are sent as decided. `guided` keeps promises as far as its estimator knows the fabric: `maxmin` and `ecr` know no credits.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric schedule`.
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "--share 0.5",
         ));
     }
-    let jobs = jobs::read(&args.jobs, &topology, &network)?;
+    let jobs = read_jobs(&args.jobs, &topology, &network)?;
     let policies: Vec<Policy> = args
         .policy
         .iter()

@@ -4,24 +4,26 @@ use dray_flow::{Arbiter, EdgeId, Network, Queues};
 use dray_pcie::sim::SimulationOptions;
 use dray_pcie::{NodeKind, QueueOrganisation, Topology};
 
-use super::des::PACKET;
+use crate::error::FabricError;
 
+/// Bytes of a TLP's payload: the smallest MPS of the shipped fabrics.
+pub const PACKET: u32 = 256;
 /// Bytes of a data credit.
 const CREDIT_BYTES: f64 = 16.0;
 /// GiB/s in bytes per ns: times are bytes over rates, and these are in GiB/s.
-pub(super) const TIME_OF_NS: f64 = (1u64 << 30) as f64 * 1e-9;
+pub const TIME_OF_NS: f64 = (1u64 << 30) as f64 * 1e-9;
 
 /// The edges of `topology` under the same indices, capacities in GiB/s of payload, buffers as the credits for posted
 /// writes are.
-pub(super) fn network(topology: &Topology) -> anyhow::Result<Network> {
+pub fn network(topology: &Topology) -> Result<Network, FabricError> {
     network_with(topology, &SimulationOptions::default())
 }
 
 /// The same, with the arbiter and the queues of `options` where it has some.
-pub(super) fn network_with(
+pub fn network_with(
     topology: &Topology,
     options: &SimulationOptions,
-) -> anyhow::Result<Network> {
+) -> Result<Network, FabricError> {
     let mut network = Network::new();
     for edge in topology.edges() {
         let (from, to) = (topology.node(edge.from), topology.node(edge.to));
@@ -65,7 +67,7 @@ pub(super) fn network_with(
 }
 
 /// The path between two nodes, by the routes of the topology.
-pub(super) fn route(
+pub fn route(
     topology: &Topology,
     from: &str,
     to: &str,
@@ -75,7 +77,7 @@ pub(super) fn route(
 }
 
 /// How long a packet takes along `path` if nothing waits, in the unit of a flow's latency.
-pub(super) fn latency(topology: &Topology, path: &[EdgeId]) -> f64 {
+pub fn latency(topology: &Topology, path: &[EdgeId]) -> f64 {
     let path: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
     topology.latency_ns(&path, PACKET) * TIME_OF_NS
 }

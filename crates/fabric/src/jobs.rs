@@ -8,47 +8,53 @@ use dray_flow::{EdgeId, Job, Network};
 use dray_pcie::Topology;
 use serde::{Deserialize, Serialize};
 
-use super::des::PACKET;
-use super::flows::{self, FlowEntry, NamedFlow};
-use crate::complain::Usage;
-
-const HINT: &str =
-    "a job is [[job]] with from, to, bytes and arrival_us; or CSV with these columns";
+use crate::entries;
+use crate::error::{FabricError, form};
+use crate::flows::{FlowEntry, NamedFlow, resolve_flows};
+use crate::network::PACKET;
 
 /// 2^30 bytes: rates are in GiB/s, sizes in GiB, times in seconds.
-pub(super) const GIB: f64 = (1u64 << 30) as f64;
+pub const GIB: f64 = (1u64 << 30) as f64;
 
 /// Bytes as a number, or as `64M`.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(untagged)]
-pub(super) enum Bytes {
+pub enum Bytes {
+    /// A number.
     Number(u64),
+    /// A number with a unit.
     Text(String),
 }
 
 /// A job as a file has it.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct JobEntry {
+pub struct JobEntry {
+    /// Name in results; `from>to` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<String>,
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) bytes: Bytes,
+    pub name: Option<String>,
+    /// The node where it starts.
+    pub from: String,
+    /// The node where it ends.
+    pub to: String,
+    /// What it moves: a multiple of 64.
+    pub bytes: Bytes,
     /// When it is known, microseconds.
     #[serde(default)]
-    pub(super) arrival_us: f64,
+    pub arrival_us: f64,
     /// Names of jobs that must end first; in CSV separated by blanks.
     #[serde(
         default,
-        deserialize_with = "flows::path",
+        deserialize_with = "entries::words",
         skip_serializing_if = "Option::is_none"
     )]
-    pub(super) after: Option<Vec<String>>,
+    pub after: Option<Vec<String>>,
+    /// What it reaches alone; as much as the edges and the credits of its path let through if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) demand_gib_s: Option<f64>,
+    pub demand_gib_s: Option<f64>,
+    /// Bytes in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) outstanding_bytes: Option<f64>,
+    pub outstanding_bytes: Option<f64>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -60,51 +66,69 @@ struct JobFile {
 
 /// A job with its name, its ends and its bytes.
 #[derive(Debug, Clone)]
-pub(super) struct NamedJob {
-    pub(super) name: String,
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) bytes: u64,
-    pub(super) job: Job,
+pub struct NamedJob {
+    /// Name in results, unique.
+    pub name: String,
+    /// Name of the node where it starts.
+    pub from: String,
+    /// Name of the node where it ends.
+    pub to: String,
+    /// What it moves.
+    pub bytes: u64,
+    /// The same in GiB and seconds, with its path.
+    pub job: Job,
 }
 
-/// Reads the jobs of `file` over `topology`. Errors name the file, the entry and the rule.
-pub(super) fn read(
+/// Reads the jobs of `file`, CSV if its name ends so, over `topology`. Errors name the file, the entry and the rule.
+pub fn read_jobs(
     file: &Path,
     topology: &Topology,
     network: &Network,
-) -> anyhow::Result<Vec<NamedJob>> {
+) -> Result<Vec<NamedJob>, FabricError> {
+    let text = entries::text(file)?;
     let origin = file.display().to_string();
-    let text = flows::text(file)?;
-    let entries = if flows::is_csv(file) {
-        flows::csv_entries(&text, &origin, HINT)?
+    parse_jobs(&text, entries::is_csv(file), &origin, topology, network)
+}
+
+/// Reads the jobs of `text`, TOML or CSV. `origin` is the name of the file in errors.
+pub fn parse_jobs(
+    text: &str,
+    csv: bool,
+    origin: &str,
+    topology: &Topology,
+    network: &Network,
+) -> Result<Vec<NamedJob>, FabricError> {
+    let entries: Vec<JobEntry> = if csv {
+        entries::csv_entries(text, origin, WHAT)?
     } else {
-        let parsed: JobFile = flows::toml_file(&text, &origin, HINT)?;
+        let parsed: JobFile = entries::toml_file(text, origin, WHAT)?;
         parsed.job
     };
     if entries.is_empty() {
-        return Err(Usage::error(
-            format!("{origin}: no job; a file of jobs has at least one"),
-            HINT,
-        ));
+        return Err(FabricError::Empty {
+            file: origin.to_owned(),
+            what: WHAT,
+        });
     }
-    resolve(&entries, &origin, topology, network)
+    resolve_jobs(&entries, origin, topology, network)
 }
 
-/// As a file that [`read`] takes.
-pub(super) fn to_toml(entries: &[JobEntry]) -> anyhow::Result<String> {
-    Ok(toml::to_string(&JobFile {
+const WHAT: &str = "job";
+
+/// As a file that [`read_jobs`] takes.
+pub fn jobs_to_toml(entries: &[JobEntry]) -> Result<String, toml::ser::Error> {
+    toml::to_string(&JobFile {
         job: entries.to_vec(),
-    })?)
+    })
 }
 
 /// Checks each entry and finds its path.
-pub(super) fn resolve(
+pub fn resolve_jobs(
     entries: &[JobEntry],
     origin: &str,
     topology: &Topology,
     network: &Network,
-) -> anyhow::Result<Vec<NamedJob>> {
+) -> Result<Vec<NamedJob>, FabricError> {
     let as_flow = |entry: &JobEntry| FlowEntry {
         name: entry.name.clone(),
         from: entry.from.clone(),
@@ -115,10 +139,10 @@ pub(super) fn resolve(
         source: None,
         path: None,
     };
-    let flows = flows::resolve(
+    let flows = resolve_flows(
         entries.iter().map(as_flow).collect(),
         origin,
-        "job",
+        WHAT,
         topology,
         network,
     )?;
@@ -141,11 +165,11 @@ pub(super) fn resolve(
         ),
     ) in entries.iter().zip(&flows).enumerate()
     {
-        let fail = |rule: String| {
-            Usage::error(
-                format!("{origin}: job {} `{}`: {rule}", at + 1, name.escape_debug()),
-                HINT,
-            )
+        let fail = |rule: String| FabricError::Rule {
+            file: origin.to_owned(),
+            entry: format!("job {} `{}`", at + 1, name.escape_debug()),
+            rule,
+            hint: form(WHAT).to_owned(),
         };
         let bytes = match &entry.bytes {
             Bytes::Number(bytes) => *bytes,
@@ -178,7 +202,7 @@ pub(super) fn resolve(
                     fail(format!("after: no job is named `{}`", other.escape_debug()))
                 })
             })
-            .collect::<anyhow::Result<_>>()?;
+            .collect::<Result<_, FabricError>>()?;
         jobs.push(NamedJob {
             name: name.clone(),
             from: from.clone(),

@@ -1,0 +1,14 @@
+//! Flows and jobs over a PCIe topology: their files, and the topology as the network of capacities that estimators take.
+//!
+//! Rates are in GiB/s (2^30 bytes), sizes in bytes, times in files in microseconds.
+
+mod entries;
+mod error;
+mod flows;
+mod jobs;
+mod network;
+
+pub use error::FabricError;
+pub use flows::{FlowEntry, NamedFlow, OUTSTANDING_BYTES, parse_flows, read_flows, resolve_flows};
+pub use jobs::{Bytes, GIB, JobEntry, NamedJob, jobs_to_toml, parse_jobs, read_jobs, resolve_jobs};
+pub use network::{PACKET, TIME_OF_NS, latency, network, network_with, route};
