@@ -197,12 +197,12 @@ impl<'a> Course<'a> {
 
     /// Moves what is moved until `now`, ends jobs, and makes known what arrives.
     fn advance(&mut self, now: f64) {
-        let span = now - self.now;
+        let (before, span) = (self.now, now - self.now);
         self.now = now;
         let mut ended = Vec::new();
         self.running.retain_mut(|job| {
             // The job whose end this is counts as done whatever rounding says.
-            let last = job.remaining / job.rate <= span * (1.0 + DONE);
+            let last = before + job.remaining / job.rate <= now;
             job.remaining -= job.rate * span;
             let done = last || job.remaining <= self.jobs[job.job].size * DONE;
             if done {

@@ -203,3 +203,17 @@ fn a_job_ends_when_its_last_byte_has_arrived() {
     jobs[0].latency = f64::NAN;
     assert!(schedule(&network, &jobs, Policy::StartAll, &MaxMin, || 0.0).is_err());
 }
+
+/// So late that a job's time is below what a double tells apart: it ends all the same.
+#[test]
+fn a_small_job_that_comes_very_late_ends() {
+    let network = one_edge();
+    let jobs = [
+        job(&network, 1e-7, 999_999.999_999_7),
+        job(&network, 3e-7, 999_999.999_999_7),
+    ];
+    for policy in [Policy::StartAll, Policy::FirstCome, GUIDED] {
+        let schedule = run(&network, &jobs, policy);
+        assert!(schedule.jobs.iter().all(|job| job.end >= 999_999.0));
+    }
+}
