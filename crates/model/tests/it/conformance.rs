@@ -5,9 +5,10 @@ use crate::common::ground::{Ground, Modelled};
 use crate::common::machine::{current, device, one_queue, queue, world};
 use dray::virt::{Engines, Idle, Options, VirtualDevice};
 use dray::{Application, Capabilities, CpuMover, Executor, Mover, Next, NotAnOperation, Operation};
-use dray_conformance::{Door, ProcessDoor, Report, Script, check};
+use dray_conformance::{Door, PAGE, Part, ProcessDoor, Report, Script, check};
 use dray_device::{DeviceConfig, Payload, WorkQueueMode};
 use dray_model::{ChannelOptions, World};
+use dray_platform::{Cache, MemoryLocation, NodeId};
 use dray_spec::{Descriptor, Status};
 
 use WorkQueueMode::{Dedicated, Shared};
@@ -17,6 +18,8 @@ struct ModelDoor {
     config: DeviceConfig,
     options: ChannelOptions,
     ground: Option<Modelled>,
+    /// A page that was taken away.
+    forbidden: Option<u64>,
 }
 
 impl ModelDoor {
@@ -88,8 +91,31 @@ impl Door for ModelDoor {
         let mut ground = Modelled::new(self.world(), bytes.len());
         ground.put(bytes);
         let base = ground.base();
+        let place = MemoryLocation {
+            node: NodeId(0),
+            cache: Cache::Memory,
+        };
+        let memory = &mut ground.world.memory;
+        let page = memory.allocate(PAGE, place, true);
+        memory.evict(page);
+        self.forbidden = Some(memory.region(page).base);
         self.ground = Some(ground);
         base
+    }
+
+    fn forbidden(&mut self) -> Option<u64> {
+        // The modelled core makes a page present itself.
+        self.forbidden.filter(|_| self.options.queue.is_some())
+    }
+
+    fn refusal(&self, part: Part) -> &'static str {
+        match part {
+            Part::Batches => "the channel takes no batches of four",
+            Part::Faults => "the modelled core makes pages present itself",
+            Part::Disruptions => {
+                "a modelled device takes no commands: it is never disabled or reset"
+            }
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -126,6 +152,7 @@ fn model(config: DeviceConfig, options: ChannelOptions) -> Report {
         config,
         options,
         ground: None,
+        forbidden: None,
     })
 }
 
@@ -154,7 +181,13 @@ fn this_core() {
 
 #[test]
 fn the_model_on_a_dedicated_queue() {
-    model(one_queue(1, Dedicated), options(1, 1));
+    let report = model(one_queue(1, Dedicated), options(1, 1));
+    assert!(report.faults >= 7, "{report}");
+    // What it cannot do is refused by name.
+    let part = |(part, reason): &(Part, &str)| {
+        *part == Part::Disruptions && reason.contains("never disabled or reset")
+    };
+    assert!(report.refusals.iter().any(part), "{report}");
     assert!(model(one_queue(1, Dedicated), options(1, 16)).full > 0);
 }
 
