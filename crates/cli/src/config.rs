@@ -19,9 +19,10 @@ Examples:
   sudo dray config --undo                              as it was before
   dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i
 
-Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory in the place of /sys;
-in a plain directory dray plays the driver. Whatever is written was tried on a model of the machine
-first. What was there before is kept in DRAY_STATE_DIR, or in the user's state directory.
+Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory in the place of /sys,
+or its bus/dsa/devices; in a plain directory dray plays the driver. Whatever is written was tried on
+a model of the machine first. What was there before is kept in DRAY_STATE_DIR, or in the user's state
+directory.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA driver.";
 
 /// Arguments of `dray config`.

@@ -1,9 +1,8 @@
 //! The device that is configured on this machine, for commands that were given no other.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use dray_config::{Directory, survey};
+use dray_config::{Directory, survey, sysfs_root};
 use dray_idxd::{DeviceProfile, Profile};
 
 /// A configuration, and where it comes from.
@@ -17,8 +16,7 @@ pub(crate) struct Configured {
 /// that `DRAY_SYSFS_PATH` names. `None` if there is none: a tree without the driver's directory, or
 /// with nothing enabled, is no error here.
 pub(crate) fn configured() -> Option<Configured> {
-    let root = env::var_os("DRAY_SYSFS_PATH").map_or_else(|| "/sys".into(), PathBuf::from);
-    read(&root)
+    read(&sysfs_root())
 }
 
 fn read(root: &Path) -> Option<Configured> {

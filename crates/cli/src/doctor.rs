@@ -92,8 +92,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
     }
     let mut live = Live::new(DEADLINE);
-    if let Some(directory) = env::var_os("DRAY_SYSFS_PATH") {
-        live = live.with_sysfs(directory.into());
+    if env::var_os("DRAY_SYSFS_PATH").is_some_and(|path| !path.is_empty()) {
+        live = live.with_sysfs(dray_config::sysfs_root());
     } else if dray_config::session_state().is_some() {
         live = live.in_session();
     }

@@ -125,6 +125,20 @@ fn redirected() -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The `/sys` that is meant: what `DRAY_SYSFS_PATH` names, if it is set. The directory of devices in a
+/// `/sys` (`bus/dsa/devices`) stands for that `/sys`.
+pub fn sysfs_root() -> PathBuf {
+    let set = std::env::var_os("DRAY_SYSFS_PATH").filter(|path| !path.is_empty());
+    above_devices(set.map_or_else(|| "/sys".into(), PathBuf::from))
+}
+
+fn above_devices(path: PathBuf) -> PathBuf {
+    match path.ends_with("bus/dsa/devices") {
+        true => path.ancestors().nth(3).unwrap_or(&path).to_owned(),
+        false => path,
+    }
+}
+
 /// Where what belongs to the session around this process is kept until it ends; `None` outside of one.
 pub fn session_state() -> Option<PathBuf> {
     if let Some(value) = std::env::var_os(REDIRECT_VARIABLE)
@@ -191,5 +205,23 @@ impl Tree for Directory {
         }
         names.sort();
         Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_of_devices_stands_for_its_sys() {
+        for (named, root) in [
+            ("/sys", "/sys"),
+            ("/tmp/sys/bus/dsa/devices", "/tmp/sys"),
+            ("/tmp/sys/bus/dsa/devices/", "/tmp/sys"),
+            ("sys/bus/dsa/devices", "sys"),
+            ("/tmp/devices", "/tmp/devices"),
+        ] {
+            assert_eq!(above_devices(named.into()), Path::new(root), "{named}");
+        }
     }
 }

@@ -21,7 +21,7 @@ mod undo;
 mod wanted;
 
 pub use apply::apply;
-pub use directory::{Directory, session_state};
+pub use directory::{Directory, session_state, sysfs_root};
 pub use error::{ConfigError, Refused};
 pub use fit::{check, findings, fit};
 pub use list::{Listing, listed, saved};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use dray::WaitPolicy;
 use dray::hw::{HwError, HwMover, HwOptions, Paths, QueueInfo, is_virtual};
-use dray_config::{Directory, TemporaryConfig, survey};
+use dray_config::{Directory, TemporaryConfig, survey, sysfs_root};
 use dray_device::WorkQueueMode;
 use dray_idxd::{DeviceProfile, Profile};
 use dray_platform::{Cache, Distance, WaitMode};
@@ -110,7 +110,7 @@ fn configuration(profile: &Profile, w: &Workload) -> Result<Profile, FiguresErro
 /// # Errors
 /// There is no driver, or no such queue.
 pub fn configured_queue(name: &str) -> Result<Profile, FiguresError> {
-    let tree = Directory::open(&root()).map_err(dray_config::ConfigError::from)?;
+    let tree = Directory::open(&sysfs_root()).map_err(dray_config::ConfigError::from)?;
     let machine = survey(&tree)?;
     for device in machine.device_profiles() {
         for group in &device.groups {
@@ -129,29 +129,15 @@ pub fn configured_queue(name: &str) -> Result<Profile, FiguresError> {
             }
         }
     }
-    let queues: Vec<String> = paths().discover()?.iter().map(QueueInfo::name).collect();
+    let queues: Vec<String> = Paths::from_environment()
+        .discover()?
+        .iter()
+        .map(QueueInfo::name)
+        .collect();
     Err(FiguresError::Hardware(HwError::NoSuchQueue {
         name: name.to_owned(),
         available: queues.join(", "),
     }))
-}
-
-/// The tree that `DRAY_SYSFS_PATH` names: a `/sys`, or the directory of devices in one.
-fn root() -> PathBuf {
-    match std::env::var_os("DRAY_SYSFS_PATH") {
-        None => "/sys".into(),
-        Some(path) => match Path::new(&path).to_str() {
-            Some(text) => text.trim_end_matches("/bus/dsa/devices").into(),
-            None => path.into(),
-        },
-    }
-}
-
-fn paths() -> Paths {
-    Paths {
-        sysfs: root().join("bus/dsa/devices"),
-        ..Paths::from_environment()
-    }
 }
 
 /// A device with memory to measure on. Dropping it puts the device's configuration back.
@@ -179,7 +165,7 @@ impl DeviceBench {
     ) -> Result<DeviceBench, FiguresError> {
         let config = match &request.queue {
             Some(_) => None,
-            None => Some(TemporaryConfig::begin(&root(), &request.state, None)?),
+            None => Some(TemporaryConfig::begin(&sysfs_root(), &request.state, None)?),
         };
         let cpu = available_cpus().first().copied().unwrap_or(0);
         let pinned = pin(cpu);
@@ -411,7 +397,7 @@ impl DeviceBench {
 fn queue_file(name: &str) -> Result<QueueInfo, FiguresError> {
     let start = Instant::now();
     loop {
-        let found = paths().discover();
+        let found = Paths::from_environment().discover();
         let queue = match &found {
             Ok(queues) => queues.iter().find(|queue| queue.name() == name).cloned(),
             Err(_) => None,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dray_config::{
     Assumed, ConfigError, Directory, Journal, Plan, apply, model, render, session_state, survey,
+    sysfs_root,
 };
 use dray_idxd::driver::{Driver, Options, Part, Personality};
 use dray_idxd::{DeviceProfile, Profile, known_capabilities};
@@ -23,7 +24,7 @@ pub(super) struct SysfsTree {
 impl SysfsTree {
     /// Looks at the machine, or at the tree that `DRAY_SYSFS_PATH` names.
     pub(super) fn look() -> anyhow::Result<SysfsTree> {
-        let root = env::var_os("DRAY_SYSFS_PATH").map_or_else(|| "/sys".into(), PathBuf::from);
+        let root = sysfs_root();
         let tree = Directory::open(&root).map_err(ConfigError::from)?;
         let profile = survey(&tree)?;
         let kernel = match root == Path::new("/sys") {
