@@ -235,6 +235,41 @@ fn an_interrupted_measurement_puts_the_device_back() {
     assert!(!out.path().join("report/index.html").exists());
 }
 
+/// What `config list -i` said, in the file at `path`, without the errors that a device has met.
+fn listed(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let mut found: Value = serde_json::from_str(&text).expect("JSON");
+    for device in found.as_array_mut().expect("devices") {
+        device.as_object_mut().expect("a device").remove("errors");
+    }
+    found
+}
+
+#[test]
+fn a_killed_measurement_leaves_a_configuration_that_can_be_undone() {
+    let out = tempfile::tempdir().expect("a directory");
+    // Enough points that the measurement is not over when the signal comes.
+    let text = format!(
+        "$DRAY config list -i > $OUT/before
+         ({FIG4} --set wq_size=1..128 & echo $! > $OUT/pid; wait $!; echo $? > $OUT/code) &
+         until [ \"$(cat /sys/bus/dsa/devices/wq0.0/mode)\" = dedicated ] && [ -s $OUT/pid ]; do
+             [ ! -s $OUT/code ] || exit 9
+         done
+         kill -KILL $(cat $OUT/pid); wait
+         $DRAY config list -i > $OUT/killed
+         $DRAY config --undo || exit 8
+         $DRAY config list -i > $OUT/after"
+    );
+    let output = script("4e1w-s", out.path(), &text);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let code = std::fs::read_to_string(out.path().join("code")).expect("a file");
+    assert_eq!(code.trim(), "137", "{errors}");
+    let before = listed(&out.path().join("before"));
+    assert_ne!(before, listed(&out.path().join("killed")));
+    assert_eq!(before, listed(&out.path().join("after")));
+}
+
 #[test]
 fn a_named_queue_is_measured_as_it_is_configured() {
     let out = tempfile::tempdir().expect("a directory");
