@@ -77,7 +77,7 @@ const MORE: &[(&str, &str)] = files![
     "figures/more/": "knee", "enqcmd", "devices", "split", "misalignment", "faults", "waits",
     "priorities", "read-buffers", "tenants", "overtaking", "orders", "pages", "migration",
     "break-even", "vhost", "vhost-batch", "vhost-threshold", "vhost-cores",
-    "tier-copies", "migrate-call", "tiering", "migration-volume", "channels",
+    "tier-copies", "migrate-call", "tiering", "migration-volume", "channels", "in-kernel",
 ];
 const SEED: &[(&str, &str)] =
     files!["figures/seed/": "modes", "fig2", "fig3", "fig4", "fig6a", "fig7"];

@@ -32,6 +32,7 @@ pub(crate) fn of(figure: &Figure) -> Vec<String> {
         "enqcmd" => more::cores(figure),
         "devices" => more::devices(figure),
         "orders" => more::orders(figure),
+        "in-kernel" => more::in_kernel(figure),
         "channels" => more::channels(figure),
         "pages" => more::lists(figure),
         "overtaking" => more::overtaking(figure),

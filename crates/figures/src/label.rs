@@ -23,6 +23,7 @@ pub(crate) fn axis(parameter: &str) -> String {
         "migrator" => "Who migrates".to_owned(),
         "slow" => "Memory of the slow tier".to_owned(),
         "working_set" => "Working set".to_owned(),
+        "order" => "Order n: up to 2^n pages copied together".to_owned(),
         "second" => "Time since the start (s)".to_owned(),
         "neighbour_size" => "Copies of the neighbour (bytes; 0: no neighbour)".to_owned(),
         other => VOCABULARY
@@ -158,6 +159,7 @@ fn one(name: &str, value: &Value) -> String {
             _ => text,
         },
         "migrator" => system(&text).to_owned(),
+        "system" => copier(&text).to_owned(),
         "slow" => tier(&text).to_owned(),
         "phase" => match text.as_str() {
             "in-progress" => "migration in progress".to_owned(),
@@ -217,6 +219,18 @@ fn system(name: &str) -> &str {
         "concurrent-dsa" => "concurrent, DSA",
         "user-core" => "dray tier, one core",
         "user-dsa" => "dray tier, DSA",
+        other => other,
+    }
+}
+
+/// Who copies what a kernel migrates.
+fn copier(name: &str) -> &str {
+    match name {
+        "core" => "one core",
+        "huge-pages" => "DSA for huge pages",
+        "threads" => "four threads",
+        "device" => "DSA from 12 pages on",
+        "every-list" => "DSA for all",
         other => other,
     }
 }

@@ -9,6 +9,7 @@ mod catalog;
 mod ceiling;
 mod check;
 mod concurrent;
+mod counted;
 mod device;
 mod error;
 #[cfg(test)]

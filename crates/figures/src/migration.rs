@@ -34,6 +34,8 @@ pub(crate) enum System {
     Threads,
     /// The same by the device, huge pages over all of its channels.
     Device,
+    /// The same, lists of few pages too.
+    EveryList,
 }
 
 /// Whose migrations.
@@ -43,16 +45,19 @@ pub(crate) enum Trace {
     Promotion,
     Compaction,
     Huge,
+    /// All of them, and what move_pages moved besides.
+    All,
 }
 
 impl Trace {
-    /// Its name in the file.
-    fn name(self) -> &'static str {
+    /// Its name in the file; `None`: every name.
+    fn name(self) -> Option<&'static str> {
         match self {
-            Trace::Demotion => "demotion",
-            Trace::Promotion => "promotion",
-            Trace::Compaction => "compaction",
-            Trace::Huge => "huge",
+            Trace::Demotion => Some("demotion"),
+            Trace::Promotion => Some("promotion"),
+            Trace::Compaction => Some("compaction"),
+            Trace::Huge => Some("huge"),
+            Trace::All => None,
         }
     }
 }
@@ -64,16 +69,18 @@ pub(crate) struct Migration {
     pub(crate) system: System,
     /// Percent of the time in which one core migrates 4 KiB pages.
     pub(crate) copy_share: u8,
+    /// Copies of this order alone.
+    pub(crate) order: Option<u32>,
 }
 
 /// Folios that were copied together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Copied {
+pub(crate) struct Copied {
     workload: String,
     folios: u32,
-    pages: u32,
+    pub(crate) pages: u32,
     /// How often.
-    count: u64,
+    pub(crate) count: u64,
 }
 
 impl Copied {
@@ -81,9 +88,14 @@ impl Copied {
     fn is_huge(&self) -> bool {
         self.pages == self.folios * HUGE
     }
+
+    /// The order of the smallest range that holds its pages, as the kernel module counts it.
+    pub(crate) fn order(&self) -> u32 {
+        self.pages.next_power_of_two().ilog2()
+    }
 }
 
-fn copies(trace: Trace) -> Result<Vec<Copied>, FiguresError> {
+pub(crate) fn copies(trace: Trace) -> Result<Vec<Copied>, FiguresError> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .from_reader(TRACE.as_bytes());
@@ -91,7 +103,7 @@ fn copies(trace: Trace) -> Result<Vec<Copied>, FiguresError> {
     let mut all = all.map_err(|source| FiguresError::Trace {
         source: Box::new(source),
     })?;
-    all.retain(|copied| copied.workload == trace.name());
+    all.retain(|copied| trace.name().is_none_or(|name| copied.workload == name));
     Ok(all)
 }
 
@@ -139,7 +151,7 @@ impl Times<'_> {
     fn copy(&mut self, system: System, copied: &Copied) -> Result<f64, FiguresError> {
         let core = f64::from(copied.pages) * self.list(false, 1, false)?;
         let huge = match (system, copied.is_huge()) {
-            (System::HugePages | System::Device, true) => {
+            (System::HugePages | System::Device | System::EveryList, true) => {
                 Some(f64::from(copied.folios) * self.list(true, HUGE, true)?)
             }
             _ => None,
@@ -149,7 +161,7 @@ impl Times<'_> {
             (System::Core | System::HugePages, None) => core,
             (System::Threads, None) => core / f64::from(THREADS.min(copied.pages)),
             (System::Device, None) if copied.pages < THRESHOLD => core,
-            (System::Device, None) => self.list(true, copied.pages, false)?,
+            (System::Device | System::EveryList, None) => self.list(true, copied.pages, false)?,
         })
     }
 }
@@ -167,20 +179,29 @@ pub(crate) fn run(model: &Model, w: &Workload, of: Migration) -> Result<Metrics,
     // One core that migrates single pages copies for this share of its time.
     let share = f64::from(of.copy_share) / 100.0;
     let rest_ns = times.list(false, 1, false)? * (1.0 - share) / share;
-    let (mut copy_ns, mut folios, mut pages) = (0.0, 0.0, 0.0);
+    let (mut copy_ns, mut copied_lists, mut folios, mut pages) = (0.0, 0.0, 0.0, 0.0);
     for copied in copies(of.trace)? {
+        if of.order.is_some_and(|order| copied.order() != order) {
+            continue;
+        }
         let count = copied.count as f64;
         copy_ns += count * times.copy(of.system, &copied)?;
+        copied_lists += count;
         folios += count * f64::from(copied.folios);
         pages += count * f64::from(copied.pages);
+    }
+    // The trace need not have copies of an order.
+    if pages == 0.0 {
+        return Ok(Metrics::default());
     }
     let total_ns = copy_ns + folios * rest_ns;
     Ok(Metrics::single(
         Metric::Throughput,
         pages * PAGE_BYTES as f64 / total_ns.max(f64::MIN_POSITIVE),
     )
-    .with(Metric::MigrationPage, total_ns / f64::max(pages, 1.0))
-    .with(Metric::CopyPage, copy_ns / f64::max(pages, 1.0)))
+    .with(Metric::MigrationPage, total_ns / pages)
+    .with(Metric::CopyPage, copy_ns / pages)
+    .with(Metric::List, copy_ns / copied_lists))
 }
 
 #[cfg(test)]
@@ -190,11 +211,12 @@ mod tests {
 
     use super::*;
 
-    const TRACES: [Trace; 4] = [
+    const TRACES: [Trace; 5] = [
         Trace::Demotion,
         Trace::Promotion,
         Trace::Compaction,
         Trace::Huge,
+        Trace::All,
     ];
 
     #[test]
@@ -226,6 +248,35 @@ mod tests {
         let share = of(Metric::CopyPage) / of(Metric::MigrationPage);
         // Some of the pages were copied in the moves before the promotion, several at a time.
         assert!((share - 0.25).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
+    fn an_order_has_its_copies_alone() {
+        let run = |order: u64, system: &str| {
+            let platform = dray_platform::builtin("spr-2s").unwrap();
+            let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
+            let point = Point::default()
+                .with("kind", "migration")
+                .with("trace", "all")
+                .with("order", order)
+                .with("system", system);
+            model.run(&Workload::from_point(&point).unwrap()).unwrap()
+        };
+        let list = |order, system| run(order, system).get(Metric::List).unwrap();
+        // Order 1 is two pages, order 9 in this trace 512.
+        assert_eq!(list(1, "core"), 2.0 * list(0, "core"));
+        assert_eq!(list(9, "core"), 512.0 * list(0, "core"));
+        assert_eq!(list(3, "device"), list(3, "core"));
+        assert!(list(3, "every-list") != list(3, "device"));
+        assert_eq!(list(9, "every-list"), list(9, "device"));
+        let point = Point::default()
+            .with("kind", "migration")
+            .with("trace", "huge")
+            .with("order", 3);
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
+        let none = model.run(&Workload::from_point(&point).unwrap()).unwrap();
+        assert_eq!(none, Metrics::default());
     }
 
     #[test]

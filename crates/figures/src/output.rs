@@ -7,7 +7,7 @@ use dray_experiment::{write_csv, write_json};
 use crate::accuracy::{check_csv, check_json};
 use crate::export::{header, with_guesses};
 use crate::request::{Request, Summary};
-use crate::{FiguresError, interval, page};
+use crate::{FiguresError, counted, interval, page};
 
 /// Everything is made in memory before the first file is written.
 pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>, FiguresError> {
@@ -32,6 +32,14 @@ pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>
         files.push((format!("{id}.csv"), interval::to_csv(&summary.intervals)));
         let json = serde_json::to_string_pretty(&summary.intervals)
             .expect("sizes and names only, and memory takes every write");
+        files.push((format!("{id}.json"), json + "\n"));
+    }
+    if summary.has(counted::FIGURE) {
+        let counts = counted::counts()?;
+        let id = counted::ID;
+        files.push((format!("{id}.csv"), counted::to_csv(&counts)));
+        let json = serde_json::to_string_pretty(&counts)
+            .expect("names and counts only, and memory takes every write");
         files.push((format!("{id}.json"), json + "\n"));
     }
     let parameters = request.platform.list().len();

@@ -9,7 +9,8 @@ use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
 use crate::{
-    CheckedTable, Evidence, FiguresError, Interval, Protocol, findings, interval, reference_tables,
+    CheckedTable, Evidence, FiguresError, Interval, Protocol, counted, findings, interval,
+    reference_tables,
 };
 
 /// The report and all of its charts.
@@ -34,7 +35,12 @@ pub(crate) fn report(
     let mut sections = Vec::new();
     let mut charts = Vec::new();
     for figure in &summary.figures {
-        let section = section(request, summary, figure, &context);
+        let mut section = section(request, summary, figure, &context);
+        if figure.experiment.id == counted::FIGURE {
+            let counts = counted::counts()?;
+            section.intro.push(counted::sentence(&counts));
+            section.charts.extend(counted::charts(&counts));
+        }
         charts.extend(section.charts.iter().cloned());
         sections.push(section);
     }

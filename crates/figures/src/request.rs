@@ -61,3 +61,10 @@ pub struct Summary {
     /// Files written.
     pub files: Vec<PathBuf>,
 }
+
+impl Summary {
+    /// Whether a figure was run.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.figures.iter().any(|f| f.experiment.id == id)
+    }
+}

@@ -101,17 +101,19 @@ pub(crate) const LAYOUTS: Words<Layout, 3> = [
     ("mixed", Layout::Mixed),
 ];
 
-pub(crate) const TRACES: Words<Trace, 4> = [
+pub(crate) const TRACES: Words<Trace, 5> = [
     ("demotion", Trace::Demotion),
     ("promotion", Trace::Promotion),
     ("compaction", Trace::Compaction),
     ("huge", Trace::Huge),
+    ("all", Trace::All),
 ];
-pub(crate) const SYSTEMS: Words<System, 4> = [
+pub(crate) const SYSTEMS: Words<System, 5> = [
     ("core", System::Core),
     ("huge-pages", System::HugePages),
     ("threads", System::Threads),
     ("device", System::Device),
+    ("every-list", System::EveryList),
 ];
 pub(crate) const MIGRATORS: Words<Migrator, 6> = [
     ("kernel", Migrator::Kernel),
@@ -322,7 +324,12 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "system",
         kind: Kind::Choice(&names(&SYSTEMS)),
-        help: "who copies what is migrated: one core; the device huge pages alone; what is migrated together four threads, or the device",
+        help: "who copies what is migrated: one core; the device huge pages alone; what is migrated together four threads, or the device; the device without a threshold",
+    },
+    Parameter {
+        name: "order",
+        kind: Kind::Count { min: 0, max: 9 },
+        help: "order n: more than half of 2^n pages that were copied together, and at most 2^n",
     },
     Parameter {
         name: "copy_share",

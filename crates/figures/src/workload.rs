@@ -261,6 +261,7 @@ impl Workload {
                     trace: word(point, "trace", &vocabulary::TRACES, Trace::Demotion)?,
                     system: word(point, "system", &vocabulary::SYSTEMS, System::Core)?,
                     copy_share: number("copy_share", 25) as u8,
+                    order: point.integer("order").map(|order| order as u32),
                 }),
                 _ => None,
             },

@@ -28,7 +28,14 @@ pub(crate) fn render(report: &Report) -> Result<String, ReportError> {
         .iter()
         .map(section)
         .collect::<Result<Vec<_>, _>>()?;
-    let kinds: Vec<Kind> = Provenance::ALL.into_iter().map(kind).collect();
+    let charts = || report.sections.iter().flat_map(|section| &section.charts);
+    let counted = charts().any(|chart| chart.kinds_shown().contains(&Provenance::Counted));
+    // Few reports have counts of a guest; the others need not explain them.
+    let kinds: Vec<Kind> = Provenance::ALL
+        .into_iter()
+        .filter(|kind| counted || *kind != Provenance::Counted)
+        .map(kind)
+        .collect();
     let page = environment.get_template(NAME)?.render(context! {
         title => report.title,
         subtitle => report.subtitle,
@@ -179,6 +186,9 @@ fn kind(provenance: Provenance) -> Kind {
         }
         Provenance::Measured => {
             "hatched fill, dashed line: measured on the machine that wrote this report"
+        }
+        Provenance::Counted => {
+            "bars and markers without fill: counted by a kernel in a guest; numbers of events, and no times"
         }
         Provenance::Published => {
             "open markers with a black edge, never bars and never joined: taken from a publication"

@@ -63,6 +63,7 @@ impl Paint {
                         format!("url(#{})", hatch_id(&chart.id, index)),
                         Some(colour.clone()),
                     ),
+                    Provenance::Counted => ("#ffffff".to_owned(), Some(colour.clone())),
                     Provenance::Published => ("#ffffff".to_owned(), Some("#000000".to_owned())),
                 };
                 Self {

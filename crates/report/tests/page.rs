@@ -75,10 +75,20 @@ fn sections_are_listed_and_link_their_files() {
 
 #[test]
 fn all_kinds_of_data_are_explained() {
+    let explained =
+        |html: &str, kind: Provenance| html.contains(&format!("<b>{}</b>", kind.label()));
+    let html = report(vec![section("a", vec![chart("fig3")])])
+        .to_html()
+        .unwrap();
+    for kind in Provenance::ALL {
+        assert!(explained(&html, kind), "{kind:?}");
+    }
+    // Counts of a guest only where there are some.
     let html = report(vec![]).to_html().unwrap();
     for kind in Provenance::ALL {
-        assert!(
-            html.contains(&format!("<b>{}</b>", kind.label())),
+        assert_eq!(
+            explained(&html, kind),
+            kind != Provenance::Counted,
             "{kind:?}"
         );
     }

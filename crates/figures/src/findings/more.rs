@@ -139,6 +139,42 @@ pub(super) fn orders(figure: &Figure) -> Vec<Option<String>> {
     })]
 }
 
+/// From which order on the device copies what a kernel copied faster than one core.
+pub(super) fn in_kernel(figure: &Figure) -> Vec<Option<String>> {
+    let sentence = |devices: u64| -> Option<String> {
+        let points = figure.experiment.points().into_iter();
+        let by = |system: &str| -> Vec<(u64, f64)> {
+            let points = points.clone().filter(|p| {
+                p.integer("devices") == Some(devices) && p.text("system") == Some(system)
+            });
+            points
+                .filter_map(|p| {
+                    Some((
+                        p.integer("order")?,
+                        metric(figure, &p, Backend::Model, Metric::List)?,
+                    ))
+                })
+                .collect()
+        };
+        let core = by("core");
+        let device = by("every-list");
+        let (order, _) = device
+            .iter()
+            .find(|(order, ns)| core.iter().any(|(same, core)| same == order && ns < core))?;
+        let devices = match devices {
+            1 => "One device is".to_owned(),
+            n => format!("{n} devices are"),
+        };
+        Some(format!(
+            "{devices} faster than one core from order {order} on; published is order {FROM_ORDER}."
+        ))
+    };
+    integers(figure, "devices")
+        .into_iter()
+        .map(sentence)
+        .collect()
+}
+
 /// How long 2 MiB take at best on the fewest and on the most devices, beside the two published times.
 pub(super) fn channels(figure: &Figure) -> Vec<Option<String>> {
     let devices = integers(figure, "devices");
