@@ -34,21 +34,20 @@ impl Simulation<'_> {
         self.network.inject(state.port, state.to_device, draft);
     }
 
+    /// Data of a load have come; the next line is asked for.
     pub(super) fn mmio_data(&mut self, id: u32) {
-        let now = self.network.now;
-        let tlp = self.network.consume(id, now);
-        let transfer = &mut self.transfers[tlp.owner as usize];
-        transfer.left -= u64::from(tlp.payload);
-        let (left, stream) = (transfer.left, transfer.stream);
-        self.count_payload(stream, u64::from(tlp.payload));
-        if left == 0 {
-            self.mmio_done(tlp.owner);
-        } else {
-            self.load_line(tlp.owner);
+        if let Some(owner) = self.mmio_taken(id) {
+            self.load_line(owner);
         }
     }
 
+    /// Stored data have come.
     pub(super) fn mmio_written(&mut self, id: u32) {
+        self.mmio_taken(id);
+    }
+
+    /// Counts what a TLP has brought. The transfer, if it is not done yet.
+    fn mmio_taken(&mut self, id: u32) -> Option<u32> {
         let now = self.network.now;
         let tlp = self.network.consume(id, now);
         let transfer = &mut self.transfers[tlp.owner as usize];
@@ -57,7 +56,9 @@ impl Simulation<'_> {
         self.count_payload(stream, u64::from(tlp.payload));
         if left == 0 {
             self.mmio_done(tlp.owner);
+            return None;
         }
+        Some(tlp.owner)
     }
 
     /// All of an MMIO operation is fabric transit.
