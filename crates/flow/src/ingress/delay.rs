@@ -81,7 +81,7 @@ pub(super) fn wait_for(loops: &[Loop], amount: f64, least: f64, guess: f64) -> f
 /// there. The search begins at `guess`.
 ///
 /// Newton's method for the inverse of the rate, which is a straight line for one flow and nearly one for flows of like
-/// latency. Where that leaves the interval, or shortens it little, the interval is halved.
+/// latency.
 pub(super) fn fall_to(
     amount: f64,
     low: f64,
@@ -89,26 +89,52 @@ pub(super) fn fall_to(
     guess: f64,
     mut sent: impl FnMut(f64) -> Sent,
 ) -> f64 {
-    let (mut low, mut high) = (low, high.max(low));
-    let mut at = if guess > low && guess < high {
+    let start = if guess > low && guess < high {
         guess
     } else {
         low
     };
-    let mut width = f64::INFINITY;
-    for step in 0..STEPS {
+    search(low, high.max(low), start, |at| {
         let Sent { rate, fall } = sent(at);
         let excess = rate - amount;
         if excess.abs() <= EXACT * amount {
-            return at;
+            return None;
         }
-        if excess > 0.0 {
+        Some(Step {
+            is_low: excess > 0.0,
+            newton: at + rate / amount * (excess / fall),
+        })
+    })
+}
+
+/// What is known of a place that is not where it is searched for.
+pub(super) struct Step {
+    /// The place is too low.
+    pub(super) is_low: bool,
+    /// The next place by Newton's method.
+    pub(super) newton: f64,
+}
+
+/// The place between `low` and `high` at which `step` returns nothing; `high` if there is none in reach. Begins at `start`,
+/// goes on by Newton's method, and halves the interval where that leaves it or shortens it little.
+pub(super) fn search(
+    mut low: f64,
+    mut high: f64,
+    start: f64,
+    mut step: impl FnMut(f64) -> Option<Step>,
+) -> f64 {
+    let mut at = start;
+    let mut width = f64::INFINITY;
+    for number in 0..STEPS {
+        let Some(Step { is_low, newton }) = step(at) else {
+            return at;
+        };
+        if is_low {
             low = at;
         } else {
             high = at;
         }
-        let newton = at + rate / amount * (excess / fall);
-        let slow = step % 4 == 3 && high - low > 0.5 * std::mem::replace(&mut width, high - low);
+        let slow = number % 4 == 3 && high - low > 0.5 * std::mem::replace(&mut width, high - low);
         at = if newton > low && newton < high && !slow {
             newton
         } else {
@@ -121,8 +147,8 @@ pub(super) fn fall_to(
     high
 }
 
-/// Part of a rate by which the result may differ: well below where waiting times count as settled.
-const EXACT: f64 = 1e-13;
+/// Part of a rate or a capacity by which the result may differ: well below where waiting times count as settled.
+pub(super) const EXACT: f64 = 1e-13;
 /// Steps of a search at most.
 const STEPS: usize = 200;
 

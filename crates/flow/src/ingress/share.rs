@@ -1,6 +1,6 @@
 //! How a port shares what it lets through among the queues before it.
 
-use super::delay::{self, Loop, Sent};
+use super::delay::{self, Loop, Sent, Step};
 use crate::level::{Share, water_level};
 
 /// What a constraint lets through of a claim, seen alone.
@@ -97,14 +97,12 @@ fn level_for(offers: &[Offer<'_>], capacity: f64, most: f64, guess: f64) -> f64 
     if offers.iter().map(free).sum::<f64>() <= capacity {
         return f64::INFINITY;
     }
-    let (mut low, mut high) = (0.0, most);
-    let mut at = if guess > low && guess < high {
+    let start = if guess > 0.0 && guess < most {
         guess
     } else {
-        (capacity / offers.len() as f64).min(high)
+        (capacity / offers.len() as f64).min(most)
     };
-    let mut width = f64::INFINITY;
-    for step in 0..STEPS {
+    delay::search(0.0, most, start, |at| {
         let mut taken = 0.0;
         let mut slope = 0.0;
         for offer in offers {
@@ -116,26 +114,14 @@ fn level_for(offers: &[Offer<'_>], capacity: f64, most: f64, guess: f64) -> f64 
             }
         }
         let missing = capacity - taken;
-        if missing.abs() <= EXACT * capacity {
-            return at;
+        if missing.abs() <= delay::EXACT * capacity {
+            return None;
         }
-        if missing > 0.0 {
-            low = at;
-        } else {
-            high = at;
-        }
-        let newton = at + missing / slope;
-        let slow = step % 4 == 3 && high - low > 0.5 * std::mem::replace(&mut width, high - low);
-        at = if newton > low && newton < high && !slow {
-            newton
-        } else {
-            0.5 * (low + high)
-        };
-        if at <= low || at >= high {
-            break;
-        }
-    }
-    high
+        Some(Step {
+            is_low: missing > 0.0,
+            newton: at + missing / slope,
+        })
+    })
 }
 
 /// What `offers` get of `capacity` if all of them wait equally long: `wait`, where the search begins, and is left for the next
@@ -174,8 +160,3 @@ pub(super) fn oldest_first(
         }
     }));
 }
-
-/// Part of a capacity by which the sum may differ.
-const EXACT: f64 = 1e-13;
-/// Steps of a search at most.
-const STEPS: usize = 200;
