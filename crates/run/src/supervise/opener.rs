@@ -32,7 +32,7 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
         return None;
     }
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
-    if !maps.lines().any(|line| line.ends_with(LIBRARY)) {
+    if !has_library(&maps) {
         return Some(Lack::Library);
     }
     let instruction = calls_from(thread)?;
@@ -43,10 +43,12 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
 /// Whether a process has loaded the library, or is supervised by a session.
 pub(crate) fn is_reached(process: Pid) -> bool {
     // A process whose maps cannot be read is not accused.
-    let loaded = fs::read_to_string(format!("/proc/{process}/maps")).map_or(true, |maps| {
-        maps.lines().any(|line| line.ends_with(LIBRARY))
-    });
-    loaded || is_supervised(process as Tid)
+    let maps = fs::read_to_string(format!("/proc/{process}/maps"));
+    maps.map_or(true, |maps| has_library(&maps)) || is_supervised(process as Tid)
+}
+
+fn has_library(maps: &str) -> bool {
+    maps.lines().any(|line| line.ends_with(LIBRARY))
 }
 
 /// Whether somebody traces a process, under whom nobody else can: a supervisor, or a debugger.
