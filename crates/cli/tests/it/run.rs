@@ -244,13 +244,7 @@ fn a_killed_launcher_takes_its_programs_with_it() {
     let before = mounts();
     let mut running = Session::new().start(&[], "trap '' HUP TERM; echo ready; exec sleep 1000");
     running.line("ready");
-    let processes = running.descendants();
-    assert!(processes.len() >= 2, "{processes:?}");
-    running.signal(libc::SIGKILL);
-    assert_eq!(running.wait().signal(), Some(libc::SIGKILL));
-    for process in processes {
-        process.gone();
-    }
+    running.killed_with_descendants(2);
     assert_eq!(mounts(), before);
     let said = running.errors();
     assert!(

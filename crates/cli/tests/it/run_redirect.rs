@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use crate::session::{Ended, Session, program};
+use crate::session::{Ended, Session, dpdk_test, program};
 
 const CONTAINED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/contained.py");
 const PORTAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/portal.py");
@@ -261,29 +261,9 @@ fn what_programs_do_to_the_files_is_mended() {
     assert!(output.err.contains(note), "{output:?}");
 }
 
-/// DPDK's own test of DMA devices, on the queue that accel-config has made for it.
 #[test]
 fn dpdk_tests_its_dma_devices() {
-    let script = "
-        set -e
-        accel-config config-engine dsa0/engine0.0 --group-id=0
-        accel-config config-wq dsa0/wq0.0 --group-id=0 --mode=dedicated --wq-size=64 --type=user \
-            --name=dpdk_0 --priority=10 --max-batch-size=64 --block-on-fault=1
-        accel-config enable-device dsa0
-        accel-config enable-wq dsa0/wq0.0
-        command -v dpdk-test >/dev/null || { echo 'apt-get install -y dpdk-dev' >&2; exit 1; }
-        echo dmadev_autotest | timeout 300 dpdk-test --no-huge --iova-mode=va -m 256 \
-            --file-prefix=dpdk-redirect --no-shconf -l 0";
-    let output = shell(&["--personality", "6.4"], script);
-    assert_eq!(output.code, Some(0), "{output:?}");
-    for line in [
-        "Test dmadev instance 0 [wq0.0]",
-        "DMA Dev 0: Running fill Tests",
-        "Test OK",
-    ] {
-        assert!(output.out.contains(line), "{line} is missing: {output:?}");
-    }
-    assert!(!output.out.contains("Test Failed"), "{output:?}");
+    dpdk_test(shell);
 }
 
 #[test]
@@ -360,13 +340,7 @@ const LASTING: &str = "
 fn a_killed_launcher_takes_its_programs_with_it() {
     let mut running = Session::new().start(&["--redirect"], LASTING);
     running.line("ready");
-    let processes = running.descendants();
-    assert!(processes.len() >= 3, "{processes:?}");
-    running.signal(libc::SIGKILL);
-    assert_eq!(running.wait().signal(), Some(libc::SIGKILL));
-    for process in processes {
-        process.gone();
-    }
+    running.killed_with_descendants(3);
     let said = running.errors();
     assert!(
         said.contains("the process that owned the virtual device has ended"),

@@ -141,13 +141,7 @@ fn a_killed_launcher_takes_its_tracees_with_it() {
     let options = ["--profile", "1e1w-d", "--supervise", "always"];
     let mut running = Session::new().start(&options, &script);
     running.line("ready");
-    let processes = running.descendants();
-    assert!(processes.len() >= 2, "{processes:?}");
-    running.signal(libc::SIGKILL);
-    running.wait();
-    for process in processes {
-        process.gone();
-    }
+    running.killed_with_descendants(2);
     assert_eq!(mounts(), before);
 }
 

@@ -353,13 +353,7 @@ fn a_killed_launcher_takes_its_tracees_with_it() {
     let mut running = Session::new().start(&SHARED, &script);
     running.line("ready");
     running.line("ready");
-    let processes = running.descendants();
-    assert!(processes.len() >= 4, "{processes:?}");
-    running.signal(libc::SIGKILL);
-    running.wait();
-    for process in processes {
-        process.gone();
-    }
+    running.killed_with_descendants(4);
     assert_eq!(mounts(), before);
 }
 

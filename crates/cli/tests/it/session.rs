@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
@@ -38,6 +39,33 @@ pub(crate) fn program() -> PathBuf {
 #[track_caller]
 pub(crate) fn shell(options: &[&str], script: &str) -> Ended {
     Session::new().shell(options, script)
+}
+
+/// DPDK's own test of DMA devices, on the queue that accel-config has made for it, in a session that `shell` starts.
+pub(crate) fn dpdk_test(shell: fn(&[&str], &str) -> Ended) -> String {
+    // What DPDK keeps at run time belongs to the test.
+    let script = "
+        set -e
+        accel-config config-engine dsa0/engine0.0 --group-id=0
+        accel-config config-wq dsa0/wq0.0 --group-id=0 --mode=dedicated --wq-size=64 --type=user \
+            --name=dpdk_0 --priority=10 --max-batch-size=64 --block-on-fault=1
+        accel-config enable-device dsa0
+        accel-config enable-wq dsa0/wq0.0
+        command -v dpdk-test >/dev/null || { echo 'apt-get install -y dpdk-dev' >&2; exit 1; }
+        export RUNTIME_DIRECTORY=$PWD
+        echo dmadev_autotest | timeout 300 dpdk-test --no-huge --iova-mode=va -m 256 \
+            --file-prefix=dpdk --no-shconf -l 0";
+    let output = shell(&["--personality", "6.4"], script);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    for line in [
+        "Test dmadev instance 0 [wq0.0]",
+        "DMA Dev 0: Running fill Tests",
+        "Test OK",
+    ] {
+        assert!(output.out.contains(line), "{line} is missing: {output:?}");
+    }
+    assert!(!output.out.contains("Test Failed"), "{output:?}");
+    output.out
 }
 
 /// This process's mounts.
@@ -170,6 +198,17 @@ impl Running {
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("the system lets a test do this")
+    }
+
+    /// Kills the launcher, of which at least so many processes descend: all of them end with it.
+    pub(crate) fn killed_with_descendants(&mut self, at_least: usize) {
+        let processes = self.descendants();
+        assert!(processes.len() >= at_least, "{processes:?}");
+        self.signal(libc::SIGKILL);
+        assert_eq!(self.wait().signal(), Some(libc::SIGKILL));
+        for process in processes {
+            process.gone();
+        }
     }
 
     /// The first process of the session, the command, and so on.
