@@ -16,7 +16,7 @@ start() { # LOG SOCKET... -- ARGUMENTS OF DRAY...
     shift
     while [ "$1" != -- ]; do sockets+=("$1") && shift; done
     shift
-    "$dray" "$@" >"$log" 2>&1 &
+    "${tied[@]}" "$dray" "$@" >"$log" 2>&1 &
     started_pid=$!
     started+=("$started_pid")
     for socket in "${sockets[@]}"; do
@@ -39,16 +39,20 @@ boot() { # CONSOLE SCRIPT OPTION...
     local into=$1 script=$2
     shift 2
     [ -z "${WATCHDOG_S:-}" ] || set -- --watchdog "$WATCHDOG_S" --watchdog-at-most "$WATCHDOG_S" "$@"
-    "$here/vm" boot --console "$into" "$@" "$script"
+    "${tied[@]}" "$here/vm" boot --console "$into" "$@" "$script"
 }
 
-# Waits for a text in a file.
-await_text() { # SECONDS TEXT FILE
-    local left=$(($1 * 5))
+# Waits until a process has said a text in a file. It is the guest that has a time limit, which scales.
+await_text() { # PID TEXT FILE
+    local begin=$SECONDS
     until grep -qE "$2" "$3"; do
-        left=$((left - 1))
-        [ "$left" -gt 0 ] || {
-            note "\"$2\" was not said in $1 s"
+        [ $((SECONDS - begin)) -lt "${WATCHDOG_S:-2400}" ] || {
+            note "\"$2\" was not said in $((SECONDS - begin)) s"
+            return 1
+        }
+        # What it said last may have come since.
+        kill -0 "$1" 2>/dev/null || grep -qE "$2" "$3" || {
+            note "it has ended, and \"$2\" was not said"
             return 1
         }
         sleep 0.2

@@ -147,7 +147,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let folder = tempfile::tempdir().context("no temporary folder")?;
     unpack(folder.path())?;
-    let mut vm = Command::new("bash");
+    // The script ends the guest when this process ends, by SIGKILL too.
+    let mut vm = Command::new("setpriv");
+    vm.args(["--pdeathsig", "TERM", "bash"]);
     vm.arg(folder.path().join("tests/qemu/vm"));
     let dray = std::env::current_exe().context("the path of this program is not known")?;
     vm.env("DRAY", dray);
@@ -166,7 +168,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let signal = Arc::new(Signalled::default());
     let handler = signal.clone();
     ctrlc::set_handler(move || handler.came()).context("no signal handler")?;
-    let mut script = vm.spawn().context("bash cannot be started")?;
+    let mut script = vm
+        .spawn()
+        .context("setpriv (util-linux), which starts bash, cannot be started")?;
     signal.is_for(Pid::from_child(&script));
     let status = script.wait().context("the script was lost")?;
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))

@@ -1,3 +1,4 @@
+# vm: --append log_buf_len=8M
 # Copies of the kernel itself: the dedicated queue with eight threads twice, and the shared queue.
 cd /sys/bus/dsa/devices
 configure

@@ -7,8 +7,9 @@ small=(--memory 512M --processors 1)
 touch "$work/first"
 boot "$work/first" "$here/cases/guests.sh" --net "$a" --append dray.guest=1 "${small[@]}" &
 first=$!
+started+=("$first")
 status=
-await_text 200 '^LISTENING' "$work/first" &&
+await_text "$first" '^LISTENING' "$work/first" &&
     boot "$console" "$here/cases/guests.sh" --net "$b,packed=on" --append dray.guest=2 "${small[@]}"
 status=$?
 wait "$first" || status=1

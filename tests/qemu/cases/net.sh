@@ -4,8 +4,8 @@ load_network
 [ "$(packed_ring eth0)" = 0 ] && [ "$(packed_ring eth1)" = 1 ] || die "not one split and one packed ring"
 namespace split eth0 10.0.0.1
 namespace packed eth1 10.0.0.2
-within $split ping -c 10 -i 0.2 -w 60 10.0.0.2 | tail -3
-within $split ping -c 3 -s 20000 -w 60 10.0.0.2 | grep '3 packets transmitted, 3 packets received' || die "fragments"
+within $split ping -c 10 -i 0.2 -w $((60 * slow)) 10.0.0.2 | tail -3
+within $split ping -c 3 -s 20000 -w $((60 * slow)) 10.0.0.2 | grep '3 packets transmitted, 3 packets received' || die "fragments"
 dd if=/dev/urandom of=/tmp/file bs=1M count=8 2>/dev/null
 sum=$(sha256sum </tmp/file)
 through() { # FROM TO ADDRESS
@@ -17,4 +17,4 @@ through() { # FROM TO ADDRESS
 }
 through $split $packed 10.0.0.2
 through $packed $split 10.0.0.1
-within $packed ping -c 3 -w 30 10.0.0.1 >/dev/null || die "no ping afterwards"
+within $packed ping -c 3 -w $((30 * slow)) 10.0.0.1 >/dev/null || die "no ping afterwards"

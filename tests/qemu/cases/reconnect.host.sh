@@ -8,12 +8,13 @@ switch=(vhost --port "$a" --port "$b" --forward switch --mover virtual --interru
 start "$work/vhost" "$a" "$b" -- "${switch[@]}"
 boot "$console" "$here/cases/reconnect.sh" --net "$a$properties" --net "$b$properties" --append "dray.packed=$packed" &
 guest=$!
-await_text 200 '^READY' "$console" && {
+started+=("$guest")
+await_text "$guest" '^READY' "$console" && {
     # Sockets stay behind, as after a crash.
     kill -9 "$started_pid"
     wait "$started_pid" 2>/dev/null
     rm -f "$a" "$b"
-    await_text 60 '^SILENT' "$console"
+    await_text "$guest" '^SILENT' "$console"
     start "$work/again" "$a" "$b" -- "${switch[@]}"
 }
 wait "$guest"

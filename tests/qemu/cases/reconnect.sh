@@ -5,7 +5,7 @@ ring=$(sed -n 's/.*dray.packed=\([01]\).*/\1/p' /proc/cmdline)
 [ "$(packed_ring eth0)$(packed_ring eth1)" = "$ring$ring" ] || die "not the rings that were asked for"
 namespace first eth0 10.0.0.1
 namespace second eth1 10.0.0.2
-within $first ping -c 5 -i 0.2 -w 60 10.0.0.2 >/dev/null || die "no ping before"
+within $first ping -c 5 -i 0.2 -w $((60 * slow)) 10.0.0.2 >/dev/null || die "no ping before"
 within $first ping -i 0.05 10.0.0.2 >/tmp/ping 2>&1 &
 pinging=$!
 answered() { nsenter -t $first -n ping -c 1 -w 2 10.0.0.2 >/dev/null; }
@@ -23,7 +23,7 @@ if [ "$ring" = 1 ]; then
     namespace second eth1 10.0.0.2
 fi
 await 60 answered
-within $first ping -c 100 -i 0.02 -w 60 10.0.0.2 | grep '100 packets transmitted, 100 packets received' ||
+within $first ping -c 100 -i 0.02 -w $((60 * slow)) 10.0.0.2 | grep '100 packets transmitted, 100 packets received' ||
     die "packets are lost afterwards"
 dd if=/dev/urandom of=/tmp/file bs=1M count=4 2>/dev/null
 receive $second
@@ -31,4 +31,4 @@ send $first 10.0.0.2 /tmp/file
 wait $listener
 cmp /tmp/file /tmp/arrived || die "another file arrived"
 # The ring has gone round many times.
-within $second ping -c 3 -w 30 10.0.0.1 >/dev/null || die "no ping at the end"
+within $second ping -c 3 -w $((30 * slow)) 10.0.0.1 >/dev/null || die "no ping at the end"

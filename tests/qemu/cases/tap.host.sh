@@ -28,9 +28,9 @@ exec 9<>"$work/endless"
 serve() {
     local boot
     for boot in 1 2; do
-        echo $boot | "$busybox" nc -l -p 7001
-        "$busybox" nc -l -p 7002 <"$work/file" >/dev/null
-        "$busybox" nc -l -p 7000 <"$work/endless" >"$work/back.$boot"
+        echo $boot | "${tied[@]}" "$busybox" nc -l -p 7001
+        "${tied[@]}" "$busybox" nc -l -p 7002 <"$work/file" >/dev/null
+        "${tied[@]}" "$busybox" nc -l -p 7000 <"$work/endless" >"$work/back.$boot"
     done
 }
 serve &

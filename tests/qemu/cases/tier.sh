@@ -1,4 +1,4 @@
-# vm: --tiers --programs --watchdog 900
+# vm: --tiers --programs --watchdog 2000
 # `dray tier` between two memory nodes: what it demotes is on the other node as the kernel counts it, and what is read
 # again and again is found, by DAMON and by hints, and comes back.
 [ -d /sys/devices/system/node/node1 ] || die "one memory node only"
@@ -11,7 +11,7 @@ tiered() { # TRACKING base|huge OPTION...
     shift 2
     say "tracking $how, $pages pages $*"
     dray tier --fast node:0:24M --slow node:1 --tracking "$how" --knob interval_ms=50 --overhead 50 --stats "$@" -- \
-        tier 2048 12288 "$pages" 0 240 >/tmp/said 2>/tmp/stats || die "$(cat /tmp/said /tmp/stats)"
+        tier 2048 12288 "$pages" 0 600 >/tmp/said 2>/tmp/stats || die "$(cat /tmp/said /tmp/stats)"
     cat /tmp/said /tmp/stats
     # The kernel's counts: written on node 0, demoted to node 1, and those that are read back on node 0.
     awk '/^WRITTEN/ {written = $3 + $6}
@@ -25,9 +25,9 @@ tiered() { # TRACKING base|huge OPTION...
 # The kernel of the guest monitors the whole machine, and lets nobody else: that is said.
 stat=/sys/module/damon_stat/parameters/enabled
 if [ "$(cat $stat 2>/dev/null)" = Y ]; then
-    if dray tier --fast node:0:1M --slow node:1 --tracking damon -- tier 256 1024 base 1 5 2>/tmp/stats; then
-        grep -q 'in use by the kernel.s damon_stat' /tmp/stats || die "nothing is said: $(cat /tmp/stats)"
-    fi
+    dray tier --fast node:0:1M --slow node:1 --tracking damon -- tier 256 1024 base 1 $((20 * slow)) 2>/tmp/stats || true
+    cat /tmp/stats
+    grep -q 'in use by the kernel.s damon_stat' /tmp/stats || die "nothing is said"
     echo N >$stat
 fi
 tiered damon base

@@ -1,4 +1,4 @@
-# vm: --version 2
+# vm: --version 2 --append log_buf_len=8M
 # A version 2 part: event log, interrupt handles that the driver asks for, WQ operation configuration.
 cd /sys/bus/dsa/devices
 expect dsa0/version 0x200

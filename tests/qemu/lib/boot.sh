@@ -56,14 +56,21 @@ memory_arguments() {
 # is in multi_cpu_stop with interrupts off and waits for processor 0. watchdog_thresh=60: a processor that a busy host does
 # not run for 20 s is not locked up.
 #
-# boot SCRIPT CONSOLE: exit code of the script, 124 if the guest was stuck, 125 if it ended without one.
+# boot SCRIPT [CONSOLE]: without a console's file, prints what the script prints. Exit code of the script, 124 if the
+# guest was stuck, 125 if it ended without one.
 boot() {
-    local script=$1 console=$2 status dray=${DRAY:-dray}
-    work=$(mktemp -d) door_pid= qemu_pid=
+    local script=$1 console=${2:-} status dray=${DRAY:-dray}
+    work= door_pid= qemu_pid=
     # Whatever ends this script ends the guest and the device.
     # A second signal, as with Ctrl-C under `dray vm`, does not stop it in that.
     trap 'trap "" INT TERM HUP; end_all; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
+    remove_abandoned
+    work=$(mktemp -d -t dray-vm.XXXXXX)
+    exec 9>"$work/lock"
+    flock 9
+    [ -n "$console" ] || live=$work/console console=$work/console
+    : >"$console" || exit 1
     local net
     for net in "${nets[@]}"; do
         [ -S "${net%%,*}" ] || fail "${net%%,*} is no socket: start the back end first (dray vhost --port ${net%%,*})"
@@ -71,7 +78,7 @@ boot() {
     initramfs "$work/initrd" "$script" "${extra[@]}"
     if [ -z "$socket" ]; then
         socket=$work/dsa.sock
-        "$dray" vfio --socket "$socket" --once "${door[@]}" 2>"$work/door" &
+        "${tied[@]}" "$dray" vfio --socket "$socket" --once "${door[@]}" 2>"$work/door" &
         door_pid=$!
         until [ -S "$socket" ]; do
             kill -0 "$door_pid" 2>/dev/null || {
@@ -84,7 +91,8 @@ boot() {
     local nodes network
     mapfile -t nodes < <(memory_arguments)
     mapfile -t network < <(net_arguments)
-    local command=("${loader[@]}" "$root/usr/bin/qemu-system-x86_64"
+    # Not even a QEMU that does not go on stays behind.
+    local command=(setpriv --pdeathsig KILL "${loader[@]}" "$root/usr/bin/qemu-system-x86_64"
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios"
         "${nodes[@]}" -m "$memory" -smp "$processors"
         -accel tcg -cpu max,la57=off -nodefaults -display none
@@ -119,6 +127,14 @@ boot() {
         ! grep -q '^error' "$work/door" || [ "$status" -ne 0 ] || status=1
     fi
     return "$status"
+}
+
+# Folders of boots that were ended with SIGKILL: nobody holds their locks.
+remove_abandoned() {
+    local lock
+    for lock in $(find "${TMPDIR:-/tmp}" -maxdepth 2 -path '*/dray-vm.*/lock' -mmin +1 2>/dev/null); do
+        flock -n "$lock" true && rm -rf "$(dirname "$lock")"
+    done
 }
 
 # Ends the guest, then the device, and waits for them.

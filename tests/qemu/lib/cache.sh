@@ -15,11 +15,14 @@ root=$cache/root
 loader=("$root/usr/lib64/ld-linux-x86-64.so.2"
     --library-path "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/pulseaudio")
 
+# These words come before a program that ends when who started it has ended, however that was: SIGKILL, too.
+tied=(setpriv --pdeathsig TERM)
+
 # What this machine lacks for all this, a line each.
 missing() {
     local tool
     [ "$(uname -m)" = x86_64 ] || echo "an x86-64 machine"
-    for tool in apt-get apt-cache dpkg-deb unshare chroot xz cc sha256sum; do
+    for tool in apt-get apt-cache dpkg-deb setpriv unshare chroot xz cc sha256sum; do
         command -v "$tool" >/dev/null || echo "the program $tool"
     done
 }

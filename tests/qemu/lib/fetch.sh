@@ -31,7 +31,7 @@ Dir::State "$apt"; Dir::State::lists "$apt/lists"; Dir::State::status "$apt/stat
 Dir::Cache "$apt"; Dir::Cache::archives "$apt/archives";
 Dir::Etc::sourcelist "$apt/sources.list"; Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferencesparts "/dev/null"; Dir::Etc::preferences "/dev/null"; Dir::Etc::main "/dev/null";
-Acquire::Languages "none"; Acquire::Retries "1"; Acquire::http::Timeout "30"; Acquire::https::Timeout "30"; APT::Architecture "amd64"; APT::Sandbox::User "";
+Acquire::Languages "none"; Acquire::Retries "1"; Acquire::http::Timeout "30"; Acquire::https::Timeout "30"; APT::Architecture "amd64"; APT::Update::Error-Mode "any"; APT::Sandbox::User "";
 EOF
     export APT_CONFIG=$apt/apt.conf
 }
@@ -74,7 +74,7 @@ download() {
         fi
     done <"$packages"
     rm -f "$cache"/debs/*.deb
-    (cd "$cache/debs" && apt-get download -qq "${wanted[@]}") ||
+    (cd "$cache/debs" && exec "${tied[@]}" apt-get download -qq "${wanted[@]}") ||
         fail "the packages could not be downloaded"
     while read -r sum name; do
         file=$(compgen -G "$cache/debs/${name}_*.deb" | head -1)
@@ -127,7 +127,9 @@ fetch() {
     if ! cmp -s <(sha256sum <"$packages") "$root/.lock"; then
         note "downloading QEMU and a kernel into $cache (about 500 MB, once)"
         private_apt
-        apt-get update -qq || fail "the archive does not answer"
+        # An archive that takes the connection and says nothing costs a minute.
+        "${tied[@]}" apt-get update -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=15 \
+            -o Acquire::https::Timeout=15 || fail "the archive does not answer"
         download
         note "unpacking"
         unpack

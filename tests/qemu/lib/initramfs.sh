@@ -4,7 +4,8 @@
 initramfs() {
     local into=$1 script=$2 tree version built extra name
     shift 2
-    tree=$(mktemp -d)
+    tree=$into.tree
+    mkdir "$tree"
     version=$(kernel)
     built=$(modules)
     mkdir -p "$tree"/{bin,proc,sys,dev,tmp,lib/modules,lib64,usr/lib/x86_64-linux-gnu}

@@ -26,11 +26,11 @@ modules() {
     echo "$folder"
 }
 
-# Mounts are the child's own and end with it.
+# Mounts and processes are the child's own and end with it, and it ends with this script.
 kbuild() {
     local user=()
     [ "$(id -u)" -eq 0 ] || user=(--user --map-root-user)
-    unshare "${user[@]}" --mount --fork bash -c '
+    "${tied[@]}" unshare "${user[@]}" --mount --pid --fork --kill-child bash -c '
         mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" &&
             chroot "$1" /usr/bin/make -C "/usr/src/linux-headers-$2" M=/build modules' \
         kbuild "$root" "$1"
