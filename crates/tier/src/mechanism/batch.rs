@@ -175,7 +175,9 @@ impl Engine {
                     out(state, count);
                     Step::Next(count)
                 }
-                Err((done, error)) => {
+                Err((counted, error)) => {
+                    let len = flight.len() * count as u64;
+                    let done = engine.landed(flight.landing, counted, len, error);
                     let whole = (done / flight.len()) as usize;
                     let rest = done % flight.len();
                     out(state, whole);
@@ -187,7 +189,7 @@ impl Engine {
                     match error {
                         libc::EAGAIN if whole > 0 => Step::Next(whole),
                         libc::EAGAIN => Step::Wait,
-                        libc::EEXIST => engine.out_already(state, index + whole, whole),
+                        _ if done > counted => Step::Next(whole),
                         error => {
                             end(state, index + whole, 1, Outcome::of_errno(error));
                             Step::Next(whole + 1)
@@ -205,20 +207,18 @@ impl Engine {
         }
     }
 
-    /// Something is in the slot where a page was to land. All slots were empty: it is the page, which the
-    /// kernel has moved and not counted (see [`crate::sys::uffd::Uffd::move_pages`]).
-    fn out_already(&self, state: &mut State, index: usize, before: usize) -> Step {
-        let flight = state.flights[index];
-        if flight.huge {
-            // Some of its base pages are out; each is asked for.
-            split(&mut state.flights, index, 0);
-            return Step::Next(before);
+    /// Bytes of a run that are out after a call that failed: those that the kernel has counted, and those
+    /// behind them that it has not (see [`crate::sys::uffd::Uffd::move_pages`]). All slots were empty, so
+    /// what is in one is the page. This must be known before the lock is given up: who touches a page that
+    /// is not known to be out gets zeros.
+    fn landed(&self, landing: u64, counted: u64, len: u64, error: i32) -> u64 {
+        let mut done = counted;
+        if matches!(error, libc::EAGAIN | libc::EEXIST) {
+            while done < len && self.is_there(landing + done) {
+                done += PAGE;
+            }
         }
-        match self.is_there(flight.address) {
-            true => end(state, index, 1, Outcome::Other),
-            false => state.flights[index].stage = Stage::Out,
-        }
-        Step::Next(before + 1)
+        done
     }
 
     /// Gives each page that is out a frame again: the new one, or its own if there was no copy.
@@ -256,7 +256,7 @@ impl Engine {
                             libc::EAGAIN if whole > 0 => Step::Next(whole),
                             libc::EAGAIN => Step::Wait,
                             libc::EEXIST if flight.huge => {
-                                // As in `out_already`.
+                                // Some of its base pages are in; each is asked for.
                                 split(&mut state.flights, index + whole, 0);
                                 Step::Next(whole)
                             }
