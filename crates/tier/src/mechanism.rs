@@ -3,6 +3,7 @@
 mod batch;
 mod blocks;
 mod copy_phase;
+mod due;
 mod engine;
 mod events;
 mod flight;

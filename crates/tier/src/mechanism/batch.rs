@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::blocks::mask;
 use super::copy_phase;
+use super::due::is_aside;
 use super::engine::{Engine, Order, Piece, Report};
 use super::events::TRIES;
 use super::flight::{Flight, Stage, run, split};
@@ -231,6 +232,9 @@ impl Engine {
         while self.lock().any(Stage::Out) {
             let _ = self.each_run(Stage::Out, |engine, state, index, count| {
                 let flight = state.flights[index];
+                if is_aside(flight.address) {
+                    return Step::Later(count);
+                }
                 let src = source(&flight, copied);
                 let (moved, count) = in_one_mapping(count, |count| {
                     let (start, len) = span(state, index, count);

@@ -266,16 +266,32 @@ impl Engine {
         self.migrator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Manages private anonymous memory from now on.
+    /// Manages private anonymous memory from now on. It waits while an event may be due that tells that
+    /// other memory is no more where this is: it must not be called by the thread that
+    /// [serves](Engine::serve).
     ///
     /// # Errors
     /// The error number: `EBUSY` if the program has registered it with a userfaultfd of its own.
     pub fn register(&self, start: u64, end: u64) -> Result<(), i32> {
         let mut state = self.lock();
+        while !state.overlapping(start, end).is_empty()
+            && self.is_layout_changing()
+            && !self.stopped.load(Ordering::Acquire)
+        {
+            drop(state);
+            std::thread::sleep(PAUSE);
+            state = self.lock();
+        }
         let mode = REGISTER_MISSING | REGISTER_WP;
         self.uffd.register(start, end - start, mode)?;
         state.insert(start, end);
         Ok(())
+    }
+
+    /// Whether a thread unmaps, moves or drops managed memory, or has done so and that is not in the books
+    /// yet. No page moves meanwhile.
+    pub fn is_layout_changing(&self) -> bool {
+        self.uffd.is_layout_changing(self.bell)
     }
 
     /// Manages memory no more. Its pages stay on the frames they have.
@@ -350,8 +366,15 @@ impl Engine {
 
     /// Ends [`Engine::serve`]. No page is out afterwards, and nothing is managed.
     pub fn stop(&self) {
-        for (start, end) in self.regions() {
-            self.unregister(start, end);
+        loop {
+            for (start, end) in self.regions() {
+                self.unregister(start, end);
+            }
+            // Of what is set aside it is yet to be told where it is.
+            if self.lock().due.is_empty() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
         }
         self.stopped.store(true, Ordering::Release);
         let _ = (&self.wake).write(&1u64.to_ne_bytes());

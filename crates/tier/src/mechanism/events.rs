@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
+use super::due::is_aside;
 use super::engine::{Engine, Order};
 use super::flight::Stage;
 use super::outcome::Outcome;
@@ -20,10 +21,11 @@ impl Engine {
     pub fn serve(&self) {
         let mut events = Vec::with_capacity(64);
         while !self.stopped.load(Ordering::Acquire) {
-            let timeout = match self.lock().deferred.is_empty() {
-                true => -1,
-                false => 1,
+            let waits = {
+                let state = self.lock();
+                state.deferred.is_empty() && state.due.is_empty()
             };
+            let timeout = if waits { -1 } else { 1 };
             poll([self.uffd.as_raw_fd(), self.wake.as_raw_fd()], timeout);
             // Nobody may change the books between the reading of an event, which lets the
             // program go on, and its entry.
@@ -40,6 +42,10 @@ impl Engine {
                 for event in changes.into_iter().chain(faults) {
                     self.handle(&mut state, event);
                 }
+            }
+            if !state.due.is_empty() && !self.is_layout_changing() {
+                let lost = state.nothing_is_due();
+                self.counts.vanished.fetch_add(lost, Ordering::Relaxed);
             }
             for address in std::mem::take(&mut state.deferred) {
                 self.missing(&mut state, address);
@@ -175,6 +181,9 @@ impl Engine {
 
     /// Puts a hint's frame back under its page; `false` if that is to be tried again.
     pub(crate) fn put_hint_back(&self, state: &mut State, page: u64) -> bool {
+        if is_aside(page) {
+            return false;
+        }
         let Some(hint) = state.hints.get(page) else {
             return true;
         };
@@ -216,7 +225,7 @@ impl Engine {
                     if copied.is_err() {
                         self.counts.vanished.fetch_add(1, Ordering::Relaxed);
                     }
-                    state.hints.drop_range(page, page + PAGE, |_| false);
+                    state.hints.drop_range(page, page + PAGE);
                     self.uffd.wake(page, PAGE);
                     return true;
                 }

@@ -99,40 +99,22 @@ fn split_partial(flights: &mut Vec<Flight>, start: u64, end: u64) {
 }
 
 /// The program drops what is in `start..end`.
-///
-/// Events of different threads may come in another order than they happened: a thread tells of a range
-/// that it has unmapped when another one has moved its mapping there already, and has told so. Nothing
-/// can be late for a page that is where it was when it went out, because the kernel lets no page out
-/// while an event is due. For one that was moved since, `mapped` decides, which asks the kernel.
-pub(crate) fn drop_range(
-    flights: &mut Vec<Flight>,
-    start: u64,
-    end: u64,
-    mapped: impl Fn(u64) -> bool,
-) {
+pub(crate) fn drop_range(flights: &mut Vec<Flight>, start: u64, end: u64) {
     split_partial(flights, start, end);
     for flight in flights {
         let inside = flight.address < end && start < flight.address + flight.len();
-        let late = inside && flight.address != flight.origin && mapped(flight.address);
-        if inside && !late && !matches!(flight.stage, Stage::Ended(_)) {
+        if inside && !matches!(flight.stage, Stage::Ended(_)) {
             flight.stage = Stage::Ended(Outcome::Dropped);
         }
     }
 }
 
-/// The program has moved what was in `from..from + len`. As for [`drop_range`], that may be late.
-pub(crate) fn shift(
-    flights: &mut Vec<Flight>,
-    from: u64,
-    to: u64,
-    len: u64,
-    mapped: impl Fn(u64) -> bool,
-) {
+/// The program has moved what was in `from..from + len`.
+pub(crate) fn shift(flights: &mut Vec<Flight>, from: u64, to: u64, len: u64) {
     split_partial(flights, from, from + len);
     for flight in flights {
         let inside = flight.address < from + len && from < flight.address + flight.len();
-        let late = inside && flight.address != flight.origin && mapped(flight.address);
-        if inside && !late {
+        if inside {
             if flight.stage == Stage::In {
                 flight.stage = Stage::Ended(Outcome::Remapped);
             }
@@ -177,7 +159,7 @@ mod tests {
     #[test]
     fn a_huge_page_that_is_dropped_in_part_is_put_back_in_part() {
         let mut flights = flights(Stage::Out);
-        drop_range(&mut flights, HUGE + 8 * PAGE, HUGE + 16 * PAGE, |_| false);
+        drop_range(&mut flights, HUGE + 8 * PAGE, HUGE + 16 * PAGE);
         assert_eq!(flights.len(), 515);
         let dropped = |f: &&Flight| f.stage == Stage::Ended(Outcome::Dropped);
         assert_eq!(flights.iter().filter(dropped).count(), 8);
@@ -188,26 +170,12 @@ mod tests {
     #[test]
     fn pages_follow_their_mapping() {
         let mut moved = flights(Stage::Out);
-        shift(&mut moved, 4 * HUGE + PAGE, 9 * HUGE, PAGE, |_| false);
+        shift(&mut moved, 4 * HUGE + PAGE, 9 * HUGE, PAGE);
         assert_eq!(moved[2].address, 9 * HUGE);
         assert_eq!(moved[3].address, 4 * HUGE + 3 * PAGE);
         // One that is still in is left.
         let mut left = flights(Stage::In);
-        shift(&mut left, 4 * HUGE, 9 * HUGE, PAGE, |_| false);
+        shift(&mut left, 4 * HUGE, 9 * HUGE, PAGE);
         assert_eq!(left[1].stage, Stage::Ended(Outcome::Remapped));
-    }
-
-    #[test]
-    fn what_is_told_late_of_an_address_is_of_the_mapping_before() {
-        let mut moved = flights(Stage::Out);
-        let before = 9 * HUGE;
-        shift(&mut moved, 4 * HUGE, before, 2 * PAGE, |_| false);
-        // Another thread had unmapped that range, or moved it on, before this one came there.
-        drop_range(&mut moved, before, before + HUGE, |_| true);
-        shift(&mut moved, before, 20 * HUGE, HUGE, |_| true);
-        assert_eq!((moved[1].stage, moved[1].address), (Stage::Out, before));
-        // It is gone in truth.
-        drop_range(&mut moved, before, before + HUGE, |_| false);
-        assert_eq!(moved[1].stage, Stage::Ended(Outcome::Dropped));
     }
 }

@@ -24,8 +24,6 @@ pub(crate) struct Hint {
     pub(crate) huge: bool,
     /// Attempts to put it back.
     pub(crate) tries: u8,
-    /// Its mapping was moved since it went out: events may be late (see `flight.rs`).
-    shifted: bool,
 }
 
 /// The pages that are out, by address.
@@ -75,7 +73,6 @@ impl Hints {
             slot,
             huge,
             tries: 0,
-            shifted: false,
         };
         self.out.insert(address, hint);
     }
@@ -127,7 +124,6 @@ impl Hints {
                 slot: hint.slot + offset,
                 huge: false,
                 tries: 0,
-                shifted: hint.shifted,
             };
             self.out.insert(address + offset, part);
         }
@@ -151,8 +147,13 @@ impl Hints {
         self.at(start).or_else(|| self.first_in(start, end))
     }
 
-    pub(crate) fn drop_range(&mut self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) {
-        for address in self.concerned(start, end, mapped) {
+    /// Bytes of those that begin in a range.
+    pub(crate) fn bytes_in(&self, start: u64, end: u64) -> u64 {
+        self.out.range(start..end).map(|(_, hint)| hint.len()).sum()
+    }
+
+    pub(crate) fn drop_range(&mut self, start: u64, end: u64) {
+        for address in self.concerned(start, end) {
             if let Some(hint) = self.out.remove(&address)
                 && !self.part_has_ended(hint.slot)
             {
@@ -164,11 +165,11 @@ impl Hints {
         }
     }
 
-    pub(crate) fn shift(&mut self, from: u64, to: u64, len: u64, mapped: impl Fn(u64) -> bool) {
-        for address in self.concerned(from, from + len, mapped) {
-            if let Some(mut hint) = self.out.remove(&address) {
-                hint.shifted = true;
-                self.out.insert(address - from + to, hint);
+    pub(crate) fn shift(&mut self, from: u64, to: u64, len: u64) {
+        for address in self.concerned(from, from + len) {
+            if let Some(hint) = self.out.remove(&address) {
+                let before = self.out.insert(address - from + to, hint);
+                debug_assert!(before.is_none(), "two pages are out of one address");
             }
         }
         // A huge page that is not aligned any more is none.
@@ -179,9 +180,8 @@ impl Hints {
         }
     }
 
-    /// Those in a range for which an event is not late. A huge page that is only partly in it becomes
-    /// base pages.
-    fn concerned(&mut self, start: u64, end: u64, mapped: impl Fn(u64) -> bool) -> Vec<u64> {
+    /// Those in a range. A huge page that is only partly in it becomes base pages.
+    fn concerned(&mut self, start: u64, end: u64) -> Vec<u64> {
         for edge in [start, end - 1] {
             if let Some(address) = self.at(edge)
                 && (address < start || address + HUGE > end)
@@ -189,9 +189,7 @@ impl Hints {
                 self.split(address);
             }
         }
-        let inside = self.out.range(start..end);
-        let concerned = inside.filter(|(at, hint)| !(hint.shifted && mapped(**at)));
-        concerned.map(|(at, _)| *at).collect()
+        self.out.range(start..end).map(|(at, _)| *at).collect()
     }
 }
 
@@ -258,7 +256,7 @@ impl Engine {
                     for offset in (0..len).step_by(PAGE as usize) {
                         if !self.is_there(slot + offset) {
                             let part = page + offset;
-                            state.hints.drop_range(part, part + PAGE, |_| false);
+                            state.hints.drop_range(part, part + PAGE);
                         }
                     }
                     armed += 1;
@@ -357,7 +355,7 @@ mod tests {
     fn what_is_dropped_in_part_is_out_in_parts_and_its_slot_comes_back_last() {
         let mut hints = hints();
         let free = hints.free_huge.len();
-        hints.drop_range(4 * HUGE + PAGE, 4 * HUGE + 3 * PAGE, |_| false);
+        hints.drop_range(4 * HUGE + PAGE, 4 * HUGE + 3 * PAGE);
         assert_eq!(hints.addresses().len(), 510);
         assert_eq!(hints.at(4 * HUGE + PAGE), None);
         assert_eq!((hints.waste.len(), hints.waste_huge.len()), (0, 0));
@@ -372,9 +370,9 @@ mod tests {
     #[test]
     fn a_huge_page_follows_its_mapping() {
         let mut hints = hints();
-        hints.shift(4 * HUGE, 20 * HUGE, HUGE, |_| false);
+        hints.shift(4 * HUGE, 20 * HUGE, HUGE);
         assert_eq!(hints.addresses(), [20 * HUGE]);
-        hints.shift(20 * HUGE, 30 * HUGE + PAGE, HUGE, |_| false);
+        hints.shift(20 * HUGE, 30 * HUGE + PAGE, HUGE);
         assert_eq!(hints.addresses().len(), 512);
         assert_eq!(hints.first(), Some(30 * HUGE + PAGE));
     }
@@ -382,7 +380,7 @@ mod tests {
     #[test]
     fn a_whole_huge_page_that_is_dropped_leaves_its_slot_to_be_mapped_anew() {
         let mut hints = hints();
-        hints.drop_range(0, 9 * HUGE, |_| false);
+        hints.drop_range(0, 9 * HUGE);
         assert_eq!(hints.first(), None);
         assert_eq!(hints.waste_huge.len(), 1);
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::blocks::Blocks;
+use super::due::DueEvents;
 use super::flight::{self, Flight, Stage};
 use super::hints::Hints;
 use super::outcome::Outcome;
-use crate::sys::memory;
+use crate::sys::PAGE;
 
 /// Managed memory and what moves in it.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct State {
     /// The batch under way.
     pub(crate) flights: Vec<Flight>,
     pub(crate) hints: Hints,
+    /// Events that are to come of ranges that are somebody else's by now.
+    pub(crate) due: DueEvents,
     /// Where the last missing pages were filled, and how many: rows of them are filled at once.
     pub(crate) filled: (u64, u64),
     /// Faults whose page could not be given yet.
@@ -47,15 +50,18 @@ impl State {
         self.regions.insert(start, end);
     }
 
-    /// A range is managed no more.
-    pub(crate) fn remove(&mut self, start: u64, end: u64) {
-        let inside: Vec<(u64, u64)> = self
-            .regions
+    /// Registered ranges that lie in a range, if only in part.
+    pub(crate) fn overlapping(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+        self.regions
             .range(..end)
             .filter(|(_, last)| **last > start)
             .map(|(first, last)| (*first, *last))
-            .collect();
-        for (first, last) in inside {
+            .collect()
+    }
+
+    /// A range is managed no more.
+    pub(crate) fn remove(&mut self, start: u64, end: u64) {
+        for (first, last) in self.overlapping(start, end) {
             self.regions.remove(&first);
             if first < start {
                 self.regions.insert(first, start);
@@ -68,17 +74,25 @@ impl State {
 
     /// The program has unmapped a range.
     pub(crate) fn unmapped(&mut self, start: u64, end: u64) {
-        flight::drop_range(&mut self.flights, start, end, memory::is_mapped);
-        self.hints.drop_range(start, end, memory::is_mapped);
+        for part in self.due.told(start, end) {
+            let first = part.start + part.aside;
+            self.forget(first, first + part.len);
+            self.remove(first, first + part.len);
+        }
+    }
+
+    /// What is out of a range is wanted no more.
+    fn forget(&mut self, start: u64, end: u64) {
+        flight::drop_range(&mut self.flights, start, end);
+        self.hints.drop_range(start, end);
         self.blocks.forget(start, end);
-        self.remove(start, end);
     }
 
     /// The program drops the pages of a range: they read as zero when that is done.
     pub(crate) fn dropping(&mut self, start: u64, end: u64) {
-        // The kernel tells before it drops them: this is never late.
-        flight::drop_range(&mut self.flights, start, end, |_| false);
-        self.hints.drop_range(start, end, |_| false);
+        // The kernel tells before it drops them, and who drops them waits: they are there.
+        flight::drop_range(&mut self.flights, start, end);
+        self.hints.drop_range(start, end);
         self.blocks.change_range(start, end, |block, pages| {
             block.dropping |= pages;
             block.slow &= !pages;
@@ -87,11 +101,41 @@ impl State {
 
     /// The program has moved a range.
     pub(crate) fn remapped(&mut self, from: u64, to: u64, len: u64) {
-        flight::shift(&mut self.flights, from, to, len, memory::is_mapped);
-        self.hints.shift(from, to, len, memory::is_mapped);
-        self.blocks.shift(from, to, len);
-        self.remove(from, from + len);
+        let parts = self.due.told(from, from + len);
+        // Where it is now nothing else can be: what was there has gone, and its event is due.
+        for (first, last) in self.overlapping(to, to + len) {
+            let (first, last) = (first.max(to), last.min(to + len));
+            match self.due.set_aside(first, last) {
+                Some(aside) => self.shift(first, first + aside, last - first),
+                None => self.forget(first, last),
+            }
+        }
+        for part in parts {
+            let first = part.start + part.aside;
+            self.shift(first, part.start - from + to, part.len);
+            self.remove(first, first + part.len);
+        }
         self.insert(to, to + len);
+    }
+
+    fn shift(&mut self, from: u64, to: u64, len: u64) {
+        flight::shift(&mut self.flights, from, to, len);
+        self.hints.shift(from, to, len);
+        self.blocks.shift(from, to, len);
+    }
+
+    /// No event is due: what was set aside is wanted by nobody. How many pages were out of it.
+    pub(crate) fn nothing_is_due(&mut self) -> u64 {
+        let mut pages = 0;
+        for (start, end) in self.due.take() {
+            let out = self.flights.iter().filter(|flight| {
+                flight.stage == Stage::Out && (start..end).contains(&flight.address)
+            });
+            pages += out.map(Flight::pages).sum::<u64>();
+            pages += self.hints.bytes_in(start, end) / PAGE;
+            self.forget(start, end);
+        }
+        pages
     }
 
     /// Whether a page is on its way, so that whoever waits for it is woken at the end of the batch.
@@ -162,6 +206,96 @@ mod tests {
                 (0x9000, 0xb000),
                 (0x2_0000, 0x2_1000)
             ]
+        );
+    }
+
+    const A: u64 = 0x10_0000;
+    const B: u64 = 0x20_0000;
+    const C: u64 = 0x30_0000;
+    const LEN: u64 = 0x1_0000;
+
+    /// Three mappings, of each of which the third page is out as a hint and the fifth in the batch.
+    fn three() -> State {
+        let mut state = State::default();
+        for (nth, at) in (1..).zip([A, B, C]) {
+            state.insert(at, at + LEN);
+            state.hints.insert(at + 2 * PAGE, nth, false);
+            let address = at + 4 * PAGE;
+            state.flights.push(Flight {
+                origin: address,
+                address,
+                huge: false,
+                landing: nth,
+                made: nth,
+                stage: Stage::Out,
+                tries: 0,
+            });
+        }
+        state
+    }
+
+    /// Slots by where the program has the mapping now.
+    fn out(state: &mut State, at: u64) -> (Option<u64>, Option<u64>) {
+        let hint = state.hints.get(at + 2 * PAGE).map(|hint| hint.slot);
+        let there = |f: &&Flight| f.address == at + 4 * PAGE && f.stage == Stage::Out;
+        (hint, state.flights.iter().find(there).map(|f| f.landing))
+    }
+
+    #[test]
+    fn a_mapping_follows_another_to_its_place_and_tells_so_first() {
+        let far = 0x90_0000;
+        let mut state = three();
+        // What has happened: A goes far away, B goes where A was, C goes where B was.
+        state.remapped(C, B, LEN);
+        state.remapped(B, A, LEN);
+        assert_eq!(out(&mut state, A), (Some(2), Some(2)));
+        assert_eq!(out(&mut state, B), (Some(3), Some(3)));
+        state.remapped(A, far, LEN);
+        assert_eq!(out(&mut state, A), (Some(2), Some(2)));
+        assert_eq!(out(&mut state, far), (Some(1), Some(1)));
+        assert!(state.due.is_empty());
+        assert!(state.covers(A, A + LEN) && state.covers(B, B + LEN));
+        assert!(state.covers(far, far + LEN) && !state.covers(C, C + PAGE));
+        // In this order nothing is late.
+        state.remapped(A, C, LEN);
+        assert_eq!(out(&mut state, A), (None, None));
+        assert_eq!(out(&mut state, C), (Some(2), Some(2)));
+    }
+
+    #[test]
+    fn what_was_unmapped_before_another_mapping_came_goes_alone() {
+        let mut state = three();
+        state.remapped(B, A, LEN);
+        state.unmapped(A, A + LEN);
+        assert_eq!(out(&mut state, A), (Some(2), Some(2)));
+        assert_eq!(
+            (state.hints.waste.as_slice(), state.hints.addresses().len()),
+            (&[1][..], 2)
+        );
+        assert_eq!(state.flights[0].stage, Stage::Ended(Outcome::Dropped));
+        assert!(state.covers(A, A + LEN));
+        // That it is unmapped once more is news of what is there now.
+        state.unmapped(A, A + LEN);
+        assert_eq!(out(&mut state, A), (None, None));
+        assert!(!state.covers(A, A + PAGE));
+    }
+
+    #[test]
+    fn what_no_event_tells_of_is_counted_and_given_up() {
+        let mut state = three();
+        state.remapped(B, A, LEN);
+        assert!(!state.due.is_empty());
+        assert_eq!(state.nothing_is_due(), 2);
+        assert!(state.due.is_empty());
+        assert_eq!(out(&mut state, A), (Some(2), Some(2)));
+        assert_eq!(state.hints.addresses().len(), 2);
+        assert_eq!(
+            state
+                .flights
+                .iter()
+                .filter(|f| f.stage == Stage::Out)
+                .count(),
+            2
         );
     }
 }

@@ -149,18 +149,3 @@ pub unsafe fn read_own(pid: i32, src: u64, dst: u64, len: u64) -> Result<u64, i3
     let got = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     u64::try_from(got).map_err(|_| errno())
 }
-
-/// Whether there is a mapping at a page's address (mincore(2)).
-pub fn is_mapped(page: u64) -> bool {
-    let mut present = 0u8;
-    // SAFETY: it writes one byte, for one page.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_mincore,
-            page as usize,
-            super::PAGE as usize,
-            &raw mut present,
-        )
-    };
-    answer == 0
-}

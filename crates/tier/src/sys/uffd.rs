@@ -249,6 +249,13 @@ impl Uffd {
         check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WRITEPROTECT, &raw mut protect) })
     }
 
+    /// Whether a change of layout is under way: somebody unmaps, moves or drops pages of registered memory,
+    /// or has done so and the event has not been read. `page` is registered, but not for protection.
+    pub fn is_layout_changing(&self, page: u64) -> bool {
+        // The kernel looks at that first, and at the memory then.
+        self.write_protect(page, crate::sys::PAGE, false) == Err(libc::EAGAIN)
+    }
+
     /// Moves page frames from `src` to `dst`, which is registered and empty.
     ///
     /// # Errors

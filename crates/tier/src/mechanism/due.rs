@@ -1,0 +1,188 @@
+//! Ranges that are somebody else's now, while the event that tells so is still due.
+//!
+//! A thread unmaps or moves a mapping and then tells of it; another thread may have moved a mapping of
+//! its own to the free range by then, and may have told so first. What is out of the first mapping is
+//! not to be mixed with what is out of the second: the books keep it at addresses that no program has,
+//! until its event comes.
+
+/// Bit from which on an address tells that it is set aside: programs have addresses below 2^56.
+const SHIFT: u32 = 57;
+/// How many ranges can be set aside at once.
+const KEYS: u64 = 127;
+
+/// A range of which an event is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Due {
+    start: u64,
+    end: u64,
+    aside: u64,
+}
+
+/// Part of a range that an event tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// First byte, as the event says.
+    pub(crate) start: u64,
+    /// Bytes.
+    pub(crate) len: u64,
+    /// What is to be added to find it in the books: 0 for what is there now.
+    pub(crate) aside: u64,
+}
+
+/// All of them, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct DueEvents {
+    ranges: Vec<Due>,
+    last: u64,
+}
+
+/// Whether an address is one of those in the books that no program has.
+pub(crate) fn is_aside(address: u64) -> bool {
+    address >> SHIFT != 0
+}
+
+impl DueEvents {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// An event of a range is due; what is to be added to the addresses of what is in it. `None` if there
+    /// are too many.
+    pub(crate) fn set_aside(&mut self, start: u64, end: u64) -> Option<u64> {
+        let used = |key: &u64| self.ranges.iter().all(|due| due.aside >> SHIFT != *key);
+        let next = (0..KEYS).map(|nth| (self.last + nth) % KEYS + 1);
+        let key = next.into_iter().find(used)?;
+        self.last = key;
+        let aside = key << SHIFT;
+        self.ranges.push(Due { start, end, aside });
+        Some(aside)
+    }
+
+    /// An event has come of a range: its parts, in order. Those of which it was due are due no more.
+    pub(crate) fn told(&mut self, start: u64, end: u64) -> Vec<Part> {
+        let mut rest = vec![(start, end)];
+        let mut parts = Vec::new();
+        let mut left = Vec::with_capacity(self.ranges.len());
+        for due in std::mem::take(&mut self.ranges) {
+            let mut open = vec![(due.start, due.end)];
+            let mut next = Vec::new();
+            for (first, last) in rest {
+                let (low, high) = (first.max(due.start), last.min(due.end));
+                if low >= high {
+                    next.push((first, last));
+                    continue;
+                }
+                parts.push(Part {
+                    start: low,
+                    len: high - low,
+                    aside: due.aside,
+                });
+                next.extend(without((first, last), low, high));
+                open = open
+                    .into_iter()
+                    .flat_map(|range| without(range, low, high))
+                    .collect();
+            }
+            rest = next;
+            left.extend(
+                open.into_iter()
+                    .map(|(start, end)| Due { start, end, ..due }),
+            );
+        }
+        self.ranges = left;
+        parts.extend(rest.into_iter().map(|(start, end)| Part {
+            start,
+            len: end - start,
+            aside: 0,
+        }));
+        parts.sort_unstable_by_key(|part| part.start);
+        parts
+    }
+
+    /// No event is due any more: what is left of them, as addresses in the books.
+    pub(crate) fn take(&mut self) -> Vec<(u64, u64)> {
+        let ranges = std::mem::take(&mut self.ranges);
+        let aside = |due: Due| (due.start + due.aside, due.end + due.aside);
+        ranges.into_iter().map(aside).collect()
+    }
+}
+
+/// What is left of a range without `low..high`.
+fn without((start, end): (u64, u64), low: u64, high: u64) -> impl Iterator<Item = (u64, u64)> {
+    [(start, end.min(low)), (start.max(high), end)]
+        .into_iter()
+        .filter(|(start, end)| start < end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, end: u64, aside: u64) -> Part {
+        Part {
+            start,
+            len: end - start,
+            aside,
+        }
+    }
+
+    #[test]
+    fn an_event_tells_of_what_it_was_due_for_first() {
+        let mut due = DueEvents::default();
+        let first = due.set_aside(0x4000, 0x6000).expect("few");
+        let second = due.set_aside(0x8000, 0x9000).expect("few");
+        assert_ne!(first, second);
+        assert!(is_aside(first) && !is_aside((1 << 56) - 1));
+        let parts = due.told(0x3000, 0x5000);
+        assert_eq!(
+            parts,
+            [part(0x3000, 0x4000, 0), part(0x4000, 0x5000, first)]
+        );
+        // Of that part it was due once.
+        assert_eq!(due.told(0x4000, 0x5000), [part(0x4000, 0x5000, 0)]);
+        let parts = due.told(0x5000, 0xa000);
+        assert_eq!(
+            parts,
+            [
+                part(0x5000, 0x6000, first),
+                part(0x6000, 0x8000, 0),
+                part(0x8000, 0x9000, second),
+                part(0x9000, 0xa000, 0)
+            ]
+        );
+        assert!(due.is_empty());
+    }
+
+    #[test]
+    fn the_middle_of_a_range_leaves_two_and_the_oldest_comes_first() {
+        let mut due = DueEvents::default();
+        let old = due.set_aside(0x1000, 0x4000).expect("few");
+        let new = due.set_aside(0x1000, 0x4000).expect("few");
+        assert_eq!(due.told(0x2000, 0x3000), [part(0x2000, 0x3000, old)]);
+        let parts = due.told(0x1000, 0x4000);
+        assert_eq!(
+            parts,
+            [
+                part(0x1000, 0x2000, old),
+                part(0x2000, 0x3000, new),
+                part(0x3000, 0x4000, old)
+            ]
+        );
+        let left = due.take();
+        let aside = |start: u64, end: u64| (start + new, end + new);
+        assert_eq!(left, [aside(0x1000, 0x2000), aside(0x3000, 0x4000)]);
+    }
+
+    #[test]
+    fn there_is_an_end_to_them() {
+        let mut due = DueEvents::default();
+        let mut seen = std::collections::BTreeSet::new();
+        for nth in 0..KEYS {
+            let aside = due.set_aside(nth << 12, (nth + 1) << 12).expect("not yet");
+            assert!(seen.insert(aside) && aside >> SHIFT <= KEYS);
+        }
+        assert_eq!(due.set_aside(1 << 40, 2 << 40), None);
+        due.told(0, 1 << 12);
+        assert!(due.set_aside(1 << 40, 2 << 40).is_some());
+    }
+}
