@@ -1,9 +1,10 @@
-//! Ranges that are somebody else's now, while the event that tells so is still due.
+//! Events that are due of ranges that may be somebody else's by now.
 //!
 //! A thread unmaps or moves a mapping and then tells of it; another thread may have moved a mapping of
 //! its own to the free range by then, and may have told so first. What is out of the first mapping is
 //! not to be mixed with what is out of the second: the books keep it at addresses that no program has,
-//! until its event comes.
+//! until its event comes. A thread that moves a mapping tells twice: that it has moved, and then that
+//! the range where it was is unmapped.
 
 /// Bit from which on an address tells that it is set aside: programs have addresses below 2^56.
 const SHIFT: u32 = 57;
@@ -15,7 +16,18 @@ const KEYS: u64 = 127;
 struct Due {
     start: u64,
     end: u64,
-    aside: u64,
+    of: Of,
+}
+
+/// What an event tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// What the books have at that address.
+    Present,
+    /// What was there before: the books have it at addresses that are so much higher.
+    Aside(u64),
+    /// What has gone, as another event has told.
+    Nothing,
 }
 
 /// Part of a range that an event tells of.
@@ -25,8 +37,7 @@ pub(crate) struct Part {
     pub(crate) start: u64,
     /// Bytes.
     pub(crate) len: u64,
-    /// What is to be added to find it in the books: 0 for what is there now.
-    pub(crate) aside: u64,
+    pub(crate) of: Of,
 }
 
 /// All of them, the oldest first.
@@ -49,21 +60,50 @@ impl DueEvents {
     /// An event of a range is due; what is to be added to the addresses of what is in it. `None` if there
     /// are too many.
     pub(crate) fn set_aside(&mut self, start: u64, end: u64) -> Option<u64> {
-        let used = |key: &u64| self.ranges.iter().all(|due| due.aside >> SHIFT != *key);
-        let next = (0..KEYS).map(|nth| (self.last + nth) % KEYS + 1);
-        let key = next.into_iter().find(used)?;
+        let mut keys = (0..KEYS).map(|nth| (self.last + nth) % KEYS + 1);
+        let is_free = |key: &u64| {
+            let aside = Of::Aside(key << SHIFT);
+            self.ranges.iter().all(|due| due.of != aside)
+        };
+        let key = keys.find(is_free)?;
         self.last = key;
         let aside = key << SHIFT;
-        self.ranges.push(Due { start, end, aside });
+        let of = Of::Aside(aside);
+        self.ranges.push(Due { start, end, of });
         Some(aside)
     }
 
-    /// An event has come of a range: its parts, in order. Those of which it was due are due no more.
-    pub(crate) fn told(&mut self, start: u64, end: u64) -> Vec<Part> {
+    /// A mapping has moved from a range: that the range is unmapped is still to be told.
+    pub(crate) fn moved(&mut self, start: u64, end: u64) {
+        let of = Of::Nothing;
+        self.ranges.push(Due { start, end, of });
+    }
+
+    /// Whether an event of a range is due.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        let mut ranges = self.ranges.iter();
+        ranges.any(|due| due.start < end && start < due.end)
+    }
+
+    /// It has come that a range is unmapped: its parts, in order. Those of which it was due are due no more.
+    pub(crate) fn unmapped(&mut self, start: u64, end: u64) -> Vec<Part> {
+        self.told(start, end, |_| true)
+    }
+
+    /// It has come that a range has moved: as [`DueEvents::unmapped`].
+    pub(crate) fn remapped(&mut self, start: u64, end: u64) -> Vec<Part> {
+        self.told(start, end, |of| of != Of::Nothing)
+    }
+
+    fn told(&mut self, start: u64, end: u64, concerns: impl Fn(Of) -> bool) -> Vec<Part> {
         let mut rest = vec![(start, end)];
         let mut parts = Vec::new();
         let mut left = Vec::with_capacity(self.ranges.len());
         for due in std::mem::take(&mut self.ranges) {
+            if !concerns(due.of) {
+                left.push(due);
+                continue;
+            }
             let mut open = vec![(due.start, due.end)];
             let mut next = Vec::new();
             for (first, last) in rest {
@@ -75,7 +115,7 @@ impl DueEvents {
                 parts.push(Part {
                     start: low,
                     len: high - low,
-                    aside: due.aside,
+                    of: due.of,
                 });
                 next.extend(without((first, last), low, high));
                 open = open
@@ -93,7 +133,7 @@ impl DueEvents {
         parts.extend(rest.into_iter().map(|(start, end)| Part {
             start,
             len: end - start,
-            aside: 0,
+            of: Of::Present,
         }));
         parts.sort_unstable_by_key(|part| part.start);
         parts
@@ -102,8 +142,11 @@ impl DueEvents {
     /// No event is due any more: what is left of them, as addresses in the books.
     pub(crate) fn take(&mut self) -> Vec<(u64, u64)> {
         let ranges = std::mem::take(&mut self.ranges);
-        let aside = |due: Due| (due.start + due.aside, due.end + due.aside);
-        ranges.into_iter().map(aside).collect()
+        let aside = |due: Due| match due.of {
+            Of::Aside(aside) => Some((due.start + aside, due.end + aside)),
+            _ => None,
+        };
+        ranges.into_iter().filter_map(aside).collect()
     }
 }
 
@@ -119,11 +162,12 @@ mod tests {
     use super::*;
 
     fn part(start: u64, end: u64, aside: u64) -> Part {
-        Part {
-            start,
-            len: end - start,
-            aside,
-        }
+        let of = match aside {
+            0 => Of::Present,
+            aside => Of::Aside(aside),
+        };
+        let len = end - start;
+        Part { start, len, of }
     }
 
     #[test]
@@ -133,14 +177,14 @@ mod tests {
         let second = due.set_aside(0x8000, 0x9000).expect("few");
         assert_ne!(first, second);
         assert!(is_aside(first) && !is_aside((1 << 56) - 1));
-        let parts = due.told(0x3000, 0x5000);
+        let parts = due.unmapped(0x3000, 0x5000);
         assert_eq!(
             parts,
             [part(0x3000, 0x4000, 0), part(0x4000, 0x5000, first)]
         );
         // Of that part it was due once.
-        assert_eq!(due.told(0x4000, 0x5000), [part(0x4000, 0x5000, 0)]);
-        let parts = due.told(0x5000, 0xa000);
+        assert_eq!(due.unmapped(0x4000, 0x5000), [part(0x4000, 0x5000, 0)]);
+        let parts = due.unmapped(0x5000, 0xa000);
         assert_eq!(
             parts,
             [
@@ -158,8 +202,8 @@ mod tests {
         let mut due = DueEvents::default();
         let old = due.set_aside(0x1000, 0x4000).expect("few");
         let new = due.set_aside(0x1000, 0x4000).expect("few");
-        assert_eq!(due.told(0x2000, 0x3000), [part(0x2000, 0x3000, old)]);
-        let parts = due.told(0x1000, 0x4000);
+        assert_eq!(due.unmapped(0x2000, 0x3000), [part(0x2000, 0x3000, old)]);
+        let parts = due.unmapped(0x1000, 0x4000);
         assert_eq!(
             parts,
             [
@@ -182,7 +226,27 @@ mod tests {
             assert!(seen.insert(aside) && aside >> SHIFT <= KEYS);
         }
         assert_eq!(due.set_aside(1 << 40, 2 << 40), None);
-        due.told(0, 1 << 12);
+        due.unmapped(0, 1 << 12);
         assert!(due.set_aside(1 << 40, 2 << 40).is_some());
+    }
+
+    #[test]
+    fn that_a_mapping_has_moved_is_told_twice() {
+        let mut due = DueEvents::default();
+        due.moved(0x2000, 0x4000);
+        assert!(due.overlaps(0x3000, 0x9000) && !due.overlaps(0x4000, 0x9000));
+        // What moves from there is what came since.
+        assert_eq!(due.remapped(0x2000, 0x4000), [part(0x2000, 0x4000, 0)]);
+        let nothing = Part {
+            start: 0x2000,
+            len: 0x2000,
+            of: Of::Nothing,
+        };
+        let parts = due.unmapped(0x1000, 0x4000);
+        assert_eq!(parts, [part(0x1000, 0x2000, 0), nothing]);
+        assert!(due.is_empty());
+        due.moved(0x2000, 0x4000);
+        assert_eq!(due.take(), []);
+        assert!(due.is_empty());
     }
 }

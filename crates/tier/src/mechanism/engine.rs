@@ -274,7 +274,7 @@ impl Engine {
     /// The error number: `EBUSY` if the program has registered it with a userfaultfd of its own.
     pub fn register(&self, start: u64, end: u64) -> Result<(), i32> {
         let mut state = self.lock();
-        while !state.overlapping(start, end).is_empty()
+        while (state.due.overlaps(start, end) || !state.overlapping(start, end).is_empty())
             && self.is_layout_changing()
             && !self.stopped.load(Ordering::Acquire)
         {
@@ -282,6 +282,7 @@ impl Engine {
             std::thread::sleep(PAUSE);
             state = self.lock();
         }
+        self.settle(&mut state);
         let mode = REGISTER_MISSING | REGISTER_WP;
         self.uffd.register(start, end - start, mode)?;
         state.insert(start, end);

@@ -43,13 +43,18 @@ impl Engine {
                     self.handle(&mut state, event);
                 }
             }
-            if !state.due.is_empty() && !self.is_layout_changing() {
-                let lost = state.nothing_is_due();
-                self.counts.vanished.fetch_add(lost, Ordering::Relaxed);
-            }
+            self.settle(&mut state);
             for address in std::mem::take(&mut state.deferred) {
                 self.missing(&mut state, address);
             }
+        }
+    }
+
+    /// Events that have not come although no change of layout is under way do not come.
+    pub(crate) fn settle(&self, state: &mut State) {
+        if !state.due.is_empty() && !self.is_layout_changing() {
+            let lost = state.nothing_is_due();
+            self.counts.vanished.fetch_add(lost, Ordering::Relaxed);
         }
     }
 

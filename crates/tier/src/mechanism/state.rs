@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::blocks::Blocks;
-use super::due::DueEvents;
+use super::due::{DueEvents, Of};
 use super::flight::{self, Flight, Stage};
 use super::hints::Hints;
 use super::outcome::Outcome;
@@ -18,7 +18,7 @@ pub(crate) struct State {
     /// The batch under way.
     pub(crate) flights: Vec<Flight>,
     pub(crate) hints: Hints,
-    /// Events that are to come of ranges that are somebody else's by now.
+    /// Events that are to come of ranges that may be somebody else's by now.
     pub(crate) due: DueEvents,
     /// Where the last missing pages were filled, and how many: rows of them are filled at once.
     pub(crate) filled: (u64, u64),
@@ -74,10 +74,16 @@ impl State {
 
     /// The program has unmapped a range.
     pub(crate) fn unmapped(&mut self, start: u64, end: u64) {
-        for part in self.due.told(start, end) {
-            let first = part.start + part.aside;
-            self.forget(first, first + part.len);
-            self.remove(first, first + part.len);
+        for part in self.due.unmapped(start, end) {
+            let (first, last) = (part.start, part.start + part.len);
+            match part.of {
+                Of::Present => {
+                    self.forget(first, last);
+                    self.remove(first, last);
+                }
+                Of::Aside(aside) => self.forget(first + aside, last + aside),
+                Of::Nothing => {}
+            }
         }
     }
 
@@ -101,7 +107,7 @@ impl State {
 
     /// The program has moved a range.
     pub(crate) fn remapped(&mut self, from: u64, to: u64, len: u64) {
-        let parts = self.due.told(from, from + len);
+        let parts = self.due.remapped(from, from + len);
         // Where it is now nothing else can be: what was there has gone, and its event is due.
         for (first, last) in self.overlapping(to, to + len) {
             let (first, last) = (first.max(to), last.min(to + len));
@@ -111,11 +117,17 @@ impl State {
             }
         }
         for part in parts {
-            let first = part.start + part.aside;
-            self.shift(first, part.start - from + to, part.len);
-            self.remove(first, first + part.len);
+            let new = part.start - from + to;
+            match part.of {
+                Of::Aside(aside) => self.shift(part.start + aside, new, part.len),
+                _ => {
+                    self.shift(part.start, new, part.len);
+                    self.remove(part.start, part.start + part.len);
+                }
+            }
         }
         self.insert(to, to + len);
+        self.due.moved(from, from + len);
     }
 
     fn shift(&mut self, from: u64, to: u64, len: u64) {
@@ -253,7 +265,13 @@ mod tests {
         state.remapped(A, far, LEN);
         assert_eq!(out(&mut state, A), (Some(2), Some(2)));
         assert_eq!(out(&mut state, far), (Some(1), Some(1)));
+        // Each thread tells then that it has left the range where it was.
+        for left in [B, C, A] {
+            state.unmapped(left, left + LEN);
+        }
         assert!(state.due.is_empty());
+        assert_eq!(out(&mut state, A), (Some(2), Some(2)));
+        assert_eq!(out(&mut state, B), (Some(3), Some(3)));
         assert!(state.covers(A, A + LEN) && state.covers(B, B + LEN));
         assert!(state.covers(far, far + LEN) && !state.covers(C, C + PAGE));
         // In this order nothing is late.
