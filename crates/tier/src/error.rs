@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::sys::damon::DamonError;
 use crate::sys::uffd;
 
 /// Why memory cannot be tiered.
@@ -53,7 +54,15 @@ pub enum TierError {
     #[error("accesses cannot be tracked with DAMON: {cause}")]
     Damon {
         /// Why.
-        cause: crate::sys::damon::DamonError,
+        cause: DamonError,
+    },
+    /// The program ended well, and that it was not tiered is what went wrong.
+    #[error("the program ended with 0, and {processes} of its processes could not be tiered")]
+    Untiered {
+        /// How many.
+        processes: usize,
+        /// What to do about it, of the first.
+        hint: String,
     },
     /// A copier failed.
     #[error(transparent)]
@@ -85,10 +94,24 @@ impl TierError {
             }
             Self::OldKernel { .. } => "page migration needs Linux 6.8 or later (uname -r)",
             Self::NoNode { .. } => "numactl --hardware lists nodes; give a size instead of a node",
+            Self::Damon {
+                cause: DamonError::InUse,
+            } => {
+                "--tracking best takes hints where DAMON is in use; cat \
+                 /sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target names the \
+                 process that is monitored"
+            }
+            Self::Damon {
+                cause: DamonError::Stat,
+            } => {
+                "--tracking best takes hints where DAMON is in use; or, until the next boot: echo N \
+                 > /sys/module/damon_stat/parameters/enabled"
+            }
             Self::Damon { .. } => {
                 "--tracking hints works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
                  CONFIG_DAMON_VADDR, and nobody else who uses it"
             }
+            Self::Untiered { hint, .. } if !hint.is_empty() => hint,
             Self::Order { .. } => "take --order strict, or --mover cpu",
             _ => return None,
         };

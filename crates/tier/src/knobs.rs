@@ -41,6 +41,8 @@ pub enum Knob {
     CoolingMs,
     /// The histograms are recorded.
     Timer,
+    /// Base pages of a call at most.
+    BatchPages,
 }
 
 /// What a control can be.
@@ -76,7 +78,7 @@ const fn define(
 
 /// All controls, in the order of [`Knob`]. Defaults of the first eight are those of kernels-with-dsa
 /// where it names them; `demote_scale_factor` is the TPP kernel's.
-pub const KNOBS: [Definition; 15] = [
+pub const KNOBS: [Definition; 16] = [
     define(
         Knob::DsaState,
         "dsa_state",
@@ -181,6 +183,13 @@ pub const KNOBS: [Definition; 15] = [
         0,
         (0, 1),
         "1 clears the histograms and records, 0 stops recording",
+    ),
+    define(
+        Knob::BatchPages,
+        "batch_pages",
+        0,
+        (0, BASE_SLOTS),
+        "4 KiB pages of a call at most, who touches one waits; 0: four times the knee",
     ),
 ];
 

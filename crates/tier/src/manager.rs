@@ -1,5 +1,7 @@
 //! What runs in a program: it watches, decides and migrates, one interval after the other.
 
+mod moves;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -9,23 +11,17 @@ use crate::TierError;
 use crate::adopt::Adopter;
 use crate::copier::Switch;
 use crate::knobs::Knob;
-use crate::mechanism::{
-    BASE_SLOTS, BLOCK, Block, Config, Engine, HUGE_SLOTS, Order, Piece, Ranges, Release, Tier,
-    measure_knee,
-};
+use crate::mechanism::{BLOCK, Config, Engine, Order, Ranges, Release, Tier, measure_knee};
 use crate::policy::{Policy, Room, by_index, units};
-use crate::session::{Process, Reason, Session, Value};
+use crate::session::{Note, Process, Reason, Session, Value};
+use crate::sys::PAGE;
 use crate::sys::cgroup::Cgroup;
 use crate::sys::damon::{self, DamonError};
-use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
-use crate::sys::{HUGE, PAGE};
-use crate::tracking::{Choice, Tracked, Tracker, choose, unit};
+use crate::sys::pagemap::PageMap;
+use crate::tracking::{Choice, Tracked, Tracker, Tracking, choose};
 
 /// How often new mappings are looked for.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Bytes of a control group's limit that are left to the program while pages move.
-const LEFT_IN_GROUP: u64 = 2 << 20;
 
 /// Which memory is managed.
 #[derive(Debug)]
@@ -133,11 +129,8 @@ impl Manager {
             }
             if let Err(error) = self.activate() {
                 self.failed = true;
-                let hint = error
-                    .hint()
-                    .map_or_else(String::new, |hint| format!("; {hint}"));
                 if let Some(process) = self.process {
-                    process.say(&format!("{error}{hint}"));
+                    process.fail(&error.to_string(), &error.hint().unwrap_or_default());
                 }
                 return pause;
             }
@@ -174,7 +167,7 @@ impl Manager {
         if let Some(process) = self.process {
             process.tracks(tracker.tracking());
             if let Some(cause) = refused {
-                process.note(&format!("accesses are not tracked with DAMON: {cause}"));
+                process.note(Note::Tracking, &not_damon(&cause, tracker.tracking()));
             }
         }
         if let Memory::Process { pinned, .. } = &self.memory {
@@ -263,7 +256,7 @@ impl Manager {
         }
         let Some(process) = self.process else { return };
         if let Some(failure) = active.engine.take_failure() {
-            process.say(&failure.to_string());
+            process.note(Note::Mechanism, &failure.to_string());
         }
         process.outcomes[crate::Outcome::Vanished as usize].fetch_add(
             active.engine.take_vanished(),
@@ -294,187 +287,17 @@ impl Active {
         }
         if let Some(process) = process {
             process.tracks(self.tracker.tracking());
-            process.note(&format!("accesses are not tracked with DAMON: {error}"));
+            process.note(Note::Tracking, &not_damon(error, self.tracker.tracking()));
         }
-    }
-
-    fn migrate(
-        &mut self,
-        session: Session,
-        process: Option<&'static Process>,
-        blocks: &[(u64, Block)],
-        numbers: &[u64],
-        reason: Reason,
-    ) {
-        if numbers.is_empty() {
-            return;
-        }
-        let to = usize::from(reason == Reason::Demotion);
-        let mut numbers = numbers.to_vec();
-        numbers.sort_unstable();
-        let mut pieces = self.pieces(blocks, &numbers, to);
-        if reason == Reason::NumaMisplaced {
-            // A few single pages cost several times as much each; a block of them is cheap. What is
-            // alone waits until its neighbours are hot too, unless nothing else is.
-            let long = |piece: &Piece| piece.huge || piece.len >= self.knee * PAGE;
-            if pieces.iter().any(long) && pieces.iter().filter(|p| !long(p)).count() > 64 {
-                pieces.retain(long);
-            }
-        }
-        let most = self.within_group(&mut pieces, process);
-        for batch in &batches(&pieces, most) {
-            if self.interval < self.refused.1 {
-                break;
-            }
-            let mut report = self.engine.migrate(batch, to);
-            if report.outcomes.get(crate::Outcome::NoHugeFrame) > 0 {
-                // There is no huge page to be had: as the kernel does, it moves as base pages.
-                let huge = batch.iter().filter(|piece| piece.huge);
-                let parts: Vec<Piece> = huge
-                    .map(|piece| Piece {
-                        huge: false,
-                        ..*piece
-                    })
-                    .collect();
-                report.add(&self.engine.migrate(&parts, to));
-            }
-            session.record(reason, &report);
-            let moved = report.outcomes.get(crate::Outcome::Moved);
-            let refused = report.pages >= 64 && moved < report.pages / 4;
-            match refused {
-                true => {
-                    // Pages that are shared with a child stay so for its life.
-                    let times = (self.refused.0 + 1).min(8);
-                    self.refused = (times, self.interval + (1 << times));
-                }
-                false => self.refused = (0, 0),
-            }
-            let Some(process) = process else { continue };
-            let value = match reason {
-                Reason::Demotion => Value::DemotedPages,
-                Reason::NumaMisplaced => Value::PromotedPages,
-            };
-            process.add(value, moved);
-            for (word, (_, pages)) in process.outcomes.iter().zip(report.outcomes.iter()) {
-                word.fetch_add(pages, std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-        let soon = (session.knob(Knob::PingPongMs) / session.knob(Knob::IntervalMs)) as u32;
-        let back = self.engine.moved(&numbers, to == 1, self.interval, soon);
-        if let Some(process) = process {
-            process.add(Value::PingPongs, back);
-        }
-    }
-
-    /// Bytes that a call may move at most, base and huge: new frames beyond the limit of the control group
-    /// would end the program. What cannot be moved so is left, and said.
-    fn within_group(&self, pieces: &mut Vec<Piece>, process: Option<&'static Process>) -> [u64; 2] {
-        let Some(room) = self.cgroup.room() else {
-            return MOST;
-        };
-        let most = most_within(room);
-        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.len).sum::<u64>();
-        let all = bytes(pieces);
-        pieces.retain(|piece| most[usize::from(piece.huge)] > 0);
-        let left = (all - bytes(pieces)) / PAGE;
-        if let (Some(process), 1..) = (process, left) {
-            process.outcomes[crate::Outcome::NoFrame as usize]
-                .fetch_add(left, std::sync::atomic::Ordering::Relaxed);
-            process.note(&format!(
-                "the control group's memory limit leaves {} KiB: pages stay where they are",
-                room >> 10
-            ));
-        }
-        most
-    }
-
-    /// The pages of blocks that are there and of the other tier, as runs.
-    fn pieces(&mut self, blocks: &[(u64, Block)], numbers: &[u64], to: usize) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut until = 0;
-        for number in numbers {
-            let find = |number: &u64| blocks.binary_search_by_key(number, |(n, _)| *n).ok();
-            let Some(block) = find(number).map(|index| blocks[index].1) else {
-                continue;
-            };
-            let (start, len) = unit(*number, block.huge);
-            if start < until {
-                continue;
-            }
-            until = start + len;
-            let wanted = Wanted {
-                all: PRESENT,
-                none: FILE | ZERO,
-                tell: HUGE_PAGE,
-                protect: false,
-            };
-            let pieces = &mut pieces;
-            let _ = self.pagemap.scan(start, until, wanted, |run| {
-                let huge = run.categories & HUGE_PAGE != 0;
-                if huge {
-                    let whole = run.start.is_multiple_of(HUGE) && run.end - run.start >= HUGE;
-                    if whole {
-                        push(pieces, run.start, run.end - run.start, true);
-                    }
-                    return;
-                }
-                for page in (run.start..run.end).step_by(PAGE as usize) {
-                    let index = find(&(page / BLOCK));
-                    let slow = index.map_or(0, |index| blocks[index].1.slow);
-                    let is_slow = slow >> (page % BLOCK / PAGE) & 1 == 1;
-                    if is_slow == (to == 0) {
-                        push(pieces, page, PAGE, false);
-                    }
-                }
-            });
-        }
-        pieces
     }
 }
 
-/// Bytes of a call at most: as many pages as fill the engine's windows, base and huge.
-const MOST: [u64; 2] = [BASE_SLOTS * PAGE, HUGE_SLOTS * HUGE];
-
-fn push(pieces: &mut Vec<Piece>, start: u64, len: u64, huge: bool) {
-    match pieces.last_mut() {
-        Some(last) if last.huge == huge && last.start + last.len == start => last.len += len,
-        _ => pieces.push(Piece { start, len, huge }),
-    }
-}
-
-/// As [`MOST`], where a control group has room for so many bytes more: half of what it can spare for
-/// each kind.
-fn most_within(room: u64) -> [u64; 2] {
-    let spare = room.saturating_sub(LEFT_IN_GROUP) / 2;
-    [
-        MOST[0].min(spare / PAGE * PAGE),
-        MOST[1].min(spare / HUGE * HUGE),
-    ]
-}
-
-/// Pieces for one call each, of which none moves more than `most` bytes of a kind. The histograms count
-/// calls.
-fn batches(pieces: &[Piece], most: [u64; 2]) -> Vec<Vec<Piece>> {
-    let mut batches: Vec<Vec<Piece>> = Vec::new();
-    let mut room = [0; 2];
-    for piece in pieces {
-        let mut rest = *piece;
-        let kind = usize::from(rest.huge);
-        while rest.len > 0 {
-            if room[kind] == 0 {
-                batches.push(Vec::new());
-                room = most;
-            }
-            let len = rest.len.min(room[kind]);
-            if let Some(batch) = batches.last_mut() {
-                batch.push(Piece { len, ..rest });
-            }
-            room[kind] -= len;
-            rest.start += len;
-            rest.len -= len;
-        }
-    }
-    batches
+/// What is said where hints are taken instead of DAMON.
+fn not_damon(cause: &DamonError, instead: Tracking) -> String {
+    format!(
+        "accesses are not tracked with DAMON: {cause}; instead {}",
+        instead.name()
+    )
 }
 
 /// Bytes that are to be free in the fast tier.
@@ -504,54 +327,4 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     // SAFETY: the place is written to.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_has_what_fills_the_windows() {
-        let piece = |start, pages, huge| Piece {
-            start,
-            len: pages * if huge { HUGE } else { PAGE },
-            huge,
-        };
-        let all = [
-            piece(0, 600, false),
-            piece(1 << 30, 20, true),
-            piece(1 << 22, 1500, false),
-            piece(1 << 31, 30, true),
-        ];
-        let batches = batches(&all, MOST);
-        let pages = |batch: &Vec<Piece>, huge| -> u64 {
-            let bytes = batch.iter().filter(|piece| piece.huge == huge);
-            bytes.map(|piece| piece.len).sum::<u64>() / if huge { HUGE } else { PAGE }
-        };
-        let counts: Vec<_> = batches
-            .iter()
-            .map(|batch| (pages(batch, false), pages(batch, true)))
-            .collect();
-        assert_eq!(counts, [(1024, 20), (1024, 0), (52, 24), (0, 6)]);
-        assert_eq!(batches[1][0].start, (1 << 22) + 424 * PAGE);
-        assert!(super::batches(&[], MOST).is_empty());
-    }
-
-    #[test]
-    fn a_control_group_bounds_what_a_call_moves() {
-        assert_eq!(most_within(1 << 40), MOST);
-        assert_eq!(most_within(LEFT_IN_GROUP), [0, 0]);
-        assert_eq!(most_within(LEFT_IN_GROUP + 3 * PAGE), [PAGE, 0]);
-        assert_eq!(most_within(LEFT_IN_GROUP + 2 * HUGE), [HUGE, HUGE]);
-        let piece = Piece {
-            start: 0,
-            len: 10 * PAGE,
-            huge: false,
-        };
-        let lens: Vec<u64> = batches(&[piece], [4 * PAGE, 0])
-            .iter()
-            .map(|batch| batch.iter().map(|piece| piece.len / PAGE).sum())
-            .collect();
-        assert_eq!(lens, [4, 4, 2]);
-    }
 }

@@ -7,7 +7,7 @@ mod histogram;
 mod process;
 
 pub use histogram::{BINS, EXECUTORS, Histogram, PHASES, REASONS, Reason};
-pub use process::{Process, VALUES, Value};
+pub use process::{Note, Process, VALUES, Value};
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,7 +24,7 @@ use crate::tracking::Choice;
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.
@@ -252,6 +252,7 @@ impl Session {
     pub fn processes(&self) -> impl Iterator<Item = &'static Process> {
         let used = |process: &&Process| {
             process.pid.load(Ordering::Relaxed) != 0
+                || process.state.load(Ordering::Relaxed) != 0
                 || process
                     .outcomes
                     .iter()
@@ -354,10 +355,23 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_through_and_may_be_long() {
+    fn notes_come_through_and_may_be_long() {
         let session = Session::private(&SETUP).expect("memory");
-        let process = session.claim(7).expect("room");
-        process.say(&"x".repeat(1000));
-        assert_eq!(process.message().len(), 255);
+        // No process has such a number.
+        let process = session.claim(1 << 30).expect("room");
+        assert!(process.notes().is_empty());
+        process.note(Note::Group, "the first");
+        process.note(Note::Tracking, "another");
+        process.note(Note::Group, "the last");
+        assert_eq!(process.notes(), ["another", "the last"]);
+        process.fail(&"\u{e9}".repeat(1000), "a hint");
+        assert_eq!(process.notes()[0], "\u{e9}".repeat(255));
+        // What takes its place leaves what it said.
+        let own = session.claim(std::process::id().into()).expect("room");
+        assert!(own.notes().is_empty());
+        let ended = session.processes().next().expect("those that have ended");
+        assert_eq!(ended.notes().len(), 3);
+        assert_eq!(ended.said(Note::Hint), "a hint");
+        assert_eq!(ended.state.load(Ordering::Relaxed), 2);
     }
 }

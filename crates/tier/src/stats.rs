@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::knobs::KNOBS;
 use crate::mechanism::OUTCOMES;
 use crate::policy::POLICIES;
-use crate::session::{EXECUTORS, PHASES, Process, REASONS, Session, VALUES};
+use crate::session::{EXECUTORS, Note, PHASES, Process, REASONS, Session, VALUES};
 use crate::tracking::Tracking;
 
 /// A session at one moment.
@@ -35,8 +35,10 @@ pub struct ProcessSnapshot {
     pub state: &'static str,
     /// What its accesses are tracked with; absent before it is tiered.
     pub tracking: Option<&'static str>,
-    /// Why it failed, what failed in it, or why accesses are not tracked better.
-    pub message: String,
+    /// Why it failed, what failed in it, why accesses are not tracked better.
+    pub notes: Vec<String>,
+    /// What to do about a failure; empty if there is none, or nothing to be done.
+    pub hint: String,
     /// Values by name.
     pub values: BTreeMap<&'static str, u64>,
     /// Pages that were to move, by what became of them.
@@ -112,7 +114,8 @@ fn process(process: &'static Process) -> ProcessSnapshot {
             _ => "failed",
         },
         tracking: process.tracking().map(Tracking::name),
-        message: process.message(),
+        notes: process.notes(),
+        hint: process.said(Note::Hint),
         values: named(VALUES, &process.values),
         outcomes: named(OUTCOMES.map(crate::Outcome::name), &process.outcomes),
     }
@@ -153,14 +156,18 @@ mod tests {
         let process = session.claim(4).expect("room");
         process.add(Value::DemotedPages, 9);
         process.tracks(Tracking::Damon);
-        process.say("why");
+        process.note(Note::Tracking, "why not");
+        process.fail("why", "");
         let snapshot = snapshot(&session);
         assert_eq!(snapshot.value("demoted_pages"), 9);
         let json = serde_json::to_value(&snapshot).expect("plain data");
         assert_eq!(json["policy"], "memtis");
         assert_eq!(json["tiers"], serde_json::json!([1 << 20, null]));
         assert_eq!(json["processes"][0]["state"], "failed");
-        assert_eq!(json["processes"][0]["message"], "why");
+        assert_eq!(
+            json["processes"][0]["notes"],
+            serde_json::json!(["why", "why not"])
+        );
         assert_eq!(
             json["processes"][0]["tracking"],
             "reads and writes by DAMON (fvaddr)"

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::error::TierError;
 use crate::mechanism::{BLOCK, Blocks, Engine, Order};
 use crate::sys::HUGE;
-use crate::sys::damon::DamonError;
+use crate::sys::damon::{Damon, DamonError};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
 
 /// Memory that is entered into the books under one lock.
@@ -82,6 +82,19 @@ pub enum Choice {
     Damon,
     /// Hints.
     Hints,
+}
+
+/// Whether a program can be tracked as asked for: before it starts, so that nothing runs in vain.
+///
+/// # Errors
+/// DAMON alone was asked for and cannot be had.
+pub fn check(choice: Choice, damon: &Path) -> Result<(), TierError> {
+    if choice != Choice::Damon {
+        return Ok(());
+    }
+    // It is given back at once.
+    let taken = Damon::take(damon, std::process::id());
+    taken.map(drop).map_err(|cause| TierError::Damon { cause })
 }
 
 /// The tracker for this process, and why it is not DAMON where that was not asked for.
@@ -173,5 +186,47 @@ pub(crate) fn unit(number: u64, huge: bool) -> (u64, u64) {
     match huge {
         true => (start / HUGE * HUGE, HUGE),
         false => (start, BLOCK),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn damon_alone_is_checked_and_given_back() {
+        let root = tempfile::tempdir().expect("a directory");
+        let absent = check(Choice::Damon, root.path()).expect_err("there is none");
+        assert!(
+            matches!(
+                absent,
+                TierError::Damon {
+                    cause: DamonError::Absent
+                }
+            ),
+            "{absent}"
+        );
+        assert!(check(Choice::Best, root.path()).is_ok());
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("below the root")).expect("a directory");
+            fs::write(path, text).expect("a file");
+        };
+        put("nr_kdamonds", "0");
+        put("0/contexts/nr_contexts", "0");
+        put("0/contexts/0/avail_operations", "vaddr\nfvaddr\n");
+        put("0/contexts/0/operations", "vaddr");
+        check(Choice::Damon, root.path()).expect("it is free");
+        let count = fs::read_to_string(root.path().join("nr_kdamonds"));
+        assert_eq!(count.expect("a file"), "0");
+        let other = Damon::take(root.path(), 1).expect("it is free");
+        let in_use = check(Choice::Damon, root.path()).expect_err("somebody has it");
+        assert!(
+            in_use.hint().is_some_and(|hint| hint.contains("best")),
+            "{in_use}"
+        );
+        drop(other);
     }
 }

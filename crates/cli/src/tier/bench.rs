@@ -1,5 +1,8 @@
 //! `dray tier bench`.
 
+mod program;
+
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -40,6 +43,13 @@ pub(super) struct Args {
     /// Seed of the accesses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Pairs of runs of a program, with and without dray.
+    #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    runs: u64,
+    /// What `program` runs; without it, one that reads and writes 64 MiB, and one that maps, drops and
+    /// unmaps memory all the time.
+    #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
     /// How to print.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -58,16 +68,42 @@ enum What {
     Large,
     /// Random updates with a hot set that moves.
     Gups,
+    /// Core time of a program whose memory fits the fast tier, with and without dray, in turn. Only
+    /// where it is named.
+    Program,
+    /// The programs of `program`.
+    #[value(hide = true)]
+    Fits,
+    /// As above.
+    #[value(hide = true)]
+    Churns,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match args.what[..] {
+        [What::Fits] => return Ok(program::fits()),
+        [What::Churns] => return Ok(program::churns()),
+        _ => {}
+    }
+    let programs = args.what.contains(&What::Program);
+    if !args.program.is_empty() && !programs {
+        return Err(Usage::error(
+            "a program is named, and nothing to measure with it",
+            "dray tier bench program -- ./program",
+        ));
+    }
     Engine::check()?;
+    let programs = match programs {
+        true => program::measure(&args.program, args.runs as usize)?,
+        false => Vec::new(),
+    };
     let wants = |what| args.what.is_empty() || args.what.contains(&what);
-    let (mut costs, mut frames) = (Vec::new(), Vec::new());
+    let (mut costs, mut frames, mut compaction) = (Vec::new(), Vec::new(), None);
     if wants(What::Mechanism) {
         costs = bench::costs(&BATCHES, args.rounds.max(1))?;
         costs.extend(bench::hemem(&BATCHES, args.rounds.max(1))?);
         frames = bench::frames(&[128, 512], args.rounds.max(1))?;
+        compaction = bench::compaction(256 << 20, 9)?;
     }
     let mut runs = Vec::new();
     for case in cases(args)? {
@@ -76,14 +112,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let lost: u64 = runs.iter().map(|run| run.lost).sum();
     match args.format {
         Format::Json => {
-            let all =
-                serde_json::json!({ "mechanism": costs, "frames": frames, "workloads": runs });
+            let all = serde_json::json!({
+                "mechanism": costs, "frames": frames, "compaction": compaction, "workloads": runs,
+                "programs": programs.iter().map(program::Program::json).collect::<Result<Vec<_>, _>>()?,
+            });
             println!("{}", serde_json::to_string_pretty(&all)?);
         }
         Format::Table => {
             print_costs(&costs);
             print_frames(&frames);
+            if let Some(compaction) = compaction {
+                println!(
+                    "kernel compaction, search and copies included: {} ns a page ({} to {}), {} pages in {} rounds",
+                    compaction.core_ns.median,
+                    compaction.core_ns.lower,
+                    compaction.core_ns.upper,
+                    compaction.pages,
+                    compaction.rounds
+                );
+            }
             print_runs(&runs);
+            program::print(&programs);
         }
     }
     if lost > 0 {

@@ -1,6 +1,6 @@
 //! `dray tier -- PROGRAM`.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,6 +10,8 @@ use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, Setup, VIRTUAL};
 use dray_tier::size::{Size, SizeError, machine};
+use dray_tier::stats::Snapshot;
+use dray_tier::sys::damon::DIRECTORY;
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, TierError};
 
@@ -33,10 +35,9 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
             "dray tier --pid N moves pages of a running process between nodes",
         )
     })?;
-    if let Some(path) = find(program) {
-        check(&path)?;
-    }
+    check(program)?;
     Engine::check()?;
+    dray_tier::tracking::check(setup.tracking, Path::new(DIRECTORY))?;
     if args.mover == Mover::Hw {
         dray_tier::copier::HwCopier::open(1)?;
     }
@@ -48,18 +49,55 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
     };
     let ended = launch(&launch_it)?;
     let snapshot = dray_tier::stats::snapshot(&ended.session);
-    for process in &snapshot.processes {
-        if process.state == "failed" {
-            eprintln!("warning: process {}: {}", process.pid, process.message);
-        }
-    }
-    if let Some(format) = args.stats {
-        eprint!("{}", table::print(&snapshot, format)?);
+    match args.stats {
+        Some(format) => eprint!("{}", table::print(&snapshot, format)?),
+        None => eprint!("{}", notes(&snapshot)),
     }
     match (ended.code, ended.signal) {
         (_, Some(signal)) => Ending::Signalled(signal).pass_on(),
+        (0, None) => {
+            let failed: Vec<_> = snapshot
+                .processes
+                .iter()
+                .filter(|p| p.state == "failed")
+                .collect();
+            match failed.first() {
+                Some(first) => Err(TierError::Untiered {
+                    processes: failed.len(),
+                    hint: first.hint.clone(),
+                }
+                .into()),
+                None => Ok(ExitCode::SUCCESS),
+            }
+        }
         (code, None) => Ending::Exited(code).pass_on(),
     }
+}
+
+/// What processes said, each text once.
+fn notes(snapshot: &Snapshot) -> String {
+    let mut by_text: Vec<(&str, Vec<String>)> = Vec::new();
+    for process in &snapshot.processes {
+        let who = match process.pid {
+            0 => "ended".to_owned(),
+            pid => pid.to_string(),
+        };
+        for text in &process.notes {
+            match by_text.iter_mut().find(|(known, _)| known == text) {
+                Some((_, all)) => all.push(who.clone()),
+                None => by_text.push((text, vec![who.clone()])),
+            }
+        }
+    }
+    let lines = by_text.iter().map(|(text, all)| {
+        let more = match all.len() {
+            0..=4 => String::new(),
+            count => format!(" and {} more", count - 4),
+        };
+        let all = all[..all.len().min(4)].join(", ");
+        format!("warning: process {all}{more}: {text}\n")
+    });
+    lines.collect()
 }
 
 /// Turns what was typed into a setup that this machine can have.
@@ -139,8 +177,11 @@ fn find(program: &OsStr) -> Option<PathBuf> {
 }
 
 /// Programs that load no preload library cannot be tiered.
-fn check(path: &Path) -> anyhow::Result<()> {
-    let text = CString::new(OsString::from(path).as_bytes())?;
+pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
+    let Some(path) = find(program) else {
+        return Ok(());
+    };
+    let text = CString::new(path.as_os_str().as_bytes())?;
     // What is no program, its execution says.
     if let Ok(PreloadSupport::Hindered(obstacle)) = kind(&text) {
         return Err(Usage::error(

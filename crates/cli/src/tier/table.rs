@@ -70,8 +70,8 @@ fn process(text: &mut String, process: &ProcessSnapshot) -> std::fmt::Result {
     if !left.is_empty() {
         writeln!(text, "  pages not moved: {}", left.join(", "))?;
     }
-    if !process.message.is_empty() {
-        writeln!(text, "  {}", process.message)?;
+    for note in &process.notes {
+        writeln!(text, "  {note}")?;
     }
     Ok(())
 }

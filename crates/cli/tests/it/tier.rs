@@ -77,6 +77,27 @@ fn the_virtual_device_copies() {
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
 
+/// The work queues are those of `dray run`.
+#[test]
+fn a_work_queue_copies() {
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    fs::write(&script, PYTHON).expect("a file");
+    let output = dray(dir.path(), "run --profile 1e1w-s --")
+        .arg(env!("CARGO_BIN_EXE_dray"))
+        .args("tier --mover hw --fast 16M --knob interval_ms=5 --stats=json --".split(' '))
+        .arg("/usr/bin/python3")
+        .arg(&script)
+        .assert()
+        .success()
+        .stdout("whole\n")
+        .get_output()
+        .clone();
+    let stats = json(&output.stderr);
+    let bytes = &stats["timer"][0]["bytes"];
+    assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
+}
+
 /// Pages of a mapping of its own, which it serves by a userfaultfd of its own.
 const SERVES_ITSELF: &str = r#"
 import ctypes, mmap, os, struct, sys, threading, time
@@ -209,6 +230,54 @@ fn programs_end_as_they_do_by_themselves() {
         .interrupted();
 }
 
+/// What somebody else monitors with DAMON: a stand-in of its files, locked, in mounts of this command's own.
+fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
+    let files = dir.join("kdamonds");
+    fs::create_dir(&files).expect("a directory");
+    fs::write(files.join("nr_kdamonds"), "1\n").expect("a file");
+    let mut command = assert_cmd::Command::new("unshare");
+    command.current_dir(dir).args(["--mount", "sh", "-c"]);
+    command.arg("mount --bind kdamonds $0 && exec flock kdamonds/nr_kdamonds \"$@\"");
+    command.arg(dray_tier::sys::damon::DIRECTORY);
+    command.arg(env!("CARGO_BIN_EXE_dray"));
+    command.args(arguments.split(' '));
+    command
+}
+
+#[test]
+fn damon_that_is_in_use_is_said() {
+    if !Path::new(dray_tier::sys::damon::DIRECTORY).exists() {
+        eprintln!("skipped: this kernel has no DAMON");
+        return;
+    }
+    let dir = directory();
+    let asked = "tier --fast 16M --tracking damon -- echo ran";
+    let output = where_damon_is_in_use(dir.path(), asked)
+        .assert()
+        .code(1)
+        .stdout("")
+        .get_output()
+        .clone();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let error =
+        "error: accesses cannot be tracked with DAMON: DAMON is in use\nhint: --tracking best";
+    assert!(text.contains(error), "{text}");
+    // The best that there is then is hints, and that is said.
+    let dir = directory();
+    let script = dir.path().join("script.py");
+    fs::write(&script, PYTHON).expect("a file");
+    let best = "tier --fast 16M --knob interval_ms=5 -- /usr/bin/python3 script.py";
+    let output = where_damon_is_in_use(dir.path(), best)
+        .assert()
+        .success()
+        .stdout("whole\n")
+        .get_output()
+        .clone();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = "DAMON is in use; instead writes by PAGEMAP_SCAN, reads by hint faults\n";
+    assert!(text.contains(said), "{text}");
+}
+
 fn refused(arguments: &str, message: &str) {
     let dir = directory();
     let output = dray(dir.path(), arguments).assert().code(2);
@@ -278,6 +347,22 @@ fn executable(path: &Path, bytes: &[u8], mode: u32) {
     file.write_all(bytes).expect("room");
     let permissions = fs::Permissions::from_mode(mode);
     file.set_permissions(permissions).expect("our own file");
+}
+
+#[test]
+fn a_program_is_measured_with_and_without() {
+    let dir = directory();
+    let arguments = "tier bench program --runs 2 --format json -- /bin/sh -c :";
+    let text = crate::common::output(dir.path(), arguments);
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let cost = &json["programs"][0];
+    assert_eq!(cost["program"], "/bin/sh");
+    assert_eq!(cost["plain_s"].as_array().map(Vec::len), Some(2));
+    assert!(cost["percent"]["low"].is_number(), "{json}");
+    refused("tier bench gups -- /bin/true", "nothing to measure");
+    dray(dir.path(), "tier bench program --runs 2 -- /bin/false")
+        .assert()
+        .code(1);
 }
 
 #[test]

@@ -5,8 +5,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::mechanism::OUTCOMES;
 use crate::tracking::{TRACKINGS, Tracking};
 
-/// Bytes of a process's message.
-const MESSAGE: usize = 256;
+/// Bytes of a note.
+const BYTES: usize = 512;
+
+/// What a note is about: a process has one of each, the last one that it said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Note {
+    /// Why it cannot be tiered.
+    Failure,
+    /// What to do about that.
+    Hint,
+    /// Why its accesses are not tracked better.
+    Tracking,
+    /// Why pages could not be copied, or frames not be given back.
+    Mechanism,
+    /// Why pages stay where they are.
+    Group,
+}
+
+const NOTES: usize = Note::Group as usize + 1;
 
 /// Counters of one process.
 #[derive(Debug)]
@@ -22,7 +40,7 @@ pub struct Process {
     pub values: [AtomicU64; VALUES.len()],
     /// Pages by outcome, in the order of [`OUTCOMES`].
     pub outcomes: [AtomicU64; OUTCOMES.len()],
-    message: [AtomicU64; MESSAGE / 8],
+    notes: [[AtomicU64; BYTES / 8]; NOTES],
 }
 
 /// Names of a process's values.
@@ -97,30 +115,42 @@ impl Process {
         self.tracking.store(word, Ordering::Relaxed);
     }
 
-    /// Says why it cannot.
-    pub fn say(&self, text: &str) {
-        self.note(text);
+    /// Says why it cannot be tiered, and what to do about that.
+    pub fn fail(&self, text: &str, hint: &str) {
+        self.note(Note::Failure, text);
+        self.note(Note::Hint, hint);
         self.state.store(2, Ordering::Release);
     }
 
-    /// Says what is to be known, though it can.
-    pub fn note(&self, text: &str) {
-        let mut bytes = [0u8; MESSAGE];
-        let len = text.len().min(MESSAGE - 1);
+    /// Says what is to be known, instead of what was said about the same.
+    pub fn note(&self, about: Note, text: &str) {
+        let mut bytes = [0u8; BYTES];
+        let mut len = text.len().min(BYTES - 1);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
         bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
-        for (word, chunk) in self.message.iter().zip(bytes.as_chunks::<8>().0) {
+        let note = &self.notes[about as usize];
+        for (word, chunk) in note.iter().zip(bytes.as_chunks::<8>().0) {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }
     }
 
-    /// What it said.
-    pub fn message(&self) -> String {
-        let words = self.message.iter();
+    /// What it said last about something; empty if nothing.
+    pub fn said(&self, about: Note) -> String {
+        let words = self.notes[about as usize].iter();
         let bytes: Vec<u8> = words
             .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
             .take_while(|byte| *byte != 0)
             .collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// All that it said, but for hints.
+    pub fn notes(&self) -> Vec<String> {
+        let all = [Note::Failure, Note::Tracking, Note::Mechanism, Note::Group];
+        let texts = all.into_iter().map(|about| self.said(about));
+        texts.filter(|text| !text.is_empty()).collect()
     }
 
     /// What it counted is added to another's, and forgotten.
@@ -136,10 +166,19 @@ impl Process {
                 theirs.fetch_add(value, Ordering::Relaxed);
             }
         }
-        for word in &self.message {
-            word.store(0, Ordering::Relaxed);
+        for (ours, theirs) in self.notes.iter().zip(&other.notes) {
+            // Of several that have ended the first is kept, of each kind.
+            let free = theirs[0].load(Ordering::Relaxed) == 0;
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                let word = ours.swap(0, Ordering::Relaxed);
+                if free {
+                    theirs.store(word, Ordering::Relaxed);
+                }
+            }
         }
         self.tracking.store(0, Ordering::Relaxed);
-        self.state.store(0, Ordering::Relaxed);
+        if self.state.swap(0, Ordering::Relaxed) == 2 {
+            other.state.store(2, Ordering::Relaxed);
+        }
     }
 }
