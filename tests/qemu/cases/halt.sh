@@ -9,7 +9,7 @@ enable 0 1 2 3
 copy /dev/dsa/wq0.2 movdir64b 1000 16384 >/tmp/load 2>&1 &
 load=$!
 await 60 sh -c "dmesg | grep -q 'Clients has claim on wq 2'"
-kill -9 $load
+kill -9 $load 2>/dev/null || true
 wait $load || true
 await 60 grep -q enabled wq0.2/state
 copy /dev/dsa/wq0.2 movdir64b 10 16384
@@ -17,4 +17,4 @@ copy /dev/dsa/wq0.2 movdir64b 1000 16384 >/tmp/load 2>&1 &
 load=$!
 await 60 sh -c "dmesg | grep -q 'Device is HALTED'"
 dmesg | grep ' idxd ' | tail -12
-kill -9 $load
+kill -9 $load 2>/dev/null || true

@@ -8,7 +8,7 @@ echo 0 >/proc/sys/kernel/numa_balancing
 # A kernel without a member that the module would need; it says which.
 if insmod /lib/modules/dray_migrate.ko unknown=no_such_member 2>/dev/null; then die "an unknown kernel was taken"; fi
 dmesg | grep -q 'dray_migrate: struct idxd_wq has no no_such_member as it is known' || die "it does not say what differs"
-insmod /lib/modules/dray_migrate.ko timeout_ms=60000
+insmod /lib/modules/dray_migrate.ko timeout_ms=$((60000 * slow))
 
 # Without a queue there is nothing to enable, and the order is dsa_state, use_dsa_copy_pages.
 refused dsa_state 1

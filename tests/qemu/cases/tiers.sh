@@ -118,7 +118,7 @@ echo 100 >$at/scan_period_min_ms
 echo 100 >$at/scan_period_max_ms
 echo 1 >/proc/sys/kernel/numa_balancing
 mark
-migrate hot 8388608 4k 60 || die "hot"
+migrate hot 8388608 4k $((60 * slow)) || die "hot"
 report promotion
 # The pages were moved away before they were promoted.
 shapes promotion=5 moved=3
@@ -137,7 +137,7 @@ awk '
 say "all of it, with refused descriptors, disabled queues, and the module unloaded and loaded again"
 set_up_again() {
     rmmod dray_migrate || die "rmmod"
-    insmod /lib/modules/dray_migrate.ko fail_every=97 timeout_ms=60000
+    insmod /lib/modules/dray_migrate.ko fail_every=97 timeout_ms=$((60000 * slow))
     # A queue that is not configured would be a shared one, without PASID, and spoil the whole configuration.
     set_migrate_wq 0
     set_migrate_wq 1

@@ -66,7 +66,7 @@ start_migrate() { # QUEUES...
     echo 0 >/proc/sys/kernel/numa_balancing
     configure_migrate "$@"
     # A busy host may take long: only cases that lose descriptors wait for less.
-    insmod /lib/modules/dray_migrate.ko timeout_ms=60000
+    insmod /lib/modules/dray_migrate.ko timeout_ms=$((60000 * slow))
     enable_migrate "$@"
     knob dsa_state 1
     knob dsa_copy_threshold 1

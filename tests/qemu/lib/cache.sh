@@ -7,7 +7,8 @@ fail() {
 }
 
 # Outside every repository: $DRAY_VM_CACHE, or dray/vm in the user's cache folder.
-cache=${DRAY_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/dray/vm}
+cache=${DRAY_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}/dray/vm}
+[ "$cache" != /dray/vm ] || fail "no place for the cache: set HOME or DRAY_VM_CACHE"
 root=$cache/root
 
 # Programs of the unpacked root run with its own loader and libraries: nothing of it is installed. These words come

@@ -33,6 +33,8 @@ Dir::Etc::sourcelist "$apt/sources.list"; Dir::Etc::sourceparts "/dev/null";
 Dir::Etc::preferencesparts "/dev/null"; Dir::Etc::preferences "/dev/null"; Dir::Etc::main "/dev/null";
 Acquire::Languages "none"; Acquire::Retries "1"; Acquire::http::Timeout "30"; Acquire::https::Timeout "30"; APT::Architecture "amd64"; APT::Update::Error-Mode "any"; APT::Sandbox::User "";
 EOF
+    # Without it apt would take this machine's own state.
+    [ -s "$apt/apt.conf" ] || fail "$apt cannot be written"
     export APT_CONFIG=$apt/apt.conf
 }
 
@@ -121,7 +123,8 @@ fetch() {
     local lacking
     lacking=$(missing)
     [ -z "$lacking" ] || fail "this machine lacks $(paste -sd, <<<"$lacking")"
-    mkdir -p "$cache"
+    mkdir -p "$cache" 2>/dev/null && [ -d "$cache" ] && : 2>/dev/null >>"$cache/lock" ||
+        fail "the cache $cache cannot be written: DRAY_VM_CACHE names another place"
     exec 8>"$cache/lock"
     flock 8
     if ! cmp -s <(sha256sum <"$packages") "$root/.lock"; then

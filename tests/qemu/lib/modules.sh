@@ -30,7 +30,8 @@ modules() {
 kbuild() {
     local user=()
     [ "$(id -u)" -eq 0 ] || user=(--user --map-root-user)
-    "${tied[@]}" unshare "${user[@]}" --mount --pid --fork --kill-child bash -c '
+    # unshare ignores SIGTERM while it waits.
+    setpriv --pdeathsig KILL unshare "${user[@]}" --mount --pid --fork --kill-child bash -c '
         mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" &&
             chroot "$1" /usr/bin/make -C "/usr/src/linux-headers-$2" M=/build modules' \
         kbuild "$root" "$1"

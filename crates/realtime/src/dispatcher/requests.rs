@@ -5,7 +5,7 @@ use std::time::Instant;
 use dray_device::WorkQueueConfig;
 use dray_ring::Gate;
 use dray_spec::WorkQueueMode;
-use dray_spec::registers::WorkQueueState;
+use dray_spec::registers::{DeviceState, WorkQueueState};
 
 use super::{Dispatcher, LATE};
 use crate::SharedMemory;
@@ -106,6 +106,8 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// Rings open and close with their queues, engines follow their groups.
     pub(super) fn arrange(&mut self) {
         self.live.clear();
+        // The queues of a device that has halted keep their states, and take nothing (spec 5.7).
+        let takes = self.function.state() == DeviceState::Enabled;
         for (index, source) in self.sources.iter().enumerate() {
             let ring = source.reader.ring();
             let wq = source.portal.wq;
@@ -113,7 +115,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             if state != Some(WorkQueueState::Disabled) {
                 self.live.push(index);
             }
-            let enabled = state == Some(WorkQueueState::Enabled);
+            let enabled = takes && state == Some(WorkQueueState::Enabled);
             match self.function.queue(wq) {
                 Some(queue) if enabled => ring.open(gate(queue)),
                 _ => ring.close(),

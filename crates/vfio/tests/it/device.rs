@@ -372,3 +372,27 @@ fn injected_faults_look_like_the_devices_own() {
     assert_eq!(driver.client.command(Command::ResetDevice, 0), 0);
     assert_eq!(driver.client.read32(BAR0, 0x90) & 3, 0);
 }
+
+#[test]
+fn a_halted_device_takes_nothing_and_answers() {
+    let mut options = dray_vfio::Options::new(crate::client::hardware(0x100));
+    options.injections = vec!["halt-flr@1".parse().expect("an injection")];
+    let running = Running::with(options);
+    let mut driver = Driver::enabled(&running, &config(0x100));
+    // A driver learns of the halt by an interrupt: its programs go on for a while.
+    for n in 0..20 {
+        let noop = Descriptor::noop().with_completion(RECORD + 32 * n);
+        driver.client.post(0, &noop);
+        // Halted, and a function level reset would end it.
+        assert_eq!(driver.client.read32(BAR0, 0x90) & 0xf, 7);
+    }
+    assert!(!driver.client.enqueue(1, &Descriptor::noop()));
+    driver.client.reset().expect("reset");
+    assert_eq!(driver.client.read32(BAR0, 0x90) & 0xf, 0);
+    assert!(
+        driver
+            .get(RECORD + 32, 32 * 19)
+            .iter()
+            .all(|byte| *byte == 0)
+    );
+}
