@@ -1,7 +1,7 @@
 //! Movers of the backends: which there are, and why one cannot be opened.
 
 use dray::hw::HwError;
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use crate::error::Refusal;
 
@@ -30,12 +30,7 @@ pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
         ..WorkQueueConfig::default()
     };
     DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        work_queues: (0..queues).map(queue).collect(),
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+        user_interrupts: false,
+        ..DeviceConfig::sapphire_rapids(1, (0..queues).map(queue).collect())
     }
 }

@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dray_device::{
-    Capabilities, DescriptorResult, Device, DeviceConfig, GroupConfig, Member, Portal, WorkKind,
-    WorkQueueConfig, WorkQueueMode,
+    DescriptorResult, Device, DeviceConfig, Member, Portal, WorkKind, WorkQueueConfig,
+    WorkQueueMode,
 };
 use dray_spec::{Descriptor, Status};
 
@@ -28,16 +28,7 @@ fn device(queues: u16) -> Device {
         pasid: Some(0),
         ..WorkQueueConfig::default()
     };
-    let config = DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues: (0..queues).map(work_queue).collect(),
-        groups: vec![GroupConfig {
-            engines: vec![0, 1, 2, 3],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    };
+    let config = DeviceConfig::sapphire_rapids(4, (0..queues).map(work_queue).collect());
     Device::new(config).expect("a configuration that can be enabled")
 }
 

@@ -218,6 +218,21 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
+    /// The device of a fourth generation Xeon: one group with engines 0 to `engines` - 1 and these work
+    /// queues. User-mode interrupts are on.
+    pub fn sapphire_rapids(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
+        DeviceConfig {
+            capabilities: Capabilities::sapphire_rapids(),
+            user_interrupts: true,
+            work_queues,
+            groups: vec![GroupConfig {
+                engines: (0..engines).collect(),
+                ..GroupConfig::default()
+            }],
+            ..DeviceConfig::default()
+        }
+    }
+
     /// Whether registers can hold all of this. What they can hold and the device refuses, Enable
     /// Device and Enable WQ say (spec 5.1, 5.2).
     pub(crate) fn check_representable(&self) -> Result<(), ConfigError> {

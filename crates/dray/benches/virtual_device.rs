@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use dray::virt::{Engines, Idle, Options, VirtualDevice};
 use dray::{Completion, Mover, Operation, Progress};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 const RUNS: usize = 9;
 const SAMPLES: usize = 50_000;
@@ -18,23 +18,19 @@ const STRETCHES: usize = 200;
 const IN_FLIGHT: usize = 128;
 
 fn config(mode: WorkQueueMode, engines: u16) -> DeviceConfig {
+    let queue = WorkQueueConfig {
+        mode,
+        size: 128,
+        threshold: 128,
+        priority: 10,
+        pasid: Some(0),
+        max_batch_size: 1024,
+        max_transfer_size: 2 << 20,
+        ..WorkQueueConfig::default()
+    };
     DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        work_queues: vec![WorkQueueConfig {
-            mode,
-            size: 128,
-            threshold: 128,
-            priority: 10,
-            pasid: Some(0),
-            max_batch_size: 1024,
-            max_transfer_size: 2 << 20,
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: (0..engines).collect(),
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+        user_interrupts: false,
+        ..DeviceConfig::sapphire_rapids(engines, vec![queue])
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering, compiler_fen
 use dray::hw::{HwMover, HwOptions, QueueInfo};
 use dray::virt::{Engines, Idle, Options, StartError, VirtualDevice, VirtualMover};
 use dray::{Capabilities, Completion, Mover, Operation, Progress};
-use dray_device::{DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use crate::live::{Found, Live};
 use crate::stats::Reason;
@@ -330,26 +330,16 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 
 /// A device as Sapphire Rapids has it, with one engine and one shared work queue.
 fn virtual_config() -> DeviceConfig {
-    DeviceConfig {
-        capabilities: dray_device::Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues: vec![WorkQueueConfig {
-            id: 0,
-            group: 0,
-            mode: WorkQueueMode::Shared,
-            size: 64,
-            threshold: 64,
-            priority: 10,
-            block_on_fault: true,
-            max_batch_size: 1024,
-            max_transfer_size: 2 << 20,
-            pasid: Some(0),
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    let queue = WorkQueueConfig {
+        mode: WorkQueueMode::Shared,
+        size: 64,
+        threshold: 64,
+        priority: 10,
+        block_on_fault: true,
+        max_batch_size: 1024,
+        max_transfer_size: 2 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
+    };
+    DeviceConfig::sapphire_rapids(1, vec![queue])
 }

@@ -5,9 +5,7 @@ use dray_spec::{Descriptor, GenCap, OpCap, Opcode};
 
 use super::layout::{BITMAP, BITMAP_PASID, OTHER_PASID, OWN_PASID, SRC};
 use super::{PAGE, layout};
-use crate::{
-    Capabilities, DeviceConfig, GroupConfig, IdptConfig, IdptEntry, WorkQueueConfig, WorkQueueMode,
-};
+use crate::{DeviceConfig, IdptConfig, IdptEntry, WorkQueueConfig, WorkQueueMode};
 
 /// The entries of the inter-domain permissions table.
 pub(super) mod handle {
@@ -45,25 +43,17 @@ pub(super) mod handle {
 
 /// DSA 1.0, as a fourth generation Xeon has it.
 pub(super) fn version_1() -> DeviceConfig {
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues: vec![WorkQueueConfig {
-            mode: WorkQueueMode::Dedicated,
-            size: 16,
-            threshold: 16,
-            priority: 10,
-            pasid: Some(OWN_PASID),
-            max_batch_size: 32,
-            max_transfer_size: 2 << 20,
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    let queue = WorkQueueConfig {
+        mode: WorkQueueMode::Dedicated,
+        size: 16,
+        threshold: 16,
+        priority: 10,
+        pasid: Some(OWN_PASID),
+        max_batch_size: 32,
+        max_transfer_size: 2 << 20,
+        ..WorkQueueConfig::default()
+    };
+    DeviceConfig::sapphire_rapids(1, vec![queue])
 }
 
 /// DSA 2.0 with everything.

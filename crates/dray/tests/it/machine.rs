@@ -1,6 +1,6 @@
 //! Devices to test on.
 
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
     WorkQueueConfig {
@@ -20,14 +20,5 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
 
 /// One group with all engines and these queues.
 pub(crate) fn device(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues,
-        groups: vec![GroupConfig {
-            engines: (0..engines).collect(),
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    DeviceConfig::sapphire_rapids(engines, work_queues)
 }

@@ -3,7 +3,7 @@
 use dray::hw::{self, HwOptions};
 use dray::virt::{Engines, Idle, Options, VirtualDevice};
 use dray::{CpuMover, Mover};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{Capabilities, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use super::engine::CopyEngine;
 use super::mover::MoverCopier;
@@ -80,11 +80,7 @@ fn config(queues: u16) -> DeviceConfig {
             work_queue_size: ENTRIES,
             ..Capabilities::sapphire_rapids()
         },
-        work_queues: (0..queues).map(queue).collect(),
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+        user_interrupts: false,
+        ..DeviceConfig::sapphire_rapids(1, (0..queues).map(queue).collect())
     }
 }

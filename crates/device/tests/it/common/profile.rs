@@ -1,6 +1,6 @@
 //! Device configurations.
 
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{Capabilities, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 /// What the device of a fourth generation Xeon says of itself.
 pub(crate) fn capabilities() -> Capabilities {
@@ -25,14 +25,5 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
 
 /// One group with `engines` engines and these queues.
 pub(crate) fn one_group(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
-    DeviceConfig {
-        capabilities: capabilities(),
-        user_interrupts: true,
-        work_queues,
-        groups: vec![GroupConfig {
-            engines: (0..engines).collect(),
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    DeviceConfig::sapphire_rapids(engines, work_queues)
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_device::{
-    Capabilities, DeviceConfig, GroupConfig, Payload, WorkQueueConfig, WorkQueueMode,
-};
+use dray_device::{DeviceConfig, Payload, WorkQueueConfig, WorkQueueMode};
 use dray_model::{World, WorldOptions};
 use dray_platform::{PlatformFile, builtin};
 
@@ -37,16 +35,7 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
 
 /// One group with all engines and these queues.
 pub(crate) fn device(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues,
-        groups: vec![GroupConfig {
-            engines: (0..engines).collect(),
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    DeviceConfig::sapphire_rapids(engines, work_queues)
 }
 
 /// A device with one queue of 128 entries.

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use dray_device::{
-    Access, Capabilities, DeviceConfig, Function, GroupConfig, Memory, Portal, Submission,
-    WorkQueueConfig, WorkQueueMode,
+    Access, DeviceConfig, Function, Memory, Portal, Submission, WorkQueueConfig, WorkQueueMode,
 };
 use dray_realtime::{
     Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice, SharedMemory,
@@ -32,16 +31,7 @@ pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig 
 
 /// One group with `engines` engines and these queues.
 pub(crate) fn config(engines: u16, work_queues: Vec<WorkQueueConfig>) -> DeviceConfig {
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        user_interrupts: true,
-        work_queues,
-        groups: vec![GroupConfig {
-            engines: (0..engines).collect(),
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
-    }
+    DeviceConfig::sapphire_rapids(engines, work_queues)
 }
 
 /// All ways to run, each with a number of engines.
