@@ -1,7 +1,7 @@
 //! A closed loop of operations on the modelled machine: one core, or several at once.
 
 use dray_clock::Time;
-use dray_model::{ChannelId, ChannelOptions, World};
+use dray_model::{ChannelId, ChannelOptions, Reads, World};
 use dray_workload::{ClosedLoop, Exec, Measured, Op, Plan, Together};
 
 use crate::ceiling::ceiling;
@@ -55,7 +55,12 @@ fn known(model: &Model, w: &Workload, window: Window) -> Result<Metrics, Figures
     model.known.of(model, w, window, run)
 }
 
-fn run_for(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
+/// Runs a loop, and says what it has read of the platform.
+pub(crate) fn run_for(
+    model: &Model,
+    w: &Workload,
+    window: Window,
+) -> Result<(Metrics, Reads), FiguresError> {
     let setup = Setup::new(&model.platform, &model.profile, w)?;
     let mut run = ConcurrentRun {
         model,
@@ -149,7 +154,7 @@ impl ConcurrentRun<'_> {
     }
 
     /// Runs all; the first `own` streams are the workload, the rest its neighbours.
-    fn measure(mut self, w: &Workload, own: usize) -> Result<Metrics, FiguresError> {
+    fn measure(mut self, w: &Workload, own: usize) -> Result<(Metrics, Reads), FiguresError> {
         let mut streams = std::mem::take(&mut self.streams);
         if streams.len() > 1 {
             let together = Together::new(streams.len());
@@ -186,7 +191,7 @@ impl ConcurrentRun<'_> {
                 )
                 .with(Metric::NeighbourLatency, latency);
         }
-        Ok(metrics)
+        Ok((metrics, self.world.reads()))
     }
 
     /// ENQCMD answered with retry, in percent of all.

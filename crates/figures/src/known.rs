@@ -5,50 +5,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dray_device::Payload;
 use dray_idxd::Profile;
-use dray_platform::{Parameter, Topology};
+use dray_model::Reads;
+use dray_platform::Topology;
 
 use crate::model::{Model, Window};
-use crate::workload::{What, Workload};
+use crate::tiers::KnownPrograms;
+use crate::workload::Workload;
 use crate::{FiguresError, Metrics};
 
-/// The metrics of closed loops that have run. Clones share them.
+/// The metrics of what has run. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct KnownRuns(Arc<Mutex<Vec<Configured>>>);
+pub struct KnownRuns {
+    configured: Arc<Mutex<Vec<Configured>>>,
+    /// Programs on two tiers.
+    pub(crate) programs: KnownPrograms,
+}
 
-/// Metrics of the workloads that ran with some values of the parameters.
-type Runs = HashMap<(Workload, Window), Metrics>;
-
-/// Runs of one configuration, by the values of the parameters that they depend on.
+/// Runs of one configuration, by workload and window: one for each machine that they differ on.
 #[derive(Debug)]
 struct Configured {
     profile: Profile,
     payload: Payload,
     topology: Topology,
-    by_values: HashMap<Box<[u64]>, Runs>,
+    runs: HashMap<(Workload, Window), Vec<KnownRun>>,
 }
 
-/// Whether a core that does the work itself has the parameter. A device has none of these.
-pub(crate) fn is_of_core(parameter: &Parameter) -> bool {
-    parameter.name.starts_with("cpu_")
-}
-
-/// Whether a virtual switch has the parameter.
-pub(crate) fn is_of_switch(parameter: &Parameter) -> bool {
-    parameter.name.starts_with("vhost_")
-}
-
-/// Values of the parameters that a closed loop depends on.
-fn values(model: &Model, what: What) -> Box<[u64]> {
-    let software = what == What::Software;
-    let parameters = model.platform.list().iter();
-    parameters
-        .filter(|p| is_of_core(p) == software && !is_of_switch(p))
-        .map(|p| p.value.to_bits())
-        .collect()
+/// A run, and what it has read of its machine: it is the same on every machine that says the same.
+#[derive(Debug)]
+struct KnownRun {
+    reads: Reads,
+    metrics: Metrics,
 }
 
 impl KnownRuns {
-    /// The metrics of a closed loop: those that are known, or else those of `run`.
+    /// The metrics of a workload: those that are known, or else those of `run`.
     ///
     /// # Errors
     /// What `run` returns. That is not kept.
@@ -57,26 +47,35 @@ impl KnownRuns {
         model: &Model,
         w: &Workload,
         window: Window,
-        run: impl FnOnce() -> Result<Metrics, FiguresError>,
+        run: impl FnOnce() -> Result<(Metrics, Reads), FiguresError>,
     ) -> Result<Metrics, FiguresError> {
-        let values = values(model, w.what);
-        let found = self.with(model, |by_values| {
-            by_values.get(&values)?.get(&(*w, window)).cloned()
+        let found = self.with(model, |runs| {
+            let same = |run: &&KnownRun| run.reads.same_in(&model.platform);
+            let run = runs.get(&(*w, window))?.iter().find(same)?;
+            Some(run.metrics.clone())
         });
         if let Some(metrics) = found {
             return Ok(metrics);
         }
-        let metrics = run()?;
-        self.with(model, |by_values| {
-            let runs = by_values.entry(values).or_default();
-            runs.insert((*w, window), metrics.clone());
+        let (metrics, reads) = run()?;
+        let known = KnownRun {
+            reads,
+            metrics: metrics.clone(),
+        };
+        self.with(model, |runs| {
+            runs.entry((*w, window)).or_default().push(known);
         });
         Ok(metrics)
     }
 
     /// Calls `then` with the runs of the model's configuration.
-    fn with<T>(&self, model: &Model, then: impl FnOnce(&mut HashMap<Box<[u64]>, Runs>) -> T) -> T {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn with<T>(
+        &self,
+        model: &Model,
+        then: impl FnOnce(&mut HashMap<(Workload, Window), Vec<KnownRun>>) -> T,
+    ) -> T {
+        let all = self.configured.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
         let (payload, topology) = (model.payload, model.platform.topology);
         let same = |c: &Configured| {
             c.payload == payload && c.topology == topology && c.profile == model.profile
@@ -86,17 +85,18 @@ impl KnownRuns {
                 profile: model.profile.clone(),
                 payload,
                 topology,
-                by_values: HashMap::new(),
+                runs: HashMap::new(),
             });
             all.len() - 1
         });
-        then(&mut all[index].by_values)
+        then(&mut all[index].runs)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use dray_experiment::Point;
+    use dray_platform::PlatformFile;
 
     use super::*;
     use crate::concurrent;
@@ -106,53 +106,77 @@ mod tests {
         Model::new(platform, Profile::named("1e1w-d").unwrap())
     }
 
-    /// The same machine with all parameters of the core, or all others, at the ends of their ranges.
-    fn changed(model: &Model, of_core: bool, end: usize) -> Model {
-        let mut platform = (*model.platform).clone();
-        for parameter in model.platform.list() {
-            if is_of_core(parameter) == of_core {
-                platform = platform
-                    .with(&parameter.name, parameter.range[end])
-                    .unwrap();
+    /// One point of every kind.
+    const POINTS: [&[(&str, &str)]; 14] = [
+        &[("mode", "async"), ("size", "4096")],
+        &[("submit", "enqcmd"), ("wait", "umwait")],
+        &[("submit", "enqcmd"), ("cores", "4"), ("mode", "async")],
+        &[("core_node", "remote"), ("wait", "pause")],
+        &[("batch", "8"), ("op", "crc"), ("mode", "async")],
+        &[("devices", "4"), ("dst_node", "cxl"), ("mode", "async")],
+        &[
+            ("read_buffers", "16"),
+            ("dst_align", "8"),
+            ("mode", "async"),
+        ],
+        &[("portal", "rotating"), ("src_node", "remote")],
+        &[("kind", "burst")],
+        &[("kind", "fault"), ("fault", "touch-read")],
+        &[("kind", "vhost"), ("size", "64")],
+        &[("kind", "vhost"), ("copier", "core")],
+        &[("kind", "software"), ("op", "memmove")],
+        &[("kind", "software"), ("access", "random"), ("op", "crc")],
+    ];
+
+    fn pointed(values: &[(&str, &str)]) -> Point {
+        let values = values.iter();
+        values.fold(Point::default(), |p, (name, value)| {
+            match value.parse::<u64>() {
+                Ok(number) => p.with(name, number),
+                Err(_) => p.with(name, *value),
             }
-        }
-        Model {
-            platform: platform.into(),
-            known: KnownRuns::default(),
-            ..model.clone()
-        }
+        })
     }
 
+    /// What a workload has read, known by its runs on this model.
+    fn reads(model: &Model, w: &Workload) -> Vec<Reads> {
+        let _ = model.run_for(w, Window::Probe).unwrap();
+        model.known.with(model, |runs| {
+            let runs = runs.values().flatten();
+            runs.map(|run| run.reads.clone()).collect()
+        })
+    }
+
+    /// A machine on which all parameters that a run does not depend on have other values.
     #[test]
-    fn a_device_has_no_parameter_of_the_core_and_a_core_none_of_the_device() {
-        let model = model();
-        let point = |values: &[(&str, &str)]| {
-            values.iter().fold(Point::default(), |p, (name, value)| {
-                match value.parse::<u64>() {
-                    Ok(number) => p.with(name, number),
-                    Err(_) => p.with(name, *value),
-                }
-            })
-        };
-        let software = [("kind", "software"), ("op", "memmove")];
-        let random = [("kind", "software"), ("access", "random"), ("op", "crc")];
-        for (values, of_core) in [
-            (&[("mode", "async"), ("size", "4096")][..], false),
-            (&[("submit", "enqcmd"), ("wait", "umwait")], false),
-            (&[("batch", "8"), ("op", "crc"), ("mode", "async")], false),
-            (&[("devices", "4"), ("dst_node", "cxl")], false),
-            (&software, true),
-            (&random, true),
-        ] {
-            let w = Workload::from_point(&point(values)).unwrap();
-            let run = |model: &Model| concurrent::run(model, &w, Window::Probe).unwrap();
-            let base = run(&model);
-            let mut moved = false;
+    fn a_run_is_the_same_wherever_what_it_has_read_is() {
+        for values in POINTS {
+            let w = Workload::from_point(&pointed(values)).unwrap();
+            let model = model();
+            let base = model.run_for(&w, Window::Probe).unwrap();
+            let reads = reads(&model, &w);
+            let same = |platform: &PlatformFile| reads.iter().all(|r| r.same_in(platform));
+            assert!(!reads.is_empty() && same(&model.platform), "{values:?}");
             for end in [0, 1] {
-                assert_eq!(run(&changed(&model, !of_core, end)), base, "{values:?}");
-                moved |= run(&changed(&model, of_core, end)) != base;
+                let mut other = (*model.platform).clone();
+                let (mut moved, mut kept) = (0, 0);
+                for parameter in model.platform.list() {
+                    let there = other.with(&parameter.name, parameter.range[end]).unwrap();
+                    match same(&there) {
+                        true => (other, moved) = (there, moved + 1),
+                        false => kept += 1,
+                    }
+                }
+                // Each workload has its part of the parameters, and none has all of them.
+                assert!(moved > 20 && kept > 1, "{values:?}: {moved} and {kept}");
+                let other = Model {
+                    platform: other.into(),
+                    known: KnownRuns::default(),
+                    ..model.clone()
+                };
+                let there = other.run_for(&w, Window::Probe).unwrap();
+                assert_eq!(there, base, "{values:?}");
             }
-            assert!(moved, "{values:?}");
         }
     }
 
@@ -164,7 +188,7 @@ mod tests {
         let ask = |model: &Model, w: &Workload, window: Window| {
             let run = || {
                 times.set(times.get() + 1);
-                Ok(Metrics::default())
+                concurrent::run_for(model, w, Window::Probe)
             };
             model.known.of(model, w, window, run).unwrap();
             times.get()

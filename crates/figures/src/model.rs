@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dray_device::Payload;
 use dray_idxd::Profile;
-use dray_model::{ChannelId, ChannelOptions, World, WorldOptions};
+use dray_model::{ChannelId, ChannelOptions, Reads, World, WorldOptions};
 use dray_platform::{Cache, Distance, MemoryLocation, PAGE_BYTES, PlatformFile};
 use dray_workload::{Buffers, Burst, Op, Ring};
 
@@ -106,9 +106,9 @@ impl Model {
             What::MigrateCall => tiers::call(self, w, window),
             What::Tiering => tiers::tiering(self, w, window),
             What::BreakEven => BreakEven::find(self, w).map(BreakEven::metrics),
-            What::Burst => self.burst(w),
-            What::Overflow => self.overflow(w),
-            What::Fault => self.fault(w),
+            What::Burst => self.once(w, || self.burst(w)),
+            What::Overflow => self.once(w, || self.overflow(w)),
+            What::Fault => self.once(w, || self.fault(w)),
             What::Migration => match w.migration {
                 Some(migration) => migration::run(self, w, migration),
                 None => Ok(Metrics::default()),
@@ -120,14 +120,24 @@ impl Model {
         }
     }
 
-    fn burst(&self, w: &Workload) -> Result<Metrics, FiguresError> {
+    /// What is equally long in every window.
+    fn once(
+        &self,
+        w: &Workload,
+        run: impl FnOnce() -> Result<(Metrics, Reads), FiguresError>,
+    ) -> Result<Metrics, FiguresError> {
+        self.known.of(self, w, Window::Probe, run)
+    }
+
+    fn burst(&self, w: &Workload) -> Result<(Metrics, Reads), FiguresError> {
         let mut alone = self.alone(w)?;
         let mut burst = [Burst::new(w.operations(alone.buffers), w.count.into())];
         alone.world.run(&mut burst)?;
-        Ok(Metrics::single(Metric::Burst, burst[0].took().as_ns()))
+        let metrics = Metrics::single(Metric::Burst, burst[0].took().as_ns());
+        Ok((metrics, alone.world.reads()))
     }
 
-    fn overflow(&self, w: &Workload) -> Result<Metrics, FiguresError> {
+    fn overflow(&self, w: &Workload) -> Result<(Metrics, Reads), FiguresError> {
         let mut alone = self.alone(w)?;
         let sized = Workload {
             size: w.payload.max(1),
@@ -142,10 +152,11 @@ impl Model {
         alone.world.settle();
         let counters = alone.world.channel(alone.channel).counters();
         let accepted = counters.submitted - counters.lost;
-        Ok(Metrics::single(Metric::Accepted, accepted as f64))
+        let metrics = Metrics::single(Metric::Accepted, accepted as f64);
+        Ok((metrics, alone.world.reads()))
     }
 
-    fn fault(&self, w: &Workload) -> Result<Metrics, FiguresError> {
+    fn fault(&self, w: &Workload) -> Result<(Metrics, Reads), FiguresError> {
         let mut alone = self.alone(w)?;
         let mut run = [Faulting::new(*w, alone.buffers, alone.slots)];
         alone.world.run(&mut run)?;
@@ -155,7 +166,8 @@ impl Model {
             });
         }
         let per_page = run[0].took.as_ns() / run[0].pages() as f64;
-        Ok(Metrics::single(Metric::FaultPage, per_page))
+        let metrics = Metrics::single(Metric::FaultPage, per_page);
+        Ok((metrics, alone.world.reads()))
     }
 
     /// One core with one queue.

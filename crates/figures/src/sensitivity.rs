@@ -6,7 +6,6 @@ use dray_platform::{Parameter, Unit};
 use rayon::prelude::*;
 
 use crate::break_even::{self, BreakEven};
-use crate::known::{is_of_core, is_of_switch};
 use crate::model::{Model, Window};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Metrics};
@@ -26,21 +25,11 @@ pub(crate) struct Effect {
     pub(crate) change: f64,
 }
 
-/// Positions of the parameters that `chosen` picks and that can have a part in a workload.
-fn positions(model: &Model, w: &Workload, chosen: impl Fn(&Parameter) -> bool) -> Vec<usize> {
+/// Positions of the parameters that `chosen` picks. What a workload does not depend on costs no run:
+/// its runs are known.
+fn positions(model: &Model, chosen: impl Fn(&Parameter) -> bool) -> Vec<usize> {
     let list = model.platform.list();
-    let applies = |p: &Parameter| match w.what {
-        What::Software => is_of_core(p),
-        What::BreakEven | What::MigrateCall | What::Tiering => !is_of_switch(p),
-        What::Vhost => match w.switching.is_some_and(|s| s.copied_by_core(w.size)) {
-            true => is_of_core(p) || is_of_switch(p),
-            false => !is_of_core(p),
-        },
-        _ => !is_of_core(p) && !is_of_switch(p),
-    };
-    (0..list.len())
-        .filter(|i| applies(&list[*i]) && chosen(&list[*i]))
-        .collect()
+    (0..list.len()).filter(|i| chosen(&list[*i])).collect()
 }
 
 /// The effects, of at least [`COUNTS`], of the parameters that `chosen` picks.
@@ -53,7 +42,7 @@ pub(crate) fn effects(
     chosen: impl Fn(&Parameter) -> bool + Sync,
 ) -> Result<Vec<Effect>, FiguresError> {
     let list = model.platform.list();
-    let positions = positions(model, w, chosen);
+    let positions = positions(model, chosen);
     let probe = Probe::new(model, w)?;
     let base = probe.run(model)?;
     let of = |position: &usize| -> Result<Vec<Effect>, FiguresError> {
@@ -139,7 +128,7 @@ pub(crate) fn guesses_behind(
         }
         Ok(found)
     };
-    let each: Vec<Vec<(Metric, usize)>> = positions(model, w, |p| p.guess)
+    let each: Vec<Vec<(Metric, usize)>> = positions(model, |p| p.guess)
         .par_iter()
         .map(of)
         .collect::<Result<_, FiguresError>>()?;

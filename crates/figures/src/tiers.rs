@@ -5,7 +5,9 @@ mod guesses;
 mod program;
 
 pub(crate) use guesses::guesses;
-pub(crate) use program::tiering;
+pub(crate) use program::{KnownPrograms, tiering};
+
+use std::sync::LazyLock;
 
 use dray_platform::Distance;
 use dray_tier::modelled::{CopyTimes, MigrationParameters, Pages, Pattern, System};
@@ -21,6 +23,12 @@ const HUGE: u32 = 512;
 /// goes, and others.
 const RUN_S: [u64; 2] = [120, 60];
 const GIB: u64 = 1 << 30;
+
+/// The parameters of page migration, read once.
+fn built_in() -> &'static MigrationParameters {
+    static BUILT_IN: LazyLock<MigrationParameters> = LazyLock::new(MigrationParameters::built_in);
+    &BUILT_IN
+}
 
 /// Memory of the slow tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +119,7 @@ pub(crate) fn with_persistent_memory(
     w: &Workload,
 ) -> Result<Option<Model>, FiguresError> {
     match w.tiers.slow {
-        Some(Slow::Pm) => persistent(model, &MigrationParameters::built_in()).map(Some),
+        Some(Slow::Pm) => persistent(model, built_in()).map(Some),
         _ => Ok(None),
     }
 }
@@ -139,7 +147,7 @@ fn persistent(model: &Model, p: &MigrationParameters) -> Result<Model, FiguresEr
 /// What the profile or the platform cannot run.
 pub(crate) fn call(model: &Model, w: &Workload, window: Window) -> Result<Metrics, FiguresError> {
     let copies = copies(model, w, w.tiers.promotes, window)?;
-    Ok(call_with(w, &copies, &MigrationParameters::built_in()))
+    Ok(call_with(w, &copies, built_in()))
 }
 
 fn call_with(w: &Workload, copies: &CopyTimes, p: &MigrationParameters) -> Metrics {
@@ -263,7 +271,7 @@ mod tests {
         assert!(copy("cxl") > copy("dram"));
         let bytes = f64::from(HUGE) * PAGE_BYTES as f64;
         let rate = bytes / copy("pm");
-        assert!(rate <= MigrationParameters::built_in().pm_write, "{rate}");
+        assert!(rate <= built_in().pm_write, "{rate}");
     }
 
     #[test]

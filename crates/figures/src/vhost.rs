@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use dray::{Application, Completion, Mover, Next, Operation, Progress};
 use dray_clock::{Duration, Time};
-use dray_model::CoreTime;
-use dray_platform::{Cache, LINE_BYTES};
+use dray_model::{CoreTime, Reads};
+use dray_platform::{Cache, LINE_BYTES, RecordedParameters};
 use dray_workload::Buffers;
 
 use crate::model::{Model, Window, channel};
@@ -73,6 +73,16 @@ pub(crate) fn run(
     switching: Switching,
     window: Window,
 ) -> Result<Metrics, FiguresError> {
+    let run = || run_for(model, w, switching, window);
+    model.known.of(model, w, window, run)
+}
+
+fn run_for(
+    model: &Model,
+    w: &Workload,
+    switching: Switching,
+    window: Window,
+) -> Result<(Metrics, Reads), FiguresError> {
     let by_core = switching.copied_by_core(w.size);
     let w = Workload {
         size: w.size.saturating_sub(FRAME_CHECK).max(1),
@@ -108,7 +118,7 @@ pub(crate) fn run(
         world.open(options).ok_or(FiguresError::NoWorkQueue)?;
         let buffers = model.buffers(&mut world, &w, slots)?;
         switches.push(Switch::new(
-            model,
+            world.parameters(),
             &w,
             buffers,
             by_core,
@@ -120,7 +130,7 @@ pub(crate) fn run(
     if let Some(failed) = switches.iter().map(|s| s.failed).max().filter(|n| *n > 0) {
         return Err(FiguresError::Failed { operations: failed });
     }
-    Ok(metrics(&w, &switches))
+    Ok((metrics(&w, &switches), world.reads()))
 }
 
 /// Makes so many queues of the first one of each device, of equal parts of its entries.
@@ -227,17 +237,24 @@ struct Switch {
 
 impl Switch {
     fn new(
-        model: &Model,
+        p: &RecordedParameters,
         w: &Workload,
         buffers: Buffers,
         by_core: bool,
         lock: Option<Rc<Lock>>,
         window: Window,
     ) -> Switch {
-        let p = model.platform.parameters();
         let copy = match by_core {
-            true => p.cpu_call + p.vhost_copy_line * w.bytes().div_ceil(LINE_BYTES),
+            true => p.cpu_call() + p.vhost_copy_line() * w.bytes().div_ceil(LINE_BYTES),
             false => Duration::ZERO,
+        };
+        let handover = match lock {
+            Some(_) => p.vhost_lock(),
+            None => Duration::ZERO,
+        };
+        let tracking = match by_core {
+            true => Duration::ZERO,
+            false => p.vhost_async(),
         };
         let bursts = match window {
             Window::Full | Window::Longer(_) => (64, 256),
@@ -252,11 +269,11 @@ impl Switch {
             burst: w.batch,
             by_core,
             lock,
-            handover: p.vhost_lock,
-            turn: p.vhost_forward + p.vhost_ring + copy,
-            tracking: p.vhost_async,
-            forward: both(p.vhost_forward),
-            ring: both(p.vhost_ring),
+            handover,
+            turn: p.vhost_forward() + p.vhost_ring() + copy,
+            tracking,
+            forward: both(p.vhost_forward()),
+            ring: both(p.vhost_ring()),
             copy: both(copy),
             phase: Phase::Collect,
             warm_up: bursts.0 * burst,

@@ -47,7 +47,7 @@ impl World {
     /// Writes records; what ends a unit becomes visible to its core.
     #[inline]
     pub(crate) fn apply_effects(&mut self, device: usize) {
-        let visible_at = self.now + self.platform.parameters().completion_read;
+        let visible_at = self.now + self.parameters.completion_read();
         let mut effects = std::mem::take(&mut self.effects);
         for effect in &effects {
             let Effect::Record {

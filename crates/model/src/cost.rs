@@ -6,8 +6,8 @@ use dray_clock::Duration;
 use dray_device::Payload;
 use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DIF_BYTES};
 use dray_platform::{
-    Cache, EnginePipe, LINE_BYTES, MemoryLocation, MemoryMap, NodeId, PlatformFile, Requester,
-    Service, Stream, Transfer,
+    Cache, EnginePipe, LINE_BYTES, MemoryLocation, MemoryMap, NodeId, Requester, Service, Stream,
+    Transfer,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode};
 
@@ -202,13 +202,14 @@ impl Costs {
         }
     }
 
-    /// The cost of the last descriptor of this operation, whose translations are booked.
+    /// The cost of the last descriptor of this operation, whose translations are booked. `service` is
+    /// asked what it does not know yet.
     #[inline]
     pub(crate) fn book(
         &mut self,
         opcode: Opcode,
         completion_addr: u64,
-        platform: &PlatformFile,
+        service: impl FnOnce(Requester, &Transfer) -> Service,
         pipe: &mut EnginePipe,
     ) -> CostId {
         let index = opcode as usize % ENTRIES;
@@ -220,7 +221,7 @@ impl Costs {
                 translated,
                 ..self.requester
             };
-            let service = platform.service(requester, &entry.transfer);
+            let service = service(requester, &entry.transfer);
             let alone = Duration((service.lines * service.demand.alone_fs()).div_ceil(1000));
             *cost = Some(Cost { service, alone });
         }

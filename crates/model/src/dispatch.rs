@@ -2,7 +2,7 @@
 
 use dray_clock::{Duration, Time};
 use dray_device::{Action, DescriptorResult, ListRead, Member, Payload, Task, Work, WorkKind};
-use dray_platform::Parameters;
+use dray_platform::RecordedParameters;
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::cost::{Costs, Volume};
@@ -14,7 +14,7 @@ impl World {
     /// A queue has something new: one of its engines may take it, the idlest first.
     #[inline]
     pub(crate) fn feed(&mut self, device: usize, wq: u16) {
-        let fetch_ahead = self.platform.parameters().engine_fetch_ahead;
+        let fetch_ahead = self.parameters.engine_fetch_ahead();
         let run = &self.devices[device];
         let mut best: Option<(usize, u16)> = None;
         for index in &run.serving[usize::from(wq)] {
@@ -47,7 +47,7 @@ impl World {
                 Some(Job::Batch { .. }) => self.now,
             };
             let start = ready.max(engine.free_at).max(self.now);
-            let start = engine.pipe.slot_free(start, self.platform.parameters());
+            let start = engine.pipe.slot_free(start, &self.parameters);
             if start > self.now {
                 engine.start_at = Some(start);
                 self.events.schedule(start, Event::Start { at });
@@ -78,10 +78,10 @@ impl World {
     /// Takes descriptors from the queues while there is room in the engine.
     #[inline]
     fn fetch(&mut self, at: EngineAt) {
-        let p = self.platform.parameters();
+        let p = &self.parameters;
         let run = &mut self.devices[at.device()];
         let engine = &mut run.engines[at.engine()];
-        while engine.takes_more(self.now, p.engine_fetch_ahead) {
+        while engine.takes_more(self.now, p.engine_fetch_ahead()) {
             let Some(work) = run.device.take(engine.id) else {
                 return;
             };
@@ -93,17 +93,18 @@ impl World {
                         .and_then(|(channel, _)| self.channels.get(channel.index()))
                         .is_some_and(|channel| channel.shared);
                     let shared = match shared {
-                        true => p.batch_shared,
+                        true => p.batch_shared(),
                         false => Duration::ZERO,
                     };
-                    let list_there = self.now + p.dispatch + p.read_llc + p.batch_dispatch + shared;
+                    let list_there =
+                        self.now + p.dispatch() + p.read_llc() + p.batch_dispatch() + shared;
                     self.events.schedule(list_there, Event::ListRead { at });
                     Job::Batch {
                         work,
                         list_read: false,
                     }
                 }
-                _ => Job::Single(work, self.now + p.dispatch),
+                _ => Job::Single(work, self.now + p.dispatch()),
             };
             engine.jobs.push_back(job);
         }
@@ -148,7 +149,7 @@ impl World {
     /// An engine starts a descriptor: from here on all its times follow.
     #[inline]
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
-        let p = self.platform.parameters();
+        let p = &self.parameters;
         let run = &mut self.devices[at.device()];
         let Some(task) = run.device.start(&work) else {
             return;
@@ -183,7 +184,9 @@ impl World {
             Action::ReadList { .. } => return,
         };
         self.descriptors += 1;
-        let id = costs.book(opcode, d.completion_addr, &self.platform, &mut engine.pipe);
+        let services =
+            |requester, transfer: &_| self.services.of(&self.platform, requester, transfer);
+        let id = costs.book(opcode, d.completion_addr, services, &mut engine.pipe);
         let Some(cost) = engine.costs.get(id) else {
             return;
         };
@@ -213,12 +216,11 @@ impl World {
     /// The data of the descriptor in a flow's engine has moved.
     pub(crate) fn flow_ended(&mut self, slot: usize) {
         let at = self.flows[slot];
-        let engine = self.engine_mut(at);
+        let engine = &mut self.devices[at.device()].engines[at.engine()];
         let Some(current) = engine.current.take() else {
             return;
         };
-        let (p, now) = (self.platform.clone(), self.now);
-        let written = issue(self.engine_mut(at), &current, now, p.parameters());
+        let written = issue(engine, &current, self.now, &self.parameters);
         self.end_at(written, current.ending);
         self.pump(at);
     }
@@ -231,7 +233,7 @@ impl World {
 
 /// The engine is through with the data of `current` at `moved`. When its record is written.
 #[inline]
-fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &Parameters) -> Time {
+fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &RecordedParameters) -> Time {
     let Some(cost) = engine.costs.get(current.cost) else {
         return moved;
     };
@@ -265,7 +267,7 @@ fn execute_blocking(
     task: &Task,
     memory: &mut Memory,
     payload: Payload,
-    p: &Parameters,
+    p: &RecordedParameters,
 ) -> (DescriptorResult, Duration) {
     let mut fault = Duration::ZERO;
     loop {
@@ -280,9 +282,9 @@ fn execute_blocking(
         let address = outcome.record.fault_address;
         let blocks = task.descriptor.flags().contains(Flags::BLOCK_ON_FAULT);
         if !blocks || memory.place(address).is_none() {
-            return (outcome, fault + p.fault_detect);
+            return (outcome, fault + p.fault_detect());
         }
         memory.touch(address);
-        fault += p.fault_block;
+        fault += p.fault_block();
     }
 }

@@ -12,6 +12,7 @@ mod dispatch;
 mod engine;
 mod memory;
 mod model_mover;
+mod reads;
 mod shared_cores;
 mod software;
 mod submission;
@@ -23,6 +24,7 @@ use dray_clock::Time;
 pub use channel::{Channel, ChannelId, ChannelOptions, Counters};
 pub use memory::Memory;
 pub use model_mover::ModelMover;
+pub use reads::Reads;
 pub use world::{Stalled, World, WorldOptions};
 
 /// The clock of a mover as modelled time, for applications that compare it with a [`World`]'s.

@@ -22,12 +22,12 @@ unsafe impl Mover for ModelMover<'_> {
     }
 
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
-        let parameters = self.world.platform.parameters();
+        let parameters = &self.world.parameters;
         let channel = &mut self.world.channels[self.channel.index()];
         let slots = channel.slots();
         let ticket = channel.place(operation).ok_or(Full { slots })?;
         if channel.options.queue.is_some() && !channel.options.prepared {
-            channel.core.work(parameters.prepare);
+            channel.core.work(parameters.prepare());
             channel.core.store(parameters);
         }
         Ok(ticket)
@@ -65,7 +65,7 @@ unsafe impl Mover for ModelMover<'_> {
                 software::run_unit(
                     channel,
                     unit,
-                    &self.world.platform,
+                    (&self.world.platform.topology, &self.world.parameters),
                     &mut self.world.memory,
                     self.world.payload,
                 );
@@ -86,7 +86,6 @@ unsafe impl Mover for ModelMover<'_> {
     }
 
     fn poll(&mut self, into: &mut [Completion]) -> usize {
-        let poll = self.world.platform.parameters().poll;
         let channel = &mut self.world.channels[self.channel.index()];
         let mut count = 0;
         while count < into.len() {
@@ -98,7 +97,7 @@ unsafe impl Mover for ModelMover<'_> {
         }
         // A look that finds nothing; one that finds something was part of the wait for it.
         if count == 0 && channel.options.queue.is_some() {
-            channel.core.work(poll);
+            channel.core.work(self.world.parameters.poll());
         }
         count
     }
@@ -117,10 +116,10 @@ unsafe impl Mover for ModelMover<'_> {
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {
-        let parameters = self.world.platform.parameters();
+        let parameters = &self.world.parameters;
         let cost = match write {
-            true => parameters.fault_touch_write,
-            false => parameters.fault_touch_read,
+            true => parameters.fault_touch_write(),
+            false => parameters.fault_touch_read(),
         };
         self.world.memory.touch(addr);
         self.world.channels[self.channel.index()].core.work(cost);

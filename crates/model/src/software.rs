@@ -2,7 +2,9 @@
 
 use dray_clock::Duration;
 use dray_device::{Payload, check_software, execute};
-use dray_platform::{Cache, Distance, LINE_BYTES, PlatformFile, SoftwareAccess, SoftwareOp};
+use dray_platform::{
+    Cache, Distance, LINE_BYTES, RecordedParameters, SoftwareAccess, SoftwareOp, Topology,
+};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::channel::{Channel, ChannelOptions};
@@ -13,11 +15,10 @@ use crate::memory::{DeviceView, Memory};
 pub(crate) fn run_unit(
     channel: &mut Channel,
     unit: u32,
-    platform: &PlatformFile,
+    (topology, p): (&Topology, &RecordedParameters),
     memory: &mut Memory,
     payload: Payload,
 ) {
-    let p = platform.parameters();
     let first = unit * channel.options.batch;
     let members = channel.units[unit as usize].members;
     // What a fence makes of a batch (spec 3.9).
@@ -43,9 +44,16 @@ pub(crate) fn run_unit(
                 let span = match software_op(opcode, channel.options.non_temporal) {
                     Some(op) => {
                         let volume = Volume::of(opcode, &d, &outcome.record, payload);
-                        span((opcode, op), &d, volume, &channel.options, platform, memory)
+                        span(
+                            (opcode, op),
+                            &d,
+                            volume,
+                            &channel.options,
+                            (topology, p),
+                            memory,
+                        )
                     }
-                    None => p.cpu_call,
+                    None => p.cpu_call(),
                 };
                 channel.core.work(span);
                 outcome.record
@@ -64,19 +72,17 @@ fn span(
     d: &Descriptor,
     volume: Volume,
     options: &ChannelOptions,
-    platform: &PlatformFile,
+    (topology, p): (&Topology, &RecordedParameters),
     memory: &Memory,
 ) -> Duration {
     let moved = moved(opcode, d, volume, memory);
     let mut places = [(Distance::Local, Cache::Memory); 4];
     let mut count = 0;
     for stream in moved.reads.iter().chain(&moved.writes).flatten() {
-        let topology = &platform.topology;
         let distance = topology.distance(options.socket, stream.place.node);
         places[count] = (distance, stream.place.cache);
         count += 1;
     }
-    let p = platform.parameters();
     let span = p.software(
         op,
         volume.read,
@@ -89,7 +95,7 @@ fn span(
     );
     match opcode {
         // The comparison counts the sources alone; the record is written as a fill is.
-        Opcode::CreateDelta => span + p.cpu_fill_line * volume.written.div_ceil(LINE_BYTES),
+        Opcode::CreateDelta => span + p.cpu_fill_line() * volume.written.div_ceil(LINE_BYTES),
         _ => span,
     }
 }

@@ -13,7 +13,7 @@ impl World {
         let channel = &mut self.channels[id.index()];
         while let Some(unit) = channel.ready.pop_front() {
             let rotates = channel.options.portal_rotates;
-            let write = channel.core.movdir64b(self.platform.parameters(), rotates);
+            let write = channel.core.movdir64b(&self.parameters, rotates);
             channel.in_flight += 1;
             channel.counters.submitted += 1;
             let at = write.leaves_at + channel.way;
@@ -24,7 +24,7 @@ impl World {
 
     /// ENQCMD for the next unit that is ready, unless one is on its way.
     pub(crate) fn start_enqcmd(&mut self, id: ChannelId) {
-        let admission = self.platform.parameters().enqcmd_admission;
+        let admission = self.parameters.enqcmd_admission();
         let channel = &mut self.channels[id.index()];
         if channel.awaiting.is_none()
             && let Some(unit) = channel.ready.pop_front()
@@ -54,7 +54,7 @@ impl World {
 
     /// An ENQCMD reaches its portal, and its answer is on its way back.
     pub(crate) fn answer_enqcmd(&mut self, id: ChannelId) {
-        let p = self.platform.parameters();
+        let p = &self.parameters;
         let channel = &mut self.channels[id.index()];
         let index = usize::from(channel.options.queue.map_or(0, |q| q.0));
         let run = &mut self.devices[index];
@@ -73,25 +73,29 @@ impl World {
         if std::mem::take(&mut channel.deferred) {
             run.enqcmd_waiting -= 1;
         }
-        let remote = channel.way - p.submit_to_wq;
+        let remote = channel.way - p.submit_to_wq();
         let accept = match remote > Duration::ZERO {
-            true => p.enqcmd_accept_remote,
-            false => p.enqcmd_accept,
+            true => p.enqcmd_accept_remote(),
+            false => p.enqcmd_accept(),
         };
-        run.accept_free = self.now + accept + p.enqcmd_contention * run.enqcmd_waiting;
+        let contention = match run.enqcmd_waiting {
+            0 => Duration::ZERO,
+            waiting => p.enqcmd_contention() * waiting,
+        };
+        run.accept_free = self.now + accept + contention;
         // The answer and the data of reads come by the same way: it waits for its turn, as long
         // as that way was busy since the last answer.
         let elapsed = self.now.since(channel.last_enqcmd).0.max(1);
         let inbound = (run.inbound - channel.inbound_then).0.min(elapsed);
         let queued = match run.in_progress > 0 {
-            true => Duration(part(p.enqcmd_behind_reads.0, inbound, elapsed)),
+            true => Duration(part(p.enqcmd_behind_reads().0, inbound, elapsed)),
             false => Duration::ZERO,
         };
         channel.last_enqcmd = self.now;
         channel.inbound_then = run.inbound;
         let back = match remote > Duration::ZERO {
-            true => p.enqcmd_period - p.submit_to_wq + remote + p.enqcmd_remote + queued,
-            false => p.enqcmd_period - p.submit_to_wq + queued,
+            true => p.enqcmd_period() - p.submit_to_wq() + remote + p.enqcmd_remote() + queued,
+            false => p.enqcmd_period() - p.submit_to_wq() + queued,
         };
         let answered = self.now + back;
         channel.core.work(answered.since(channel.core.clock));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dray::{Application, Capabilities, Next};
 use dray_clock::{EventQueue, Time};
 use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
-use dray_platform::{PlatformFile, SharedBandwidth};
+use dray_platform::{PlatformFile, RecordedParameters, SharedBandwidth};
 use thiserror::Error;
 
 use crate::channel::{Channel, ChannelId, ChannelOptions};
@@ -13,6 +13,7 @@ use crate::device::DeviceRun;
 use crate::engine::{Ending, EngineAt};
 use crate::memory::Memory;
 use crate::model_mover::ModelMover;
+use crate::reads::{Reads, Services};
 use crate::shared_cores::SharedCores;
 
 /// Something that happens at a time. Small, since events are copied often.
@@ -58,6 +59,8 @@ pub struct WorldOptions {
 #[derive(Debug)]
 pub struct World {
     pub(crate) platform: Arc<PlatformFile>,
+    pub(crate) parameters: RecordedParameters,
+    pub(crate) services: Services,
     /// Address space of the machine.
     pub memory: Memory,
     pub(crate) payload: Payload,
@@ -98,6 +101,8 @@ impl World {
             bandwidth: platform.shared_bandwidth(flows.len()),
             solo: flows.len() <= 1 && !options.always_share,
             flows,
+            parameters: platform.recorded_parameters(),
+            services: Services::default(),
             platform,
             memory: Memory::new(),
             payload: options.payload,
@@ -130,10 +135,10 @@ impl World {
                 )
             }
         };
-        let p = self.platform.parameters();
+        let p = &self.parameters;
         let way = match self.platform.topology.socket_of_device(device) == options.socket {
-            true => p.submit_to_wq,
-            false => p.submit_to_wq + p.submit_remote,
+            true => p.submit_to_wq(),
+            false => p.submit_to_wq() + p.submit_remote(),
         };
         let portal = Portal { wq, limited: true };
         if let Some(of) = options.core_of {
@@ -163,9 +168,20 @@ impl World {
         self.channels.iter()
     }
 
-    /// The machine's parameters.
+    /// The machine.
     pub fn platform(&self) -> &PlatformFile {
         &self.platform
+    }
+
+    /// The machine's parameters. What an application makes its steps depend on is read here, so that it stands
+    /// in [`World::reads`].
+    pub fn parameters(&self) -> &RecordedParameters {
+        &self.parameters
+    }
+
+    /// What has been read of the platform until now.
+    pub fn reads(&self) -> Reads {
+        self.services.with(&self.parameters)
     }
 
     /// Virtual time of the last event.
@@ -248,9 +264,7 @@ impl World {
             let channel = &mut self.channels[id.index()];
             if self.now > channel.core.clock {
                 let mode = channel.options.wait;
-                channel
-                    .core
-                    .wait(self.now, mode, self.platform.parameters());
+                channel.core.wait(self.now, mode, &self.parameters);
             }
         }
         let channel = &mut self.channels[id.index()];
@@ -317,7 +331,7 @@ impl World {
                 return self.wake(id, at);
             }
             let mode = channel.options.wait;
-            channel.core.wait(at, mode, self.platform.parameters());
+            channel.core.wait(at, mode, &self.parameters);
             let seen = channel.core.clock;
             self.wake(id, seen);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use dray_clock::{Duration, Time};
 
-use crate::Parameters;
+use crate::RecordedParameters;
 
 /// How a core waits for a completion record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -55,7 +55,7 @@ impl Core {
 
     /// An ordinary store: it waits in the store queue behind the MOVDIR64B before it.
     #[inline]
-    pub fn store(&mut self, parameters: &Parameters) {
+    pub fn store(&mut self, parameters: &RecordedParameters) {
         self.take_slot(parameters);
         if self.last_drained > self.clock {
             self.stores.push_back(self.last_drained);
@@ -64,15 +64,19 @@ impl Core {
 
     /// A MOVDIR64B. `portal_rotates`: each one goes to another line of the portal page.
     #[inline]
-    pub fn movdir64b(&mut self, parameters: &Parameters, portal_rotates: bool) -> PostedWrite {
+    pub fn movdir64b(
+        &mut self,
+        parameters: &RecordedParameters,
+        portal_rotates: bool,
+    ) -> PostedWrite {
         self.take_slot(parameters);
-        self.work(parameters.movdir64b_issue);
+        self.work(parameters.movdir64b_issue());
         let leaves_at = self.clock.max(self.last_drained);
         let lines = match portal_rotates {
-            true => parameters.portal_lines_in_flight.max(1),
+            true => parameters.portal_lines_in_flight().max(1),
             false => 1,
         };
-        self.last_drained = leaves_at + Duration(parameters.movdir64b_drain.0 / lines);
+        self.last_drained = leaves_at + Duration(parameters.movdir64b_drain().0 / lines);
         self.stores.push_back(self.last_drained);
         PostedWrite { leaves_at }
     }
@@ -86,16 +90,16 @@ impl Core {
     /// Waits, from now on, for something that becomes visible at `visible`; the clock then stands
     /// where the core has seen it.
     #[inline]
-    pub fn wait(&mut self, visible: Time, mode: WaitMode, parameters: &Parameters) {
+    pub fn wait(&mut self, visible: Time, mode: WaitMode, parameters: &RecordedParameters) {
         let span = visible.since(self.clock);
         match mode {
-            WaitMode::Poll => self.work(looks(span, parameters.poll)),
-            WaitMode::Pause => self.work(looks(span, parameters.pause)),
+            WaitMode::Poll => self.work(looks(span, parameters.poll())),
+            WaitMode::Pause => self.work(looks(span, parameters.pause())),
             WaitMode::Umwait if span > Duration::ZERO => {
                 self.clock = visible;
-                self.work(parameters.umwait_wake + parameters.poll);
+                self.work(parameters.umwait_wake() + parameters.poll());
             }
-            WaitMode::Umwait => self.work(parameters.poll),
+            WaitMode::Umwait => self.work(parameters.poll()),
         }
     }
 
@@ -114,8 +118,8 @@ impl Core {
 
     /// Stalls until a slot of the store queue is free. A store holds its slot until it is accepted.
     #[inline]
-    fn take_slot(&mut self, parameters: &Parameters) {
-        if self.stores_pending() as u64 >= parameters.core_store_queue
+    fn take_slot(&mut self, parameters: &RecordedParameters) {
+        if self.stores_pending() as u64 >= parameters.core_store_queue()
             && let Some(drained) = self.stores.pop_front()
         {
             self.work(drained.since(self.clock));
@@ -134,8 +138,8 @@ mod tests {
     use super::*;
     use crate::builtin;
 
-    fn parameters() -> Parameters {
-        builtin("spr-2s").unwrap().parameters().clone()
+    fn parameters() -> RecordedParameters {
+        builtin("spr-2s").unwrap().recorded_parameters()
     }
 
     fn burst(count: u64) -> Duration {
@@ -150,10 +154,10 @@ mod tests {
     #[test]
     fn a_burst_is_cheap_up_to_the_store_queue_and_costs_the_drain_time_beyond() {
         let p = parameters();
-        let queue = p.core_store_queue;
-        assert_eq!(burst(queue), p.movdir64b_issue * queue);
+        let queue = p.core_store_queue();
+        assert_eq!(burst(queue), p.movdir64b_issue() * queue);
         let slope = burst(queue + 200) - burst(queue + 100);
-        assert_eq!(slope, p.movdir64b_drain * 100);
+        assert_eq!(slope, p.movdir64b_drain() * 100);
     }
 
     #[test]
@@ -162,16 +166,19 @@ mod tests {
         let mut core = Core::new();
         for _ in 0..1000 {
             core.movdir64b(&p, false);
-            core.work(p.movdir64b_drain);
+            core.work(p.movdir64b_drain());
         }
-        assert_eq!(core.busy, (p.movdir64b_issue + p.movdir64b_drain) * 1000);
+        assert_eq!(
+            core.busy,
+            (p.movdir64b_issue() + p.movdir64b_drain()) * 1000
+        );
     }
 
     #[test]
     fn ordinary_stores_wait_behind_descriptors() {
         let p = parameters();
         let mut core = Core::new();
-        for _ in 0..=p.core_store_queue / 2 {
+        for _ in 0..=p.core_store_queue() / 2 {
             core.movdir64b(&p, false);
             core.store(&p);
         }
@@ -195,10 +202,10 @@ mod tests {
     #[test]
     fn a_poller_sees_the_record_at_its_first_look_not_before() {
         let p = parameters();
-        for visible in [1, p.poll.0, p.poll.0 + 1, 7 * p.poll.0] {
+        for visible in [1, p.poll().0, p.poll().0 + 1, 7 * p.poll().0] {
             let mut core = Core::new();
             core.wait(Time(visible), WaitMode::Poll, &p);
-            assert!(core.clock.0 >= visible && core.clock.0 < visible + p.poll.0.max(2));
+            assert!(core.clock.0 >= visible && core.clock.0 < visible + p.poll().0.max(2));
         }
     }
 }

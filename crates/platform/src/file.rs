@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::dsa::{EngineTiming, resource_count};
 use crate::parameter::SCHEMA;
 use crate::{
-    Parameter, Parameters, PlatformError, Requester, Service, SharedBandwidth, Topology, Transfer,
+    Parameter, Parameters, PlatformError, RecordedParameters, Requester, Service, SharedBandwidth,
+    Topology, Transfer,
 };
 
 const BUILT_IN: &[(&str, &str)] = &[
@@ -215,6 +216,11 @@ impl PlatformFile {
     #[inline]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// All parameters as integers, which record what is read of them.
+    pub fn recorded_parameters(&self) -> RecordedParameters {
+        RecordedParameters::new(self.parameters.clone())
     }
 
     /// Bandwidth shares for this machine, with a flow slot for each of `engines`.

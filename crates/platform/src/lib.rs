@@ -21,7 +21,7 @@ pub use dsa::{EnginePipe, Issue, Requester, Service, Stream, Transfer};
 pub use error::PlatformError;
 pub use file::{PlatformFile, builtin, builtin_names};
 pub use memory::{Cache, MemoryLocation, MemoryMap, Region, RegionId};
-pub use parameter::{Parameter, Parameters, Unit};
+pub use parameter::{Parameter, ParameterReads, Parameters, RecordedParameters, Unit};
 pub use software::{SoftwareAccess, SoftwareOp};
 pub use topology::{Distance, NodeId, Topology};
 

@@ -1,5 +1,7 @@
 //! The physical parameters: name, unit, what it means; and their values as integers.
 
+use std::cell::Cell;
+
 use dray_clock::Duration;
 
 /// Unit of a parameter in the platform file, and what integer it becomes.
@@ -73,6 +75,15 @@ macro_rules! keep {
     };
 }
 
+macro_rules! integer {
+    (Ns, $value:expr) => {
+        $value.0
+    };
+    ($other:ident, $value:expr) => {
+        $value
+    };
+}
+
 macro_rules! parameters {
     ($($(#[doc = $doc:literal])+ $name:ident: $unit:ident,)+) => {
         /// All parameters, as the integers that the model calculates with: durations in
@@ -95,8 +106,85 @@ macro_rules! parameters {
                     $($name: keep!($unit, kept.next().unwrap_or_default()),)+
                 }
             }
+
+            /// All values, in the order of the schema.
+            fn integers(&self) -> [u64; SCHEMA.len()] {
+                [$(integer!($unit, self.$name),)+]
+            }
+        }
+
+        /// Positions in the schema.
+        #[allow(non_camel_case_types)]
+        enum Position {
+            $($name,)+
+        }
+
+        impl RecordedParameters {
+            $(
+                $(#[doc = $doc])+
+                #[inline]
+                pub fn $name(&self) -> kept!($unit) {
+                    self.read.set(self.read.get() | 1 << Position::$name as u32);
+                    self.values.$name
+                }
+            )+
         }
     };
+}
+
+/// Parameters that record which of them are read: a run depends on no others.
+#[derive(Debug, Clone)]
+pub struct RecordedParameters {
+    values: Parameters,
+    /// One bit for each parameter, by its position in the schema.
+    read: Cell<u128>,
+}
+
+const _: () = assert!(SCHEMA.len() <= u128::BITS as usize);
+
+impl RecordedParameters {
+    /// Nothing has been read yet.
+    pub fn new(values: Parameters) -> RecordedParameters {
+        RecordedParameters {
+            values,
+            read: Cell::new(0),
+        }
+    }
+
+    /// What has been read.
+    pub fn reads(&self) -> ParameterReads {
+        let read = self.read.get();
+        let values = self.values.integers().into_iter().enumerate();
+        ParameterReads {
+            read,
+            values: values
+                .filter(|(position, _)| read >> position & 1 == 1)
+                .map(|(_, value)| value)
+                .collect(),
+        }
+    }
+}
+
+/// The parameters that a run has read, and their values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ParameterReads {
+    /// One bit for each parameter, by its position in the schema.
+    read: u128,
+    /// Of those that were read, in the order of the schema.
+    values: Box<[u64]>,
+}
+
+impl ParameterReads {
+    /// Whether other parameters have the same values wherever these were read.
+    pub fn same_in(&self, parameters: &Parameters) -> bool {
+        let mut left = self.read;
+        let others = parameters.integers();
+        self.values.iter().all(|value| {
+            let position = left.trailing_zeros();
+            left &= left - 1;
+            others[position as usize] == *value
+        })
+    }
 }
 
 parameters! {

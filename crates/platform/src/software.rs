@@ -2,7 +2,7 @@
 
 use dray_clock::Duration;
 
-use crate::{Cache, Distance, LINE_BYTES, Parameters};
+use crate::{Cache, Distance, LINE_BYTES, RecordedParameters};
 
 /// A memory operation in software, as the C library and its like do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub struct SoftwareAccess {
 /// Most vectors of 64 bytes that memcpy copies without a loop: all their loads are in flight at once.
 const UNROLLED_LINES: u64 = 8;
 
-impl Parameters {
+impl RecordedParameters {
     /// Core time of `op` on `bytes` with its operands at `places`, in order.
     pub fn software(
         &self,
@@ -50,36 +50,36 @@ impl Parameters {
     ) -> Duration {
         let copies = matches!(op, SoftwareOp::Copy | SoftwareOp::CopyCrc);
         let lines = bytes.div_ceil(LINE_BYTES);
-        let by_string = access.kernel || bytes >= self.cpu_string_from;
+        let by_string = copies && (access.kernel || bytes >= self.cpu_string_from());
         // A vector store reads its line for ownership first: three transfers instead of two. In
         // a short copy the next copy's loads hide that.
         let vector_loop = copies && !by_string && lines > UNROLLED_LINES;
-        let copy_line = match vector_loop && !access.hot {
-            true => self.cpu_copy_line.0 * 3 / 2,
-            false => self.cpu_copy_line.0,
+        let copy_line = || match vector_loop && !access.hot {
+            true => self.cpu_copy_line().0 * 3 / 2,
+            false => self.cpu_copy_line().0,
         };
         let line = match op {
-            SoftwareOp::Copy => copy_line,
-            SoftwareOp::Fill => self.cpu_fill_line.0,
-            SoftwareOp::NtFill => self.cpu_nt_fill_line.0,
-            SoftwareOp::Compare => self.cpu_compare_line.0,
-            SoftwareOp::ComparePattern => self.cpu_pattern_line.0,
-            SoftwareOp::Crc => self.cpu_crc_line.0,
-            SoftwareOp::CopyCrc => copy_line + self.cpu_crc_line.0 * self.cpu_scale_l1 / 1000,
-            SoftwareOp::Dualcast => self.cpu_dualcast_line.0,
+            SoftwareOp::Copy => copy_line(),
+            SoftwareOp::Fill => self.cpu_fill_line().0,
+            SoftwareOp::NtFill => self.cpu_nt_fill_line().0,
+            SoftwareOp::Compare => self.cpu_compare_line().0,
+            SoftwareOp::ComparePattern => self.cpu_pattern_line().0,
+            SoftwareOp::Crc => self.cpu_crc_line().0,
+            SoftwareOp::CopyCrc => copy_line() + self.cpu_crc_line().0 * self.cpu_scale_l1() / 1000,
+            SoftwareOp::Dualcast => self.cpu_dualcast_line().0,
         };
         let scale = |&(distance, cache): &(Distance, Cache)| match (access.hot, cache, distance) {
-            (true, ..) => self.cpu_scale_l1,
-            (_, Cache::Llc, _) => self.cpu_scale_llc,
+            (true, ..) => self.cpu_scale_l1(),
+            (_, Cache::Llc, _) => self.cpu_scale_llc(),
             (_, _, Distance::Local) => 1000,
-            (_, _, Distance::Remote) => self.cpu_scale_remote,
-            (_, _, Distance::Cxl) => self.cpu_scale_cxl,
+            (_, _, Distance::Remote) => self.cpu_scale_remote(),
+            (_, _, Distance::Cxl) => self.cpu_scale_cxl(),
         };
         let scales: u64 = places.iter().map(scale).sum();
         let mean_scale = scales.checked_div(places.len() as u64).unwrap_or(1000);
         let streaming = lines * line;
         let start = match access.kernel && copies {
-            true => self.cpu_string_start,
+            true => self.cpu_string_start(),
             false => Duration::ZERO,
         };
         let (first, time) = match access.random && !access.hot {
@@ -88,12 +88,12 @@ impl Parameters {
             // of them outstanding.
             true if copies && !by_string => {
                 let misses = lines * places.len().max(1) as u64;
-                let waiting = misses * self.cpu_line_latency.0 / self.cpu_fill_buffers.max(1);
+                let waiting = misses * self.cpu_line_latency().0 / self.cpu_fill_buffers().max(1);
                 (Duration::ZERO, streaming.max(waiting))
             }
-            true => (self.cpu_random_access, streaming),
+            true => (self.cpu_random_access(), streaming),
         };
-        self.cpu_call + start + first + Duration(time * mean_scale / 1000)
+        self.cpu_call() + start + first + Duration(time * mean_scale / 1000)
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn cost_is_linear_in_lines_and_ordered_by_distance() {
-        let p = builtin("spr-2s").unwrap().parameters().clone();
+        let p = builtin("spr-2s").unwrap().recorded_parameters();
         let at = |distance, bytes| {
             p.software(
                 SoftwareOp::Copy,
@@ -115,7 +115,7 @@ mod tests {
         };
         assert_eq!(
             at(Distance::Local, 8192) - at(Distance::Local, 4096),
-            p.cpu_copy_line * 64
+            p.cpu_copy_line() * 64
         );
         assert!(at(Distance::Local, 4096) < at(Distance::Remote, 4096));
         assert!(at(Distance::Remote, 4096) < at(Distance::Cxl, 4096));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_short_random_copy_waits_for_every_line_and_a_long_one_for_its_first() {
-        let p = builtin("spr-2s").unwrap().parameters().clone();
+        let p = builtin("spr-2s").unwrap().recorded_parameters();
         let at = |bytes, random| {
             let access = SoftwareAccess {
                 random,
@@ -133,14 +133,14 @@ mod tests {
             p.software(SoftwareOp::Copy, bytes, &places, access)
         };
         let waits = at(1024, true) - at(512, true);
-        let misses = 8 * 2 * p.cpu_line_latency.0 / p.cpu_fill_buffers;
+        let misses = 8 * 2 * p.cpu_line_latency().0 / p.cpu_fill_buffers();
         assert_eq!(waits, Duration(misses));
-        assert_eq!(at(65536, true) - at(65536, false), p.cpu_random_access);
+        assert_eq!(at(65536, true) - at(65536, false), p.cpu_random_access());
     }
 
     #[test]
     fn the_kernel_copies_by_string_instructions_whatever_the_size() {
-        let p = builtin("spr-2s").unwrap().parameters().clone();
+        let p = builtin("spr-2s").unwrap().recorded_parameters();
         let at = |bytes, kernel| {
             let access = SoftwareAccess {
                 kernel,
@@ -151,6 +151,6 @@ mod tests {
         };
         assert!(at(64, true) > at(64, false));
         assert!(at(2048, true) < at(2048, false));
-        assert_eq!(at(65536, true) - at(65536, false), p.cpu_string_start);
+        assert_eq!(at(65536, true) - at(65536, false), p.cpu_string_start());
     }
 }

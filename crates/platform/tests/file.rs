@@ -136,3 +136,23 @@ fn a_changed_value_keeps_to_its_range() {
             .contains("`dispatch`")
     );
 }
+
+#[test]
+fn what_was_read_is_the_same_on_machines_that_differ_elsewhere() {
+    let platform = builtin("spr-2s").unwrap();
+    let parameters = platform.recorded_parameters();
+    assert!(parameters.reads().same_in(platform.parameters()));
+    let value = parameters.dispatch();
+    assert_eq!(value, platform.parameters().dispatch);
+    let _ = (parameters.cpu_scale_cxl(), parameters.prepare());
+    let reads = parameters.reads();
+    assert!(reads.same_in(platform.parameters()));
+    for parameter in platform.list() {
+        let read = ["dispatch", "cpu_scale_cxl", "prepare"].contains(&parameter.name.as_str());
+        for end in parameter.range {
+            let other = platform.with(&parameter.name, end).unwrap();
+            let same = reads.same_in(other.parameters());
+            assert_eq!(same, !read || end == parameter.value, "{}", parameter.name);
+        }
+    }
+}

@@ -45,7 +45,8 @@ fn copy(bytes: u64, destination: u64) -> Transfer {
 fn closed_form(platform: &PlatformFile, transfer: &Transfer) -> f64 {
     let service = platform.service(REQUESTER, transfer);
     let moved = Time((service.lines * service.demand.alone_fs()).div_ceil(1000));
-    let issue = EnginePipe::default().issue(Time::ZERO, moved, &service, platform.parameters());
+    let issue =
+        EnginePipe::default().issue(Time::ZERO, moved, &service, &platform.recorded_parameters());
     Duration(issue.data_done.0).as_ns()
 }
 
@@ -149,29 +150,29 @@ fn copies_agree_with_following_their_lines() {
 #[test]
 fn an_engine_is_free_for_the_next_descriptor_exactly_after_issue_time_or_data_and_gap() {
     let platform = platform();
-    let p = platform.parameters();
+    let p = &platform.recorded_parameters();
     let start = Time(1_000_000);
     for (bytes, by_issue) in [(64, true), (65536, false)] {
         let service = platform.service(REQUESTER, &copy(bytes, 0));
         let data = Duration((service.lines * service.demand.alone_fs()).div_ceil(1000));
         let issue = EnginePipe::default().issue(start, start + data, &service, p);
         let expected = match by_issue {
-            true => start + p.engine_issue,
-            false => start + data + p.engine_gap,
+            true => start + p.engine_issue(),
+            false => start + data + p.engine_gap(),
         };
         assert_eq!(issue.next_start, expected, "{bytes} bytes");
-        assert_eq!(issue.record_written, issue.data_done + p.completion_write);
+        assert_eq!(issue.record_written, issue.data_done + p.completion_write());
     }
 }
 
 #[test]
 fn a_slot_is_free_at_the_end_of_the_first_descriptor_not_one_picosecond_before() {
     let platform = platform();
-    let p = platform.parameters();
+    let p = &platform.recorded_parameters();
     let service = platform.service(REQUESTER, &copy(64, 0));
     let mut pipe = EnginePipe::default();
     let mut first = Time::NEVER;
-    for n in 0..p.engine_in_flight {
+    for n in 0..p.engine_in_flight() {
         let start = Time(n);
         assert_eq!(pipe.slot_free(start, p), start, "slot {n} is free");
         first = first.min(pipe.issue(start, start, &service, p).data_done);
@@ -189,7 +190,12 @@ fn pipelined(platform: &PlatformFile, transfer: &Transfer) -> Duration {
     let mut start = Time::ZERO;
     let mut done = Vec::new();
     for _ in 0..64 {
-        let issue = pipe.issue(start, start + data, &service, platform.parameters());
+        let issue = pipe.issue(
+            start,
+            start + data,
+            &service,
+            &platform.recorded_parameters(),
+        );
         done.push(issue.data_done);
         start = issue.next_start;
     }

@@ -3,7 +3,7 @@
 use dray_tier::modelled::MigrationParameters;
 
 use super::program::{cost_of_a_unit, lines};
-use super::{Slow, call_with, copies, persistent};
+use super::{Slow, built_in, call_with, copies, persistent};
 use crate::model::{Model, Window};
 use crate::sensitivity::COUNTS;
 use crate::workload::{What, Workload};
@@ -14,7 +14,7 @@ use crate::{FiguresError, Metric, Metrics};
 /// # Errors
 /// What the profile or the platform cannot run.
 pub(crate) fn guesses(model: &Model, w: &Workload) -> Result<Vec<(Metric, String)>, FiguresError> {
-    let built_in = MigrationParameters::built_in();
+    let built_in = built_in();
     let run = |p: &MigrationParameters| -> Result<Metrics, FiguresError> {
         let pm = match w.tiers.slow {
             Some(Slow::Pm) => Some(persistent(model, p)?),
@@ -45,7 +45,7 @@ pub(crate) fn guesses(model: &Model, w: &Workload) -> Result<Vec<(Metric, String
     if !tiers && w.tiers.slow != Some(Slow::Pm) {
         return Ok(Vec::new());
     }
-    let base = run(&built_in)?;
+    let base = run(built_in)?;
     let mut found = Vec::new();
     for (name, stated) in built_in.list().filter(|(_, stated)| stated.guess) {
         let unit = if stated.unit == "ratio" {

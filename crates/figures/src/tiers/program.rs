@@ -1,6 +1,7 @@
 //! A program on two tiers.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use dray_tier::modelled::{
@@ -8,7 +9,7 @@ use dray_tier::modelled::{
 };
 use dray_tier::policy;
 
-use super::{HUGE, Slow, Tiers, WorkingSet, copies};
+use super::{HUGE, Slow, Tiers, WorkingSet, built_in, copies};
 use crate::model::{Model, Window};
 use crate::workload::Workload;
 use crate::{FiguresError, Metric, Metrics};
@@ -27,23 +28,32 @@ pub(super) fn lines(model: &Model, slow: Option<Slow>, p: &MigrationParameters) 
     [near, far]
 }
 
-/// Runs by what they depend on, so that the seconds of one run are not many runs.
-type Runs = Mutex<HashMap<String, Arc<OnceLock<Vec<Sample>>>>>;
+/// Programs that have run, and what they access. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownPrograms {
+    /// By what they depend on, so that the seconds of one run are not many runs.
+    runs: Shared<String, OnceLock<Vec<Sample>>>,
+    /// By bytes that are allocated and accessed: all runs of a working set have the same ones.
+    accesses: Shared<(u64, u64), OnceLock<Arc<Accesses>>>,
+}
 
-static RUNS: OnceLock<Runs> = OnceLock::new();
+type Shared<K, V> = Arc<Mutex<HashMap<K, Arc<V>>>>;
 
-/// Accesses by bytes that are allocated and accessed: all runs of a working set have the same ones.
-type KnownAccesses = Mutex<HashMap<(u64, u64), Arc<Accesses>>>;
+/// What is kept by a key.
+fn kept<K: Eq + Hash, V: Default>(of: &Shared<K, V>, key: K) -> Arc<V> {
+    let mut all = of.lock().unwrap_or_else(PoisonError::into_inner);
+    all.entry(key).or_default().clone()
+}
 
-static ACCESSES: OnceLock<KnownAccesses> = OnceLock::new();
+impl KnownPrograms {
+    fn run(&self, key: String) -> Arc<OnceLock<Vec<Sample>>> {
+        kept(&self.runs, key)
+    }
 
-fn accesses(pattern: &Pattern) -> Arc<Accesses> {
-    let known = ACCESSES.get_or_init(KnownAccesses::default);
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    known
-        .entry((pattern.bytes, pattern.accessed_bytes))
-        .or_insert_with(|| Arc::new(Accesses::of(pattern)))
-        .clone()
+    fn accesses(&self, pattern: &Pattern) -> Arc<Accesses> {
+        let of = kept(&self.accesses, (pattern.bytes, pattern.accessed_bytes));
+        of.get_or_init(|| Arc::new(Accesses::of(pattern))).clone()
+    }
 }
 
 /// A program on two tiers.
@@ -55,30 +65,26 @@ pub(crate) fn tiering(
     w: &Workload,
     window: Window,
 ) -> Result<Metrics, FiguresError> {
-    let p = MigrationParameters::built_in();
+    let p = built_in();
     let m = w.tiers;
     let down = copies(model, w, false, window)?;
     let up = copies(model, w, true, window)?;
     if matches!(window, Window::Probe) {
-        return Ok(cost_of_a_unit(w, [&down, &up], &p));
+        return Ok(cost_of_a_unit(w, [&down, &up], p));
     }
-    let lines = lines(model, m.slow, &p);
+    let lines = lines(model, m.slow, p);
     let pattern = m.working_set.pattern();
     let seconds = m.seconds();
     let key = format!(
         "{pattern:?} {:?} {} {down:?} {up:?} {lines:?} {seconds}",
         m.system, m.policy
     );
-    let run = {
-        let runs = RUNS.get_or_init(Runs::default);
-        let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.entry(key).or_default().clone()
-    };
+    let known = &model.known.programs;
+    let run = known.run(key);
     let samples = run.get_or_init(|| {
         let policy = policy::by_index(m.policy);
-        let accesses = accesses(&pattern);
-        TieredProgram::new(pattern, accesses, m.system, policy, &p, [&down, &up], lines)
-            .run(seconds)
+        let accesses = known.accesses(&pattern);
+        TieredProgram::new(pattern, accesses, m.system, policy, p, [&down, &up], lines).run(seconds)
     });
     Ok(metrics(samples, &m))
 }

@@ -71,7 +71,12 @@ impl<'a> Engine<'a> {
         let service = self.platform.service(requester, transfer);
         let start = ready.max(self.free);
         let data = Duration((service.lines * service.demand.alone_fs()).div_ceil(1000));
-        let issue = self.pipe.issue(start, start + data, &service, p);
+        let issue = self.pipe.issue(
+            start,
+            start + data,
+            &service,
+            &self.platform.recorded_parameters(),
+        );
         self.free = issue.next_start;
         issue.record_written
     }

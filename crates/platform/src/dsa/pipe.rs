@@ -4,7 +4,7 @@ use dray_clock::{Duration, Time};
 
 use super::service::Service;
 use super::transfer::Transfer;
-use crate::{PAGE_BYTES, Parameters};
+use crate::{PAGE_BYTES, RecordedParameters};
 
 /// The moments of one descriptor in an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl EnginePipe {
 
     /// When a slot for another descriptor is free, not before `now`.
     #[inline]
-    pub fn slot_free(&mut self, now: Time, p: &Parameters) -> Time {
+    pub fn slot_free(&mut self, now: Time, p: &RecordedParameters) -> Time {
         self.slots.retain(|end| *end > now);
-        match (self.slots.len() as u64) < p.engine_in_flight {
+        match (self.slots.len() as u64) < p.engine_in_flight() {
             true => now,
             false => self.slots.iter().copied().min().unwrap_or(now),
         }
@@ -56,7 +56,13 @@ impl EnginePipe {
 
     /// The descriptor that started at `start` has had its last line's turn at `moved`.
     #[inline]
-    pub fn issue(&mut self, start: Time, moved: Time, s: &Service, p: &Parameters) -> Issue {
+    pub fn issue(
+        &mut self,
+        start: Time,
+        moved: Time,
+        s: &Service,
+        p: &RecordedParameters,
+    ) -> Issue {
         let moved = moved + s.stall;
         let [head, tail] = s.edges;
         // Partial lines go through a unit that takes its time for each and holds up the whole
@@ -76,9 +82,9 @@ impl EnginePipe {
         let data_done = written + s.latency;
         self.slots.push(data_done);
         Issue {
-            next_start: (start + p.engine_issue).max(moved + p.engine_gap) + s.readback,
+            next_start: (start + p.engine_issue()).max(moved + p.engine_gap()) + s.readback,
             data_done,
-            record_written: data_done + p.completion_write,
+            record_written: data_done + p.completion_write(),
         }
     }
 }

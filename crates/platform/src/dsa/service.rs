@@ -24,7 +24,7 @@ pub struct Requester {
 }
 
 /// What one descriptor costs, apart from what others at the ports make it wait.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
     /// Use of the shared resources per line.
     pub demand: Demand,

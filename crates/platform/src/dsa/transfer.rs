@@ -34,3 +34,21 @@ pub struct Transfer {
     /// The destination is read back before the completion record is written (spec 3.10).
     pub readback: bool,
 }
+
+impl Transfer {
+    /// The transfer that costs the same at the lowest addresses: of an address, only where it lies in
+    /// its line counts.
+    pub fn at_the_lowest_addresses(&self) -> Transfer {
+        let lowest = |stream: &Option<Stream>| {
+            stream.map(|stream| Stream {
+                address: stream.address % LINE_BYTES,
+                ..stream
+            })
+        };
+        Transfer {
+            reads: self.reads.each_ref().map(lowest),
+            writes: self.writes.each_ref().map(lowest),
+            ..*self
+        }
+    }
+}
