@@ -1,6 +1,7 @@
 //! `dray fabric`.
 
 mod bench;
+mod check_estimators;
 mod collective;
 mod compare_estimators;
 mod comparison;

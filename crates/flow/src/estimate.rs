@@ -18,6 +18,7 @@ pub enum Limit {
 pub struct Estimate {
     rates: Vec<f64>,
     limits: Vec<Limit>,
+    settled: bool,
 }
 
 impl Estimate {
@@ -28,7 +29,24 @@ impl Estimate {
             limits.len(),
             "a rate and a limit for each flow"
         );
-        Self { rates, limits }
+        Self {
+            rates,
+            limits,
+            settled: true,
+        }
+    }
+
+    /// The same estimate, of an estimator that ended before its rates were those that it looked for.
+    pub fn unsettled(self) -> Self {
+        Self {
+            settled: false,
+            ..self
+        }
+    }
+
+    /// Whether the rates are those that the estimator looked for. If not, they are as near as it came.
+    pub fn is_settled(&self) -> bool {
+        self.settled
     }
 
     /// Rates in the unit of the capacities, in order of the flows.
@@ -63,6 +81,7 @@ impl Estimate {
         let mut estimate = Self {
             limits: vec![Limit::Demand; rates.len()],
             rates,
+            settled: true,
         };
         let loads = estimate.loads(flows);
         for flow in 0..flows.len() {

@@ -14,7 +14,7 @@ use dray_pcie::bench::{
 };
 use serde_json::json;
 
-use super::comparison;
+use super::{check_estimators, comparison};
 use crate::complain::Usage;
 use crate::print::{self, Format};
 use crate::progress::Bar;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// List the experiments and stop.
     #[arg(long)]
     list: bool,
-    /// Print the simulator beside every published number, and write nothing.
+    /// Print the simulator and the estimators beside every published number, and write nothing.
     #[arg(long, conflicts_with_all = ["list", "trace"])]
     check: bool,
     /// With --check: exit with 1 if a number is outside its tolerance.
@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut checked = Vec::new();
     if whole {
-        checked = check_all()?;
+        checked = checked_all(args.seed)?;
         bar.done();
     }
     let mut parts = Vec::new();
@@ -226,8 +226,15 @@ fn results(format: Format, runs: &Runs) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// The checks of the simulator and of the estimators.
+fn checked_all(seed: u64) -> anyhow::Result<Vec<Check>> {
+    let mut checks = check_all()?;
+    check_estimators::add_to(&mut checks, seed)?;
+    Ok(checks)
+}
+
 fn checks(args: &Args) -> anyhow::Result<ExitCode> {
-    let checks = check_all()?;
+    let checks = checked_all(args.seed)?;
     let text = match args.format.unwrap_or(Format::Table) {
         Format::Table => table(&checks)?,
         Format::Json => {
@@ -258,7 +265,11 @@ fn target(row: &CheckRow) -> String {
 fn tolerance(row: &CheckRow) -> String {
     match row.tolerance {
         Tolerance::Percent(percent) => format!("{percent} %"),
-        Tolerance::Absolute(allowed) => format!("{allowed} {}", row.unit).trim_end().to_owned(),
+        Tolerance::Absolute(allowed) => {
+            // Without what is left to rounding.
+            let allowed = (allowed * 1e9).round() / 1e9;
+            format!("{allowed} {}", row.unit).trim_end().to_owned()
+        }
     }
 }
 

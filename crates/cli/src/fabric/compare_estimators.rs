@@ -106,6 +106,8 @@ struct Errors {
     /// Flows that are off by more than a tenth.
     off: [usize; 3],
     flows: usize,
+    /// Whether `ingress` settled.
+    settled: bool,
 }
 
 /// One arbiter and queue organisation.
@@ -117,6 +119,10 @@ struct Row {
     off: [f64; 3],
     /// Mean difference of the error to that of `ingress`, and half of its 95 % interval, for `ecr` and `maxmin`.
     gain: [(f64, f64); 2],
+    /// Instances in which `ingress` did not settle.
+    unsettled: usize,
+    /// Its mean error in these.
+    unsettled_error: Option<f64>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -211,9 +217,9 @@ fn compare(args: &Args) -> anyhow::Result<(Topology, Vec<Row>)> {
     Ok((topology, rows))
 }
 
-/// The report's table: errors of the estimators on `instances` random instances of the paper's validation layout.
-pub(super) fn report_table(instances: usize, seed: u64) -> anyhow::Result<Table> {
-    let args = Args {
+/// The arguments of `instances` random instances of the paper's validation layout.
+fn on_validation(instances: usize, seed: u64) -> Args {
+    Args {
         topology: "validation".into(),
         instances,
         flows: vec![3, 5, 8, 12],
@@ -225,7 +231,24 @@ pub(super) fn report_table(instances: usize, seed: u64) -> anyhow::Result<Table>
         measure_us: 100,
         seed,
         format: Format::Table,
-    };
+    }
+}
+
+/// Random sets of flows on the paper's validation layout, each with a full edge.
+pub(super) fn instances(count: usize, seed: u64) -> anyhow::Result<(Network, Vec<Vec<Flow>>)> {
+    let args = on_validation(count, seed);
+    let topology = Topology::resolve(&args.topology)?;
+    let network = network(&topology)?;
+    let ends: Vec<NodeId> = topology.sockets().chain(topology.endpoints()).collect();
+    let instances = (0..count)
+        .map(|index| draw(&args, &topology, &network, &ends, index))
+        .collect::<anyhow::Result<_>>()?;
+    Ok((network, instances))
+}
+
+/// The report's table: errors of the estimators on `instances` random instances of the paper's validation layout.
+pub(super) fn report_table(instances: usize, seed: u64) -> anyhow::Result<Table> {
+    let args = on_validation(instances, seed);
     let mut columns = vec![Column::text("arbiter"), Column::text("queues")];
     columns.extend(NAMES.map(|name| Column::number(name, "%")));
     for name in ["ecr - ingress", "maxmin - ingress"] {
@@ -313,9 +336,11 @@ fn errors(network: &Network, list: &[Flow], des: &Des<'_>) -> anyhow::Result<Err
         mean: [0.0; 3],
         off: [0; 3],
         flows: list.len(),
+        settled: true,
     };
     for (at, estimator) in estimators.into_iter().enumerate() {
         let estimate: Estimate = estimator.estimate(&flows)?;
+        errors.settled &= estimate.is_settled();
         for (rate, truth) in estimate.rates().iter().zip(simulated.rates()) {
             // A flow of which nothing arrives is off by all of it, not by infinity.
             let error = if *truth > 0.0 {
@@ -348,7 +373,15 @@ impl Row {
             let variance = differences().map(|d| (d - mean).powi(2)).sum::<f64>() / (count - 1.0);
             (mean, 1.96 * (variance / count).sqrt())
         };
+        let open: Vec<f64> = errors
+            .iter()
+            .filter(|error| !error.settled)
+            .map(|error| error.mean[INGRESS])
+            .collect();
+        let unsettled_error = open.iter().sum::<f64>() / open.len() as f64;
         Self {
+            unsettled: open.len(),
+            unsettled_error: (!open.is_empty()).then_some(unsettled_error),
             arbiter,
             queues,
             instances: errors.len(),
@@ -371,6 +404,7 @@ impl Row {
             "arbiter": self.arbiter, "queues": self.queues, "instances": self.instances,
             "mean_error": by_name(self.mean), "share_of_flows_off_by_a_tenth": by_name(self.off),
             "ecr_minus_ingress": gain(self.gain[0]), "maxmin_minus_ingress": gain(self.gain[1]),
+            "unsettled": self.unsettled, "unsettled_mean_error": self.unsettled_error,
         })
     }
 }
@@ -388,6 +422,8 @@ fn table(args: &Args, topology: &Topology, rows: &[Row]) -> String {
         "off ecr",
         "off maxmin",
         "off ingress",
+        "unsettled",
+        "ingress there",
     ];
     let mut table = print::plain(head);
     let percent = |value: f64| format!("{:.2} %", value * 100.0);
@@ -401,13 +437,16 @@ fn table(args: &Args, topology: &Topology, rows: &[Row]) -> String {
         cells.extend(row.mean.map(percent));
         cells.extend(row.gain.map(gain));
         cells.extend(row.off.map(percent));
+        cells.push(row.unsettled.to_string());
+        cells.push(row.unsettled_error.map_or(String::new(), percent));
         table.add_row(cells);
     }
     print::right(&mut table, 2);
     let flows: Vec<String> = args.flows.iter().map(usize::to_string).collect();
     format!(
         "{}: mean relative error against the simulator, instances of {} flows, seed {}\n{table}\n\
-         Differences in percentage points with their 95 % interval; off: flows of which the rate is off by more than a tenth.\n",
+         Differences in percentage points with their 95 % interval; off: flows of which the rate is off by more than a tenth;\n\
+         unsettled: instances in which `ingress` ends with means, and its error in these.\n",
         topology.name,
         flows.join(", "),
         args.seed
@@ -430,6 +469,8 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
         "off_ecr",
         "off_maxmin",
         "off_ingress",
+        "unsettled",
+        "unsettled_error_ingress",
     ])?;
     for row in rows {
         let mut cells = vec![
@@ -444,6 +485,8 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
                 .flat_map(|(mean, half)| [mean.to_string(), half.to_string()]),
         );
         cells.extend(row.off.iter().map(f64::to_string));
+        cells.push(row.unsettled.to_string());
+        cells.push(row.unsettled_error.map_or(String::new(), |e| e.to_string()));
         writer.write_record(cells)?;
     }
     Ok(String::from_utf8(writer.into_inner()?)?)

@@ -19,7 +19,7 @@ const INSTANCES: usize = 30;
 const PATTERN_BYTES: u64 = 2 << 20;
 /// Flows for which edge constraints relaxing is a third too low: ends and standalone bandwidth, GiB/s. The first
 /// shares the host adapter with the second, which the third and fourth hold up at D.
-const EXAMPLE: [(&str, &str, f64); 4] = [
+pub(super) const EXAMPLE: [(&str, &str, f64); 4] = [
     ("host", "A", 8.5),
     ("host", "D", 8.5),
     ("B", "D", 7.19),

@@ -97,6 +97,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => prediction.json()?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
+    for (name, estimate) in &prediction.estimates {
+        if !estimate.is_settled() {
+            eprintln!(
+                "note: {name} did not settle: full buffers hold each other; its rates are means over its last rounds"
+            );
+        }
+    }
     if let (Some(file), Some(loads)) = (svg, prediction.loads.first()) {
         let name = prediction.estimates[0].0;
         let picture = picture::loaded(&topology, loads, name)?;
@@ -214,7 +221,14 @@ impl Prediction<'_> {
                 json!({"name": edge.name(), "capacity_gib_s": edge.capacity(), "load_gib_s": loads})
             })
             .collect();
-        let document = json!({"topology": self.topology.name, "unit": "GiB/s", "flows": flows, "edges": edges});
+        let unsettled = self
+            .estimates
+            .iter()
+            .filter(|(_, estimate)| !estimate.is_settled());
+        let unsettled: Vec<&str> = unsettled.map(|(name, _)| *name).collect();
+        let document = json!({
+            "topology": self.topology.name, "unit": "GiB/s", "flows": flows, "edges": edges, "unsettled": unsettled,
+        });
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 }

@@ -26,8 +26,10 @@ use settle::Solver;
 /// its own arbiter. There it holds up what is behind it in the same queue, wherever that goes; with [`Queues::Fifo`](crate::Queues)
 /// one queue has all of an ingress.
 ///
-/// The waiting times depend on each other; they are computed in turn until no rate changes, in 1000 rounds at most. Where they do
-/// not settle, because full buffers hold each other, the rates are means over the last 200 rounds. A round takes time in
+/// The waiting times depend on each other; they are computed in turn until no rate changes, in 1000 rounds at most. Where two
+/// limits of one queue are nearly equal, such as an edge and the full buffer behind it, they can take turns for ever, and with them
+/// what waits in the queues before. Smaller steps and more rounds do not end that. The rates are then means over
+/// the last 200 rounds, and the estimate says that it is not settled. A round takes time in
 /// proportion to the hops of the flows whose waiting still changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ingress;
@@ -39,12 +41,17 @@ impl Estimator for Ingress {
 
     fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let mut solver = Solver::new(flows);
-        solver.settle();
+        let settled = solver.settle();
         let limits = (0..flows.len()).map(|flow| {
             let bottleneck = solver.bottleneck(flow);
             bottleneck.map_or(Limit::Demand, |edge| Limit::Edge(EdgeId(edge)))
         });
         let limits = limits.collect();
-        Ok(Estimate::new(solver.rates, limits))
+        let estimate = Estimate::new(solver.rates, limits);
+        Ok(if settled {
+            estimate
+        } else {
+            estimate.unsettled()
+        })
     }
 }

@@ -69,8 +69,8 @@ impl<'f, 'n> Solver<'f, 'n> {
         this
     }
 
-    /// Computes all waiting times until no rate changes.
-    pub(super) fn settle(&mut self) {
+    /// Computes all waiting times until no rate changes. Gives false if that does not come.
+    pub(super) fn settle(&mut self) -> bool {
         let mut sums = vec![0.0; self.rates.len()];
         let (mut step, mut watched) = (1.0, f64::INFINITY);
         for round in 0..ROUNDS {
@@ -81,7 +81,8 @@ impl<'f, 'n> Solver<'f, 'n> {
             }
             self.set_rates();
             if change <= SETTLED * step {
-                return self.fit();
+                self.fit();
+                return true;
             }
             if round % WATCHED == WATCHED - 1 {
                 // Waiting times go round: smaller steps end that.
@@ -99,6 +100,7 @@ impl<'f, 'n> Solver<'f, 'n> {
         let count = (ROUNDS - AVERAGED) as f64;
         self.rates = sums.into_iter().map(|sum| sum / count).collect();
         self.fit();
+        false
     }
 
     /// Slows the flows of each edge down to its capacity.

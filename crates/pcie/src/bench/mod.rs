@@ -8,7 +8,9 @@ mod pcie_model;
 mod run;
 mod session;
 
-pub use check::{Check, CheckRow, Tolerance, Verdict, check_all, parameters};
+pub use check::{
+    Check, CheckRow, PublishedFlow, TABLE_2, Tolerance, Verdict, check_all, parameters,
+};
 pub use experiment::{FabricExperiment, built_in_experiments};
 pub use page::{FabricReport, ReportPart, report};
 pub use run::{FabricOutcome, run_experiment, trace_experiment};

@@ -58,53 +58,59 @@ pub(super) fn counter_example() -> Result<Check, PcieError> {
     ];
     Ok(Check {
         number: 14,
-        title: "capacity freed elsewhere: H>A 8.5, H>D 8.5, B>D 7.19, C>D 7.19 (its estimators: dray fabric predict)".to_owned(),
-        source: "section 0.3 of the project's facts: max-min gives 8.50, edge constraints 5.775".to_owned(),
-        parameters: format!("{}; packets of 256 B; FIFO: 8 KiB of data credits", parameters(&Topology::resolve("validation")?)),
+        title: "capacity freed elsewhere: H>A 8.5, H>D 8.5, B>D 7.19, C>D 7.19".to_owned(),
+        source: "section 0.3 of the project's facts: max-min gives 8.50, edge constraints 5.775"
+            .to_owned(),
+        parameters: format!(
+            "{}; packets of 256 B; FIFO: 8 KiB of data credits",
+            parameters(&Topology::resolve("validation")?)
+        ),
         rows,
     })
 }
 
-/// Both ends of a flow of table 2, its standalone rate and its published estimate, GiB/s.
-type PublishedFlow = (&'static str, &'static str, f64, f64);
+/// Both ends of a flow of table 2 on the topology `validation`, its standalone rate and its published estimate, GiB/s.
+pub type PublishedFlow = (&'static str, &'static str, f64, f64);
+
+/// Table 2 of the paper, b to d.
+pub const TABLE_2: [(&str, [PublishedFlow; 5]); 3] = [
+    (
+        "b",
+        [
+            ("H", "C", 8.51, 5.78),
+            ("H", "A", 7.21, 5.78),
+            ("C", "B", 1.76, 1.76),
+            ("B", "D", 7.19, 7.19),
+            ("A", "H", 2.54, 2.54),
+        ],
+    ),
+    (
+        "c",
+        [
+            ("H", "C", 8.56, 8.37),
+            ("H", "A", 0.53, 0.53),
+            ("C", "B", 1.76, 1.76),
+            ("B", "D", 7.19, 7.19),
+            ("A", "H", 2.54, 2.54),
+        ],
+    ),
+    (
+        "d",
+        [
+            ("H", "C", 0.55, 0.55),
+            ("H", "D", 8.58, 4.37),
+            ("C", "B", 1.76, 1.76),
+            ("B", "D", 7.19, 4.37),
+            ("A", "H", 2.54, 2.54),
+        ],
+    ),
+];
 
 /// The measured flows of table 2 as paced sources: what the fabric gives each.
 pub(super) fn table_2() -> Result<Check, PcieError> {
     let topology = Topology::resolve("validation")?;
-    let experiments: [(&str, [PublishedFlow; 5]); 3] = [
-        (
-            "b",
-            [
-                ("H", "C", 8.51, 5.78),
-                ("H", "A", 7.21, 5.78),
-                ("C", "B", 1.76, 1.76),
-                ("B", "D", 7.19, 7.19),
-                ("A", "H", 2.54, 2.54),
-            ],
-        ),
-        (
-            "c",
-            [
-                ("H", "C", 8.56, 8.37),
-                ("H", "A", 0.53, 0.53),
-                ("C", "B", 1.76, 1.76),
-                ("B", "D", 7.19, 7.19),
-                ("A", "H", 2.54, 2.54),
-            ],
-        ),
-        (
-            "d",
-            [
-                ("H", "C", 0.55, 0.55),
-                ("H", "D", 8.58, 4.37),
-                ("C", "B", 1.76, 1.76),
-                ("B", "D", 7.19, 4.37),
-                ("A", "H", 2.54, 2.54),
-            ],
-        ),
-    ];
     let mut rows = Vec::new();
-    for (name, flows) in experiments {
+    for (name, flows) in TABLE_2 {
         let mut sources = Vec::new();
         for (from, to, rate, _) in flows {
             sources.push(Source {

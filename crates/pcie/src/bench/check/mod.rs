@@ -6,6 +6,7 @@ mod latency;
 mod sharing;
 
 use super::pcie_model;
+pub use estimates::{PublishedFlow, TABLE_2};
 use estimates::{counter_example, table_2};
 
 use crate::PcieError;
