@@ -3,7 +3,7 @@
 mod moves;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -175,13 +175,21 @@ impl Manager {
         }
         let engine = Arc::new(engine);
         let served = engine.clone();
+        // The C library allocates when a thread starts, from memory of the program. Nothing is registered
+        // before that is over: nobody would serve its faults.
+        let started = Arc::new(Barrier::new(2));
+        let starts = started.clone();
         thread::Builder::new()
             .name("dray-tier-fault".to_owned())
-            .spawn(move || served.serve())
+            .spawn(move || {
+                starts.wait();
+                served.serve();
+            })
             .map_err(|error| TierError::System {
                 call: "starting a thread",
                 errno: error.raw_os_error().unwrap_or(0),
             })?;
+        started.wait();
         if let Some(process) = self.process {
             process.state.store(1, std::sync::atomic::Ordering::Relaxed);
             process.put(Value::KneePages, knee.pages);
