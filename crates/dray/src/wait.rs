@@ -122,11 +122,14 @@ mod umwait {
     const CYCLES: u64 = 20_000;
 
     /// CPUID leaf 7: WAITPKG.
+    #[allow(unused_unsafe, reason = "safe functions in later versions of Rust")]
     pub(super) fn is_supported() -> bool {
         static SUPPORTED: OnceLock<bool> = OnceLock::new();
         *SUPPORTED.get_or_init(|| {
-            let highest = __cpuid(0).eax;
-            highest >= 7 && __cpuid_count(7, 0).ecx >> 5 & 1 == 1
+            // SAFETY: every x86-64 processor has CPUID.
+            let highest = unsafe { __cpuid(0) }.eax;
+            // SAFETY: as above.
+            highest >= 7 && unsafe { __cpuid_count(7, 0) }.ecx >> 5 & 1 == 1
         })
     }
 
