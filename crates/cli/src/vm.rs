@@ -1,6 +1,7 @@
 //! `dray vm`: a guest with a stock kernel and a virtual device.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use dray_experiment::parse_bytes;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::complain::Usage;
@@ -42,11 +44,11 @@ pub(crate) struct Args {
     /// Parameters for the kernel's command line.
     #[arg(long, value_name = "TEXT")]
     append: Vec<OsString>,
-    /// Memory of the guest.
-    #[arg(long, value_name = "SIZE", default_value = "1G")]
-    memory: String,
+    /// Memory of the guest, as in 512M or 2G; 256M at least, and for each of two nodes (--tiers).
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_bytes)]
+    memory: u64,
     /// Processors of the guest.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=255))]
     processors: u32,
     /// Two memory nodes: half of the memory with the processors, half slower and without.
     #[arg(long)]
@@ -69,14 +71,13 @@ pub(crate) struct Args {
     /// Seconds that a command may take.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     watchdog: u32,
-    /// The command and its arguments, after `--`; without one, a shell.
-    #[arg(
-        value_name = "COMMAND",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    /// The command and its arguments; without one, a shell.
+    #[arg(value_name = "COMMAND", last = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }
+
+/// A memory node of a guest has so much at least.
+const LEAST_BYTES: u64 = 256 << 20;
 
 /// VERSION of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -137,14 +138,7 @@ const BUNDLE: [(&str, &str); 37] = bundle![
 ];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    for file in args.module.iter().chain(&args.kernel) {
-        if !file.is_file() {
-            return Err(Usage::error(
-                format!("{}: no such file", file.display()),
-                "name a file of this machine; the guest gets a copy of it",
-            ));
-        }
-    }
+    check(args)?;
     let folder = tempfile::tempdir().context("no temporary folder")?;
     unpack(folder.path())?;
     // The script ends the guest when this process ends, by SIGKILL too.
@@ -176,6 +170,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
 }
 
+/// What would be found out by a guest that does not start.
+fn check(args: &Args) -> anyhow::Result<()> {
+    let mut files: Vec<&Path> = Vec::new();
+    files.extend(args.module.iter().chain(&args.kernel).map(PathBuf::as_path));
+    for file in &args.file {
+        let bytes = file.as_bytes();
+        let Some(at) = bytes.iter().position(|byte| *byte == b'=') else {
+            return Err(Usage::error(
+                format!("--file {}: no `=`", file.display()),
+                "the name in the guest comes first: --file etc/my.conf=./my.conf",
+            ));
+        };
+        files.push(Path::new(OsStr::from_bytes(&bytes[at + 1..])));
+    }
+    for file in files {
+        if !file.is_file() {
+            return Err(Usage::error(
+                format!("{}: no such file", file.display()),
+                "name a file of this machine; the guest gets a copy of it",
+            ));
+        }
+    }
+    let least = LEAST_BYTES << u32::from(args.tiers);
+    if args.memory < least {
+        return Err(Usage::error(
+            format!(
+                "--memory: {} bytes are too few for a guest, which needs {} MiB",
+                args.memory,
+                least >> 20
+            ),
+            format!("--memory {}M", least >> 20),
+        ));
+    }
+    Ok(())
+}
+
 /// A signal that ends a process, which may come before the process is known.
 #[derive(Debug, Default)]
 struct Signalled {
@@ -205,7 +235,7 @@ impl Signalled {
 }
 
 fn options(vm: &mut Command, args: &Args) {
-    vm.args(["--memory", &args.memory]);
+    vm.arg("--memory").arg(format!("{}M", args.memory >> 20));
     vm.args(["--processors", &args.processors.to_string()]);
     if args.tiers {
         vm.arg("--tiers");

@@ -111,6 +111,14 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&["vm", "--module", "/nowhere/idxd.ko"], "/nowhere/idxd.ko"),
         (&["vm", "--version", "7"], "--version"),
         (&["vm", "--watchdog", "0", "--", "true"], "--watchdog"),
+        (&["vm", "--memory", "100M", "--", "true"], "needs 256 MiB"),
+        (&["vm", "--memory", "300M", "--tiers"], "needs 512 MiB"),
+        (&["vm", "--memory", "much"], "`much` is not a size"),
+        (&["vm", "--processors", "0"], "--processors"),
+        (&["vm", "--file", "a", "--", "true"], "--file a: no `=`"),
+        (&["vm", "--file", "a=/nowhere"], "/nowhere: no such file"),
+        (&["vm", "--versoin", "2"], "--version"),
+        (&["vm", "true"], "[-- <COMMAND>...]"),
     ] {
         let output = dray().args(arguments).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
