@@ -330,6 +330,7 @@ fn estimators_are_compared_on_the_same_instances() {
     assert_eq!(rows.len(), 3 * 2);
     for row in rows {
         assert_eq!(row["instances"], 6);
+        assert!(row["unsettled"].as_u64().unwrap() <= 6);
         let interval = &row["maxmin_minus_ingress"];
         assert!(interval["low"].as_f64().unwrap() <= interval["high"].as_f64().unwrap());
     }

@@ -98,24 +98,26 @@ impl Engine {
         if page == self.bell {
             return self.put_all_hints_back(state);
         }
-        if let Some(stage) = state.stage_of(page) {
-            if stage == Stage::Out {
-                return;
-            }
-            // It is not out: the program has dropped it, or it was never there. Who waits may be the
-            // thread that migrates, which copies it.
-            if self.config.order == Order::SharedRead {
-                // Protected it is not either.
-                state.leave(page, Outcome::Gone);
-            }
-            return self.zeros(state, page, page + PAGE);
+        let stage = state.stage_of(page);
+        if stage == Some(Stage::Out) {
+            return;
         }
+        // It is in the batch and not out. Who waits may be the thread that migrates, which copies it; and
+        // protected it is not.
+        if stage.is_some() && self.config.order == Order::SharedRead {
+            state.leave(page, Outcome::Gone);
+        }
+        // It may be out as a hint all the same: only what is nowhere is zero.
         if let Some(hint) = state.hints.at(page) {
             match self.put_hint_back(state, hint) {
                 true => state.hints.touched.push(hint),
                 false => state.deferred.push(page),
             }
             return;
+        }
+        // The program has dropped it, or it was never there.
+        if stage.is_some() {
+            return self.zeros(state, page, page + PAGE);
         }
         self.fill(state, page);
     }
@@ -252,4 +254,61 @@ fn poll(files: [RawFd; 2], timeout: i32) {
     });
     // SAFETY: there are two.
     unsafe { libc::poll(polled.as_mut_ptr(), 2, timeout) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copier::Cores;
+    use crate::mechanism::Config;
+    use crate::mechanism::flight::Flight;
+    use crate::sys::memory;
+
+    #[test]
+    fn a_page_of_the_batch_that_is_out_as_a_hint_comes_back() {
+        for (order, stage) in [
+            (Order::Strict, Stage::In),
+            (Order::SharedRead, Stage::Ended(Outcome::Gone)),
+        ] {
+            let config = Config {
+                order,
+                ..Config::default()
+            };
+            let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+            let page = memory::reserve(PAGE, PAGE).expect("memory");
+            let word = || std::ptr::with_exposed_provenance_mut::<u64>(page as usize);
+            // SAFETY: this test's memory.
+            unsafe { word().write_volatile(7) };
+            engine.register(page, page + PAGE).expect("its own memory");
+            assert_eq!(engine.arm_hints(&[page]), 1);
+            let mut state = engine.lock();
+            state.flights.push(Flight {
+                origin: page,
+                address: page,
+                huge: false,
+                landing: 0,
+                made: 0,
+                stage: Stage::In,
+                tries: 0,
+            });
+            std::thread::scope(|scope| {
+                // SAFETY: as above.
+                let reader = scope.spawn(|| unsafe { word().read_volatile() });
+                let mut events = Vec::new();
+                while engine.uffd.read(&mut events) == 0 {
+                    poll([engine.uffd.as_raw_fd(), engine.wake.as_raw_fd()], -1);
+                }
+                for event in events {
+                    engine.handle(&mut state, event);
+                }
+                assert_eq!(reader.join().expect("a reader"), 7);
+            });
+            assert_eq!(state.flights[0].stage, stage);
+            state.flights.clear();
+            drop(state);
+            engine.unregister(page, page + PAGE);
+            // SAFETY: this test's, and nothing uses it any more.
+            unsafe { memory::unmap(page, PAGE) };
+        }
+    }
 }
