@@ -65,7 +65,7 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     match figures {
         Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
         Some(error) if error.is_bad_input() => ExitCode::from(2),
-        _ if usage.is_some() || flows.is_some() => ExitCode::from(2),
+        _ if usage.is_some() || flows.is_some() || error.is::<ProfileError>() => ExitCode::from(2),
         _ if hardware.is_some() => ExitCode::from(3),
         _ if session.is_some_and(RunError::is_bad_input) => ExitCode::from(2),
         _ if fabric.is_some_and(PcieError::is_bad_input) => ExitCode::from(2),

@@ -59,6 +59,19 @@ fn a_client_is_answered_and_sigterm_ends_the_server() {
 }
 
 #[test]
+fn a_profile_that_is_broken_is_bad_input() {
+    let folder = TempDir::new().unwrap();
+    let profile = folder.path().join("broken.json");
+    std::fs::write(&profile, "[{").unwrap();
+    let mut vfio = dray();
+    vfio.arg("vfio").arg("--profile").arg(&profile);
+    let refused = vfio.args(["--socket", "/nowhere"]).output().unwrap();
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("broken.json"), "{message}");
+}
+
+#[test]
 fn a_signal_to_dray_vm_ends_its_script() {
     assert_eq!(ended_by(Signal::TERM), Some(130));
 }
