@@ -45,14 +45,7 @@ fn main() -> Result<(), dray_tier::TierError> {
         );
     }
     if let Some(compaction) = compaction(256 << 20, 9)? {
-        println!(
-            "kernel compaction, search and copies included: {} ns a page ({} to {}), {} pages in {} rounds",
-            compaction.core_ns.median,
-            compaction.core_ns.lower,
-            compaction.core_ns.upper,
-            compaction.pages,
-            compaction.rounds
-        );
+        println!("{compaction}");
     }
     Ok(())
 }

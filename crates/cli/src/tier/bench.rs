@@ -122,14 +122,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             print_costs(&costs);
             print_frames(&frames);
             if let Some(compaction) = compaction {
-                println!(
-                    "kernel compaction, search and copies included: {} ns a page ({} to {}), {} pages in {} rounds",
-                    compaction.core_ns.median,
-                    compaction.core_ns.lower,
-                    compaction.core_ns.upper,
-                    compaction.pages,
-                    compaction.rounds
-                );
+                println!("{compaction}");
             }
             print_runs(&runs);
             program::print(&programs);

@@ -38,12 +38,15 @@ fn sum(stats: &serde_json::Value, name: &str) -> u64 {
     values.map(|value| value.as_u64().expect("a number")).sum()
 }
 
-fn python(arguments: &str) -> serde_json::Value {
+/// Statistics of the script, which `dray SESSION tier ARGUMENTS` runs.
+fn script_by(session: &[&str], arguments: &str) -> serde_json::Value {
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, PYTHON).expect("a file");
-    let tier = format!("tier --fast 16M --knob interval_ms=5 --stats=json {arguments} -- ");
-    let output = dray(dir.path(), &tier)
+    let tier = format!("tier --fast 16M --knob interval_ms=5 --stats=json {arguments} --");
+    let output = dray(dir.path(), "")
+        .args(session)
+        .args(tier.split_whitespace())
         .arg("/usr/bin/python3")
         .arg(&script)
         .assert()
@@ -51,7 +54,11 @@ fn python(arguments: &str) -> serde_json::Value {
         .stdout("whole\n")
         .get_output()
         .clone();
-    let stats = json(&output.stderr);
+    json(&output.stderr)
+}
+
+fn python(arguments: &str) -> serde_json::Value {
+    let stats = script_by(&[], arguments);
     assert!(sum(&stats, "demoted_pages") > 0, "{stats:#}");
     stats
 }
@@ -80,20 +87,8 @@ fn the_virtual_device_copies() {
 /// The work queues are those of `dray run`.
 #[test]
 fn a_work_queue_copies() {
-    let dir = directory();
-    let script = dir.path().join("script.py");
-    fs::write(&script, PYTHON).expect("a file");
-    let output = dray(dir.path(), "run --profile 1e1w-s --")
-        .arg(env!("CARGO_BIN_EXE_dray"))
-        .args("tier --mover hw --fast 16M --knob interval_ms=5 --stats=json --".split(' '))
-        .arg("/usr/bin/python3")
-        .arg(&script)
-        .assert()
-        .success()
-        .stdout("whole\n")
-        .get_output()
-        .clone();
-    let stats = json(&output.stderr);
+    let dray = env!("CARGO_BIN_EXE_dray");
+    let stats = script_by(&["run", "--profile", "1e1w-s", "--", dray], "--mover hw");
     let bytes = &stats["timer"][0]["bytes"];
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }

@@ -1,5 +1,6 @@
 //! The kernel's own migration, as a measure: what compaction costs a page.
 
+use std::fmt;
 use std::fs;
 
 use serde::Serialize;
@@ -22,6 +23,17 @@ pub struct Compaction {
     pub rounds: usize,
     /// Pages that moved in them.
     pub pages: u64,
+}
+
+impl fmt::Display for Compaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = &self.core_ns;
+        write!(
+            f,
+            "kernel compaction, search and copies included: {} ns a page ({} to {}), {} pages in {} rounds",
+            ns.median, ns.lower, ns.upper, self.pages, self.rounds
+        )
+    }
 }
 
 /// Has the kernel compact memory of which every second page of `bytes` was freed, so often. `None` where
