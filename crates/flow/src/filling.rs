@@ -13,15 +13,23 @@ pub(crate) enum Stop {
     Edge(u32),
 }
 
+/// An edge while the level rises: one cache line, for all of it is read and written together.
+#[repr(align(64))]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct EdgeState {
+    /// Capacity that frozen flows leave.
+    pub(crate) remaining: Sum,
+    /// Sum of the weights of its active flows.
+    pub(crate) weight: Sum,
+    /// How many active flows it has.
+    pub(crate) count: u32,
+}
+
 /// State of the edges while the level rises. Made for a set of active flows; the others are frozen and
 /// their rates are taken off `remaining` beforehand.
 pub(crate) struct Filling {
-    /// By edge: capacity that frozen flows leave.
-    pub(crate) remaining: Vec<Sum>,
-    /// By edge: sum of the weights of its active flows.
-    weights: Vec<Sum>,
-    /// By edge: how many active flows it has.
-    counts: Vec<u32>,
+    /// By edge.
+    pub(crate) edges: Vec<EdgeState>,
     /// By flow.
     active: Vec<bool>,
 }
@@ -32,30 +40,39 @@ type Key = Reverse<(u64, u32)>;
 impl Filling {
     /// `capacities` by edge; no flow is active.
     pub(crate) fn new(capacities: impl Iterator<Item = f64>, flows: usize) -> Self {
-        let remaining: Vec<Sum> = capacities.map(Sum::new).collect();
+        let edge = |capacity| EdgeState {
+            remaining: Sum::new(capacity),
+            ..EdgeState::default()
+        };
         Self {
-            weights: vec![Sum::default(); remaining.len()],
-            counts: vec![0; remaining.len()],
-            remaining,
+            edges: capacities.map(edge).collect(),
             active: vec![false; flows],
         }
     }
 
-    /// As new, without active flows, for `flows` flows. `remaining` is what the edges have left.
-    pub(crate) fn restart(&mut self, remaining: impl Iterator<Item = Sum>, flows: usize) {
-        self.remaining.clear();
-        self.remaining.extend(remaining);
-        self.weights.fill(Sum::default());
-        self.counts.fill(0);
+    /// Begins again with `edges`, and with `flows` flows that are all `active` or all frozen. It does not matter what a flow is
+    /// that neither an edge nor the demands name.
+    pub(crate) fn restart(
+        &mut self,
+        edges: impl Iterator<Item = EdgeState>,
+        flows: usize,
+        active: bool,
+    ) {
+        self.edges.clear();
+        self.edges.extend(edges);
         self.active.clear();
-        self.active.resize(flows, false);
+        self.active.resize(flows, active);
     }
 
     /// Makes `flow` rise again from nothing, and gives its edges back what it had.
     pub(crate) fn release(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
-        self.activate(incidence, flow);
+        self.active[flow as usize] = true;
+        let weight = incidence.weight(flow);
         for &edge in incidence.path(flow) {
-            self.remaining[edge as usize].add(rate);
+            let edge = &mut self.edges[edge as usize];
+            edge.remaining.add(rate);
+            edge.weight.add(weight);
+            edge.count += 1;
         }
     }
 
@@ -64,28 +81,36 @@ impl Filling {
         self.active[flow as usize] = true;
         let weight = incidence.weight(flow);
         for &edge in incidence.path(flow) {
-            self.weights[edge as usize].add(weight);
-            self.counts[edge as usize] += 1;
+            let edge = &mut self.edges[edge as usize];
+            edge.weight.add(weight);
+            edge.count += 1;
         }
     }
 
     fn level(&self, edge: u32) -> f64 {
-        let edge = edge as usize;
-        if self.counts[edge] == 0 {
+        let edge = &self.edges[edge as usize];
+        if edge.count == 0 {
             return f64::INFINITY;
         }
         // Adding zero makes a negative zero positive: `Key` is in the order of the bits.
-        (self.remaining[edge].value() / self.weights[edge].value()).max(0.0) + 0.0
+        (edge.remaining.value() / edge.weight.value()).max(0.0) + 0.0
     }
 
-    fn freeze(&mut self, incidence: &impl Incidence, flow: u32, weight: f64, level: f64) {
+    /// Stops `flow` at `level`: its edges have so much less.
+    pub(crate) fn freeze(
+        &mut self,
+        incidence: &impl Incidence,
+        flow: u32,
+        weight: f64,
+        level: f64,
+    ) {
         self.active[flow as usize] = false;
         let rate = weight * level;
         for &edge in incidence.path(flow) {
-            let edge = edge as usize;
-            self.remaining[edge].add(-rate);
-            self.weights[edge].add(-weight);
-            self.counts[edge] -= 1;
+            let edge = &mut self.edges[edge as usize];
+            edge.remaining.add(-rate);
+            edge.weight.add(-weight);
+            edge.count -= 1;
         }
     }
 
@@ -97,8 +122,8 @@ impl Filling {
         by_demand: impl Iterator<Item = (f64, u32)>,
         mut stopped: impl FnMut(u32, f64, Stop),
     ) {
-        let mut heap: BinaryHeap<Key> = (0..self.counts.len() as u32)
-            .filter(|&edge| self.counts[edge as usize] > 0)
+        let mut heap: BinaryHeap<Key> = (0..self.edges.len() as u32)
+            .filter(|&edge| self.edges[edge as usize].count > 0)
             .map(|edge| Reverse((self.level(edge).to_bits(), edge)))
             .collect();
         let mut by_demand = by_demand.peekable();

@@ -63,10 +63,13 @@ pub struct IncrementalMaxMin {
     store: Store,
     /// Flows by demand level as of the last refill. It may name flows that have left.
     order: Vec<(f64, u32)>,
+    /// By flow: its demand level, NaN if it is not here. A refill reads it in the order of the demands: in little memory, it
+    /// stays in the cache.
+    demand_levels: Vec<f64>,
     /// Flows that have come since.
     later: Vec<(f64, u32)>,
-    /// What the last refill stopped, in order.
-    stops: Vec<(u32, f64, Stop)>,
+    /// By flow: where the last refill stopped it, if it did.
+    results: Vec<(f64, Stop)>,
     /// The order before the last refill: memory for the next one.
     spare_order: Vec<(f64, u32)>,
     precision: Precision,
@@ -100,8 +103,9 @@ impl IncrementalMaxMin {
             store: Store::new(capacities()),
             network: network.clone(),
             order: Vec::new(),
+            demand_levels: Vec::new(),
             later: Vec::new(),
-            stops: Vec::new(),
+            results: Vec::new(),
             spare_order: Vec::new(),
             precision,
             update: 0,
@@ -216,6 +220,7 @@ impl IncrementalMaxMin {
             self.store.ports[edge as usize].load.add(-rate);
         }
         self.store.remove(id);
+        self.demand_levels[flow.index()] = f64::NAN;
         for edge in path {
             self.look(edge, 0.0);
         }
@@ -239,8 +244,12 @@ impl IncrementalMaxMin {
 
     fn insert(&mut self, path: &[u32], demand: f64, weight: f64) -> u32 {
         let slot = self.store.insert(path, demand, weight);
-        self.later
-            .push((self.store.states[slot as usize].demand_level, slot));
+        let level = self.store.states[slot as usize].demand_level;
+        if self.demand_levels.len() <= slot as usize {
+            self.demand_levels.resize(slot as usize + 1, f64::NAN);
+        }
+        self.demand_levels[slot as usize] = level;
+        self.later.push((level, slot));
         slot
     }
 

@@ -1,9 +1,9 @@
 //! All flows from a level on, filled again.
 
 use super::IncrementalMaxMin;
-use super::store::{DEMAND, Port};
+use super::store::{DEMAND, Port, State};
 use crate::compensated::Sum;
-use crate::filling::Stop;
+use crate::filling::{EdgeState, Stop};
 
 impl IncrementalMaxMin {
     /// Fills all flows at or above the level `from` again. What is below is taken to be right.
@@ -13,36 +13,28 @@ impl IncrementalMaxMin {
         }
         self.agenda.start();
         self.sort_order();
-        let store = &mut self.store;
-        let filling = &mut self.filling;
-        let rest = |port: &Port| {
-            let mut rest = port.load;
-            rest.add(-port.capacity);
-            rest.negated()
-        };
-        filling.restart(store.ports.iter().map(rest), store.states.len());
-        for (flow, state) in store.states.iter().enumerate() {
-            if state.is_here() && state.level >= from {
-                filling.release(store, flow as u32, state.weight * state.level);
-            }
-        }
+        self.start_filling(from);
+        let (store, results) = (&mut self.store, &mut self.results);
         for port in &mut store.ports {
             if port.level >= from {
                 port.level = f64::INFINITY;
                 port.stopped = Sum::default();
             }
         }
-        let stops = &mut self.stops;
-        stops.clear();
-        filling.run(store, self.order.iter().copied(), |flow, level, stop| {
-            stops.push((flow, level, stop));
-        });
-        for &(flow, level, stop) in &*stops {
-            let state = &mut store.states[flow as usize];
+        results.resize(store.states.len(), (0.0, Stop::Demand));
+        self.filling
+            .run(store, self.order.iter().copied(), |flow, level, stop| {
+                results[flow as usize] = (level, stop);
+            });
+        // In the order of the flows, as they lie in memory: they stopped in another one.
+        for (flow, (state, &(level, stop))) in store.states.iter_mut().zip(&*results).enumerate() {
+            if !rises(state, from) {
+                continue;
+            }
             if state.touched != self.update {
                 state.touched = self.update;
                 state.before = state.level;
-                self.touched.push(flow);
+                self.touched.push(flow as u32);
             }
             state.level = level;
             state.stop = DEMAND;
@@ -53,21 +45,57 @@ impl IncrementalMaxMin {
                 state.stop = edge;
             }
         }
-        for (port, remaining) in store.ports.iter_mut().zip(&filling.remaining) {
-            let mut load = remaining.negated();
+        for (port, edge) in store.ports.iter_mut().zip(&self.filling.edges) {
+            let mut load = edge.remaining.negated();
             load.add(port.capacity);
             port.load = load;
+        }
+    }
+
+    /// Makes the flows at or above the level `from` rise and freezes the others, by going over whichever are fewer.
+    fn start_filling(&mut self, from: f64) {
+        let (store, filling) = (&self.store, &mut self.filling);
+        let flows = store.states.len();
+        let rising = store.states.iter().filter(|state| rises(state, from));
+        if 2 * rising.count() < store.here {
+            let left = |port: &Port| {
+                let mut left = port.load;
+                left.add(-port.capacity);
+                EdgeState {
+                    remaining: left.negated(),
+                    ..EdgeState::default()
+                }
+            };
+            filling.restart(store.ports.iter().map(left), flows, false);
+            for (flow, state) in store.states.iter().enumerate() {
+                if rises(state, from) {
+                    filling.release(store, flow as u32, state.weight * state.level);
+                }
+            }
+        } else {
+            let whole = |(port, &weight): (&Port, &Sum)| EdgeState {
+                remaining: Sum::new(port.capacity),
+                weight,
+                count: port.members,
+            };
+            filling.restart(
+                store.ports.iter().zip(&store.weights).map(whole),
+                flows,
+                true,
+            );
+            for (flow, state) in store.states.iter().enumerate() {
+                if state.is_here() && !rises(state, from) {
+                    filling.freeze(store, flow as u32, state.weight, state.level);
+                }
+            }
         }
     }
 
     /// Takes the later flows into the order, and leaves out those that are no longer what it says.
     fn sort_order(&mut self) {
         self.later.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let store = &self.store;
-        let valid = |&(level, flow): &(f64, u32)| {
-            let state = &store.states[flow as usize];
-            state.is_here() && state.demand_level == level
-        };
+        let levels = &self.demand_levels;
+        let valid = |&(level, flow): &(f64, u32)| levels[flow as usize] == level;
         let mut merged = std::mem::take(&mut self.spare_order);
         merged.clear();
         let mut later = self.later.drain(..).filter(valid).peekable();
@@ -80,4 +108,9 @@ impl IncrementalMaxMin {
         merged.extend(later);
         self.spare_order = std::mem::replace(&mut self.order, merged);
     }
+}
+
+/// Whether a refill from the level `from` lets the flow rise again.
+fn rises(state: &State, from: f64) -> bool {
+    state.is_here() && state.level >= from
 }

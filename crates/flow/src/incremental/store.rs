@@ -100,6 +100,8 @@ impl Incidence for Store {
 pub(super) struct Store {
     pub(super) paths: Paths,
     pub(super) ports: Vec<Port>,
+    /// By edge: sum of the weights of its flows.
+    pub(super) weights: Vec<Sum>,
     pub(super) states: Vec<State>,
     free: Vec<u32>,
     /// Hops of the flows that are here.
@@ -125,6 +127,7 @@ impl Store {
                 members: vec![Vec::new(); ports.len()],
                 ..Paths::default()
             },
+            weights: vec![Sum::default(); ports.len()],
             ports,
             states: Vec::new(),
             free: Vec::new(),
@@ -190,6 +193,7 @@ impl Store {
             self.paths.places.push(members.len() as u32);
             members.push(slot as u32);
             self.ports[edge as usize].members += 1;
+            self.weights[edge as usize].add(weight);
         }
         if self.free.pop().is_some() {
             self.states[slot] = state;
@@ -203,6 +207,7 @@ impl Store {
 
     /// Takes a flow off its edges.
     pub(super) fn remove(&mut self, flow: u32) {
+        let State { weight, .. } = self.states[flow as usize];
         let span = self.states[flow as usize].span();
         self.live_hops -= span.len();
         for hop in span {
@@ -218,7 +223,9 @@ impl Store {
             }
             let port = &mut self.ports[edge as usize];
             port.members -= 1;
+            self.weights[edge as usize].add(-weight);
             if port.members == 0 {
+                self.weights[edge as usize] = Sum::default();
                 port.level = f64::INFINITY;
                 port.load = Sum::default();
                 port.stopped = Sum::default();
