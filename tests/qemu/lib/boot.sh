@@ -174,7 +174,7 @@ locate() { # CONSOLE
         /^END$/ && !any {print "QEMU itself does not answer its monitor"}' >&2
     exec 6>&- 5>&-
     tail -n "+$from" "$1" | tr -d '\r' |
-        grep -aE 'NMI|CPU: |RIP: |^(\[[ 0-9.]*\] )? +[a-z_0-9.]+\+0x' | head -12 >&2 ||
+        grep -aE 'NMI|CPU: |RIP: |^(\[[ 0-9.]*\] )? +[a-z_0-9.]+\+0x' | head -30 >&2 ||
         note "the kernel says nothing to an NMI"
 }
 
