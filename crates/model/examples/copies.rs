@@ -46,12 +46,11 @@ impl Copies {
     /// Hands the next copies over, as one descriptor. False: there is no room.
     fn issue<M: Mover>(&mut self, mover: &mut M) -> bool {
         let first = self.issued as usize % self.operations.len();
-        // SAFETY: modelled memory checks itself.
-        unsafe {
-            match &self.operations[first..first + self.batch as usize] {
-                [one] => mover.enqueue(one).is_ok(),
-                many => mover.enqueue_batch(many).is_ok(),
-            }
+        match &self.operations[first..first + self.batch as usize] {
+            // SAFETY: modelled memory checks itself.
+            [one] => unsafe { mover.enqueue(one) }.is_ok(),
+            // SAFETY: as above.
+            many => unsafe { mover.enqueue_batch(many) }.is_ok(),
         }
     }
 }
