@@ -1,24 +1,13 @@
-//! What every mover promises, written once: each operation gives the right bytes and the right
-//! record, under the right executor's name, exactly once; batches and fences keep their order; what
-//! cannot be done is refused with the status of the specification; page faults are told; when a queue is
-//! disabled or reset everything ends once, and nothing is written outside the destinations.
+//! What is tried with every implementation.
 //!
-//! A [`Door`] is where operations go in: a mover with memory that the suite can look at.
-//! [`check`] puts the whole suite to it.
+//! [`rules`]: the rules of the specification, descriptor by descriptor, for whatever has a portal and registers. The suite
+//! that every mover of the library passes is behind the feature `movers`.
 
-mod batches;
-mod case;
-mod disruptions;
-mod door;
-mod faults;
-mod integrity;
-mod pages;
-mod refused;
-mod script;
-mod suite;
+#[cfg(feature = "movers")]
+mod movers;
+pub mod rules;
 
-pub use disruptions::{Disrupter, Disruption};
-pub use door::{Door, PAGE, Part, ProcessDoor};
-pub use pages::ProcessPages;
-pub use script::Script;
-pub use suite::{Report, check};
+#[cfg(feature = "movers")]
+pub use movers::{
+    Disrupter, Disruption, Door, PAGE, Part, ProcessDoor, ProcessPages, Report, Script, check,
+};

@@ -10,8 +10,6 @@ mod arbiter;
 mod batch;
 mod check;
 mod config;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod device;
 mod drain;
 mod effect;

@@ -4,7 +4,7 @@
 //! chunk.
 
 use crate::common::cases;
-use dray_device::conformance::{PAGE, Page, Pages};
+use dray_conformance::rules::{PAGE, Page, Pages};
 use dray_device::{Access, Payload, execute};
 use dray_ops::{
     DeltaCreated, DestinationDifFlags, DifError, DifFlags, SourceDifFlags, Tags, UpdateTags, oracle,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::runner::Runner;
-use dray_device::conformance::{Case, Observed, coverage, rules};
+use dray_conformance::rules::{Case, Observed, coverage, rules};
 
 fn run(case: &Case) -> Observed {
     let mut runner = Runner::new(case.device(), case.memory());

@@ -2,7 +2,7 @@
 
 use crate::common::profile::{one_group, queue};
 use crate::common::runner::Runner;
-use dray_device::conformance::{PAGE, Page, Pages};
+use dray_conformance::rules::{PAGE, Page, Pages};
 use dray_device::{Access, DeviceConfig, IdptEntry, Memory, Payload, WorkQueueMode, execute};
 use dray_ops::BlockSize;
 use dray_spec::registers::{IdptAccess, IdptControl};

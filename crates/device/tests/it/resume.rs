@@ -2,7 +2,7 @@
 //! same result as if it had been there (spec 8.3).
 
 use crate::common::cases;
-use dray_device::conformance::{PAGE, Page, Pages};
+use dray_conformance::rules::{PAGE, Page, Pages};
 use dray_device::{Payload, execute};
 use dray_spec::{CompletionRecord, Descriptor, DifTags, Flags, Opcode, Status};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use dray_device::conformance::{Case, Observed, Pages, rules};
+use dray_conformance::rules::{Case, Observed, Pages, rules};
 use dray_device::{Access, AddressSpace, DeviceConfig, Memory, Portal, Submission};
 use dray_realtime::{Engines, Event, Options, RealtimeDevice, SharedMemory, Stop};
 use dray_spec::{CompletionRecord, Status};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dray_device::conformance::{Case, Observed, PAGE, Page, Pages, RECORD, rules};
+use dray_conformance::rules::{Case, Observed, PAGE, Page, Pages, RECORD, rules};
 use dray_device::{DeviceConfig, Hardware, WorkQueueMode};
 use dray_spec::registers::{
     CMD, CMDSTATUS, Command, CommandRegister, ErrorHead, IDBR, OFFSETS, SWERROR,

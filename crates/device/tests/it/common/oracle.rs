@@ -4,7 +4,7 @@ use dray_device::Access;
 use dray_ops::CrcOptions;
 use dray_spec::{Descriptor, Flags, Opcode};
 
-use dray_device::conformance::Pages;
+use dray_conformance::rules::Pages;
 
 /// How a descriptor ends, of what the specification fixes.
 #[derive(Debug, Clone, PartialEq, Eq)]

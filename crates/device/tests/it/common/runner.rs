@@ -7,7 +7,7 @@ use dray_device::{
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::IntoBytes;
 
-use dray_device::conformance::Pages;
+use dray_conformance::rules::Pages;
 
 pub(crate) struct Runner {
     pub(crate) device: Device,

@@ -5,7 +5,7 @@ use dray_spec::{Descriptor, DifTags, Flags, Opcode, Status, WindowFlags};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::profile::handle;
 use super::{Case, PAGE, Reported};
-use crate::DeviceConfig;
+use dray_device::DeviceConfig;
 
 /// A rule, and the cases that break it and keep it.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use dray::{Capabilities, Operation};
 use dray_ops::{DIF_BYTES, DestinationDifFlags, DifFlags, SourceDifFlags, Tags, oracle};
 use dray_spec::{CompletionRecord, DifTags, Opcode, Status};
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Blocks of each operation.
 const BLOCKS: usize = 3;

@@ -5,40 +5,40 @@ use dray_spec::{Descriptor, GenCap, OpCap, Opcode};
 
 use super::layout::{BITMAP, BITMAP_PASID, OTHER_PASID, OWN_PASID, SRC};
 use super::{PAGE, layout};
-use crate::{DeviceConfig, IdptConfig, IdptEntry, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, IdptConfig, IdptEntry, WorkQueueConfig, WorkQueueMode};
 
 /// The entries of the inter-domain permissions table.
 pub(super) mod handle {
     /// Everything of the other PASID.
-    pub(in crate::conformance) const WHOLE: u16 = 0;
+    pub(crate) const WHOLE: u16 = 0;
     /// The four pages at SRC, by address.
-    pub(in crate::conformance) const WINDOW: u16 = 1;
+    pub(crate) const WINDOW: u16 = 1;
     /// The four pages at SRC, by offset.
-    pub(in crate::conformance) const OFFSET: u16 = 2;
+    pub(crate) const OFFSET: u16 = 2;
     /// Submitters are in a bitmap, the queue's PASID among them.
-    pub(in crate::conformance) const MANY: u16 = 3;
+    pub(crate) const MANY: u16 = 3;
     /// The queue's PASID is not in the bitmap.
-    pub(in crate::conformance) const EXCLUDED: u16 = 4;
+    pub(crate) const EXCLUDED: u16 = 4;
     /// The bitmap is not there.
-    pub(in crate::conformance) const NO_BITMAP: u16 = 5;
+    pub(crate) const NO_BITMAP: u16 = 5;
     /// Reads only.
-    pub(in crate::conformance) const READ: u16 = 6;
+    pub(crate) const READ: u16 = 6;
     /// Writes only.
-    pub(in crate::conformance) const WRITE: u16 = 7;
+    pub(crate) const WRITE: u16 = 7;
     /// Belongs to the queue's PASID, which may change its window.
-    pub(in crate::conformance) const OWN: u16 = 8;
+    pub(crate) const OWN: u16 = 8;
     /// As that, but may not be changed.
-    pub(in crate::conformance) const FIXED: u16 = 9;
+    pub(crate) const FIXED: u16 = 9;
     /// Belongs to another, and may be changed.
-    pub(in crate::conformance) const FOREIGN: u16 = 10;
+    pub(crate) const FOREIGN: u16 = 10;
     /// Not usable.
-    pub(in crate::conformance) const UNUSABLE: u16 = 11;
+    pub(crate) const UNUSABLE: u16 = 11;
     /// For another submitter.
-    pub(in crate::conformance) const REFUSED: u16 = 12;
+    pub(crate) const REFUSED: u16 = 12;
     /// The window starts one page before the hole and ends one page behind it, by offset.
-    pub(in crate::conformance) const HIDDEN: u16 = 13;
+    pub(crate) const HIDDEN: u16 = 13;
     /// Entries of the table.
-    pub(in crate::conformance) const COUNT: u16 = 14;
+    pub(crate) const COUNT: u16 = 14;
 }
 
 /// DSA 1.0, as a fourth generation Xeon has it.

@@ -5,7 +5,7 @@ use dray_spec::{Descriptor, Opcode, Status};
 use super::case::{Case, Reported, told};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::rule::{Rule, UNCHECKED, name_of, unchecked, valid, with_gen_cap, without_gen_cap};
-use crate::DeviceConfig;
+use dray_device::DeviceConfig;
 
 pub(super) fn rules() -> Vec<Rule> {
     [

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Pages of this process, present in memory, with a guard page before and behind them: whoever writes
 /// outside ends the process.

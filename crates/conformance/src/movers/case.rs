@@ -4,7 +4,7 @@ use dray::Operation;
 use dray_ops::{CrcOptions, Pattern, oracle};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Each operation has a page for each of its up to three buffers, and one between them.
 pub(crate) const AREA: u64 = 4 * 2 * PAGE;

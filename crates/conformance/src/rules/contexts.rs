@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Opcode, Status};
 
-use crate::{DeviceConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueMode};
 
 use super::case::{Case, Reported, told};
 use super::layout::{LIST, OWN_PASID, RECORD};

@@ -3,7 +3,7 @@
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 use zerocopy::IntoBytes;
 
-use crate::DeviceConfig;
+use dray_device::DeviceConfig;
 
 use super::case::{Case, Reported, told};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::layout::{LIST, RECORD, memory};
 use super::profile::profile_of;
 use super::{PAGE, Pages};
-use crate::DeviceConfig;
+use dray_device::DeviceConfig;
 
 /// Where the descriptor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

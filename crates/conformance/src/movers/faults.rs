@@ -3,7 +3,7 @@
 use dray::{Capabilities, Operation};
 use dray_spec::{CompletionRecord, Status};
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Pages of the memory that is there.
 pub(crate) const PAGES: u64 = 8;

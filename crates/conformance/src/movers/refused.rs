@@ -3,7 +3,7 @@
 use dray::{Capabilities, Operation};
 use dray_spec::{Descriptor, Flags, Status};
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Operations on zeroed memory at `base`, 16 pages long.
 pub(crate) fn operations(base: u64, capabilities: &Capabilities) -> Vec<(Operation, Status)> {

@@ -6,7 +6,7 @@ use super::case::{Case, Reported};
 use super::layout::{DST, DST2, HOLE, LIST, READ_ONLY, RECORD, SRC};
 use super::profile::profile_of;
 use super::rule::{Rule, valid, with_gen_cap};
-use crate::DeviceConfig;
+use dray_device::DeviceConfig;
 
 /// A descriptor that faults after some bytes, the record, and one that just does not.
 struct Fault {

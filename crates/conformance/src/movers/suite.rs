@@ -5,14 +5,14 @@ use std::fmt;
 use dray::Operation;
 use dray_spec::{CompletionRecord, Status};
 
-use crate::batches::{self, Batches};
-use crate::case::{AREA, Case, cases};
-use crate::disruptions::{Disrupted, Disruption};
-use crate::door::{Door, PAGE, Part};
-use crate::faults;
-use crate::integrity;
-use crate::refused;
-use crate::script::Script;
+use super::batches::{self, Batches};
+use super::case::{AREA, Case, cases};
+use super::disruptions::{Disrupted, Disruption};
+use super::door::{Door, PAGE, Part};
+use super::faults;
+use super::integrity;
+use super::refused;
+use super::script::Script;
 
 /// Operations of the largest batch in the suite.
 const LARGEST_BATCH: u32 = 4;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use dray::{Application, Capabilities, Executor, Mover, drive};
 
-use crate::disruptions::Disrupter;
-use crate::pages::ProcessPages;
+use super::disruptions::Disrupter;
+use super::pages::ProcessPages;
 
 /// Alignment of the suite's memory; dualcast compares address bits 11:0.
 pub const PAGE: u64 = 4096;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use dray_spec::Descriptor;
 use zerocopy::IntoBytes;
 
-use crate::{Access, AddressSpace, Memory};
+use dray_device::{Access, AddressSpace, Memory};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;

@@ -3,7 +3,7 @@
 use dray::{Application, Completion, Executor, Mover, Next, Operation, Progress};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
-use crate::door::PAGE;
+use super::door::PAGE;
 
 /// Runs batches, one after the other.
 pub(crate) struct Batches {

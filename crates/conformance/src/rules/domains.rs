@@ -139,7 +139,7 @@ fn entries() -> Vec<Rule> {
     let denied = |d, handle| Case::new(d, refused(Status::IDPT_PERMISSION, handle));
     let without_pasid =
         |d| Case::new(d, told(Status::INTER_DOMAIN_PASID)).on(|c| c.work_queues[0].pasid = None);
-    let single: fn(&mut crate::DeviceConfig) = |c| c.capabilities.id_cap &= !2;
+    let single: fn(&mut dray_device::DeviceConfig) = |c| c.capabilities.id_cap &= !2;
     let many = refused(Status::IDPT_HANDLE, handle::MANY);
     let update = Descriptor::update_window(0, 0, WindowFlags::new(), handle::OWN);
     vec![

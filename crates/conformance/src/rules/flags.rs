@@ -8,7 +8,7 @@ use super::profile::{handle, version_2};
 use super::rule::{
     Rule, may_be_member, name_of, valid, valid_one, with_gen_cap, without_flags, without_gen_cap,
 };
-use crate::{DeviceConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueMode};
 
 pub(super) fn rules() -> Vec<Rule> {
     [

@@ -7,8 +7,6 @@
 //! [`Case::judge`] compares. Each [`Rule`] has descriptors that break it and their nearest neighbours
 //! that do not. [`coverage`] says which rules of the specification the table has, and why it does
 //! not have the others.
-//!
-//! Only with the feature `conformance`, for tests.
 
 mod batches;
 mod case;
