@@ -6,6 +6,7 @@
 
 mod attribute;
 mod attributes;
+mod bar;
 mod clients;
 mod enable;
 mod errno;
@@ -25,6 +26,7 @@ pub use attributes::{
     DEVICE as DEVICE_ATTRIBUTES, ENGINE as ENGINE_ATTRIBUTES, GROUP as GROUP_ATTRIBUTES,
     WORK_QUEUE as WORK_QUEUE_ATTRIBUTES,
 };
+pub use bar::Registers;
 pub use clients::ClientId;
 pub use enable::Bound;
 pub use errno::Errno;
@@ -105,18 +107,42 @@ impl From<Errno> for Failure {
 
 /// The loaded driver and its devices.
 #[derive(Debug, Clone)]
-pub struct Driver {
+pub struct Driver<R = Function> {
     options: Options,
-    devices: Vec<Device>,
+    devices: Vec<Device<R>>,
     effects: Vec<Vec<Effect>>,
     events: Vec<Event>,
     next_client: u64,
 }
 
 impl Driver {
-    /// Loads the driver on a machine with these devices: each is reset and disabled. Of parts with
+    /// Loads the driver on a machine with these virtual devices: each is reset and disabled. Of parts with
     /// the same number the first one counts.
     pub fn new(options: Options, parts: Vec<Part>) -> Driver {
+        let with_function = |part: Part| {
+            let function = part.function();
+            (part, function)
+        };
+        Driver::over(options, parts.into_iter().map(with_function))
+    }
+
+    /// The function of a device, by its number.
+    pub fn function(&self, device: u32) -> Option<&Function> {
+        self.registers(device)
+    }
+
+    /// The same, for portals and engines. Whoever writes its configuration registers deceives the
+    /// driver.
+    pub fn function_mut(&mut self, device: u32) -> Option<&mut Function> {
+        let index = self.index_of(device)?;
+        Some(&mut self.devices[index].registers)
+    }
+}
+
+impl<R: Registers> Driver<R> {
+    /// Loads the driver on a machine with devices behind these registers: each is reset and disabled. Of parts with
+    /// the same number the first one counts.
+    pub fn over(options: Options, parts: impl IntoIterator<Item = (Part, R)>) -> Driver<R> {
         let mut driver = Driver {
             options,
             devices: Vec::new(),
@@ -124,18 +150,24 @@ impl Driver {
             events: Vec::new(),
             next_client: 0,
         };
-        for part in parts {
+        for (part, registers) in parts {
             if driver.index_of(part.id).is_some() {
                 continue;
             }
             let options = &driver.options;
-            let mut device = Device::new(part, options.personality, options.tc_override);
+            let mut device = Device::new(part, registers, options.personality, options.tc_override);
             let mut effects = Vec::new();
             device.probe(&mut effects);
             driver.devices.push(device);
             driver.effects.push(effects);
         }
         driver
+    }
+
+    /// The registers of a device, by its number.
+    pub fn registers(&self, device: u32) -> Option<&R> {
+        let index = self.index_of(device)?;
+        Some(&self.devices[index].registers)
     }
 
     /// Which kernel, and what else the driver has found.
@@ -150,19 +182,6 @@ impl Driver {
 
     fn index_of(&self, id: u32) -> Option<usize> {
         self.devices.iter().position(|device| device.part.id == id)
-    }
-
-    /// The function of a device, by its number.
-    pub fn function(&self, device: u32) -> Option<&Function> {
-        let index = self.index_of(device)?;
-        Some(&self.devices[index].function)
-    }
-
-    /// The same, for portals and engines. Whoever writes its configuration registers deceives the
-    /// driver.
-    pub fn function_mut(&mut self, device: u32) -> Option<&mut Function> {
-        let index = self.index_of(device)?;
-        Some(&mut self.devices[index].function)
     }
 
     /// What the device did while the driver wrote its registers, in order.

@@ -1,13 +1,13 @@
 //! Who has a work queue open (`drivers/dma/idxd/cdev.c`).
 
 use super::enable::Bound;
-use super::{Driver, Errno};
+use super::{Driver, Errno, Registers};
 
 /// An open work queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub(super) u64);
 
-impl Driver {
+impl<R: Registers> Driver<R> {
     /// open(2) of `/dev/dsa/wqD.Q` by a process with this PASID.
     ///
     /// A dedicated queue gets the PASID for as long as it is open: it is disabled, written and

@@ -4,7 +4,7 @@ use dray_spec::registers::{Command, CommandError, CommandRegister};
 
 use super::registers::Effects;
 use super::state::{Device, WorkQueueType};
-use super::{CommandStatus, Errno, Options};
+use super::{CommandStatus, Errno, Options, Registers};
 
 /// `WQ_DEFAULT_QUEUE_DEPTH`.
 const DEFAULT_SIZE: u32 = 16;
@@ -35,7 +35,7 @@ impl Bound {
     }
 }
 
-impl Device {
+impl<R: Registers> Device<R> {
     fn fail<T>(&mut self, status: CommandStatus, errno: Errno) -> Result<T, Errno> {
         self.status = status;
         Err(errno)
@@ -77,7 +77,7 @@ impl Device {
                 return self.fail(CommandStatus::WQ_NO_SIZE, Errno::EINVAL);
             }
             let dedicated = queue.dedicated;
-            let privileged_mode = self.function.pci().config.privileged_mode;
+            let privileged_mode = self.registers.privileged_mode();
             if dedicated && self.kernel_pasid(wq).is_some() && !privileged_mode {
                 return self.fail(CommandStatus::WQ_NO_PRIV, Errno::EOPNOTSUPP);
             }

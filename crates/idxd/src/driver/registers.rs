@@ -1,6 +1,6 @@
 //! The driver's side of BAR0: configuration registers and commands (`drivers/dma/idxd/device.c`).
 
-use dray_device::{Effect, Function};
+use dray_device::Effect;
 use dray_spec::registers::{
     self as at, Command, CommandError, CommandRegister, CommandStatus as Register, DeviceState,
     EvlCfg, GenCfg, GenSts, GroupFlags, GroupRegister, TableOffsets, WorkQueueLimits,
@@ -8,26 +8,26 @@ use dray_spec::registers::{
 };
 
 use super::state::{Device, WorkQueueType};
-use super::{CommandStatus, Errno};
+use super::{CommandStatus, Errno, Registers};
 
 /// Effects of register writes, for whoever runs the device.
 pub(super) type Effects = Vec<Effect>;
 
-fn offsets(function: &Function) -> TableOffsets {
-    let low = u128::from(function.read64(at::OFFSETS));
-    let high = u128::from(function.read64(at::OFFSETS + 8));
+fn offsets(registers: &impl Registers) -> TableOffsets {
+    let low = u128::from(registers.read64(at::OFFSETS));
+    let high = u128::from(registers.read64(at::OFFSETS + 8));
     TableOffsets::from_bits(high << 64 | low)
 }
 
-impl Device {
+impl<R: Registers> Device<R> {
     fn queue_base(&self, wq: usize) -> u64 {
         let stride = self.part.hardware.wq_cap.config_stride_bytes();
-        let base = u64::from(offsets(&self.function).work_queue_config());
+        let base = u64::from(offsets(&self.registers).work_queue_config());
         base * TableOffsets::UNIT + wq as u64 * u64::from(stride)
     }
 
     fn group_base(&self, group: usize) -> u64 {
-        let base = u64::from(offsets(&self.function).group_config());
+        let base = u64::from(offsets(&self.registers).group_config());
         base * TableOffsets::UNIT + group as u64 * GroupRegister::STRIDE
     }
 
@@ -41,18 +41,18 @@ impl Device {
     }
 
     fn is_halted(&self) -> bool {
-        GenSts::from_bits(self.function.read32(at::GENSTS)).state() == DeviceState::Halted
+        GenSts::from_bits(self.registers.read32(at::GENSTS)).state() == DeviceState::Halted
     }
 
     /// SWERROR (spec 9.2.15).
     pub(super) fn software_error(&self) -> [u64; 4] {
-        [0, 8, 16, 24].map(|offset| self.function.read64(at::SWERROR + offset))
+        [0, 8, 16, 24].map(|offset| self.registers.read64(at::SWERROR + offset))
     }
 
     /// Entries of a work queue that are in use.
     pub(super) fn occupancy(&self, wq: u16) -> u16 {
         let address = self.queue_base(wq.into()) + WorkQueueRegister::STATUS;
-        WorkQueueStatus::from_bits(self.function.read32(address)).occupancy()
+        WorkQueueStatus::from_bits(self.registers.read32(address)).occupancy()
     }
 
     /// What the driver does when it has found a device (`idxd_probe`).
@@ -61,9 +61,9 @@ impl Device {
         let _ = self.command(Command::ResetDevice, 0, effects);
         self.status = CommandStatus::default();
         if self.part.pasid_enabled {
-            let gen_cfg = GenCfg::from_bits(self.function.read32(at::GENCFG));
+            let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG));
             let gen_cfg = gen_cfg.with_user_interrupt_enable(true).into_bits();
-            self.function.write32(at::GENCFG, gen_cfg, effects);
+            self.registers.write32(at::GENCFG, gen_cfg, effects);
         }
     }
 
@@ -81,16 +81,16 @@ impl Device {
         if self.is_halted() {
             return Ok(Err(CommandError::HARDWARE));
         }
-        if Register::from_bits(self.function.read32(at::CMDSTATUS)).active() {
+        if Register::from_bits(self.registers.read32(at::CMDSTATUS)).active() {
             return Err(Errno::EAGAIN);
         }
         // Who comes back for a command that has gone on meanwhile gets its end, and no second one.
         if self.unfinished != Some((command, operand)) {
             self.status = CommandStatus::default();
             let register = CommandRegister::of(command, operand).into_bits();
-            self.function.write32(at::CMD, register, effects);
+            self.registers.write32(at::CMD, register, effects);
         }
-        let result = Register::from_bits(self.function.read32(at::CMDSTATUS));
+        let result = Register::from_bits(self.registers.read32(at::CMDSTATUS));
         if result.active() {
             self.unfinished = Some((command, operand));
             return Err(Errno::EAGAIN);
@@ -114,11 +114,11 @@ impl Device {
         effects: &mut Effects,
     ) {
         let address = self.queue_base(wq) + WorkQueueRegister::POLICY;
-        let policy = WorkQueuePolicy::from_bits(self.function.read32(address))
+        let policy = WorkQueuePolicy::from_bits(self.registers.read32(address))
             .with_pasid_enable(pasid.is_some())
             .with_pasid(pasid.unwrap_or(0))
             .with_privileged(privileged);
-        self.function.write32(address, policy.into_bits(), effects);
+        self.registers.write32(address, policy.into_bits(), effects);
     }
 
     /// `idxd_wq_config_write`.
@@ -126,7 +126,7 @@ impl Device {
         let base = self.queue_base(wq);
         let queue = &self.queues[wq];
         let wq_cap = self.part.hardware.wq_cap;
-        let policy = self.function.read32(base + WorkQueueRegister::POLICY);
+        let policy = self.registers.read32(base + WorkQueueRegister::POLICY);
         let policy = WorkQueuePolicy::from_bits(policy)
             .with_dedicated(queue.dedicated)
             .with_block_on_fault(queue.block_on_fault)
@@ -144,12 +144,12 @@ impl Device {
         ];
         let operations = queue.operations;
         for (offset, value) in words {
-            self.function.write32(base + offset, value, effects);
+            self.registers.write32(base + offset, value, effects);
         }
         if wq_cap.operation_config() {
             for (word, bits) in (0..).zip(operations) {
                 let address = base + WorkQueueRegister::OPERATIONS + 8 * word;
-                self.function.write64(address, bits, effects);
+                self.registers.write64(address, bits, effects);
             }
         }
     }
@@ -157,9 +157,9 @@ impl Device {
     /// `idxd_groups_config_write`, with what `idxd_group_flags_setup` puts into the flags.
     pub(super) fn write_groups(&mut self, effects: &mut Effects) {
         if self.read_buffer_limit != 0 {
-            let gen_cfg = GenCfg::from_bits(self.function.read32(at::GENCFG))
+            let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG))
                 .with_global_read_buffer_limit(self.read_buffer_limit as u8);
-            self.function
+            self.registers
                 .write32(at::GENCFG, gen_cfg.into_bits(), effects);
         }
         for id in 0..self.groups.len() {
@@ -192,12 +192,12 @@ impl Device {
             let base = self.group_base(id);
             for (word, bits) in (0..).zip(queues) {
                 let address = base + GroupRegister::WORK_QUEUES + 8 * word;
-                self.function.write64(address, bits, effects);
+                self.registers.write64(address, bits, effects);
             }
             let engines_at = base + GroupRegister::ENGINES;
-            self.function.write64(engines_at, engines, effects);
+            self.registers.write64(engines_at, engines, effects);
             let flags_at = base + GroupRegister::FLAGS;
-            self.function.write64(flags_at, flags.into_bits(), effects);
+            self.registers.write64(flags_at, flags.into_bits(), effects);
         }
     }
 
@@ -213,12 +213,12 @@ impl Device {
             .with_base_page(base >> 12)
             .with_entries(self.event_log_size as u16)
             .into_bits();
-        self.function
+        self.registers
             .write64(at::EVLCFG + 8, (log >> 64) as u64, effects);
-        self.function.write64(at::EVLCFG, log as u64, effects);
-        let gen_cfg = GenCfg::from_bits(self.function.read32(at::GENCFG));
+        self.registers.write64(at::EVLCFG, log as u64, effects);
+        let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG));
         let gen_cfg = gen_cfg.with_event_log_enable(true).into_bits();
-        self.function.write32(at::GENCFG, gen_cfg, effects);
+        self.registers.write32(at::GENCFG, gen_cfg, effects);
     }
 
     /// Whether queues of the kernel have a PASID: where shared virtual addressing is on.

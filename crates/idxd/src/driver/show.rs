@@ -4,7 +4,7 @@ use dray_spec::OpCap;
 
 use super::attribute::{Attribute, Field, Needs};
 use super::state::{Device, Queue};
-use super::{Errno, Options};
+use super::{Errno, Options, Registers};
 
 /// Text of an attribute, with its newline, or why there is none.
 type Shown = Result<Vec<u8>, Errno>;
@@ -14,7 +14,11 @@ fn line(value: impl ToString) -> Shown {
 }
 
 /// Whether a device has an attribute, on this kernel.
-pub(super) fn is_present(attribute: &Attribute, device: &Device, options: &Options) -> bool {
+pub(super) fn is_present<R: Registers>(
+    attribute: &Attribute,
+    device: &Device<R>,
+    options: &Options,
+) -> bool {
     let hardware = &device.part.hardware;
     let newer = options.personality.has_version_2_attributes();
     match attribute.needs {
@@ -29,7 +33,7 @@ pub(super) fn is_present(attribute: &Attribute, device: &Device, options: &Optio
 }
 
 /// An attribute of a device.
-pub(super) fn device(field: Field, device: &Device, options: &Options) -> Shown {
+pub(super) fn device<R: Registers>(field: Field, device: &Device<R>, options: &Options) -> Shown {
     let hardware = &device.part.hardware;
     match field {
         Field::Version => line(format_args!("{:#x}", hardware.capabilities.version)),
@@ -57,7 +61,7 @@ pub(super) fn device(field: Field, device: &Device, options: &Options) -> Shown 
 }
 
 /// An attribute of a group.
-pub(super) fn group(field: Field, device: &Device, index: u16) -> Shown {
+pub(super) fn group<R: Registers>(field: Field, device: &Device<R>, index: u16) -> Shown {
     let group = device.groups.get(usize::from(index)).ok_or(Errno::ENOENT)?;
     let id = device.part.id;
     match field {
@@ -93,7 +97,7 @@ fn members(
 }
 
 /// The attribute of an engine.
-pub(super) fn engine(field: Field, device: &Device, index: u16) -> Shown {
+pub(super) fn engine<R: Registers>(field: Field, device: &Device<R>, index: u16) -> Shown {
     let home = device.engines.get(usize::from(index));
     let home = home.ok_or(Errno::ENOENT)?;
     match field {
@@ -103,7 +107,7 @@ pub(super) fn engine(field: Field, device: &Device, index: u16) -> Shown {
 }
 
 /// An attribute of a work queue.
-pub(super) fn queue(field: Field, device: &Device, index: u16) -> Shown {
+pub(super) fn queue<R: Registers>(field: Field, device: &Device<R>, index: u16) -> Shown {
     let queue = device.queues.get(usize::from(index)).ok_or(Errno::ENOENT)?;
     match field {
         Field::Clients => line(queue.clients.len()),

@@ -44,6 +44,16 @@ impl Part {
         }
     }
 
+    /// The virtual device's function for this part, as PCI has set it up.
+    pub(super) fn function(&self) -> Function {
+        let pci = PciControls {
+            pasid: self.pasid_enabled,
+            page_requests: self.pasid_enabled,
+            ..PciControls::default()
+        };
+        Function::new(self.hardware.clone(), pci)
+    }
+
     /// The name in sysfs.
     pub fn name(&self) -> String {
         format!("dsa{}", self.id)
@@ -166,9 +176,9 @@ impl Group {
 
 /// `struct idxd_device`.
 #[derive(Debug, Clone)]
-pub(super) struct Device {
+pub(super) struct Device<R> {
     pub(super) part: Part,
-    pub(super) function: Function,
+    pub(super) registers: R,
     pub(super) enabled: bool,
     pub(super) bound: bool,
     pub(super) status: CommandStatus,
@@ -186,9 +196,14 @@ pub(super) struct Device {
     fresh_allowed: u32,
 }
 
-impl Device {
+impl<R> Device<R> {
     /// What the driver knows after it has probed a function.
-    pub(super) fn new(part: Part, personality: Personality, tc_override: bool) -> Device {
+    pub(super) fn new(
+        part: Part,
+        registers: R,
+        personality: Personality,
+        tc_override: bool,
+    ) -> Device<R> {
         let hardware = &part.hardware;
         let version = hardware.capabilities.version;
         let fixed_classes = version <= personality.fixed_traffic_classes() && !tc_override;
@@ -196,13 +211,8 @@ impl Device {
             true => hardware.group_cap.read_buffers().into(),
             false => 0,
         };
-        let pci = PciControls {
-            pasid: part.pasid_enabled,
-            page_requests: part.pasid_enabled,
-            ..PciControls::default()
-        };
         Device {
-            function: Function::new(hardware.clone(), pci),
+            registers,
             enabled: false,
             bound: false,
             status: CommandStatus::default(),

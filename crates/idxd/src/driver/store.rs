@@ -2,7 +2,7 @@
 
 use super::attribute::{Attribute, Field, Format, When};
 use super::state::{Device, EVENT_LOG_ENTRIES, MAX_RETRIES, WorkQueueType};
-use super::{CommandStatus, Errno, Options, parse};
+use super::{CommandStatus, Errno, Options, Registers, parse};
 
 /// Longest `name` and `driver_name`, newline included (`WQ_NAME_SIZE`, `DRIVER_NAME_SIZE`).
 const NAME_BYTES: usize = 1024;
@@ -23,8 +23,8 @@ enum Value {
 }
 
 /// Which group, engine or work queue of the device; 0 for the device itself.
-pub(super) struct AttributeOwner<'a> {
-    pub(super) device: &'a mut Device,
+pub(super) struct AttributeOwner<'a, R> {
+    pub(super) device: &'a mut Device<R>,
     pub(super) index: usize,
     pub(super) options: &'a Options,
 }
@@ -43,9 +43,9 @@ impl From<Errno> for Refused {
 }
 
 /// Writes an attribute.
-pub(super) fn write(
+pub(super) fn write<R: Registers>(
     attribute: &Attribute,
-    owner: &mut AttributeOwner<'_>,
+    owner: &mut AttributeOwner<'_, R>,
     bytes: &[u8],
 ) -> Result<(), Refused> {
     if !attribute.writable {
@@ -92,7 +92,7 @@ fn parse_as(format: Format, bytes: &[u8]) -> Result<Value, Errno> {
     })
 }
 
-impl AttributeOwner<'_> {
+impl<R: Registers> AttributeOwner<'_, R> {
     fn applies(&self, case: When, field: Field, value: Option<&Value>, bytes: &[u8]) -> bool {
         let device = &*self.device;
         let hardware = &device.part.hardware;

@@ -4,7 +4,7 @@ use super::attribute::Attribute;
 use super::attributes::{DEVICE, ENGINE, GROUP, WORK_QUEUE};
 use super::enable::Bound;
 use super::show::is_present;
-use super::{Driver, Errno};
+use super::{Driver, Errno, Registers};
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,10 +128,10 @@ fn pci_root(address: &str) -> String {
     format!("pci{bus}")
 }
 
-impl Driver {
+impl<R: Registers> Driver<R> {
     /// The object with a name such as `dsa0` or `wq0.1`.
     pub(super) fn object(&self, name: &str) -> Option<(usize, Object)> {
-        let found = |device: u32, index: u16, count: fn(&super::state::Device) -> usize| {
+        let found = |device: u32, index: u16, count: fn(&super::state::Device<R>) -> usize| {
             let at = self.index_of(device)?;
             (usize::from(index) < count(&self.devices[at])).then_some((at, index))
         };

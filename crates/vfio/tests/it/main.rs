@@ -4,5 +4,6 @@ mod client;
 mod conformance;
 mod device;
 mod hostile;
+mod idxd;
 mod peer;
 mod random;
