@@ -31,7 +31,12 @@ fn rates(figure: &Figure, copier: &str) -> Vec<(u64, f64)> {
 
 /// Where the core's time goes and what the device changes, each beside the publication.
 pub(super) fn switch(figure: &Figure) -> Vec<Option<String>> {
-    vec![copy_share(figure), faster(figure), constant(figure)]
+    vec![
+        copy_share(figure),
+        faster(figure),
+        bound(figure),
+        constant(figure),
+    ]
 }
 
 fn copy_share(figure: &Figure) -> Option<String> {
@@ -45,6 +50,29 @@ fn copy_share(figure: &Figure) -> Option<String> {
         "A core that copies itself spends {} of its time on it at {largest} B; published are {}.",
         percent(share),
         percent(COPY_SHARE)
+    ))
+}
+
+/// How far the published share and the published gain go together: a core that is rid of copying is
+/// faster by the rest of its time at most.
+fn bound(figure: &Figure) -> Option<String> {
+    let largest = integers(figure, "size").into_iter().max()?;
+    let points = figure.experiment.points();
+    let of = |copier: &str, name: Metric| {
+        let point = points
+            .iter()
+            .find(|p| p.text("copier") == Some(copier) && p.integer("size") == Some(largest))?;
+        metric(figure, point, name)
+    };
+    let cost = of("dsa", Metric::Offload)? / of("core", Metric::Period)?;
+    let rest = 1.0 - COPY_SHARE;
+    Some(format!(
+        "The published share and rate leave the device little: without {} of its time a core is {:.2} times as fast at most, and at {} times all that the device costs it is {} of a packet's time; here it is {}. A copy that takes the core longer brings the rate nearer and the share further away.",
+        percent(COPY_SHARE),
+        1.0 / rest,
+        FASTER.1,
+        percent(1.0 / FASTER.1 - rest),
+        percent(cost)
     ))
 }
 
