@@ -399,6 +399,15 @@ mod tests {
             &[("kind", "vhost"), ("copier", "core"), ("size", "1518")],
         ),
         (
+            "vhost_refetch",
+            &[
+                ("kind", "vhost"),
+                ("copier", "core"),
+                ("batch", "32"),
+                ("size", "1518"),
+            ],
+        ),
+        (
             "port_read",
             &[("mode", "async"), ("size", "65536"), ("op", "compval")],
         ),

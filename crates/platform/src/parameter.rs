@@ -302,6 +302,9 @@ parameters! {
     vhost_async: Ns,
     /// Core time to copy a line of a packet that another core or the network port wrote.
     vhost_copy_line: Ns,
+    /// Core time to fetch again what one packet in one direction needs of rings and buffers, where copies of the core have
+    /// driven it out of the first-level cache.
+    vhost_refetch: Ns,
     /// Core time to take a lock that another core held.
     vhost_lock: Ns,
     /// Core time to call a software routine.

@@ -53,8 +53,8 @@ fn copy_share(figure: &Figure) -> Option<String> {
     ))
 }
 
-/// How far the published share and the published gain go together: a core that is rid of copying is
-/// faster by the rest of its time at most.
+/// How the published share and the published gain go together: a core that is rid of copying is faster by the
+/// rest of its time at most, unless the rest takes less, too.
 fn bound(figure: &Figure) -> Option<String> {
     let largest = integers(figure, "size").into_iter().max()?;
     let points = figure.experiment.points();
@@ -64,15 +64,17 @@ fn bound(figure: &Figure) -> Option<String> {
             .find(|p| p.text("copier") == Some(copier) && p.integer("size") == Some(largest))?;
         metric(figure, point, name)
     };
-    let cost = of("dsa", Metric::Offload)? / of("core", Metric::Period)?;
+    let period = of("core", Metric::Period)?;
+    let other = |copier| Some(of(copier, Metric::Forward)? + of(copier, Metric::Ring)?);
     let rest = 1.0 - COPY_SHARE;
     Some(format!(
-        "The published share and rate leave the device little: without {} of its time a core is {:.2} times as fast at most, and at {} times all that the device costs it is {} of a packet's time; here it is {}. A copy that takes the core longer brings the rate nearer and the share further away.",
+        "Published share and rate leave the device little: without {} of its time a core is {:.2} times as fast at most, and at {} times all that the device costs would be {} of a packet's time. Here it is {}, and the rest of the core's work takes {} of a packet's time less than beside copies of its own, which drive rings and buffers out of its first-level cache.",
         percent(COPY_SHARE),
         1.0 / rest,
         FASTER.1,
         percent(1.0 / FASTER.1 - rest),
-        percent(cost)
+        percent(of("dsa", Metric::Offload)? / period),
+        percent((other("core")? - other("dsa")?) / period),
     ))
 }
 
