@@ -114,3 +114,82 @@ impl IncrementalMaxMin {
 fn rises(state: &State, from: f64) -> bool {
     state.is_here() && state.level >= from
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+    use crate::{Flow, FlowId, Flows, IncrementalMaxMin, Network, Precision};
+
+    /// 60 flows with weights and demands over paths of 1 to 4 of 12 edges; every seventh has left again.
+    fn solver(seed: u64) -> IncrementalMaxMin {
+        let mut draw = ChaCha8Rng::seed_from_u64(seed);
+        let mut below = |limit: u64| draw.next_u64() % limit;
+        let mut network = Network::new();
+        let edges: Vec<_> = (0..12)
+            .map(|n| {
+                let (from, to) = (n.to_string(), (n + 1).to_string());
+                let capacity = 5.0 + below(40) as f64;
+                network.add_edge(&from, &from, &to, capacity).unwrap()
+            })
+            .collect();
+        let mut flows = Flows::new(&network);
+        for _ in 0..60 {
+            let (first, hops) = (below(9) as usize, 1 + below(4) as usize);
+            let demand = 0.1 + below(100) as f64 / 10.0;
+            let weight = 0.5 + below(5) as f64;
+            let path = edges[first..(first + hops).min(12)].to_vec();
+            let flow = Flow {
+                weight,
+                ..Flow::new(path, demand)
+            };
+            flows.push(&flow).unwrap();
+        }
+        let mut solver = IncrementalMaxMin::new(&flows, Precision::Exact).unwrap();
+        for flow in (0..60).step_by(7) {
+            solver.depart(FlowId(flow)).unwrap();
+        }
+        solver
+    }
+
+    /// Rates that are right stay as they are, and so does what is known of the edges, from whichever level the flows are
+    /// filled again: few of them, most of them, or all.
+    #[test]
+    fn a_refill_from_any_level_changes_nothing_that_is_right() {
+        for seed in 0..20 {
+            let mut solver = solver(seed);
+            let before: Vec<_> = solver.rates().collect();
+            let mut levels: Vec<f64> = before
+                .iter()
+                .map(|(flow, _)| solver.store.states[flow.index()].level)
+                .collect();
+            levels.sort_by(f64::total_cmp);
+            let port = |solver: &IncrementalMaxMin| -> Vec<[f64; 3]> {
+                let of = |port: &super::Port| [port.load.value(), port.stopped.value(), port.level];
+                solver.store.ports.iter().map(of).collect()
+            };
+            let ports = port(&solver);
+            let from = [
+                0.0, levels[5], levels[25], levels[26], levels[40], levels[49],
+            ];
+            for from in from.into_iter().chain([f64::MAX]) {
+                solver.begin();
+                solver.refill(from);
+                for ((flow, old), (_, new)) in before.iter().zip(solver.rates()) {
+                    assert!(
+                        (new / old - 1.0).abs() < 1e-12,
+                        "{seed} {flow:?} {old} {new}"
+                    );
+                }
+                for (old, new) in ports.iter().zip(port(&solver)) {
+                    for (old, new) in old.iter().zip(new) {
+                        let near = (old - new).abs() <= 1e-12 * old.abs().max(1.0);
+                        assert!(near || *old == new, "{seed} from {from}: {old} {new}");
+                    }
+                }
+                assert!(solver.changes().next().is_none(), "{seed} from {from}");
+            }
+        }
+    }
+}

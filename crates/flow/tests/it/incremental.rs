@@ -172,3 +172,45 @@ fn approximate_rates_of_many_flows_are_near_a_full_solve() {
         assert!(moved > 0 && inexact > 0, "seed {seed}: {moved} {inexact}");
     }
 }
+
+/// So many flows that an update goes too far to be followed.
+#[test]
+fn exact_rates_of_many_flows_equal_a_full_solve() {
+    let mut refills = 0;
+    for (seed, demand) in [(1, 30.0), (2, 3.0), (3, 1.5)] {
+        let mut draw = Draw::new(seed);
+        let tree = Tree::new(&mut draw, 6, 4, 30.0, 0.7);
+        let mut flow = || {
+            let demand = demand * draw.between(0.1, 1.9);
+            tree.flow(&mut draw, demand)
+        };
+        let mut flows = Flows::new(&tree.network);
+        let mut list: Vec<Flow> = (0..20_000).map(|_| flow()).collect();
+        for flow in &list {
+            flows.push(flow).unwrap();
+        }
+        let mut solver = IncrementalMaxMin::new(&flows, Precision::Exact).unwrap();
+        for update in 0..12 {
+            let at = (update * 7919) % list.len();
+            let left = solver.depart(FlowId(at as u32)).unwrap();
+            list[at] = flow();
+            let (id, came) = solver.arrive(&list[at]).unwrap();
+            assert_eq!(id.index(), at);
+            for change in [left, came] {
+                refills += usize::from(change.method == Method::Refill);
+            }
+            if update % 4 < 3 {
+                continue;
+            }
+            let mut full = Flows::new(&tree.network);
+            for flow in &list {
+                full.push(flow).unwrap();
+            }
+            for (at, rate) in estimate(&MaxMin, &full).rates().iter().enumerate() {
+                let error = (solver.rate(FlowId(at as u32)).unwrap() / rate - 1.0).abs();
+                assert!(error <= 1e-9, "seed {seed}: flow {at} is off by {error:e}");
+            }
+        }
+    }
+    assert!(refills > 10, "{refills} of 72");
+}
