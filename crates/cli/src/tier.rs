@@ -2,6 +2,7 @@
 
 mod bench;
 mod prepare;
+mod remote;
 mod run;
 mod set;
 mod status;
@@ -19,14 +20,15 @@ Examples:
   dray tier --fast 256M -- redis-server            what is beyond 256 MiB goes to the slow tier
   dray tier --fast node:0 --slow node:1 -- ./program
   dray tier --fast 25% --policy memtis --mover virtual --stats -- ./program
+  dray tier --fast node:0:4G --slow node:1 --pid 1234
   dray tier status                                 while it runs
   dray tier bench                                  what moving pages costs here
   dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
 
 A program is tiered from inside, by a preload library; so are the programs that it starts. It needs
 Linux 6.8 or later, and userfaultfd(2). While the fast tier has room nothing is registered.
-Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, 2 usage or
-bad input, 126 the program cannot be executed, 127 there is no such program.";
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, or a process
+could not be tiered and the program ended with 0; 2 usage or bad input, 126 the program cannot be executed, 127 there is no such program.";
 
 /// Arguments of `dray tier`.
 #[derive(Debug, clap::Args)]
@@ -87,7 +89,7 @@ struct Session {
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "table")]
     stats: Option<status::Format>,
-    /// Migrate pages of a process that runs, by move_pages(2), between two nodes.
+    /// Tier a process that runs, by move_pages(2), between two nodes, until it or this command ends.
     #[arg(long, value_name = "PID", conflicts_with_all = ["mover", "order", "reuse_frames"])]
     pid: Option<i32>,
     /// The program and its arguments, after `--`.

@@ -2,9 +2,10 @@
 # What redis-server does while 200 MB/s of its pages migrate in shared-read order, beside itself without dray: the
 # ratio of both rates, median and quartiles, in pairs. Needs redis-server and redis-benchmark.
 #
-#   crates/tier/benches/redis.sh DRAY [PAIRS [REQUESTS]]
+#   crates/tier/benches/redis.sh DRAY [PAIRS [REQUESTS [OPTION...]]]     options of dray tier, as --knob batch_pages=1024
 set -euo pipefail
 dray=${1:?"the dray command"} pairs=${2:-9} requests=${3:-200000}
+shift $(($# < 3 ? $# : 3))
 work=$(mktemp -d)
 trap 'kill $servers 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 servers=
@@ -28,7 +29,7 @@ moved() { "$dray" tier status --format json | sed -n 's/.*"\(demoted\|promoted\)
 
 port=$((20000 + $$ % 20000))
 serve $port
-serve $((port + 1)) "$dray" tier --fast 128M --order shared-read --policy rotate --knob promote_rate_limit_MBps=200 --
+serve $((port + 1)) "$dray" tier --fast 128M --order shared-read --policy rotate --knob promote_rate_limit_MBps=200 "$@" --
 before=$(redis-cli -p $((port + 1)) debug digest)
 for ((pair = 0; pair < pairs; pair++)); do
     plain=$(rate $port)

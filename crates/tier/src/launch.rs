@@ -45,15 +45,8 @@ pub struct Ended {
 /// # Errors
 /// No place for the session's files. A program that cannot be started ends with 126 or 127.
 pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
-    clean();
-    let place = Place::new().map_err(failed("making the session's directory"))?;
-    let session = Session::create(&place.0.join(SESSION), &launch.setup)
-        .map_err(failed("making the session's file"))?;
-    for knob in &launch.knobs {
-        session.set(knob).map_err(|error| {
-            failed("setting a knob")(io::Error::new(io::ErrorKind::InvalidInput, error))
-        })?;
-    }
+    let hosted = Hosted::new(&launch.setup, &launch.knobs)?;
+    let (session, place) = (hosted.session, &hosted.place);
     let library = place.0.join(LIBRARY);
     write(&library, launch.library).map_err(failed("writing the preload library"))?;
     let variables = [(VARIABLE, place.0.join(SESSION).into_os_string())];
@@ -72,6 +65,33 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
         signal: ended.signal,
         session,
     })
+}
+
+/// A session that others find, as long as this lives.
+#[derive(Debug)]
+pub struct Hosted {
+    /// The session.
+    pub session: Session,
+    place: Place,
+}
+
+impl Hosted {
+    /// A new session with these knobs, `NAME=NUMBER`.
+    ///
+    /// # Errors
+    /// No place for its files; no such knob.
+    pub fn new(setup: &Setup, knobs: &[String]) -> Result<Hosted, TierError> {
+        clean();
+        let place = Place::new().map_err(failed("making the session's directory"))?;
+        let session = Session::create(&place.0.join(SESSION), setup)
+            .map_err(failed("making the session's file"))?;
+        for knob in knobs {
+            session.set(knob).map_err(|error| {
+                failed("setting a knob")(io::Error::new(io::ErrorKind::InvalidInput, error))
+            })?;
+        }
+        Ok(Hosted { session, place })
+    }
 }
 
 /// Sessions that can be looked at: their number and file.
@@ -112,6 +132,7 @@ fn clean() {
 }
 
 /// The session's directory; it is removed at the end.
+#[derive(Debug)]
 struct Place(PathBuf);
 
 impl Place {

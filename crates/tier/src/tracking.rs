@@ -112,10 +112,12 @@ pub fn choose(
     };
     let refused = match choice {
         Choice::Hints => None,
-        Choice::Best | Choice::Damon => match DamonTracker::take(damon).map_err(proc)? {
-            Ok(tracker) => return Ok((Box::new(tracker), None)),
-            Err(error) => Some(error),
-        },
+        Choice::Best | Choice::Damon => {
+            match DamonTracker::take(damon, std::process::id() as i32).map_err(proc)? {
+                Ok(tracker) => return Ok((Box::new(tracker), None)),
+                Err(error) => Some(error),
+            }
+        }
     };
     match refused {
         Some(cause) if choice == Choice::Damon => Err(TierError::Damon { cause }),
@@ -126,10 +128,29 @@ pub fn choose(
     }
 }
 
-/// Calls `each` for the stretches of all managed memory, each with its first byte and what is behind
+/// Memory whose blocks are tracked: the engine's, or another process's.
+pub(crate) trait Books {
+    /// Its ranges, in order and apart.
+    fn regions(&self) -> Vec<(u64, u64)>;
+
+    /// Has what is known of a range changed, if it is still tracked.
+    fn change(&self, start: u64, end: u64, change: impl FnOnce(&mut Blocks));
+}
+
+impl Books for Engine {
+    fn regions(&self) -> Vec<(u64, u64)> {
+        Engine::regions(self)
+    }
+
+    fn change(&self, start: u64, end: u64, change: impl FnOnce(&mut Blocks)) {
+        self.with_blocks(start, end, change);
+    }
+}
+
+/// Calls `each` for the stretches of all tracked memory, each with its first byte and what is behind
 /// the last.
-fn stretches(engine: &Engine, mut each: impl FnMut(u64, u64)) {
-    for (start, end) in engine.regions() {
+pub(crate) fn stretches(books: &impl Books, mut each: impl FnMut(u64, u64)) {
+    for (start, end) in books.regions() {
         let mut at = start;
         while at < end {
             let until = ((at / STRETCH + 1) * STRETCH).min(end);
@@ -141,9 +162,9 @@ fn stretches(engine: &Engine, mut each: impl FnMut(u64, u64)) {
 
 /// Enters which pages of a stretch are there and which of them are huge, and that an interval has gone
 /// by; then what `then` knows of it.
-fn enter_present(
+pub(crate) fn enter_present(
     pagemap: &mut PageMap,
-    engine: &Engine,
+    books: &impl Books,
     start: u64,
     end: u64,
     then: impl FnOnce(&mut Blocks),
@@ -157,7 +178,7 @@ fn enter_present(
     };
     // What has been unmapped meanwhile is not there next time.
     let _ = pagemap.scan(start, end, wanted, |run| present.push(run));
-    engine.with_blocks(start, end, |blocks| {
+    books.change(start, end, |blocks| {
         blocks.change_known(start, end, |block, pages| {
             block.present &= !pages;
             block.huge = false;

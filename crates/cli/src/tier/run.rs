@@ -15,13 +15,13 @@ use dray_tier::sys::damon::DIRECTORY;
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, TierError};
 
-use super::{Mover, Order, Session, Tracking, table};
+use super::{Mover, Order, Session, Tracking, remote, table};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
     let setup = setup(args)?;
     if let Some(pid) = args.pid {
-        return by_kernel(args, &setup, pid);
+        return remote::run(args, &setup, pid);
     }
     let Some(program) = args.program.first() else {
         return Err(Usage::error(
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
 }
 
 /// What processes said, each text once.
-fn notes(snapshot: &Snapshot) -> String {
+pub(super) fn notes(snapshot: &Snapshot) -> String {
     let mut by_text: Vec<(&str, Vec<String>)> = Vec::new();
     for process in &snapshot.processes {
         let who = match process.pid {
@@ -148,7 +148,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
 }
 
 /// Knobs in the order in which they are set.
-fn knobs(args: &Session) -> anyhow::Result<Vec<String>> {
+pub(super) fn knobs(args: &Session) -> anyhow::Result<Vec<String>> {
     let mut knobs: Vec<String> = Vec::new();
     knobs.extend(args.overhead.map(|percent| format!("overhead={percent}")));
     if args.stats.is_some() {
@@ -190,28 +190,4 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
         ));
     }
     Ok(())
-}
-
-fn by_kernel(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<ExitCode> {
-    if !args.program.is_empty() {
-        return Err(Usage::error(
-            "both --pid and a program are named",
-            "take one of them",
-        ));
-    }
-    let [Some(fast), Some(slow)] = setup.nodes else {
-        return Err(Usage::error(
-            "--pid moves pages with move_pages(2), between NUMA nodes: both tiers must be nodes",
-            "dray tier --fast node:0 --slow node:1 --pid N; numactl --hardware lists nodes",
-        ));
-    };
-    let moved = dray_tier::kernel::tier(pid, fast, slow, setup.bytes[0])?;
-    println!(
-        "process {pid}: {} pages looked at, {} demoted to node {slow}, {} left{}",
-        moved.looked_at,
-        moved.demoted,
-        moved.left.values().sum::<u64>(),
-        moved.reasons()
-    );
-    Ok(ExitCode::SUCCESS)
 }

@@ -311,6 +311,8 @@ fn what_cannot_be_is_named() {
     }
     refused("tier --fast 1M", "no program is named");
     refused("tier --fast 1M --pid 1", "both tiers must be nodes");
+    let nodes = "tier --fast node:0 --slow node:77";
+    refused(&format!("{nodes} --pid 1"), "there is no NUMA node 77");
     refused("tier set limit_chans=0", "out of range");
     refused("tier status --session 4194305", "no such session");
     refused("tier bench small --time 0", "more than 0");

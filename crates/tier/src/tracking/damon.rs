@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{Tracked, Tracker, Tracking, access, enter_present, stretches};
+use super::{Books, Tracked, Tracker, Tracking, access, enter_present, stretches};
 use crate::mechanism::{BLOCK, Engine};
 use crate::sys::damon::{Attributes, Damon, DamonError, Region};
 use crate::sys::pagemap::PageMap;
@@ -35,14 +35,14 @@ pub struct DamonTracker {
 }
 
 impl DamonTracker {
-    /// Takes DAMON for this process.
+    /// Takes DAMON for a process.
     ///
     /// # Errors
     /// `/proc` is not there; inside, why DAMON cannot be had.
-    pub fn take(directory: &Path) -> std::io::Result<Result<DamonTracker, DamonError>> {
-        let pagemap = PageMap::own()?;
+    pub fn take(directory: &Path, pid: i32) -> std::io::Result<Result<DamonTracker, DamonError>> {
+        let pagemap = PageMap::of(pid)?;
         let now = Instant::now();
-        let taken = Damon::take(directory, std::process::id());
+        let taken = Damon::take(directory, pid.unsigned_abs());
         Ok(taken.map(|damon| DamonTracker {
             damon,
             pagemap,
@@ -60,12 +60,12 @@ impl DamonTracker {
     }
 
     /// Has DAMON monitor what is managed now, as exactly as `overhead` allows.
-    fn adjust(&mut self, engine: &Engine, overhead: u64) -> Result<(), DamonError> {
+    fn adjust(&mut self, books: &impl Books, overhead: u64) -> Result<(), DamonError> {
         let elapsed = self.looked.elapsed();
         if !self.ranges.is_empty() && elapsed < LOOK {
             return Ok(());
         }
-        let ranges = engine.regions();
+        let ranges = books.regions();
         if ranges.is_empty() {
             return Ok(());
         }
@@ -94,14 +94,48 @@ impl DamonTracker {
         Ok(())
     }
 
-    fn enter(&mut self, engine: &Engine, regions: &[Region]) {
+    /// One interval, with `overhead` percent of a core.
+    ///
+    /// # Errors
+    /// It cannot track any more.
+    pub(crate) fn step_on(
+        &mut self,
+        books: &impl Books,
+        overhead: u64,
+    ) -> Result<Tracked, DamonError> {
+        let mut tracked = Tracked::default();
+        if overhead == 0 {
+            return Ok(tracked);
+        }
+        let start = Instant::now();
+        let gained = (start - self.last).as_nanos() as i64 * overhead as i64 / 100;
+        self.last = start;
+        self.credit = (self.credit + gained).min(overhead as i64 * 10_000_000);
+        self.adjust(books, overhead)?;
+        let aggregation = self.attributes.sample * crate::sys::damon::SAMPLES;
+        let due = !self.ranges.is_empty() && self.read.elapsed() >= aggregation;
+        if due && self.credit > 0 {
+            // The call waits for the end of an aggregation: core time alone counts.
+            let before = crate::manager::thread_cpu_ns();
+            let regions = self.damon.regions()?;
+            self.read = Instant::now();
+            self.enter(books, &regions);
+            tracked.scanned = true;
+            let cost = crate::manager::thread_cpu_ns().saturating_sub(before);
+            tracked.cost = Duration::from_nanos(cost);
+            self.credit -= cost as i64;
+        }
+        Ok(tracked)
+    }
+
+    fn enter(&mut self, books: &impl Books, regions: &[Region]) {
         let pagemap = &mut self.pagemap;
-        stretches(engine, |start, end| {
+        stretches(books, |start, end| {
             let first = regions.partition_point(|region| region.end <= start);
             let within = regions[first..]
                 .iter()
                 .take_while(|region| region.start < end);
-            enter_present(pagemap, engine, start, end, |blocks| {
+            enter_present(pagemap, books, start, end, |blocks| {
                 for region in within.filter(|region| region.accesses > 0) {
                     let (from, to) = (region.start.max(start), region.end.min(end));
                     blocks.change_known(from, to, |block, _| access(block, region.accesses));
@@ -129,29 +163,7 @@ impl Tracker for DamonTracker {
     }
 
     fn step(&mut self, engine: &Engine, overhead: u64) -> Result<Tracked, DamonError> {
-        let mut tracked = Tracked::default();
-        if overhead == 0 {
-            return Ok(tracked);
-        }
-        let start = Instant::now();
-        let gained = (start - self.last).as_nanos() as i64 * overhead as i64 / 100;
-        self.last = start;
-        self.credit = (self.credit + gained).min(overhead as i64 * 10_000_000);
-        self.adjust(engine, overhead)?;
-        let aggregation = self.attributes.sample * crate::sys::damon::SAMPLES;
-        let due = !self.ranges.is_empty() && self.read.elapsed() >= aggregation;
-        if due && self.credit > 0 {
-            // The call waits for the end of an aggregation: core time alone counts.
-            let before = crate::manager::thread_cpu_ns();
-            let regions = self.damon.regions()?;
-            self.read = Instant::now();
-            self.enter(engine, &regions);
-            tracked.scanned = true;
-            let cost = crate::manager::thread_cpu_ns().saturating_sub(before);
-            tracked.cost = Duration::from_nanos(cost);
-            self.credit -= cost as i64;
-        }
-        Ok(tracked)
+        self.step_on(engine, overhead)
     }
 }
 
