@@ -10,7 +10,7 @@ use std::thread;
 
 use common::{Case, run};
 use dray_tier::copier::{Cores, VirtualCopier};
-use dray_tier::sys::{PAGE, memory};
+use dray_tier::sys::{HUGE, PAGE, memory};
 use dray_tier::{Config, Engine, Order, Outcome, Piece, Release};
 
 fn check(name: &str, case: Case) {
@@ -266,4 +266,56 @@ fn pages_that_are_not_there_stop_no_batch() {
     }
     // SAFETY: this test's, and nothing uses it any more.
     unsafe { memory::unmap(start, PAGES * PAGE) };
+}
+
+/// It takes this process's huge pages away, so it runs in a process of its own.
+#[test]
+fn a_huge_page_without_a_huge_frame_stays() {
+    const NAME: &str = "a_huge_page_without_a_huge_frame_stays";
+    if std::env::var_os("DRAY_TIER_ALONE").is_none() {
+        let itself = std::env::current_exe().expect("this test");
+        let mut alone = std::process::Command::new(itself);
+        alone.args(["--exact", NAME]).env("DRAY_TIER_ALONE", "1");
+        assert!(alone.status().expect("it starts").success());
+        return;
+    }
+    const PAGES: u64 = HUGE / PAGE;
+    let config = config(Order::Strict, Release::Kernel);
+    let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+    let start = memory::reserve(HUGE, HUGE).expect("memory");
+    memory::advise(start, HUGE, libc::MADV_HUGEPAGE).expect("it is ours");
+    let word =
+        |page: u64| std::ptr::with_exposed_provenance_mut::<u64>((start + page * PAGE) as usize);
+    for page in 0..PAGES {
+        // SAFETY: memory of this test.
+        unsafe { word(page).write_volatile(page + 1) };
+    }
+    // SAFETY: from now on this process gets base pages alone.
+    let refused = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    assert_eq!(refused, 0);
+    engine
+        .register(start, start + HUGE)
+        .expect("memory that can be registered");
+    let piece = |huge| Piece {
+        start,
+        len: HUGE,
+        huge,
+    };
+    let (stays, moves) = thread::scope(|scope| {
+        let server = scope.spawn(|| engine.serve());
+        let stays = engine.migrate(&[piece(true)], 1);
+        // What the manager does then: base pages find frames.
+        let moves = engine.migrate(&[piece(false)], 1);
+        engine.stop();
+        server.join().expect("the server");
+        (stays, moves)
+    });
+    assert_eq!(stays.outcomes.get(Outcome::NoHugeFrame), PAGES);
+    assert_eq!(moves.outcomes.get(Outcome::Moved), PAGES);
+    for page in 0..PAGES {
+        // SAFETY: as above.
+        assert_eq!(unsafe { word(page).read_volatile() }, page + 1);
+    }
+    // SAFETY: this test's, and nothing uses it any more.
+    unsafe { memory::unmap(start, HUGE) };
 }

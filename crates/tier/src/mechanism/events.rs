@@ -66,15 +66,7 @@ impl Engine {
             }
             Event::Protected { address } => {
                 self.counts.protected.fetch_add(1, Ordering::Relaxed);
-                let page = address / PAGE * PAGE;
-                if state.in_flight(page) {
-                    return;
-                }
-                match self.uffd.write_protect(page, PAGE, false) {
-                    Ok(()) => {}
-                    // The layout changes; who waits looks again, and comes back if need be.
-                    Err(_) => self.uffd.wake(page, PAGE),
-                }
+                self.writable(state, address / PAGE * PAGE);
             }
             Event::Remap { from, to, len } => {
                 self.counts.layout.fetch_add(1, Ordering::Relaxed);
@@ -90,6 +82,23 @@ impl Engine {
                 self.counts.layout.fetch_add(1, Ordering::Relaxed);
                 state.unmapped(start, end);
             }
+        }
+    }
+
+    /// A thread waits to write to a page. If that is being copied it stays where it is, and the thread goes
+    /// on; if it is out already the thread waits until the end of the batch.
+    fn writable(&self, state: &mut State, page: u64) {
+        let (start, len) = match state.stage_of(page) {
+            Some(Stage::In) => state.leave(page, Outcome::Written),
+            Some(Stage::Ended(Outcome::Written)) => state.span_at(page),
+            Some(_) => return,
+            None => None,
+        }
+        .unwrap_or((page, PAGE));
+        match self.uffd.write_protect(start, len, false) {
+            Ok(()) => {}
+            // The layout changes; who waits looks again, and comes back if need be.
+            Err(_) => self.uffd.wake(page, PAGE),
         }
     }
 

@@ -26,6 +26,8 @@ pub enum Outcome {
     Remapped,
     /// The program has asked to drop it and that is not done yet. Left where it is.
     BeingDropped,
+    /// The program wrote to it while it was copied (shared-read). Left where it is.
+    Written,
     /// The copier failed: it got its old frame back.
     CopyFailed,
     /// Its frame could not be put back; a copy of it could (mprotect or mlock meanwhile).
@@ -37,7 +39,7 @@ pub enum Outcome {
 }
 
 /// All of them, in the order in which they are counted.
-pub const OUTCOMES: [Outcome; 14] = [
+pub const OUTCOMES: [Outcome; 15] = [
     Outcome::Moved,
     Outcome::Busy,
     Outcome::Gone,
@@ -48,6 +50,7 @@ pub const OUTCOMES: [Outcome; 14] = [
     Outcome::Dropped,
     Outcome::Remapped,
     Outcome::BeingDropped,
+    Outcome::Written,
     Outcome::CopyFailed,
     Outcome::PutBackByCopy,
     Outcome::Vanished,
@@ -80,6 +83,7 @@ impl Outcome {
             Self::Dropped => "dropped",
             Self::Remapped => "remapped",
             Self::BeingDropped => "being_dropped",
+            Self::Written => "written",
             Self::CopyFailed => "copy_failed",
             Self::PutBackByCopy => "put_back_by_copy",
             Self::Vanished => "vanished",

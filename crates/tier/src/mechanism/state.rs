@@ -170,14 +170,20 @@ impl State {
         }
     }
 
-    /// A page of the batch that is not out stays where it is.
-    pub(crate) fn leave(&mut self, address: u64, outcome: Outcome) {
-        for flight in &mut self.flights {
-            let here = (flight.address..flight.address + flight.len()).contains(&address);
-            if here && flight.stage == Stage::In {
-                flight.stage = Stage::Ended(outcome);
-            }
-        }
+    /// The page of the batch that an address lies in: its first byte and length.
+    pub(crate) fn span_at(&self, address: u64) -> Option<(u64, u64)> {
+        let mut spans = self.flights.iter().map(|f| (f.address, f.len()));
+        spans.find(|(start, len)| (*start..start + len).contains(&address))
+    }
+
+    /// A page of the batch that is not out stays where it is: its first byte and length, if there is one.
+    pub(crate) fn leave(&mut self, address: u64, outcome: Outcome) -> Option<(u64, u64)> {
+        let flight = self.flights.iter_mut().find(|flight| {
+            let here = flight.address..flight.address + flight.len();
+            flight.stage == Stage::In && here.contains(&address)
+        })?;
+        flight.stage = Stage::Ended(outcome);
+        Some((flight.address, flight.len()))
     }
 
     /// End of a range at `start` of at most `len` bytes in which nothing is out.
@@ -198,6 +204,30 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_is_left_is_not_out_later() {
+        let flight = |address, stage| Flight {
+            origin: address,
+            address,
+            huge: false,
+            landing: 0,
+            made: 0,
+            stage,
+            tries: 0,
+        };
+        let mut state = State {
+            flights: vec![flight(0x1000, Stage::In), flight(0x2000, Stage::Out)],
+            ..State::default()
+        };
+        assert_eq!(state.leave(0x2000, Outcome::Written), None);
+        assert_eq!(
+            state.leave(0x1008, Outcome::Written),
+            Some((0x1000, 0x1000))
+        );
+        assert_eq!(state.stage_of(0x1000), Some(Stage::Ended(Outcome::Written)));
+        assert_eq!(state.leave(0x1008, Outcome::Gone), None);
+    }
 
     #[test]
     fn regions_are_cut_where_memory_is_unmapped() {
