@@ -3,16 +3,18 @@
 use thiserror::Error;
 
 use crate::sys::damon::DamonError;
-use crate::sys::uffd;
+use crate::sys::uffd::Permission;
 
 /// Why memory cannot be tiered.
 #[derive(Debug, Error)]
 pub enum TierError {
     /// userfaultfd(2) is not allowed to this process.
-    #[error("userfaultfd is forbidden here (error {errno}){}", sysctl())]
+    #[error("userfaultfd is forbidden here ({}){}", std::io::Error::from_raw_os_error(*.errno), by_what(.permission))]
     Forbidden {
         /// What the kernel said.
         errno: i32,
+        /// What decides.
+        permission: Permission,
     },
     /// The kernel lacks a feature.
     #[error("this kernel has no {feature}")]
@@ -39,6 +41,14 @@ pub enum TierError {
     Io {
         /// What was done.
         what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Another process cannot be looked into.
+    #[error("process {pid} cannot be looked into: {source}")]
+    Process {
+        /// Its number.
+        pid: i32,
         /// What the system said.
         source: std::io::Error,
     },
@@ -77,23 +87,40 @@ pub enum TierError {
     },
 }
 
-fn sysctl() -> String {
-    uffd::sysctl().map_or_else(String::new, |value| {
-        format!("; vm.unprivileged_userfaultfd is {value}")
-    })
+fn by_what(permission: &Permission) -> &'static str {
+    match permission.by_sysctl() {
+        true => ": vm.unprivileged_userfaultfd is 0, and this process has no CAP_SYS_PTRACE",
+        false if permission.filtered => ": a seccomp filter is in force, as in containers",
+        false => "",
+    }
 }
 
 impl TierError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Forbidden { .. } => {
+            Self::Forbidden { permission, .. } if permission.by_sysctl() => {
                 "run as root, or allow it to users: sysctl vm.unprivileged_userfaultfd=1, or \
-                 chmod 0666 /dev/userfaultfd; in a container --cap-add SYS_PTRACE --device \
-                 /dev/userfaultfd and a seccomp profile with userfaultfd"
+                 chmod 0666 /dev/userfaultfd; in a container --cap-add SYS_PTRACE, or --device \
+                 /dev/userfaultfd"
+            }
+            Self::Forbidden { .. } => {
+                "in a container: --device /dev/userfaultfd, or a seccomp profile that allows \
+                 userfaultfd(2) (--security-opt seccomp=FILE) and --cap-add SYS_PTRACE"
             }
             Self::OldKernel { .. } => "page migration needs Linux 6.8 or later (uname -r)",
             Self::NoNode { .. } => "numactl --hardware lists nodes; give a size instead of a node",
+            Self::Process { source, .. } => match source.raw_os_error() {
+                Some(libc::EACCES | libc::EPERM) => {
+                    "another user's process, or one that may not be traced, needs CAP_SYS_PTRACE and \
+                     CAP_SYS_NICE: run as root"
+                }
+                _ => "pgrep -a NAME names processes by number",
+            },
+            Self::System {
+                call: "move_pages",
+                errno: libc::EPERM,
+            } => "pages of another user's process move with CAP_SYS_NICE alone: run as root",
             Self::Damon {
                 cause: DamonError::InUse,
             } => {

@@ -2,39 +2,24 @@
 //!
 //! It copies with cores, one page after the other, and needs NUMA nodes.
 
+mod pages;
 mod remote;
 
+pub use pages::KernelBackEnd;
 pub use remote::RemoteProcess;
 
 use crate::TierError;
 use crate::error::system;
-use crate::sys::pagemap::{FILE, PRESENT, PageMap, Wanted, ZERO};
-use crate::sys::{PAGE, errno};
+#[cfg(test)]
+use crate::sys::PAGE;
+use crate::sys::errno;
 
 /// Pages of a call: as many as the kernel demotes at once with the multi-generational LRU.
 const CALL: usize = 64;
 const MPOL_MF_MOVE: i32 = 2;
 
-fn gone(error: std::io::Error) -> TierError {
-    TierError::System {
-        call: "looking into the process",
-        errno: error.raw_os_error().unwrap_or(libc::ESRCH),
-    }
-}
-
-/// Calls `each` for the pages of a range that have a frame. A mapping that is gone meanwhile has none.
-fn each_present(map: &mut PageMap, start: u64, end: u64, mut each: impl FnMut(u64)) {
-    let wanted = Wanted {
-        all: PRESENT,
-        none: FILE | ZERO,
-        tell: PRESENT,
-        protect: false,
-    };
-    let _ = map.scan(start, end, wanted, |run| {
-        (run.start..run.end)
-            .step_by(PAGE as usize)
-            .for_each(&mut each);
-    });
+fn failed(pid: i32) -> impl FnOnce(std::io::Error) -> TierError {
+    move |source| TierError::Process { pid, source }
 }
 
 /// Each page's node, or the negative error number; moves them to a node first.

@@ -7,6 +7,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 pub mod adopt;
+pub mod back_end;
 pub mod bench;
 pub mod copier;
 mod error;
@@ -26,6 +27,7 @@ pub mod sys;
 pub mod tracking;
 pub mod watch;
 
+pub use back_end::BackEnd;
 pub use copier::PageCopier;
 pub use error::TierError;
 pub use manager::{Manager, Memory};

@@ -1,7 +1,5 @@
 //! What runs in a program: it watches, decides and migrates, one interval after the other.
 
-mod moves;
-
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -9,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::TierError;
 use crate::adopt::Adopter;
+use crate::back_end::{Limits, Tiering, UffdBackEnd, keep_free};
 use crate::copier::Switch;
 use crate::knobs::Knob;
-use crate::mechanism::{BLOCK, Config, Engine, Order, Ranges, Release, Tier, measure_knee};
-use crate::policy::{Policy, Room, by_index, units};
-use crate::session::{Note, Process, Reason, Session, Value};
-use crate::sys::PAGE;
-use crate::sys::cgroup::Cgroup;
+use crate::mechanism::{Config, Engine, Order, Ranges, Release, Tier, measure_knee};
+use crate::policy::by_index;
+use crate::session::{Note, Process, Session, Value};
 use crate::sys::damon::{self, DamonError};
-use crate::sys::pagemap::PageMap;
+use crate::sys::{PAGE, thread_cpu_ns};
 use crate::tracking::{Choice, Tracked, Tracker, Tracking, choose};
 
 /// How often new mappings are looked for.
@@ -60,19 +57,12 @@ impl std::fmt::Debug for Manager {
 
 /// What there is once the fast tier is nearly full. Before, nothing is registered and costs nothing.
 struct Active {
-    engine: Arc<Engine>,
+    back_end: UffdBackEnd,
+    tiering: Tiering,
     tracker: Box<dyn Tracker>,
-    policy: Box<dyn Policy>,
     adopter: Adopter,
-    pagemap: PageMap,
-    knee: u64,
-    interval: u32,
     looked: Option<Instant>,
-    cooled: u32,
     decided: Instant,
-    cgroup: Cgroup,
-    /// Batches in a row of which little could move, and the interval until which none is tried.
-    refused: (u32, u32),
 }
 
 impl Manager {
@@ -90,7 +80,7 @@ impl Manager {
 
     /// The engine, once there is one.
     pub fn engine(&self) -> Option<&Arc<Engine>> {
-        self.active.as_ref().map(|active| &active.engine)
+        self.active.as_ref().map(|active| active.back_end.engine())
     }
 
     /// Bytes that the caller uses of what it has registered.
@@ -111,12 +101,10 @@ impl Manager {
             Memory::Process { .. } => anonymous_bytes(),
             Memory::Given { bytes } => *bytes,
         };
-        if self.process.is_none() {
-            self.process = self.session.claim(self.pid);
-        }
+        self.claim();
         let others = self.session.fast_of_others(self.pid);
         let limit = setup.bytes[0].saturating_sub(others);
-        let keep = keep_free(&self.session, setup.bytes[0]);
+        let keep = keep_free(self.session);
         if let Some(process) = self.process {
             let slow = self.engine().map_or(0, |engine| engine.slow_pages() * PAGE);
             process.put(Value::FastBytes, used.saturating_sub(slow));
@@ -135,8 +123,15 @@ impl Manager {
                 return pause;
             }
         }
-        self.tier(used, limit, keep);
+        self.tier(used, limit);
         pause
+    }
+
+    /// Has counters of its own in the session, if there is room.
+    fn claim(&mut self) {
+        if self.process.is_none() {
+            self.process = self.session.claim(self.pid);
+        }
     }
 
     /// Starts the engine, and the thread that serves its events.
@@ -144,6 +139,7 @@ impl Manager {
     /// # Errors
     /// userfaultfd is forbidden; no node; no threads.
     pub fn activate(&mut self) -> Result<(), TierError> {
+        self.claim();
         let setup = self.session.setup();
         let knee = measure_knee()?;
         let config = Config {
@@ -194,91 +190,62 @@ impl Manager {
             process.state.store(1, std::sync::atomic::Ordering::Relaxed);
             process.put(Value::KneePages, knee.pages);
         }
+        let back_end = UffdBackEnd::new(engine, self.session, self.process, knee.pages);
         self.active = Some(Active {
-            engine,
+            back_end: back_end.map_err(proc)?,
+            tiering: Tiering::new(by_index(setup.policy)),
             tracker,
-            policy: by_index(setup.policy),
             adopter: Adopter::default(),
-            pagemap: PageMap::own().map_err(proc)?,
-            knee: knee.pages,
-            interval: 0,
             looked: None,
-            cooled: 0,
             decided: Instant::now(),
-            cgroup: Cgroup::own(),
-            refused: (0, 0),
         });
         Ok(())
     }
 
-    fn tier(&mut self, used: u64, limit: u64, keep: u64) {
+    fn tier(&mut self, used: u64, limit: u64) {
         let Some(active) = &mut self.active else {
             return;
         };
         let session = self.session;
-        active.interval += 1;
+        let engine = active.back_end.engine().clone();
         if let Memory::Process { own, .. } = &self.memory
             && active.looked.is_none_or(|at| at.elapsed() >= LOOK)
         {
             active.looked = Some(Instant::now());
             let mut own = own();
-            own.extend(active.engine.own_ranges());
-            active.adopter.step(&active.engine, &own);
+            own.extend(engine.own_ranges());
+            active.adopter.step(&engine, &own);
         }
         let overhead = session.knob(Knob::Overhead);
-        let tracked = active.tracker.step(&active.engine, overhead);
+        let tracked = active.tracker.step(&engine, overhead);
         let tracked = tracked.unwrap_or_else(|error| {
             active.track_otherwise(self.process, &error);
             Tracked::default()
         });
-        let interval_ms = session.knob(Knob::IntervalMs);
-        let intervals = |ms: u64| ms.div_ceil(interval_ms).min(u64::from(u32::MAX)) as u32;
-        let cooling = intervals(session.knob(Knob::CoolingMs));
-        if active.interval - active.cooled >= cooling {
-            active.cooled = active.interval;
-            active.engine.cool();
-        }
-        let slow = active.engine.slow_pages();
-        let slow_limit = session.setup().bytes[1] / PAGE;
-        let rate = session.knob(Knob::PromoteRateLimit) * 1_000_000 / PAGE;
-        let elapsed = active.decided.elapsed().min(Duration::from_secs(1));
+        let limits = Limits::of(session, limit, active.decided.elapsed());
         active.decided = Instant::now();
-        let room = Room {
-            fast_limit: limit / PAGE,
-            fast_used: (used / PAGE).saturating_sub(slow),
-            keep_free: keep / PAGE,
-            slow_room: slow_limit.saturating_sub(slow),
-            promote: rate * elapsed.as_millis() as u64 / 1000,
-            interval: active.interval,
-            ping_pong: intervals(session.knob(Knob::PingPongMs)),
-            cooling,
-        };
-        let blocks = active.engine.blocks();
-        let plan = active.policy.decide(&units(&blocks), &room);
-        let moves = [
-            (Reason::Demotion, &plan.demote),
-            (Reason::NumaMisplaced, &plan.promote),
-        ];
-        for (reason, numbers) in moves {
-            active.migrate(session, self.process, &blocks, numbers, reason);
+        if active.tiering.cools(&limits) {
+            engine.cool();
+        }
+        active.back_end.set_used(used);
+        if let Err(error) = active.tiering.step(&mut active.back_end, &limits) {
+            engine.failed(error);
         }
         let Some(process) = self.process else { return };
-        if let Some(failure) = active.engine.take_failure() {
+        if let Some(failure) = engine.take_failure() {
             process.note(Note::Mechanism, &failure.to_string());
         }
-        process.outcomes[crate::Outcome::Vanished as usize].fetch_add(
-            active.engine.take_vanished(),
-            std::sync::atomic::Ordering::Relaxed,
-        );
+        process.outcomes[crate::Outcome::Vanished as usize]
+            .fetch_add(engine.take_vanished(), std::sync::atomic::Ordering::Relaxed);
         process.add(Value::HintsArmed, tracked.armed);
         process.add(Value::HintsTouched, tracked.touched);
         process.add(Value::Scans, u64::from(tracked.scanned));
         process.add(Value::TrackingNs, tracked.cost.as_nanos() as u64);
-        let regions = active.engine.regions();
+        let regions = engine.regions();
         process.put(Value::Regions, regions.len() as u64);
         let managed = regions.iter().map(|(start, end)| end - start).sum();
         process.put(Value::ManagedBytes, managed);
-        let [missing, protected, layout] = active.engine.events();
+        let [missing, protected, layout] = engine.events();
         process.put(Value::MissingFaults, missing);
         process.put(Value::WriteProtectFaults, protected);
         process.put(Value::LayoutChanges, layout);
@@ -288,7 +255,7 @@ impl Manager {
 impl Active {
     /// The tracker can track no more: hints always can.
     fn track_otherwise(&mut self, process: Option<&'static Process>, error: &DamonError) {
-        let order = self.engine.config().order;
+        let order = self.back_end.engine().config().order;
         let other = choose(Choice::Hints, order, Path::new(damon::DIRECTORY));
         if let Ok((tracker, _)) = other {
             self.tracker = tracker;
@@ -308,12 +275,6 @@ fn not_damon(cause: &DamonError, instead: Tracking) -> String {
     )
 }
 
-/// Bytes that are to be free in the fast tier.
-fn keep_free(session: &Session, fast: u64) -> u64 {
-    let scale = session.knob(Knob::DemoteScaleFactor);
-    (fast / 10_000).saturating_mul(scale).max(BLOCK)
-}
-
 /// Anonymous memory of this process that is present: `statm` has it in pages.
 fn anonymous_bytes() -> u64 {
     let mut text = Vec::with_capacity(128);
@@ -325,14 +286,4 @@ fn anonymous_bytes() -> u64 {
         .map(|field| field.parse().unwrap_or(0));
     let (resident, shared): (u64, u64) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
     resident.saturating_sub(shared) * PAGE
-}
-
-pub(crate) fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the place is written to.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

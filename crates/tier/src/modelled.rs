@@ -5,10 +5,14 @@
 
 mod accesses;
 mod call;
+mod memory;
 mod parameters;
 mod program;
 
 pub use accesses::Accesses;
+#[cfg(test)]
+pub(crate) use call::tests::TIMES;
 pub use call::{Copies, CopyTimes, Linear, Pages, System, TimeOfCall};
+pub use memory::ModelledMemory;
 pub use parameters::{MigrationParameters, Stated};
 pub use program::{Pattern, Sample, TieredProgram};

@@ -24,7 +24,7 @@ use crate::tracking::Choice;
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.

@@ -5,10 +5,10 @@ use std::fs;
 
 use serde::Serialize;
 
+use super::Quartiles;
 use super::memory::Mapped;
-use super::{Quartiles, thread_ns};
 use crate::TierError;
-use crate::sys::{PAGE, memory};
+use crate::sys::{PAGE, memory, thread_cpu_ns};
 
 /// Where one byte written has the kernel compact all of its memory.
 const CONTROL: &str = "/proc/sys/vm/compact_memory";
@@ -48,11 +48,11 @@ pub fn compaction(bytes: u64, rounds: usize) -> Result<Option<Compaction>, TierE
         for page in (0..bytes / PAGE).step_by(2) {
             let _ = memory::advise(memory.start + page * PAGE, PAGE, libc::MADV_DONTNEED);
         }
-        let (before, start) = (migrated(), thread_ns());
+        let (before, start) = (migrated(), thread_cpu_ns());
         if fs::write(CONTROL, "1").is_err() {
             return Ok(None);
         }
-        let spent = thread_ns() - start;
+        let spent = thread_cpu_ns() - start;
         let moved = migrated().saturating_sub(before);
         if moved >= 1000 {
             core.push(spent / moved);

@@ -6,10 +6,10 @@
 
 use serde::Serialize;
 
-use super::{Quartiles, thread_ns};
+use super::Quartiles;
 use crate::TierError;
 use crate::error::system;
-use crate::sys::{HUGE, PAGE, memory};
+use crate::sys::{HUGE, PAGE, memory, thread_cpu_ns};
 
 /// Core time of frames alone, in ns a page.
 #[derive(Debug, Clone, Serialize)]
@@ -49,7 +49,7 @@ fn one(pages: u64, huge: bool, rounds: usize) -> Result<Frames, TierError> {
     let mut samples = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..rounds.max(1) {
         let times = [
-            thread_ns(),
+            thread_cpu_ns(),
             made(start, len)?,
             zeroed(start, len),
             dropped(start, len)?,
@@ -72,7 +72,7 @@ fn one(pages: u64, huge: bool, rounds: usize) -> Result<Frames, TierError> {
 
 fn made(start: u64, len: u64) -> Result<u64, TierError> {
     memory::advise(start, len, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;
-    Ok(thread_ns())
+    Ok(thread_cpu_ns())
 }
 
 fn zeroed(start: u64, len: u64) -> u64 {
@@ -80,12 +80,12 @@ fn zeroed(start: u64, len: u64) -> u64 {
     // SAFETY: the benchmark's own memory, which is writable.
     unsafe { std::ptr::write_bytes(bytes, 0, len as usize) };
     std::hint::black_box(bytes);
-    thread_ns()
+    thread_cpu_ns()
 }
 
 fn dropped(start: u64, len: u64) -> Result<u64, TierError> {
     memory::advise(start, len, libc::MADV_DONTNEED).map_err(system("madvise"))?;
-    Ok(thread_ns())
+    Ok(thread_cpu_ns())
 }
 
 #[cfg(test)]

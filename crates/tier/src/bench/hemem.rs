@@ -4,12 +4,12 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 
+use super::Quartiles;
 use super::mechanism::Cost;
-use super::{Quartiles, thread_ns};
 use crate::TierError;
 use crate::error::system;
 use crate::sys::uffd::{FEATURE_WP, REGISTER_MISSING, REGISTER_WP, Uffd};
-use crate::sys::{PAGE, errno, memory};
+use crate::sys::{PAGE, errno, memory, thread_cpu_ns};
 
 /// `WP_HUGETLBFS_SHMEM`: protection of shared memory.
 const FEATURE_WP_SHMEM: u64 = 1 << 12;
@@ -21,8 +21,7 @@ const FEATURE_WP_SHMEM: u64 = 1 << 12;
 pub fn hemem(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
     let most = batches.iter().max().copied().unwrap_or(1) * PAGE;
     let files = [file(most)?, file(most)?];
-    let uffd = Uffd::open(FEATURE_WP | FEATURE_WP_SHMEM)
-        .map_err(|errno| TierError::Forbidden { errno })?;
+    let uffd = Uffd::open(FEATURE_WP | FEATURE_WP_SHMEM).map_err(crate::mechanism::refused)?;
     let home = memory::reserve(most, PAGE).map_err(system("mmap"))?;
     let mut result = Vec::new();
     map(home, &files[0], most)?;
@@ -38,7 +37,7 @@ pub fn hemem(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
             memory::advise(home, len, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;
             register(len)?;
             let target = &files[(round + 1) % 2];
-            let before = thread_ns();
+            let before = thread_cpu_ns();
             uffd.write_protect(home, len, true)
                 .map_err(system("UFFDIO_WRITEPROTECT"))?;
             map(home, target, len)?;
@@ -48,7 +47,7 @@ pub fn hemem(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
             uffd.unregister(home, len)
                 .map_err(system("UFFDIO_UNREGISTER"))?;
             memory::advise(home, len, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;
-            samples.push((thread_ns() - before) / size);
+            samples.push((thread_cpu_ns() - before) / size);
         }
         result.push(Cost {
             way: "hemem",

@@ -1,14 +1,14 @@
 //! The mechanism by itself: core time a page, without the copy.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::Quartiles;
 use super::memory::Mapped;
-use super::{Quartiles, thread_ns};
 use crate::copier::{Copied, Copy, CopyError, PageCopier};
-use crate::sys::{HUGE, PAGE};
+use crate::sys::{HUGE, PAGE, thread_cpu_ns};
 use crate::{Config, Engine, Order, Outcome, Piece, Release, TierError};
 
 /// Nanoseconds a page of one way to move a batch.
@@ -114,15 +114,20 @@ fn one(
                         len: size * page,
                         huge,
                     };
-                    let before = thread_ns();
+                    let (start, before) = (Instant::now(), thread_cpu_ns());
                     let report = engine.migrate(&[piece], to);
-                    let spent = thread_ns() - before;
+                    let spent = thread_cpu_ns() - before;
+                    let waited = start.elapsed().as_nanos() as u64 > spent + spent / 8;
                     let moved = report.outcomes.get(Outcome::Moved) * PAGE / page;
                     // The first rounds fill the windows with frames.
                     if round < 2 || moved < *size || registered.is_err() {
                         continue;
                     }
-                    // In shared-read the kernel copies, in this thread.
+                    // In shared-read the kernel copies, in this thread; how long is known only of a call that did not
+                    // wait for a processor.
+                    if waited && order == Order::SharedRead {
+                        continue;
+                    }
                     let copied = match order {
                         Order::SharedRead => report.copy.as_nanos() as u64,
                         Order::Strict => 0,

@@ -47,6 +47,19 @@ pub struct Block {
     pub ping_pongs: u8,
 }
 
+impl Block {
+    /// Enters that it has moved in an interval; whether it came back soon after a demotion, within four times
+    /// `soon` intervals.
+    pub fn enter_move(&mut self, demoted: bool, interval: u32, soon: u32) -> bool {
+        let lately = interval.saturating_sub(self.moved_at) < soon.saturating_mul(4);
+        let back = !demoted && self.demoted && self.moved_at != 0 && lately;
+        self.ping_pongs = self.ping_pongs.saturating_add(u8::from(back));
+        self.moved_at = interval.max(1);
+        self.demoted = demoted;
+        back
+    }
+}
+
 /// Bits of the pages of block `number` in `start..end`.
 pub(crate) fn mask(number: u64, start: u64, end: u64) -> u64 {
     let base = number * BLOCK;

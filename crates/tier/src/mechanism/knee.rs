@@ -3,12 +3,11 @@
 //! x86 invalidates up to 33 pages one by one and flushes the whole TLB above; a call for 34 pages
 //! costs less than one for 33. Where that is depends on the machine, so it is measured.
 
-use std::time::Instant;
-
+use super::engine::refused;
 use crate::TierError;
 use crate::error::system;
 use crate::sys::uffd::{FEATURE_MOVE, REGISTER_MISSING, Uffd};
-use crate::sys::{PAGE, memory};
+use crate::sys::{PAGE, memory, thread_cpu_ns};
 
 /// Lengths that are tried, in pages.
 const LENGTHS: [u64; 10] = [1, 8, 16, 32, 34, 48, 64, 128, 256, 512];
@@ -19,9 +18,10 @@ const FAILURES: u32 = 8;
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knee {
-    /// The shortest run, in pages, whose cost is within a quarter of the longest run's.
+    /// The shortest run, in pages, that costs at most half as much again as the cheapest.
     pub pages: u64,
-    /// Nanoseconds a page to move out and in, by length of run.
+    /// Nanoseconds of core time a page to move out and in, by length of run: the least of all rounds, for whatever
+    /// else runs on the machine only adds to it.
     pub costs: Vec<(u64, u64)>,
 }
 
@@ -31,7 +31,7 @@ pub struct Knee {
 /// userfaultfd is forbidden; no memory.
 pub fn measure() -> Result<Knee, TierError> {
     let longest = LENGTHS[LENGTHS.len() - 1] * PAGE;
-    let uffd = Uffd::open(FEATURE_MOVE).map_err(|errno| TierError::Forbidden { errno })?;
+    let uffd = Uffd::open(FEATURE_MOVE).map_err(refused)?;
     let memory = Scratch::new(2 * longest)?;
     let (home, away) = (memory.start, memory.start + longest);
     memory::advise(home, longest, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;
@@ -42,16 +42,16 @@ pub fn measure() -> Result<Knee, TierError> {
     let mut costs = Vec::new();
     for pages in LENGTHS {
         let len = pages * PAGE;
-        let mut rounds = [0; ROUNDS];
-        for round in &mut rounds {
-            *round = loop {
-                let start = Instant::now();
+        let mut least = u64::MAX;
+        for _ in 0..ROUNDS {
+            let cost = loop {
+                let start = thread_cpu_ns();
                 let there_and_back = [(away, home), (home, away)].map(|(dst, src)| {
                     // SAFETY: memory of this function, without references into it.
                     unsafe { uffd.move_pages(dst, src, len, false) }
                 });
                 let Some((_, errno)) = there_and_back.into_iter().find_map(Result::err) else {
-                    break start.elapsed().as_nanos() as u64 / pages;
+                    break (thread_cpu_ns() - start) / pages;
                 };
                 failures += 1;
                 if failures > FAILURES {
@@ -65,16 +65,23 @@ pub fn measure() -> Result<Knee, TierError> {
                 uffd.register(home, 2 * longest, REGISTER_MISSING)
                     .map_err(system("UFFDIO_REGISTER"))?;
             };
+            least = least.min(cost);
         }
-        rounds.sort_unstable();
-        costs.push((pages, rounds[ROUNDS / 2]));
+        costs.push((pages, least));
     }
-    let best = costs[costs.len() - 1].1;
-    let pages = costs
+    Ok(Knee {
+        pages: knee(&costs),
+        costs,
+    })
+}
+
+/// Where costs, by length of run, stop to fall steeply.
+fn knee(costs: &[(u64, u64)]) -> u64 {
+    let cheapest = costs.iter().map(|(_, cost)| *cost).min().unwrap_or(0);
+    let cheap = costs
         .iter()
-        .find(|(_, cost)| *cost <= best + best / 4)
-        .map_or(LENGTHS[LENGTHS.len() - 1], |(pages, _)| *pages);
-    Ok(Knee { pages, costs })
+        .find(|(_, cost)| *cost <= cheapest + cheapest / 2);
+    cheap.map_or(1, |(pages, _)| *pages)
 }
 
 struct Scratch {
@@ -94,5 +101,27 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // SAFETY: ours.
         unsafe { memory::unmap(self.start, self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_where_costs_stop_to_fall() {
+        // As measured: nanoseconds of both calls by pages in a row.
+        let costs = [
+            (1, 3501),
+            (16, 600),
+            (32, 507),
+            (34, 149),
+            (64, 120),
+            (128, 106),
+            (512, 120),
+        ];
+        assert_eq!(knee(&costs), 34);
+        assert_eq!(knee(&[(1, 90), (512, 80)]), 1);
+        assert_eq!(knee(&[]), 1);
     }
 }

@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use super::{Accesses, Copies, MigrationParameters, Pages, System};
-use crate::mechanism::{BLOCK_PAGES, Block};
-use crate::policy::{Policy, Room};
+use super::{Accesses, Copies, MigrationParameters, ModelledMemory, System};
+use crate::back_end::{Limits, Tiering};
+use crate::mechanism::BLOCK_PAGES;
+use crate::policy::Policy;
 
 /// Bytes of a unit, and base pages of it.
 pub(super) const UNIT: u64 = 2 << 20;
-const BASE_PAGES: u64 = 512;
+pub(super) const BASE_PAGES: u64 = 512;
 /// Seconds of virtual time between two decisions.
-const STEP_S: f64 = 0.5;
+pub(super) const STEP_S: f64 = 0.5;
 /// Samples of one step at most: more tell nothing new.
 const SAMPLES: u64 = 20_000;
 /// Ten-thousandths of the fast tier that are kept free: `demote_scale_factor`.
@@ -53,83 +54,27 @@ pub struct Sample {
     pub fast_share: f64,
 }
 
-/// Nanoseconds for a unit, by whether it is a huge page.
-#[derive(Debug, Clone, Copy)]
-struct UnitTimes {
-    demote: [f64; 2],
-    promote: [f64; 2],
-}
-
 /// A program whose memory is on two tiers.
 pub struct TieredProgram<'a> {
     pattern: Pattern,
-    system: System,
+    memory: ModelledMemory,
+    tiering: Tiering,
     /// Latency of a line in the fast and in the slow tier, in ns.
     lines: [f64; 2],
     parameters: &'a MigrationParameters,
-    times: UnitTimes,
-    policy: Box<dyn Policy>,
-    blocks: Vec<(u64, Block)>,
     accesses: Arc<Accesses>,
     /// Samples of each unit in this step.
     seen_of: Vec<u32>,
-    /// A bit for each unit in the fast tier, and how many there are.
-    fast: Vec<u64>,
-    fast_units: u64,
-    /// Shares of the accesses that go to the fast tier, until a unit comes or moves, and to all units.
-    fast_share: Option<f64>,
-    share: f64,
-    step: u32,
     /// Samples so far.
     seen: u64,
-    sample: Sample,
 }
 
 impl std::fmt::Debug for TieredProgram<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TieredProgram")
             .field("pattern", &self.pattern)
-            .field("system", &self.system)
+            .field("tiering", &self.tiering)
             .finish_non_exhaustive()
-    }
-}
-
-/// Pages of one call, at most: the kernel before lists of calls demotes 32 pages or a huge page, with
-/// the lists of kernels-with-dsa 24 huge and 1024 base pages.
-fn batch(system: System) -> Pages {
-    match system {
-        System::Kernel | System::HugeDsa => Pages { huge: 1, base: 32 },
-        System::ConcurrentThreads | System::ConcurrentDsa => Pages {
-            huge: 24,
-            base: 1024,
-        },
-        System::UserCore | System::UserDsa => Pages { huge: 8, base: 512 },
-    }
-}
-
-/// The same for promotion: the kernel promotes the page that was touched, by itself.
-fn promotion_batch(system: System) -> Pages {
-    match system {
-        System::UserCore | System::UserDsa => batch(system),
-        _ => Pages { huge: 1, base: 1 },
-    }
-}
-
-fn unit_times(
-    system: System,
-    p: &MigrationParameters,
-    demote: &dyn Copies,
-    promote: &dyn Copies,
-) -> UnitTimes {
-    let per_unit = |batch: Pages, copies: &dyn Copies| {
-        let of = |pages: Pages| system.call(pages, p, copies).total();
-        let huge = of(Pages { base: 0, ..batch }) / batch.huge as f64;
-        let base = of(Pages { huge: 0, ..batch }) / batch.base as f64;
-        [base * BASE_PAGES as f64, huge]
-    };
-    UnitTimes {
-        demote: per_unit(batch(system), demote),
-        promote: per_unit(promotion_batch(system), promote),
     }
 }
 
@@ -145,29 +90,20 @@ impl<'a> TieredProgram<'a> {
         copies: [&dyn Copies; 2],
         lines: [f64; 2],
     ) -> TieredProgram<'a> {
-        let units = pattern.bytes / UNIT;
-        let mut program = TieredProgram {
+        let mut memory = ModelledMemory::new(pattern, accesses.clone(), system, parameters, copies);
+        if pattern.allocation_s == 0 {
+            memory.allocate(pattern.bytes / UNIT);
+        }
+        TieredProgram {
             pattern,
-            system,
+            memory,
+            tiering: Tiering::new(policy),
             lines,
             parameters,
-            times: unit_times(system, parameters, copies[0], copies[1]),
-            policy,
-            blocks: Vec::with_capacity(units as usize),
             seen_of: vec![0; accesses.shares().len()],
-            fast: vec![0; units.div_ceil(64) as usize],
-            fast_units: 0,
-            fast_share: None,
-            share: 0.0,
             accesses,
-            step: 0,
             seen: 0,
-            sample: Sample::default(),
-        };
-        if pattern.allocation_s == 0 {
-            program.allocate(units);
         }
-        program
     }
 
     /// Runs for so many seconds; what has happened at the end of each step of half a second.
@@ -177,75 +113,44 @@ impl<'a> TieredProgram<'a> {
     }
 
     fn advance(&mut self) -> Sample {
-        self.step += 1;
         let units = self.pattern.bytes / UNIT;
         if self.pattern.allocation_s > 0 {
-            let until = self.step as f64 * STEP_S / self.pattern.allocation_s as f64;
-            self.allocate(((units as f64 * until) as u64).min(units));
+            let step = self.tiering.interval() + 1;
+            let until = step as f64 * STEP_S / self.pattern.allocation_s as f64;
+            self.memory
+                .allocate(((units as f64 * until) as u64).min(units));
         }
-        let share = self.fast_share() / self.share.max(f64::MIN_POSITIVE);
+        let share = self.memory.fast_part();
         let latency = share * self.lines[0] + (1.0 - share) * self.lines[1];
-        let moving = self.migrate();
+        let limits = self.limits();
+        // Modelled memory can always move.
+        let stepped = self.tiering.step(&mut self.memory, &limits);
+        debug_assert!(stepped.is_ok(), "{stepped:?}");
         // A sampled access is a fault, and a promotion is the work of the thread that accesses, but for
         // the threads of `dray tier`.
         let each = latency + self.parameters.sampled * self.parameters.hint_fault;
         let own = self.pattern.threads as f64 * STEP_S * 1e9;
-        let accesses = (own - moving.min(own)) / each;
+        let accesses = (own - self.memory.own.min(own)) / each;
         self.see((accesses * self.parameters.sampled) as u64);
-        self.sample.mega_accesses = accesses / STEP_S / 1e6;
-        self.sample.fast_share = share;
-        self.sample
-    }
-
-    /// New units come to the fast tier while it has room.
-    fn allocate(&mut self, until: u64) {
-        let limit = self.pattern.fast_bytes / UNIT;
-        for number in self.blocks.len() as u64..until {
-            let fast = self.fast_units < limit;
-            let block = Block {
-                present: u64::MAX,
-                slow: if fast { 0 } else { u64::MAX },
-                huge: number * 61 % 100 < self.pattern.huge_percent,
-                ..Block::default()
-            };
-            self.blocks.push((number, block));
-            self.share += self.accesses.shares()[number as usize];
-            if fast {
-                self.place(number, true);
-            }
+        let [demoted, promoted] = self.memory.moved;
+        Sample {
+            demoted,
+            promoted,
+            mega_accesses: accesses / STEP_S / 1e6,
+            fast_share: share,
         }
     }
 
-    /// A unit comes to the fast tier, or leaves it.
-    fn place(&mut self, number: u64, fast: bool) {
-        let word = &mut self.fast[(number / 64) as usize];
-        let bit = 1 << (number % 64);
-        match (fast, *word & bit != 0) {
-            (true, false) => self.fast_units += 1,
-            (false, true) => self.fast_units -= 1,
-            _ => return,
+    fn limits(&self) -> Limits {
+        let fast = self.pattern.fast_bytes / UNIT * BLOCK_PAGES;
+        Limits {
+            fast,
+            keep_free: fast * KEEP_FREE / 10_000,
+            slow: u64::MAX,
+            promote: u64::MAX,
+            ping_pong: SETTLE,
+            cooling: SETTLE,
         }
-        *word ^= bit;
-        self.fast_share = None;
-    }
-
-    /// Share of the accesses that goes to the fast tier: always the sum in the order of the units, so
-    /// that it is the same to the last bit however they came there.
-    fn fast_share(&mut self) -> f64 {
-        if let Some(known) = self.fast_share {
-            return known;
-        }
-        let shares = self.accesses.shares();
-        let mut sum = 0.0;
-        for (word, first) in self.fast.iter().zip((0..).step_by(64)) {
-            let mut left = *word;
-            while left != 0 {
-                sum += shares[first + left.trailing_zeros() as usize];
-                left &= left - 1;
-            }
-        }
-        self.fast_share = Some(sum);
-        sum
     }
 
     /// What tracking sees of so many accesses.
@@ -257,11 +162,11 @@ impl<'a> TieredProgram<'a> {
         self.seen += samples;
         // A count tells hot from cold only when it is large: it is halved after so many samples, not
         // after so much time.
-        let cools = match self.policy.name() {
+        let cools = match self.tiering.policy().name() {
             "memtis" => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,
-            _ => self.step.is_multiple_of(SETTLE),
+            _ => self.tiering.interval().is_multiple_of(SETTLE),
         };
-        for ((_, block), count) in self.blocks.iter_mut().zip(&self.seen_of) {
+        for ((_, block), count) in self.memory.blocks.iter_mut().zip(&self.seen_of) {
             let accessed = *count > 0;
             block.touched = block.touched << 1 | u16::from(accessed);
             block.idle = match accessed {
@@ -272,66 +177,6 @@ impl<'a> TieredProgram<'a> {
         }
         // What is not allocated yet is not accessed.
         self.seen_of.fill(0);
-    }
-
-    /// Moves what the policy chooses, as far as there is time; time that the program's own threads
-    /// spend on it, in ns.
-    fn migrate(&mut self) -> f64 {
-        let units = |bytes: u64| bytes / UNIT * BLOCK_PAGES;
-        let room = Room {
-            fast_limit: units(self.pattern.fast_bytes),
-            fast_used: self.fast_units * BLOCK_PAGES,
-            keep_free: units(self.pattern.fast_bytes) * KEEP_FREE / 10_000,
-            slow_room: u64::MAX,
-            promote: u64::MAX,
-            interval: self.step,
-            ping_pong: SETTLE,
-            cooling: SETTLE,
-        };
-        let plan = self.policy.decide(&self.blocks, &room);
-        // One thread demotes.
-        let mut left = STEP_S * 1e9;
-        for number in plan.demote {
-            let time = self.times.demote[usize::from(self.blocks[number as usize].1.huge)];
-            if time > left {
-                break;
-            }
-            left -= time;
-            self.moved(number, true);
-            self.sample.demoted += UNIT;
-        }
-        // Promotion finds room or does not happen.
-        let free = (self.pattern.fast_bytes / UNIT).saturating_sub(self.fast_units);
-        let by_program = !matches!(self.system, System::UserCore | System::UserDsa);
-        let mut budget = match by_program {
-            true => self.pattern.threads as f64 * STEP_S * 1e9,
-            // The same thread promotes.
-            false => left,
-        };
-        let mut own = 0.0;
-        for number in plan.promote.into_iter().take(free as usize) {
-            let time = self.times.promote[usize::from(self.blocks[number as usize].1.huge)];
-            if time > budget {
-                break;
-            }
-            budget -= time;
-            own += if by_program { time } else { 0.0 };
-            self.moved(number, false);
-            self.sample.promoted += UNIT;
-        }
-        own
-    }
-
-    fn moved(&mut self, number: u64, demoted: bool) {
-        let block = &mut self.blocks[number as usize].1;
-        let lately = self.step.saturating_sub(block.moved_at) < SETTLE * 4;
-        if !demoted && block.demoted && block.moved_at != 0 && lately {
-            block.ping_pongs = block.ping_pongs.saturating_add(1);
-        }
-        block.slow = if demoted { u64::MAX } else { 0 };
-        block.moved_at = self.step;
-        block.demoted = demoted;
-        self.place(number, !demoted);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::mechanism::OUTCOMES;
+use super::Reason;
+use crate::mechanism::{OUTCOMES, Outcome, Outcomes};
 use crate::tracking::{TRACKINGS, Tracking};
 
 /// Bytes of a note.
@@ -100,6 +101,18 @@ impl Process {
     /// Adds to a value.
     pub fn add(&self, value: Value, by: u64) {
         self.values[value as usize].fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Counts what became of pages that were to move for a reason.
+    pub fn moved(&self, reason: Reason, outcomes: &Outcomes) {
+        let value = match reason {
+            Reason::Demotion => Value::DemotedPages,
+            Reason::NumaMisplaced => Value::PromotedPages,
+        };
+        self.add(value, outcomes.get(Outcome::Moved));
+        for (word, (_, pages)) in self.outcomes.iter().zip(outcomes.iter()) {
+            word.fetch_add(pages, Ordering::Relaxed);
+        }
     }
 
     /// What its accesses are tracked with.

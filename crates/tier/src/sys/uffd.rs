@@ -4,7 +4,6 @@
 //! happens next depends on it.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::errno;
@@ -374,17 +373,76 @@ fn decode(message: &Message) -> Option<Event> {
     })
 }
 
-/// What the machine says about the privilege: for messages.
-pub fn sysctl() -> Option<u8> {
-    let mut text = String::new();
-    let mut file = File::open("/proc/sys/vm/unprivileged_userfaultfd").ok()?;
-    file.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+/// What decides whether this process may have a userfaultfd that sees the kernel's own accesses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Permission {
+    /// `vm.unprivileged_userfaultfd`, if it can be read.
+    pub sysctl: Option<u8>,
+    /// The process has CAP_SYS_PTRACE, which stands in for it.
+    pub capable: bool,
+    /// A seccomp filter is in force, as in most containers.
+    pub filtered: bool,
+}
+
+impl Permission {
+    /// That of this process.
+    pub fn own() -> Permission {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let sysctl = read("/proc/sys/vm/unprivileged_userfaultfd");
+        Permission {
+            sysctl: sysctl.trim().parse().ok(),
+            ..Permission::of_status(&read("/proc/self/status"))
+        }
+    }
+
+    /// What `/proc/self/status` says of it.
+    fn of_status(status: &str) -> Permission {
+        /// Bit of the capability (capabilities(7)), and `SECCOMP_MODE_FILTER`.
+        const SYS_PTRACE: u32 = 19;
+        const FILTER: &str = "2";
+        let field = |name: &str| {
+            let mut lines = status.lines();
+            lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
+        };
+        let capabilities = field("CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
+        Permission {
+            sysctl: None,
+            capable: capabilities.is_some_and(|all| all >> SYS_PTRACE & 1 == 1),
+            filtered: field("Seccomp:") == Some(FILTER),
+        }
+    }
+
+    /// The setting forbids it.
+    pub fn by_sysctl(&self) -> bool {
+        !self.capable && self.sysctl == Some(0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_forbids_it_stands_in_status() {
+        let status =
+            "Name:\tx\nCapInh:\t0000000000080000\nCapEff:\t0000000000000000\nSeccomp:\t2\n";
+        let filtered = Permission::of_status(status);
+        assert_eq!((filtered.capable, filtered.filtered), (false, true));
+        let capable = status.replace("CapEff:\t0000000000000000", "CapEff:\t0000000000080000");
+        assert!(Permission::of_status(&capable).capable);
+        let free = Permission::of_status("");
+        assert_eq!(free, Permission::default());
+        let by_sysctl = |sysctl, capable| {
+            let all = Permission {
+                sysctl,
+                capable,
+                filtered: true,
+            };
+            all.by_sysctl()
+        };
+        assert!(by_sysctl(Some(0), false));
+        assert!(!by_sysctl(Some(0), true) && !by_sysctl(Some(1), false) && !by_sysctl(None, false));
+    }
 
     #[test]
     fn messages_are_decoded() {

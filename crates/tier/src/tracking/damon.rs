@@ -116,12 +116,12 @@ impl DamonTracker {
         let due = !self.ranges.is_empty() && self.read.elapsed() >= aggregation;
         if due && self.credit > 0 {
             // The call waits for the end of an aggregation: core time alone counts.
-            let before = crate::manager::thread_cpu_ns();
+            let before = crate::sys::thread_cpu_ns();
             let regions = self.damon.regions()?;
             self.read = Instant::now();
             self.enter(books, &regions);
             tracked.scanned = true;
-            let cost = crate::manager::thread_cpu_ns().saturating_sub(before);
+            let cost = crate::sys::thread_cpu_ns().saturating_sub(before);
             tracked.cost = Duration::from_nanos(cost);
             self.credit -= cost as i64;
         }

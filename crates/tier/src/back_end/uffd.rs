@@ -1,10 +1,17 @@
-//! What the policy has decided becomes calls of the engine.
+//! The default back end: this process's own memory, whose frames the engine exchanges.
 
-use super::Active;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::BackEnd;
+use crate::TierError;
 use crate::knobs::Knob;
-use crate::mechanism::{BASE_SLOTS, BLOCK, Block, HUGE_SLOTS, Piece};
+use crate::mechanism::{BASE_SLOTS, BLOCK, Block, Engine, HUGE_SLOTS, Outcome, Piece};
+use crate::policy::{Room, units};
 use crate::session::{Note, Process, Reason, Session, Value};
-use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, Wanted, ZERO};
+use crate::sys::cgroup::Cgroup;
+use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
 use crate::sys::{HUGE, PAGE};
 use crate::tracking::unit;
 
@@ -14,23 +21,85 @@ const KNEES: u64 = 4;
 /// Bytes of a control group's limit that are left to the program while pages move.
 const LEFT_IN_GROUP: u64 = 2 << 20;
 
-impl Active {
-    /// Moves blocks to the other tier for a reason, in calls.
-    pub(super) fn migrate(
-        &mut self,
+/// Managed memory of this process.
+#[derive(Debug)]
+pub struct UffdBackEnd {
+    engine: Arc<Engine>,
+    session: Session,
+    process: Option<&'static Process>,
+    pagemap: PageMap,
+    /// Base pages from which on a call is cheap.
+    knee: u64,
+    cgroup: Cgroup,
+    /// Batches in a row of which little could move, and the interval until which none is tried.
+    refused: (u32, u32),
+    /// Pages that the program uses, wherever they are.
+    pages: u64,
+    /// The books of this interval.
+    blocks: Vec<(u64, Block)>,
+}
+
+impl UffdBackEnd {
+    /// Over an engine, whose calls are cheap from `knee` base pages on. What it does is recorded in the session,
+    /// and counted for the process.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn new(
+        engine: Arc<Engine>,
         session: Session,
         process: Option<&'static Process>,
-        blocks: &[(u64, Block)],
-        numbers: &[u64],
-        reason: Reason,
-    ) {
+        knee: u64,
+    ) -> std::io::Result<UffdBackEnd> {
+        Ok(UffdBackEnd {
+            engine,
+            session,
+            process,
+            pagemap: PageMap::own()?,
+            knee,
+            cgroup: Cgroup::own(),
+            refused: (0, 0),
+            pages: 0,
+            blocks: Vec::new(),
+        })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Says how many bytes the program uses, wherever they are.
+    pub fn set_used(&mut self, bytes: u64) {
+        self.pages = bytes / PAGE;
+    }
+}
+
+impl BackEnd for UffdBackEnd {
+    fn name(&self) -> &'static str {
+        "uffd"
+    }
+
+    fn used(&self) -> [u64; 2] {
+        let slow = self.engine.slow_pages();
+        [self.pages.saturating_sub(slow), slow]
+    }
+
+    fn units(&mut self) -> Cow<'_, [(u64, Block)]> {
+        self.blocks = self.engine.blocks();
+        Cow::Owned(units(&self.blocks))
+    }
+
+    fn migrate(&mut self, reason: Reason, numbers: &[u64], room: &Room) -> Result<(), TierError> {
         if numbers.is_empty() {
-            return;
+            return Ok(());
         }
         let to = usize::from(reason == Reason::Demotion);
         let mut numbers = numbers.to_vec();
         numbers.sort_unstable();
-        let mut pieces = self.pieces(blocks, &numbers, to);
+        let blocks = std::mem::take(&mut self.blocks);
+        let mut pieces = self.pieces(&blocks, &numbers, to);
+        self.blocks = blocks;
         if reason == Reason::NumaMisplaced {
             // A few single pages cost several times as much each; a block of them is cheap. What is
             // alone waits until its neighbours are hot too, unless nothing else is.
@@ -39,16 +108,16 @@ impl Active {
                 pieces.retain(long);
             }
         }
-        let most = self.within_group(&mut pieces, process);
-        let most = [most[0].min(self.call_pages(session) * PAGE), most[1]];
+        let most = self.within_group(&mut pieces);
+        let most = [most[0].min(self.call_pages() * PAGE), most[1]];
         let calls = batches(&pieces, most);
         let (mut asked, mut done) = (0, 0);
         for (index, batch) in calls.iter().enumerate() {
-            if self.interval < self.refused.1 {
+            if room.interval < self.refused.1 {
                 break;
             }
             let mut report = self.engine.migrate(batch, to);
-            if report.outcomes.get(crate::Outcome::NoHugeFrame) > 0 {
+            if report.outcomes.get(Outcome::NoHugeFrame) > 0 {
                 // There is no huge page to be had: as the kernel does, it moves as base pages.
                 let huge = batch.iter().filter(|piece| piece.huge);
                 let parts: Vec<Piece> = huge
@@ -59,47 +128,45 @@ impl Active {
                     .collect();
                 report.add(&self.engine.migrate(&parts, to));
             }
-            session.record(reason, &report);
-            let moved = report.outcomes.get(crate::Outcome::Moved);
+            self.session.record(reason, &report);
+            let moved = report.outcomes.get(Outcome::Moved);
             (asked, done) = (asked + report.pages, done + moved);
             let last = index + 1 == calls.len();
             if asked >= BASE_SLOTS || last && asked >= 64 {
-                self.enter_refused(done < asked / 4);
+                self.enter_refused(done < asked / 4, room.interval);
                 (asked, done) = (0, 0);
             }
-            let Some(process) = process else { continue };
-            let value = match reason {
-                Reason::Demotion => Value::DemotedPages,
-                Reason::NumaMisplaced => Value::PromotedPages,
-            };
-            process.add(value, moved);
-            for (word, (_, pages)) in process.outcomes.iter().zip(report.outcomes.iter()) {
-                word.fetch_add(pages, std::sync::atomic::Ordering::Relaxed);
+            if let Some(process) = self.process {
+                process.moved(reason, &report.outcomes);
             }
         }
-        let soon = (session.knob(Knob::PingPongMs) / session.knob(Knob::IntervalMs)) as u32;
-        let back = self.engine.moved(&numbers, to == 1, self.interval, soon);
-        if let Some(process) = process {
+        let back = self
+            .engine
+            .moved(&numbers, to == 1, room.interval, room.ping_pong);
+        if let Some(process) = self.process {
             process.add(Value::PingPongs, back);
         }
+        Ok(())
     }
+}
 
+impl UffdBackEnd {
     /// Base pages of a call at most. Who touches a page of a call waits until its end, so a call has no
     /// more pages than make a page cheap.
-    fn call_pages(&self, session: Session) -> u64 {
-        match session.knob(Knob::BatchPages) {
+    fn call_pages(&self) -> u64 {
+        match self.session.knob(Knob::BatchPages) {
             0 => (KNEES * self.knee).min(BASE_SLOTS),
             pages => pages,
         }
     }
 
     /// Little of what was asked for last could move, or it could.
-    fn enter_refused(&mut self, refused: bool) {
+    fn enter_refused(&mut self, refused: bool, interval: u32) {
         self.refused = match refused {
             true => {
                 // Pages that are shared with a child stay so for its life.
                 let times = (self.refused.0 + 1).min(8);
-                (times, self.interval + (1 << times))
+                (times, interval + (1 << times))
             }
             false => (0, 0),
         };
@@ -107,7 +174,7 @@ impl Active {
 
     /// Bytes that a call may move at most, base and huge: new frames beyond the limit of the control group
     /// would end the program. What cannot be moved so is left, and said.
-    fn within_group(&self, pieces: &mut Vec<Piece>, process: Option<&'static Process>) -> [u64; 2] {
+    fn within_group(&self, pieces: &mut Vec<Piece>) -> [u64; 2] {
         let Some(room) = self.cgroup.room() else {
             return MOST;
         };
@@ -116,9 +183,8 @@ impl Active {
         let all = bytes(pieces);
         pieces.retain(|piece| most[usize::from(piece.huge)] > 0);
         let left = (all - bytes(pieces)) / PAGE;
-        if let (Some(process), 1..) = (process, left) {
-            process.outcomes[crate::Outcome::NoFrame as usize]
-                .fetch_add(left, std::sync::atomic::Ordering::Relaxed);
+        if let (Some(process), 1..) = (self.process, left) {
+            process.outcomes[Outcome::NoFrame as usize].fetch_add(left, Ordering::Relaxed);
             let text = format!(
                 "the control group's memory limit leaves {} KiB: pages stay where they are",
                 room >> 10
