@@ -3,6 +3,7 @@
 mod program;
 
 use std::ffi::OsString;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,9 +16,13 @@ use super::Policy;
 use super::status::Format;
 use super::table::bytes_text;
 use crate::complain::Usage;
+use crate::print;
 
 /// Batches of base pages whose cost is measured.
 const BATCHES: [u64; 7] = [1, 8, 32, 34, 64, 128, 512];
+
+/// Rounds of the mechanism's cost for one of kernel compaction, which takes as long as many.
+const COMPACTS_EVERY: usize = 5;
 
 /// Arguments of `dray tier bench`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +39,7 @@ pub(super) struct Args {
     /// Seconds of each phase of a workload.
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     time: f64,
-    /// Rounds of the mechanism's cost; each measures every batch twice.
+    /// Rounds of the mechanism's cost; each measures every batch twice, and one of five compacts memory.
     #[arg(long, default_value_t = 50)]
     rounds: usize,
     /// A control of the workloads' session; may be repeated.
@@ -79,10 +84,23 @@ enum What {
     Churns,
 }
 
+impl What {
+    /// It is a program to be measured, and measures nothing.
+    fn is_program(self) -> bool {
+        matches!(self, What::Fits | What::Churns)
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match args.what[..] {
         [What::Fits] => return Ok(program::fits()),
         [What::Churns] => return Ok(program::churns()),
+        _ if args.what.iter().any(|what| what.is_program()) => {
+            return Err(Usage::error(
+                "`fits` and `churns` are what `program` measures: each runs alone",
+                "dray tier bench program",
+            ));
+        }
         _ => {}
     }
     let programs = args.what.contains(&What::Program);
@@ -100,34 +118,37 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let wants = |what| args.what.is_empty() || args.what.contains(&what);
     let (mut costs, mut frames, mut compaction) = (Vec::new(), Vec::new(), None);
     if wants(What::Mechanism) {
-        costs = bench::costs(&BATCHES, args.rounds.max(1))?;
-        costs.extend(bench::hemem(&BATCHES, args.rounds.max(1))?);
-        frames = bench::frames(&[128, 512], args.rounds.max(1))?;
-        compaction = bench::compaction(256 << 20, 9)?;
+        let rounds = args.rounds.max(1);
+        costs = bench::costs(&BATCHES, rounds)?;
+        costs.extend(bench::hemem(&BATCHES, rounds)?);
+        frames = bench::frames(&[128, 512], rounds)?;
+        compaction = bench::compaction(256 << 20, rounds.div_ceil(COMPACTS_EVERY))?;
     }
     let mut runs = Vec::new();
     for case in cases(args)? {
         runs.push(bench::run(&case)?);
     }
     let lost: u64 = runs.iter().map(|run| run.lost).sum();
+    let mut text = String::new();
     match args.format {
         Format::Json => {
             let all = serde_json::json!({
                 "mechanism": costs, "frames": frames, "compaction": compaction, "workloads": runs,
                 "programs": programs.iter().map(program::Program::json).collect::<Result<Vec<_>, _>>()?,
             });
-            println!("{}", serde_json::to_string_pretty(&all)?);
+            text = serde_json::to_string_pretty(&all)? + "\n";
         }
         Format::Table => {
-            print_costs(&costs);
-            print_frames(&frames);
+            print_costs(&mut text, &costs)?;
+            print_frames(&mut text, &frames)?;
             if let Some(compaction) = compaction {
-                println!("{compaction}");
+                writeln!(text, "{compaction}")?;
             }
-            print_runs(&runs);
-            program::print(&programs);
+            print_runs(&mut text, &runs)?;
+            program::print(&mut text, &programs)?;
         }
     }
+    print::all(&mut std::io::stdout().lock(), &text)?;
     if lost > 0 {
         anyhow::bail!("{lost} words were not as they were written");
     }
@@ -187,18 +208,22 @@ fn cases(args: &Args) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-fn print_costs(costs: &[Cost]) {
+fn print_costs(text: &mut String, costs: &[Cost]) -> fmt::Result {
     if costs.is_empty() {
-        return;
+        return Ok(());
     }
-    println!("core time of a page without its copy, ns: median (quartiles)");
+    writeln!(
+        text,
+        "core time of a page without its copy, ns: median (quartiles)"
+    )?;
     for cost in costs {
         let frames = match (cost.way, cost.reuse) {
             ("hemem", _) => "mapped files",
             (_, true) => "reused frames",
             (_, false) => "new frames",
         };
-        println!(
+        writeln!(
+            text,
             "  {:11} {:13} {:>4} x {}  {:>8} ({} to {}), {} batches",
             cost.way,
             frames,
@@ -208,18 +233,23 @@ fn print_costs(costs: &[Cost]) {
             cost.core_ns.lower,
             cost.core_ns.upper,
             cost.batches
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// The kernel's part of the cost where frames are new with each batch.
-fn print_frames(frames: &[Frames]) {
+fn print_frames(text: &mut String, frames: &[Frames]) -> fmt::Result {
     if frames.is_empty() {
-        return;
+        return Ok(());
     }
-    println!("new frames alone, by the kernel, ns a page: median (quartiles)");
+    writeln!(
+        text,
+        "new frames alone, by the kernel, ns a page: median (quartiles)"
+    )?;
     for new in frames {
-        println!(
+        writeln!(
+            text,
             "  {:>4} x {}  {:>8} ({} to {}) to make, zeroing at least {} of it; {} to drop",
             new.pages,
             if new.huge { "2M" } else { "4K" },
@@ -228,20 +258,23 @@ fn print_frames(frames: &[Frames]) {
             new.make_ns.upper,
             new.zero_ns.median,
             new.drop_ns.median
-        );
+        )?;
     }
+    Ok(())
 }
 
-fn print_runs(runs: &[Running]) {
+fn print_runs(text: &mut String, runs: &[Running]) -> fmt::Result {
     if runs.is_empty() {
-        return;
+        return Ok(());
     }
-    println!(
+    writeln!(
+        text,
         "workloads: thousand accesses a second; pages demoted, promoted; accesses to the fast tier"
-    );
+    )?;
     for run in runs {
         for (name, phase) in [("in progress", run.in_progress), ("stable", run.stable)] {
-            println!(
+            writeln!(
+                text,
                 "  {:6} {:5} {:>8} {:11} {:>8} k/s {:>8} {:>8} {:>4} %",
                 format!("{:?}", run.working_set).to_lowercase(),
                 format!("{:?}", run.access).to_lowercase(),
@@ -251,11 +284,13 @@ fn print_runs(runs: &[Running]) {
                 phase.demoted,
                 phase.promoted,
                 phase.fast_percent
-            );
+            )?;
         }
     }
-    println!(
+    writeln!(
+        text,
         "  lost writes: {}",
         runs.iter().map(|run| run.lost).sum::<u64>()
-    );
+    )?;
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use dray_tier::prepare::{PrepareError, apply, plan, swaps, take_back};
 
 use crate::complain::Usage;
+use crate::print;
 
 /// Arguments of `dray tier prepare`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +36,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     if args.undo {
         let steps = take_back(root, &args.state).map_err(usage)?;
-        println!("{steps} settings are as they were");
+        say(&format!("{steps} settings are as they were\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.state.exists() {
@@ -45,18 +46,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ));
     }
     let steps = plan(root, args.node).map_err(usage)?;
-    for step in &steps {
-        println!(
-            "/{}: {} -> {}",
-            step.path.display(),
-            step.before,
-            step.after
-        );
-    }
+    let changes = steps.iter().map(|step| {
+        let path = step.path.display();
+        format!("/{path}: {} -> {}\n", step.before, step.after)
+    });
+    say(&changes.collect::<String>())?;
     let swaps = swaps(root);
     if !swaps.is_empty() {
         match args.swapoff {
-            true => println!("swapoff {}", swaps.join(" ")),
+            true => say(&format!("swapoff {}\n", swaps.join(" ")))?,
             false => eprintln!(
                 "warning: pages may be swapped to {} instead of demoted: --swapoff",
                 swaps.join(", ")
@@ -74,6 +72,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn say(text: &str) -> std::io::Result<()> {
+    print::all(&mut std::io::stdout().lock(), text)
 }
 
 fn usage(error: PrepareError) -> anyhow::Error {

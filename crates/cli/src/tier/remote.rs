@@ -14,6 +14,7 @@ use dray_tier::sys::damon::DIRECTORY;
 use super::run::{knobs, notes};
 use super::{Session, table};
 use crate::complain::Usage;
+use crate::print;
 
 /// Longest time until an interrupt is seen.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -59,10 +60,10 @@ pub(super) fn run(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<Exi
     if let Some(format) = args.stats {
         eprint!("{}", table::print(&snapshot, format)?);
     }
-    println!(
-        "process {pid}: {} pages demoted to node {slow}, {} promoted to node {fast}",
-        snapshot.value("demoted_pages"),
-        snapshot.value("promoted_pages")
+    let [demoted, promoted] = ["demoted_pages", "promoted_pages"].map(|name| snapshot.value(name));
+    let text = format!(
+        "process {pid}: {demoted} pages demoted to node {slow}, {promoted} promoted to node {fast}\n"
     );
+    print::all(&mut std::io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)
 }

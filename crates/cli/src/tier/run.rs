@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dray_portal::program::{PreloadSupport, kind};
+use dray_portal::program::{Obstacle, PreloadSupport, kind};
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, Setup, VIRTUAL};
@@ -184,9 +184,16 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
     let text = CString::new(path.as_os_str().as_bytes())?;
     // What is no program, its execution says.
     if let Ok(PreloadSupport::Hindered(obstacle)) = kind(&text) {
+        let which = match obstacle {
+            Obstacle::Privileged => " (setuid, setgid or file capabilities)",
+            _ => "",
+        };
         return Err(Usage::error(
-            format!("{} {obstacle}: it loads no preload library", path.display()),
-            "start it as it is, and on a machine with two nodes dray tier --pid N",
+            format!(
+                "{} {obstacle}{which}: it loads no preload library",
+                path.display()
+            ),
+            "start it as it is, and on a machine with two nodes dray tier --fast node:0 --slow node:1 --pid N",
         ));
     }
     Ok(())

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use dray_tier::knobs::KNOBS;
+use dray_tier::knobs::{Definition, KNOBS};
 
 use super::status::Which;
 use crate::complain::Usage;
+use crate::print;
 
 /// Arguments of `dray tier set`.
 #[derive(Debug, clap::Args)]
@@ -19,13 +20,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.knobs.is_empty() {
-        for knob in &KNOBS {
-            let (least, most) = knob.range;
-            println!(
-                "{:24} {:>6}  {least} to {most}: {}",
-                knob.name, knob.default, knob.help
-            );
-        }
+        let lines = KNOBS.map(|knob| {
+            let ((least, most), name) = (knob.range, knob.name);
+            let Definition { default, help, .. } = knob;
+            format!("{name:24} {default:>6}  {least} to {most}: {help}\n")
+        });
+        print::all(&mut std::io::stdout().lock(), &lines.concat())?;
         return Ok(ExitCode::SUCCESS);
     }
     // What is no knob is so without a session.

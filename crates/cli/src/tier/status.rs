@@ -1,6 +1,6 @@
 //! `dray tier status`.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use dray_tier::launch::sessions;
 
 use super::table;
 use crate::complain::Usage;
+use crate::print;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,13 +76,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let session = args.which.open()?;
     let live = std::io::stdout().is_terminal() && !args.once && args.format == Format::Table;
     loop {
-        let text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
+        let mut text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
         if live {
             // Home, and nothing behind what is printed.
-            print!("\x1b[H\x1b[J");
+            text.insert_str(0, "\x1b[H\x1b[J");
         }
-        print!("{text}");
-        std::io::stdout().flush()?;
+        print::all(&mut std::io::stdout().lock(), &text)?;
         if !live || args.which.open().is_err() {
             return Ok(ExitCode::SUCCESS);
         }

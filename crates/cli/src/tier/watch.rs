@@ -1,5 +1,6 @@
 //! `dray tier watch`.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use dray_tier::watch::{Histograms, Trace};
 
 use super::status::Format;
 use crate::complain::Usage;
+use crate::print;
 
 /// Arguments of `dray tier watch`.
 #[derive(Debug, clap::Args)]
@@ -52,11 +54,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = Duration::from_secs(args.time);
     trace.read(time, || STOPPED.load(Ordering::Relaxed), &mut histograms)?;
     drop(trace);
-    print(&histograms, args.format)?;
+    show(&histograms, args.format)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(histograms: &Histograms, format: Format) -> anyhow::Result<()> {
+fn show(histograms: &Histograms, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
         let calls: Vec<_> = histograms
             .calls
@@ -66,25 +68,28 @@ fn print(histograms: &Histograms, format: Format) -> anyhow::Result<()> {
             })
             .collect();
         let all = serde_json::json!({ "migrations": calls, "unknown_lines": histograms.unknown });
-        println!("{}", serde_json::to_string_pretty(&all)?);
-        return Ok(());
+        let text = serde_json::to_string_pretty(&all)? + "\n";
+        return Ok(print::all(&mut std::io::stdout().lock(), &text)?);
     }
+    let mut text = String::new();
     if histograms.calls.is_empty() {
-        println!("the kernel migrated nothing");
+        text += "the kernel migrated nothing\n";
     }
     for ((reason, mode), calls) in &histograms.calls {
-        println!(
+        writeln!(
+            text,
             "({reason}, {mode}): {} calls, {} pages moved, {} not, {} huge pages",
             calls.calls, calls.succeeded, calls.failed, calls.huge[0]
-        );
+        )?;
         for (power, count) in calls.pages_per_call.iter().enumerate() {
             if *count > 0 {
                 let (from, to) = (1u64 << power, (2u64 << power) - 1);
                 let bar = "#".repeat((count * 40 / calls.calls.max(1)) as usize);
-                println!("  {from:>6}-{to:<6} pages {count:>8} calls {bar}");
+                writeln!(text, "  {from:>6}-{to:<6} pages {count:>8} calls {bar}")?;
             }
         }
     }
+    print::all(&mut std::io::stdout().lock(), &text)?;
     if histograms.unknown > 0 {
         eprintln!("warning: {} lines could not be read", histograms.unknown);
     }

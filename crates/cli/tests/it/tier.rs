@@ -337,6 +337,94 @@ fn static_and_privileged_programs_are_named() {
     executable(&program, &elf, 0o755);
     let name = |path: &Path| format!("tier --fast 1M -- {}", path.display());
     refused(&name(&program), "is statically linked");
+    // A real program that becomes another user: the dynamic linker obeys no environment then.
+    let program = dir.path().join("setuid");
+    let bytes = fs::read("/bin/true").expect("a program");
+    executable(&program, &bytes, 0o755);
+    const DAEMON: u32 = 1;
+    if std::os::unix::fs::chown(&program, Some(DAEMON), None).is_err() {
+        eprintln!("skipped: only root can make a program setuid to another user");
+        return;
+    }
+    // Changing the owner takes the bit away, so it comes last.
+    executable(&program, &bytes, 0o4755);
+    refused(&name(&program), "setuid has privileges of its own");
+    refused(&name(&program), "setuid, setgid or file capabilities");
+}
+
+/// Runs `dray ARGUMENTS` after a shell line, in which `"$@"` is the command; its standard error.
+fn said_after(line: &str, arguments: &str) -> (Option<i32>, String) {
+    let dir = directory();
+    let output = std::process::Command::new("sh")
+        .current_dir(dir.path())
+        // A user who may not go through the directories above it executes it all the same.
+        .args([
+            "-c",
+            &format!("exec 9<\"$0\"; {line}"),
+            env!("CARGO_BIN_EXE_dray"),
+        ])
+        .arg("/proc/self/fd/9")
+        .args(arguments.split(' '))
+        .output()
+        .expect("sh starts");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn where_userfaultfd_is_forbidden_the_setting_is_named() {
+    let setting = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
+    if setting.ok().as_deref() != Some("0\n") {
+        eprintln!("skipped: users may use userfaultfd here");
+        return;
+    }
+    let nobody = "exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"";
+    let (code, text) = said_after(nobody, "tier --fast 1M -- /bin/echo ran");
+    assert_eq!(code, Some(1), "{text}");
+    let error = "error: userfaultfd is forbidden here (Operation not permitted (os error 1)): \
+                 vm.unprivileged_userfaultfd is 0, and this process has no CAP_SYS_PTRACE\n";
+    assert!(text.contains(error), "{text}");
+    for way in [
+        "sysctl vm.unprivileged_userfaultfd=1",
+        "chmod 0666 /dev/userfaultfd",
+        "run as root",
+    ] {
+        assert!(text.contains(way), "{text}");
+    }
+}
+
+/// As containers have it: neither the system call nor the device.
+const FILTERED: &str = r#"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+ALLOW, REFUSE = 0x7fff0000, 0x00050000 | 1
+program = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, 323), (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
+code = b"".join(struct.pack("HBBI", *one) for one in program)
+buffer = ctypes.create_string_buffer(code)
+filter = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(buffer))
+prctl = lambda *words: libc.prctl(*[ctypes.c_ulong(word) for word in words])
+assert prctl(38, 1, 0, 0, 0) == 0
+argument = ctypes.create_string_buffer(filter)
+assert prctl(22, 2, ctypes.addressof(argument), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn a_seccomp_filter_that_forbids_it_is_named() {
+    let dir = directory();
+    let script = dir.path().join("filtered.py");
+    fs::write(&script, FILTERED).expect("a file");
+    // Without /dev/userfaultfd, in mounts of its own.
+    let line = format!(
+        "[ ! -e /dev/userfaultfd ] || mount -t tmpfs none /dev || exit 77; exec /usr/bin/python3 {} \"$@\"",
+        script.display()
+    );
+    let line = format!("exec unshare --mount sh -c '{line}' - \"$@\"");
+    let (code, text) = said_after(&line, "tier --fast 1M -- /bin/echo ran");
+    assert_eq!(code, Some(1), "{text}");
+    let error = "): a seccomp filter is in force, as in containers\nhint: in a container: --device /dev/userfaultfd";
+    assert!(text.contains(error), "{text}");
 }
 
 fn executable(path: &Path, bytes: &[u8], mode: u32) {
@@ -357,6 +445,7 @@ fn a_program_is_measured_with_and_without() {
     assert_eq!(cost["plain_s"].as_array().map(Vec::len), Some(2));
     assert!(cost["percent"]["low"].is_number(), "{json}");
     refused("tier bench gups -- /bin/true", "nothing to measure");
+    refused("tier bench fits small", "each runs alone");
     dray(dir.path(), "tier bench program --runs 2 -- /bin/false")
         .assert()
         .code(1);

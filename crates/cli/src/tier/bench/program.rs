@@ -1,6 +1,7 @@
 //! `dray tier bench program`: what a program whose memory fits the fast tier costs more with dray.
 
 use std::ffi::OsString;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 use dray_tier::bench::{self, ProgramCost};
@@ -83,14 +84,16 @@ pub(super) fn measure(program: &[OsString], runs: usize) -> anyhow::Result<Vec<P
     Ok(measured)
 }
 
-pub(super) fn print(programs: &[Program]) {
+pub(super) fn print(text: &mut String, programs: &[Program]) -> fmt::Result {
     for Program { name, cost } in programs {
-        println!(
+        writeln!(
+            text,
             "{name}: {:+.2} % core time with dray ({:+.2} to {:+.2} in 95 of 100), {} pairs of runs",
             cost.percent.mean,
             cost.percent.low,
             cost.percent.high,
             cost.plain_s.len()
-        );
+        )?;
     }
+    Ok(())
 }
