@@ -1,6 +1,7 @@
 # vm: --tiers --programs --watchdog 2000
 # `dray tier` between two memory nodes: what it demotes is on the other node as the kernel counts it, and what is read
-# again and again is found, by DAMON and by hints, and comes back.
+# again and again is found, by DAMON and by hints, and comes back. A process that runs is tiered by move_pages(2), and
+# the kernel's tracepoint tells of as many pages. The machine is set up for the kernel's own tiering, and set back.
 [ -d /sys/devices/system/node/node1 ] || die "one memory node only"
 echo 0 >/proc/sys/kernel/numa_balancing
 export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
@@ -13,7 +14,10 @@ tiered() { # TRACKING base|huge OPTION...
     dray tier --fast node:0:24M --slow node:1 --tracking "$how" --knob interval_ms=50 --overhead 50 --stats "$@" -- \
         tier 2048 12288 "$pages" 0 600 >/tmp/said 2>/tmp/stats || die "$(cat /tmp/said /tmp/stats)"
     cat /tmp/said /tmp/stats
-    # The kernel's counts: written on node 0, demoted to node 1, and those that are read back on node 0.
+    on_their_nodes
+}
+# The kernel's counts: written on node 0, demoted to node 1, and those that are read back on node 0.
+on_their_nodes() {
     awk '/^WRITTEN/ {written = $3 + $6}
         /^DEMOTED/ {demoted = $4}
         /^FOUND/ {found = $3; cold = $7}
@@ -35,3 +39,42 @@ grep -q 'tracking: reads and writes by DAMON' /tmp/stats || die "not by DAMON"
 expect /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
 tiered hints base
 grep -q 'tracking: writes by PAGEMAP_SCAN, reads by hint faults' /tmp/stats || die "not by hints"
+
+say "a process that runs"
+mount -t tracefs trace /sys/kernel/tracing 2>/dev/null || true
+tier 2048 12288 base 0 600 >/tmp/said 2>&1 &
+program=$!
+await 60 grep -q WRITTEN /tmp/said
+dray tier watch --time 3600 --format json >/tmp/watched 2>/tmp/watch.err &
+watch=$!
+await 60 sh -c '[ "$(cat /sys/kernel/tracing/instances/dray-*/events/migrate/mm_migrate_pages/enable)" = 1 ]'
+dray tier --fast node:0:24M --slow node:1 --tracking damon --knob interval_ms=50 --overhead 50 --stats --pid $program \
+    >/tmp/moved 2>/tmp/stats || die "$(cat /tmp/moved /tmp/stats)"
+cat /tmp/moved /tmp/stats
+wait $program || die "the program: $(cat /tmp/said)"
+cat /tmp/said
+on_their_nodes
+grep -q 'tracking: reads and writes by DAMON' /tmp/stats || die "not by DAMON"
+expect /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
+kill -INT $watch
+wait $watch || die "watch: $(cat /tmp/watch.err)"
+cat /tmp/watched
+# Both count the same pages: the kernel those that it migrated for a system call, dray those that changed node.
+ours=$(sed 's/[^0-9 ]//g' /tmp/moved | awk '{print $2 + $4}')
+awk -v ours="$ours" '/"reason": "syscall_or_cpuset"/ {calls = 1}
+    /"succeeded"/ {pages += $2}
+    END {print "watch: " pages + 0 " pages, dray: " ours; exit !(pages >= 2048 && ours >= 2048)}' /tmp/watched ||
+    die "few pages"
+[ -z "$(ls /sys/kernel/tracing/instances)" ] || die "watch leaves its trace behind"
+
+say "the kernel's own tiering"
+demotion=$(cat /sys/kernel/mm/numa/demotion_enabled) balancing=$(cat /proc/sys/kernel/numa_balancing)
+dray tier prepare --node 1 || die "prepare"
+expect /sys/kernel/mm/numa/demotion_enabled true
+expect /proc/sys/kernel/numa_balancing 2
+[ -z "$(cat /sys/devices/system/node/node1/cpulist)" ] || die "node 1 has cores"
+dray tier prepare --node 1 2>/tmp/stats && die "prepared twice"
+grep -q 'the machine is prepared' /tmp/stats || die "$(cat /tmp/stats)"
+dray tier prepare --undo || die "undo"
+expect /sys/kernel/mm/numa/demotion_enabled "$demotion"
+expect /proc/sys/kernel/numa_balancing "$balancing"
