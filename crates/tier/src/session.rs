@@ -61,6 +61,8 @@ pub struct Shared {
     knobs: [AtomicU64; 32],
     /// By [`REASONS`].
     pub histograms: [Histogram; REASONS.len()],
+    /// Processes that have ever had counters at once: behind them all are empty, and need not be looked at.
+    claimed: AtomicU64,
     /// Those of processes that have ended, together, and then each that lives.
     pub processes: [Process; PROCESSES],
 }
@@ -225,13 +227,14 @@ impl Session {
     /// Counters for a process: its own, or those of one that has ended.
     pub fn claim(&self, pid: u64) -> Option<&'static Process> {
         let processes = &self.shared.processes[1..];
-        let own = processes
+        let own = self
+            .claimed()
             .iter()
             .find(|p| p.pid.load(Ordering::Relaxed) == pid);
         if let Some(process) = own {
             return Some(process);
         }
-        for process in processes {
+        for (index, process) in processes.iter().enumerate() {
             let holder = process.pid.load(Ordering::Relaxed);
             if holder != 0 && alive(holder) {
                 continue;
@@ -241,11 +244,19 @@ impl Session {
                 .pid
                 .compare_exchange(holder, pid, order, Ordering::Relaxed);
             if taken.is_ok() {
+                let claimed = &self.shared.claimed;
+                claimed.fetch_max(index as u64 + 1, Ordering::AcqRel);
                 process.fold_into(&self.shared.processes[0]);
                 return Some(process);
             }
         }
         None
+    }
+
+    /// Counters that processes have or have had.
+    fn claimed(&self) -> &'static [Process] {
+        let claimed = self.shared.claimed.load(Ordering::Acquire) as usize;
+        &self.shared.processes[1..][..claimed.min(PROCESSES - 1)]
     }
 
     /// Counters of processes, those that have ended first, without empty ones.
@@ -263,7 +274,7 @@ impl Session {
 
     /// Bytes of the fast tier that other processes hold.
     pub fn fast_of_others(&self, pid: u64) -> u64 {
-        let others = self.shared.processes[1..].iter().filter(|process| {
+        let others = self.claimed().iter().filter(|process| {
             let holder = process.pid.load(Ordering::Relaxed);
             holder != 0 && holder != pid && alive(holder)
         });

@@ -84,6 +84,17 @@ fn the_virtual_device_copies() {
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
 
+/// Memory of the device's own threads never moves: they would wait for themselves. Here every managed page moves in its
+/// turn, without end.
+#[test]
+fn the_virtual_device_does_not_wait_for_itself() {
+    let every = "--mover virtual --policy rotate --knob interval_ms=1 --knob promote_rate_limit_MBps=100000";
+    let stats = python(every);
+    assert!(sum(&stats, "promoted_pages") > 0, "{stats:#}");
+    let bytes = &stats["timer"][0]["bytes"];
+    assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
+}
+
 /// The work queues are those of `dray run`.
 #[test]
 fn a_work_queue_copies() {
@@ -186,6 +197,39 @@ fn a_program_goes_on_when_dray_is_killed() {
     let mut rest = String::new();
     output.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, "whole\n");
+}
+
+/// What redis-server says of its data, at the end of a BGSAVE, and on standard error.
+fn redis(tier: &str) -> (String, Vec<u8>) {
+    let dir = directory();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/offload/redis.py");
+    let mut command = assert_cmd::Command::new("/usr/bin/python3");
+    command.arg(script).arg(dir.path()).args(["600", "65536"]);
+    if !tier.is_empty() {
+        command.arg(env!("CARGO_BIN_EXE_dray"));
+        command.args(tier.split(' '));
+    }
+    let output = command.assert().success().get_output().clone();
+    (
+        String::from_utf8(output.stdout).expect("text"),
+        output.stderr,
+    )
+}
+
+#[test]
+fn redis_keeps_its_data_and_saves_it_while_pages_move() {
+    let (plain, _) = redis("");
+    assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
+    for order in ["strict", "shared-read"] {
+        let tier = format!(
+            "tier --fast 16M --order {order} --policy rotate --knob interval_ms=2 \
+             --knob promote_rate_limit_MBps=1000 --stats=json --"
+        );
+        let (tiered, stderr) = redis(&tier);
+        assert_eq!(tiered, plain, "{order}");
+        let stats = json(&stderr);
+        assert!(sum(&stats, "demoted_pages") > 0, "{order}: {stats:#}");
+    }
 }
 
 #[test]
