@@ -18,7 +18,7 @@ const FAILURES: u32 = 8;
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knee {
-    /// The shortest run, in pages, that costs at most half as much again as the cheapest.
+    /// The shortest run, in pages, of which a page costs at most twice as much as of the cheapest.
     pub pages: u64,
     /// Nanoseconds of core time a page to move out and in, by length of run: the least of all rounds, for whatever
     /// else runs on the machine only adds to it.
@@ -78,9 +78,7 @@ pub fn measure() -> Result<Knee, TierError> {
 /// Where costs, by length of run, stop to fall steeply.
 fn knee(costs: &[(u64, u64)]) -> u64 {
     let cheapest = costs.iter().map(|(_, cost)| *cost).min().unwrap_or(0);
-    let cheap = costs
-        .iter()
-        .find(|(_, cost)| *cost <= cheapest + cheapest / 2);
+    let cheap = costs.iter().find(|(_, cost)| *cost <= 2 * cheapest);
     cheap.map_or(1, |(pages, _)| *pages)
 }
 
