@@ -206,9 +206,13 @@ fn exact_rates_of_many_flows_equal_a_full_solve() {
             for flow in &list {
                 full.push(flow).unwrap();
             }
-            for (at, rate) in estimate(&MaxMin, &full).rates().iter().enumerate() {
-                let error = (solver.rate(FlowId(at as u32)).unwrap() / rate - 1.0).abs();
+            let exact = estimate(&MaxMin, &full);
+            for (at, rate) in exact.rates().iter().enumerate() {
+                let id = FlowId(at as u32);
+                let error = (solver.rate(id).unwrap() / rate - 1.0).abs();
                 assert!(error <= 1e-9, "seed {seed}: flow {at} is off by {error:e}");
+                // No two edges have the same level here.
+                assert_eq!(solver.limit(id).unwrap(), exact.limits()[at]);
             }
         }
     }
