@@ -56,25 +56,25 @@ cat /tmp/said
 on_their_nodes
 grep -q 'tracking: reads and writes by DAMON' /tmp/stats || die "not by DAMON"
 expect /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
-kill -INT $watch
+kill -TERM $watch
 wait $watch || die "watch: $(cat /tmp/watch.err)"
 cat /tmp/watched
 # Both count the same pages: the kernel those that it migrated for a system call, dray those that changed node.
 ours=$(sed 's/[^0-9 ]//g' /tmp/moved | awk '{print $2 + $4}')
 awk -v ours="$ours" '/"reason": "syscall_or_cpuset"/ {calls = 1}
     /"succeeded"/ {pages += $2}
-    END {print "watch: " pages + 0 " pages, dray: " ours; exit !(pages >= 2048 && ours >= 2048)}' /tmp/watched ||
+    END {print "watch: " pages + 0 " pages, dray: " ours; exit !(calls && pages >= 2048 && ours >= 2048)}' /tmp/watched ||
     die "few pages"
 [ -z "$(ls /sys/kernel/tracing/instances)" ] || die "watch leaves its trace behind"
 
 say "the kernel's own tiering"
 demotion=$(cat /sys/kernel/mm/numa/demotion_enabled) balancing=$(cat /proc/sys/kernel/numa_balancing)
-dray tier prepare --node 1 || die "prepare"
+dray tier prepare --node 1 --state /tmp/prepared || die "prepare"
 expect /sys/kernel/mm/numa/demotion_enabled true
 expect /proc/sys/kernel/numa_balancing 2
 [ -z "$(cat /sys/devices/system/node/node1/cpulist)" ] || die "node 1 has cores"
-dray tier prepare --node 1 2>/tmp/stats && die "prepared twice"
+dray tier prepare --node 1 --state /tmp/prepared 2>/tmp/stats && die "prepared twice"
 grep -q 'the machine is prepared' /tmp/stats || die "$(cat /tmp/stats)"
-dray tier prepare --undo || die "undo"
+dray tier prepare --undo --state /tmp/prepared || die "undo"
 expect /sys/kernel/mm/numa/demotion_enabled "$demotion"
 expect /proc/sys/kernel/numa_balancing "$balancing"

@@ -176,6 +176,8 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
     // What is not in the set was allocated first, and so is in the fast tier.
     let base = all - set;
     let mut phases = Vec::new();
+    // Pages begin to move before the first phase does.
+    let mut before = counts(process);
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Acquire) {
@@ -192,7 +194,6 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
             lost: &lost,
         };
         for moved in [false, true] {
-            let before = counts(process);
             let accesses = worker.phase(case, moved && case.working_set == WorkingSet::Gups);
             let after = counts(process);
             let fast_percent = worker.fast_percent(&engine, case, moved);
@@ -202,6 +203,7 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
                 promoted: after[1] - before[1],
                 fast_percent,
             });
+            before = after;
         }
         worker.check();
         stop.store(true, Ordering::Release);

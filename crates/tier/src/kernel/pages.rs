@@ -114,6 +114,12 @@ impl KernelBackEnd {
         Ok(())
     }
 
+    /// Whether the process has memory. One that ends has none a moment before it has ended.
+    pub(super) fn has_memory(&mut self) -> bool {
+        let read = maps::read(&format!("/proc/{}/maps", self.pid), &mut self.text);
+        read.is_ok() && !self.text.is_empty()
+    }
+
     /// What trackers enter accesses in, and the process's page map.
     pub(crate) fn tracked(&mut self) -> (&RemoteMemory, &mut PageMap) {
         (&self.memory, &mut self.pagemap)

@@ -96,8 +96,8 @@ impl RemoteProcess {
         } else {
             self.interval()
         };
-        // What fails because the process has ended is no error.
-        if self.has_ended() {
+        // What fails because the process ends is no error.
+        if self.has_ended() || stepped.is_err() && !self.back_end.has_memory() {
             return Ok(None);
         }
         stepped?;
@@ -176,7 +176,7 @@ impl RemoteProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Setup, VIRTUAL};
+    use crate::session::{Reason, Setup, VIRTUAL};
 
     const FAST: u64 = 4 << 20;
 
@@ -235,6 +235,40 @@ mod tests {
         drop(input);
         child.wait().expect("it ends");
         assert!(remote.step().expect("that is no error").is_none());
+    }
+
+    /// While a process ends, its memory is gone before its number is: then move_pages(2) fails with EINVAL.
+    #[test]
+    fn a_process_that_ends_has_no_memory() {
+        let (mut child, input) = child();
+        let pid = child.id();
+        let mut back_end = KernelBackEnd::new(pid as i32, [0, 0], session(Choice::Hints), None)
+            .expect("our own child");
+        assert!(back_end.has_memory());
+        back_end.look().expect("it runs");
+        assert_ne!(back_end.used(), [0, 0]);
+        drop(input);
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: it writes to the place, and leaves the child as it is.
+        let ended = unsafe { libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), flags) };
+        assert_eq!(ended, 0);
+        assert!(!back_end.has_memory());
+        let room = crate::policy::Room {
+            fast_limit: 0,
+            fast_used: 0,
+            keep_free: 0,
+            slow_room: 0,
+            promote: 0,
+            interval: 1,
+            ping_pong: 0,
+            cooling: 1,
+        };
+        let first = back_end.units()[0].0;
+        let error = back_end.migrate(Reason::Demotion, &[first], &room);
+        let error = error.expect_err("it has no memory").to_string();
+        assert!(error.contains("move_pages"), "{error}");
+        child.wait().expect("it has ended");
     }
 
     #[test]
