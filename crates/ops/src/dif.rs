@@ -51,9 +51,7 @@ pub fn dif_check(
     for group in groups(blocks) {
         let group = src.part(&group);
         let guards = checker.guards(group);
-        for (n, block) in group.blocks().enumerate() {
-            checker.check(block, guards.map(|guards| guards[n]))?;
-        }
+        check_each(&mut checker, group, guards)?;
     }
     Ok(checker.tags)
 }
@@ -89,9 +87,23 @@ fn check_many(checker: &mut Checker, src: Row<'_>, blocks: usize) -> Result<(), 
                 guards
             }
         };
-        for (n, block) in group.blocks().enumerate() {
-            checker.check(block, guards.map(|guards| guards[n]))?;
-        }
+        check_each(checker, group, guards)?;
+    }
+    Ok(())
+}
+
+/// Checks the blocks of a group against their guards.
+#[inline(always)]
+fn check_each(
+    checker: &mut Checker,
+    group: Row<'_>,
+    guards: Option<[u16; guard::TOGETHER]>,
+) -> Result<(), BadBlock> {
+    if checker.check_group(group, guards) {
+        return Ok(());
+    }
+    for (n, block) in group.blocks().enumerate() {
+        checker.check(block, guards.map(|guards| guards[n]))?;
     }
     Ok(())
 }

@@ -1,5 +1,23 @@
 //! Vector instructions: which a processor has.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WITHOUT_VPCLMULQDQ: AtomicBool = AtomicBool::new(false);
+
+/// Has CRCs and guards computed as on a processor without VPCLMULQDQ, or again as on this one. For tests
+/// and benchmarks: the results are the same.
+#[doc(hidden)]
+pub fn leave_out_vpclmulqdq(yes: bool) {
+    WITHOUT_VPCLMULQDQ.store(yes, Ordering::Relaxed);
+}
+
+/// Whether carry-less multiplications of 64 bytes are to be used.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn has_vpclmulqdq() -> bool {
+    is_x86_feature_detected!("vpclmulqdq") && !WITHOUT_VPCLMULQDQ.load(Ordering::Relaxed)
+}
+
 /// Sets of vector instructions, from least to most.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Level {

@@ -27,3 +27,5 @@ pub use dif::{
     dix_generate,
 };
 pub use fill::{Pattern, fill};
+#[doc(hidden)]
+pub use level::leave_out_vpclmulqdq;

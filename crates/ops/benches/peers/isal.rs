@@ -20,15 +20,24 @@ pub(crate) struct Isal {
 }
 
 impl Isal {
-    pub(crate) fn open() -> Result<Isal, libloading::Error> {
+    /// `without_vpclmulqdq`: the functions that it takes on processors with PCLMULQDQ and AVX alone.
+    pub(crate) fn open(without_vpclmulqdq: bool) -> Result<Isal, libloading::Error> {
+        let [crc32_iscsi, crc16_t10dif, copy]: [&[u8]; 3] = match without_vpclmulqdq {
+            false => [b"crc32_iscsi\0", b"crc16_t10dif\0", b"crc16_t10dif_copy\0"],
+            true => [
+                b"crc32_iscsi_01\0",
+                b"crc16_t10dif_02\0",
+                b"crc16_t10dif_copy_by4_02\0",
+            ],
+        };
         // SAFETY: its initialisers set up function pointers and nothing else.
         let library = unsafe { Library::new("libisal.so.2") }?;
         // SAFETY: the type is that of crc.h of ISA-L 2.
-        let crc32_iscsi: Symbol<'_, Crc32> = unsafe { library.get(b"crc32_iscsi\0") }?;
+        let crc32_iscsi: Symbol<'_, Crc32> = unsafe { library.get(crc32_iscsi) }?;
         // SAFETY: as above.
-        let crc16_t10dif: Symbol<'_, Crc16> = unsafe { library.get(b"crc16_t10dif\0") }?;
+        let crc16_t10dif: Symbol<'_, Crc16> = unsafe { library.get(crc16_t10dif) }?;
         // SAFETY: as above.
-        let copy: Symbol<'_, Crc16Copy> = unsafe { library.get(b"crc16_t10dif_copy\0") }?;
+        let copy: Symbol<'_, Crc16Copy> = unsafe { library.get(copy) }?;
         // SAFETY: the type is that of mem_routines.h of ISA-L 2.
         let zero_detect: Symbol<'_, ZeroDetect> = unsafe { library.get(b"isal_zero_detect\0") }?;
         Ok(Isal {

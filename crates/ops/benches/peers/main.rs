@@ -1,9 +1,10 @@
 //! Each fast operation beside the best that this machine has for it, in one run.
 //!
-//! `cargo bench -p dray-ops --bench peers [FILTER]`. The peers are the C library's and, where it is
+//! `cargo bench -p dray-ops --bench peers [-- FILTER --without-vpclmulqdq]`. The peers are the C library's and, where it is
 //! installed (Debian's libisal2), ISA-L's. Both sides take turns on the same buffers; a ratio above 1
 //! says that ours is faster. Hot: the same buffers again and again. Cold: others each time, from
-//! far more memory than the last-level cache holds.
+//! far more memory than the last-level cache holds. `--without-vpclmulqdq`: both sides compute CRCs as on
+//! processors that lack it (ISA-L 2.30 exports its functions of each kind of processor).
 
 mod cases;
 mod isal;
@@ -17,6 +18,8 @@ use rounds::{ROUNDS, Spread, measure};
 
 const SIZES: [(usize, &str); 3] = [(4 << 10, "4 KiB"), (64 << 10, "64 KiB"), (1 << 20, "1 MiB")];
 
+const WITHOUT: &str = "--without-vpclmulqdq";
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Without this flag it is a test run that only wants to see it built.
@@ -24,7 +27,9 @@ fn main() {
         return;
     }
     let filter = arguments.iter().find(|a| !a.starts_with("--"));
-    let isal = Isal::open();
+    let without = arguments.iter().any(|argument| argument == WITHOUT);
+    dray_ops::leave_out_vpclmulqdq(without);
+    let isal = Isal::open(without);
     if let Err(reason) = &isal {
         println!("without ISA-L (apt-get install libisal2): {reason}");
     }

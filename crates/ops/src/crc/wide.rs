@@ -12,7 +12,7 @@ use std::arch::x86_64::{
     _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
-use crate::prefetch;
+use crate::{level, prefetch};
 
 use super::interleaved::{behind, factor, factors, take};
 
@@ -41,7 +41,7 @@ const _: () = assert!((3 * 8 * LARGE.1).is_multiple_of(64));
 #[inline]
 fn is_for(length: usize) -> bool {
     length >= bytes(SMALL)
-        && is_x86_feature_detected!("vpclmulqdq")
+        && level::has_vpclmulqdq()
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("pclmulqdq")

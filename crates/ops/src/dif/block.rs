@@ -72,6 +72,38 @@ impl Checker {
         Some(guards_and_copies(blocks, copies, self.flags))
     }
 
+    /// Checks a whole group in one go, where nothing but the reference tag changes from block to block and
+    /// every field is as expected. False: nothing was checked, and a bad block may be among them.
+    #[inline(always)]
+    pub(super) fn check_group(&mut self, group: Row<'_>, guards: Option<[u16; TOGETHER]>) -> bool {
+        let last = self.tags.reference.checked_add(TOGETHER as u32);
+        let (Some(_), false) = (last, self.source.app_tag_incrementing()) else {
+            return false;
+        };
+        let step = u64::from(!self.source.reference_tag_fixed());
+        // The reference tag is in the lowest bits, and does not wrap.
+        let expected = self.tags.field(0).bits();
+        let guards = guards.unwrap_or_default();
+        let mut differs = 0;
+        let mut blocks = group.blocks();
+        for (n, guard) in (0..).zip(guards) {
+            let Some((_, field)) = blocks.next().and_then(|block| block.split_last_chunk()) else {
+                return false;
+            };
+            let field = Field::read(*field);
+            let expected = (expected + n * step) | u64::from(guard) << 48;
+            differs |= (field.bits() ^ expected) & self.compared;
+            // Such a field may say that its block is not to be checked.
+            differs |= u64::from(field.app == u16::MAX);
+        }
+        if differs != 0 {
+            return false;
+        }
+        self.tags = self.source.advance(self.tags, TOGETHER);
+        self.bytes_completed += group.bytes.len();
+        true
+    }
+
     /// Checks a block with its field against its guard, if that was computed, and takes them apart.
     ///
     /// Inlined, so that the tags stay in registers: a call takes as long as half a guard.

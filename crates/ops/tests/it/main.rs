@@ -6,3 +6,4 @@ mod agreement;
 mod delta;
 mod dif;
 mod guards;
+mod narrow;

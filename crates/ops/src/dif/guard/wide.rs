@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use super::polynomial::{POLYNOMIAL, power, quotient};
 use super::short::{COMMON, common, lines};
 use crate::dif::row::{Copies, Row};
-use crate::prefetch;
+use crate::{level, prefetch};
 
 /// Blocks at once: as many as a register has quarters.
 const BLOCKS: usize = super::TOGETHER;
@@ -51,7 +51,7 @@ const fn factor(bits: u32) -> u64 {
 #[inline]
 pub(super) fn is_for(bytes: usize) -> bool {
     matches!(bytes, 512 | 520)
-        && is_x86_feature_detected!("vpclmulqdq")
+        && level::has_vpclmulqdq()
         && is_x86_feature_detected!("gfni")
         && is_x86_feature_detected!("avx512f")
 }
