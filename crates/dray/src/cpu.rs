@@ -7,7 +7,7 @@ mod flush;
 use std::slice;
 use std::time::Instant;
 
-use dray_ops::{CrcOptions, Pattern};
+use dray_ops::{CrcOptions, LengthMismatch, Pattern};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::operands::operands;
@@ -127,11 +127,18 @@ impl CpuMover {
     #[inline]
     fn push(&mut self, operation: &Operation, role: BatchRole) {
         let index = self.at(self.taken());
-        let slot = &mut self.slots[index];
-        slot.descriptor = *operation.descriptor();
-        slot.user_data = operation.user_data();
-        slot.role = role;
+        self.slots[index].set(operation, role);
         self.queued += 1;
+    }
+
+    /// `count` slots from the one so many behind the oldest: those up to the end of the ring, and those at
+    /// its beginning.
+    #[inline]
+    fn run(&mut self, offset: usize, count: usize) -> [&mut [Slot]; 2] {
+        let start = self.at(offset);
+        let (beginning, end) = self.slots.split_at_mut(start);
+        let upper = count.min(end.len());
+        [&mut end[..upper], &mut beginning[..count - upper]]
     }
 
     /// Ticket of the operation so many behind the oldest.
@@ -142,6 +149,13 @@ impl CpuMover {
 }
 
 impl Slot {
+    #[inline]
+    fn set(&mut self, operation: &Operation, role: BatchRole) {
+        self.descriptor = *operation.descriptor();
+        self.user_data = operation.user_data();
+        self.role = role;
+    }
+
     /// How its operation ends: as it does in its place in a batch, if it is in one (spec 3.9).
     ///
     /// # Safety
@@ -206,38 +220,54 @@ unsafe impl Mover for CpuMover {
             return Err(Full { slots }.into());
         }
         self.push(first, BatchRole::First);
-        for operation in rest {
-            self.push(operation, BatchRole::Next);
+        let [end, beginning] = self.run(taken + 1, rest.len());
+        let (upper, lower) = rest.split_at(end.len());
+        for (slot, operation) in end.iter_mut().zip(upper) {
+            slot.set(operation, BatchRole::Next);
         }
+        for (slot, operation) in beginning.iter_mut().zip(lower) {
+            slot.set(operation, BatchRole::Next);
+        }
+        self.queued += rest.len();
         Ok(self.ticket(taken))
     }
 
     #[inline]
     fn submit(&mut self) -> Progress {
-        while self.queued > 0 {
-            let index = self.at(self.ended);
-            // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
-            unsafe { self.slots[index].execute(&mut self.batch, self.checked) };
-            self.queued -= 1;
-            self.ended += 1;
+        let (checked, queued) = (self.checked, self.queued);
+        // Not written to memory at each operation.
+        let mut batch = self.batch;
+        for slots in self.run(self.ended, queued) {
+            for slot in slots {
+                // SAFETY: `enqueue` had its caller promise that the addresses stay valid until now.
+                unsafe { slot.execute(&mut batch, checked) };
+            }
         }
+        self.batch = batch;
+        self.queued = 0;
+        self.ended += queued;
         Progress::Done
     }
 
     #[inline]
     fn poll(&mut self, into: &mut [Completion]) -> usize {
         let count = self.ended.min(into.len());
-        for place in &mut into[..count] {
-            let slot = &self.slots[self.first];
-            *place = Completion {
-                ticket: Ticket(self.ticket),
-                user_data: slot.user_data,
-                record: slot.record,
-                executor: Executor::Cpu,
-            };
-            self.ticket = self.ticket.wrapping_add(1);
-            self.first = self.at(1);
+        let mut ticket = self.ticket;
+        let [end, beginning] = self.run(0, count);
+        let (upper, lower) = into[..count].split_at_mut(end.len());
+        for (slots, places) in [(end, upper), (beginning, lower)] {
+            for (slot, place) in slots.iter().zip(places) {
+                *place = Completion {
+                    ticket: Ticket(ticket),
+                    user_data: slot.user_data,
+                    record: slot.record,
+                    executor: Executor::Cpu,
+                };
+                ticket = ticket.wrapping_add(1);
+            }
         }
+        self.ticket = ticket;
+        self.first = self.at(count);
         self.ended -= count;
         count
     }
@@ -382,15 +412,28 @@ unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
                 bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
                 bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
             };
-            match wide {
-                // Of a wide seed only the lower half counts.
-                false => record.set_crc32(dray_ops::crc32c(seed as u32, src, options)),
-                true => record.set_crc64(dray_ops::crc64(seed, src, options)),
-            }
-            if opcode == Opcode::CopyCrc {
+            let dst: Option<&mut [u8]> = match opcode {
                 // SAFETY: the destination is writable, and it does not overlap the source.
-                let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
-                dst.copy_from_slice(src);
+                Opcode::CopyCrc => Some(unsafe {
+                    slice::from_raw_parts_mut(d.address2 as *mut u8, len)
+                }),
+                _ => None,
+            };
+            // Source and destination are as long.
+            let same = |_: LengthMismatch| CompletionRecord::with_status(Status::TRANSFER_SIZE);
+            let crc = match (wide, dst) {
+                // Of a narrow seed only the lower half counts.
+                (false, None) => Ok(dray_ops::crc32c(seed as u32, src, options).into()),
+                (false, Some(dst)) => {
+                    dray_ops::copy_crc(seed as u32, src, dst, options).map(u64::from)
+                }
+                (true, None) => Ok(dray_ops::crc64(seed, src, options)),
+                (true, Some(dst)) => dray_ops::copy_crc64(seed, src, dst, options),
+            };
+            match crc.map_err(same) {
+                Ok(crc) if wide => record.set_crc64(crc),
+                Ok(crc) => record.set_crc32(crc as u32),
+                Err(refused) => return refused,
             }
         }
         Opcode::Dualcast => {
