@@ -9,7 +9,7 @@ use dray::virt::{Options, Translation, VirtualDevice, VirtualMover};
 use dray::{CpuMover, Executor, Mover};
 use dray_conformance::{Disrupter, Disruption, ProcessDoor, check};
 use dray_device::WorkQueueMode::{Dedicated, Shared};
-use dray_device::{Access, Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig};
+use dray_device::{Access, Capabilities, DeviceConfig, WorkQueueConfig};
 use dray_spec::registers::{Command, CommandRegister};
 
 /// A device with a queue of either mode, and two engines.
@@ -29,26 +29,14 @@ fn config() -> DeviceConfig {
         pasid: Some(0),
         ..WorkQueueConfig::default()
     };
+    let queues = [(0, Dedicated), (1, Shared)].map(queue);
     DeviceConfig {
         capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 1,
-            max_work_queues: 2,
-            max_engines: 2,
-            work_queue_size: 64,
-            max_read_buffers: 96,
             max_batch_size: 64,
             max_transfer_size: 1 << 20,
-            ..Capabilities::default()
+            ..Capabilities::sapphire_rapids()
         },
-        work_queues: [(0, Dedicated), (1, Shared)].map(queue).to_vec(),
-        groups: vec![GroupConfig {
-            engines: vec![0, 1],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+        ..DeviceConfig::sapphire_rapids(2, queues.to_vec())
     }
 }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use dray::channels::{Channels, ChannelsOptions, Member};
 use dray::virt::{Options, VirtualDevice};
 use dray::{Channel, Completion, CpuMover, Mover, Operation, Progress, Request, WaitPolicy, task};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 /// Counts what the calling thread allocates.
 struct Counting;
@@ -43,35 +43,16 @@ fn counted(work: impl FnOnce()) -> u64 {
 }
 
 fn device() -> VirtualDevice {
-    let config = DeviceConfig {
-        capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 1,
-            max_work_queues: 1,
-            max_engines: 1,
-            work_queue_size: 32,
-            max_read_buffers: 96,
-            max_batch_size: 32,
-            max_transfer_size: 1 << 20,
-            ..Capabilities::default()
-        },
-        work_queues: vec![WorkQueueConfig {
-            mode: WorkQueueMode::Dedicated,
-            size: 32,
-            priority: 10,
-            max_batch_size: 32,
-            max_transfer_size: 1 << 20,
-            pasid: Some(0),
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+    let queue = WorkQueueConfig {
+        mode: WorkQueueMode::Dedicated,
+        size: 32,
+        priority: 10,
+        max_batch_size: 32,
+        max_transfer_size: 1 << 20,
+        pasid: Some(0),
+        ..WorkQueueConfig::default()
     };
+    let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
     VirtualDevice::start(config, Options::default()).expect("a device that can be enabled")
 }
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use dray_device::{
-    Capabilities, DeviceConfig, GroupConfig, Portal, Submission, WorkQueueConfig, WorkQueueMode,
-};
+use dray_device::{DeviceConfig, Portal, Submission, WorkQueueConfig, WorkQueueMode};
 use dray_realtime::{MappedPortal, Options, RealtimeDevice};
 use dray_remote::{Presence, RemoteMemory, Spaces};
 use dray_spec::{CompletionRecord, Descriptor};
@@ -165,37 +163,18 @@ pub(crate) fn device(child: &Child, presence: Presence) -> (RealtimeDevice, Arc<
     let spaces = Arc::new(Spaces::new());
     spaces.add(CHILD, child.pid()).expect("a process");
     let memory = RemoteMemory::new(spaces.clone(), presence);
-    let config = DeviceConfig {
-        capabilities: Capabilities {
-            version: 0x100,
-            gen_cap: 0x40_915f_0107,
-            op_cap: [0x1_003f_03ff, 0, 0, 0],
-            max_groups: 1,
-            max_work_queues: 1,
-            max_engines: 1,
-            work_queue_size: 8,
-            max_read_buffers: 96,
-            max_batch_size: 1024,
-            max_transfer_size: 1 << 31,
-            ..Capabilities::default()
-        },
-        work_queues: vec![WorkQueueConfig {
-            size: 8,
-            threshold: 8,
-            priority: 1,
-            mode: WorkQueueMode::Shared,
-            pasid: Some(0),
-            block_on_fault: true,
-            max_batch_size: 32,
-            max_transfer_size: 1 << 30,
-            ..WorkQueueConfig::default()
-        }],
-        groups: vec![GroupConfig {
-            engines: vec![0],
-            ..GroupConfig::default()
-        }],
-        ..DeviceConfig::default()
+    let queue = WorkQueueConfig {
+        size: 8,
+        threshold: 8,
+        priority: 1,
+        mode: WorkQueueMode::Shared,
+        pasid: Some(0),
+        block_on_fault: true,
+        max_batch_size: 32,
+        max_transfer_size: 1 << 30,
+        ..WorkQueueConfig::default()
     };
+    let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
     let device = RealtimeDevice::start(config, memory, Options::default(), |_| ());
     (device.expect("a device"), spaces)
 }
