@@ -11,7 +11,7 @@ static int fail(const char *what, int code) {
 
 int main(int argc, char **argv) {
     static unsigned char source[65536], target[65536];
-    struct dray_options options = {sizeof options, 0, 16, NULL};
+    struct dray_options options = {sizeof options, 0, 16, NULL, 0, 0};
     struct dray_mover *mover;
     struct dray_completion done;
     int code;

@@ -109,6 +109,12 @@ typedef struct dray_options {
   uint32_t slots;
   // Name of a work queue, such as "wq0.1"; NULL: the first that is free.
   const char *queue;
+  // 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
+  // operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
+  // a system call for each operand.
+  uint32_t checked;
+  // 0.
+  uint32_t reserved;
 } dray_options;
 
 // Tags of a data integrity field.
@@ -247,7 +253,9 @@ const char *dray_strerror(int code);
 // `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
 int dray_open(const struct dray_options *options, struct dray_mover **mover);
 
-// Waits for what is in flight, and closes a mover: 0. NULL is allowed.
+// Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
+// Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
+// of operations that a device then still holds must stay valid for ever.
 //
 // # Errors
 // -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.

@@ -141,6 +141,30 @@ pub(crate) unsafe fn check_size(
     }
 }
 
+/// A structure of the caller's, of the first version or a later one: what it does not have is 0.
+///
+/// # Safety
+/// `size` bytes at `at` must be readable, and a `T` whatever they are, 0 included.
+pub(crate) unsafe fn sized<T: Copy>(
+    name: &str,
+    at: *const T,
+    size: usize,
+    first: usize,
+) -> Result<T, Refusal> {
+    let known = match size >= size_of::<T>() {
+        true => size_of::<T>(),
+        false => first,
+    };
+    // SAFETY: by the caller's promise.
+    unsafe { check_size(name, at.cast(), size, known) }?;
+    let mut read = std::mem::MaybeUninit::<T>::zeroed();
+    let place = read.as_mut_ptr().cast::<u8>();
+    // SAFETY: so many bytes are readable, as was just checked, and `T` has as many.
+    unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), place, known) };
+    // SAFETY: by the caller's promise.
+    Ok(unsafe { read.assume_init() })
+}
+
 /// Lets the next call in when it is dropped.
 struct Free<'a>(&'a AtomicBool);
 

@@ -4,17 +4,26 @@ use std::ffi::{CStr, c_int};
 use std::time::Duration;
 
 use dray::hw::{self, HwError, HwOptions};
-use dray::virt::{Options as VirtualOptions, VirtualDevice};
+use dray::virt::{Checked, Options as VirtualOptions, VirtualDevice};
 use dray::{BatchError, CpuMover, Mover as _, Operation, Progress, WaitError, WaitPolicy};
 
 use crate::backend::{refused, virtual_device};
 use crate::completion::{count, take};
 use crate::error::{Refusal, call};
-use crate::handle::{Kind, Mover, Open, check_size, handle, holding, using, with};
+use crate::handle::{Kind, Mover, Open, handle, holding, sized, using, with};
 use crate::types::{Backend, Completion, Options, Wait};
 
 /// Slots of a mover that asks for none.
 const SLOTS: usize = 128;
+/// Bytes of the first version of dray_options, which ended with `queue`.
+const FIRST_OPTIONS: usize = 24;
+
+fn core(slots: usize, options: &Options) -> CpuMover {
+    match options.checked {
+        0 => CpuMover::new(slots),
+        _ => CpuMover::checked(slots),
+    }
+}
 
 /// Opens a mover: 0, and the mover at `mover`.
 ///
@@ -32,10 +41,8 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
         }
         // SAFETY: aligned, and every version has this field.
         let size = unsafe { (*options).size };
-        // SAFETY: so many bytes are readable, by the caller's promise.
-        unsafe { check_size("dray_options", options.cast(), size, size_of::<Options>()) }?;
-        // SAFETY: the caller's promise, for this size.
-        let options = unsafe { *options };
+        // SAFETY: so many bytes are readable, by the caller's promise; every bytes are options.
+        let options: Options = unsafe { sized("dray_options", options, size, FIRST_OPTIONS) }?;
         let slots = match options.slots {
             0 => SLOTS,
             slots => slots as usize,
@@ -51,7 +58,7 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
                     Err(HwError::Slots { asked, most }) => {
                         return Err(refused(HwError::Slots { asked, most }));
                     }
-                    Err(_) => Kind::Cpu(CpuMover::new(slots)),
+                    Err(_) => Kind::Cpu(core(slots, &options)),
                 }
             }
             n if n == Backend::Hardware as u32 => {
@@ -67,12 +74,16 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
                 Kind::Hardware(hw::open(name.as_deref(), hw_options).map_err(refused)?)
             }
             n if n == Backend::Virtual as u32 => {
-                let device = VirtualDevice::start(virtual_device(1), VirtualOptions::default());
+                let (config, how) = (virtual_device(1), VirtualOptions::default());
+                let device = match options.checked {
+                    0 => VirtualDevice::start(config, how),
+                    _ => VirtualDevice::start_in(config, how, Checked, |_| {}),
+                };
                 let device = device.map_err(|error| Refusal::of(libc::EIO, &error))?;
                 let opened = device.open(0, slots);
                 Kind::Virtual(opened.map_err(|error| Refusal::of(libc::EINVAL, &error))?)
             }
-            n if n == Backend::Cpu as u32 => Kind::Cpu(CpuMover::new(slots)),
+            n if n == Backend::Cpu as u32 => Kind::Cpu(core(slots, &options)),
             other => {
                 return Err(Refusal::new(
                     libc::EINVAL,
@@ -86,7 +97,9 @@ pub unsafe extern "C" fn dray_open(options: *const Options, mover: *mut *mut Mov
     })
 }
 
-/// Waits for what is in flight, and closes a mover: 0. NULL is allowed.
+/// Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
+/// Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
+/// of operations that a device then still holds must stay valid for ever.
 ///
 /// # Errors
 /// -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.

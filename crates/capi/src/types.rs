@@ -55,6 +55,12 @@ pub struct Options {
     pub slots: u32,
     /// Name of a work queue, such as "wq0.1"; NULL: the first that is free.
     pub queue: *const c_char,
+    /// 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
+    /// operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
+    /// a system call for each operand.
+    pub checked: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Tags of a data integrity field.
