@@ -13,6 +13,7 @@ mod cpu;
 mod drive;
 #[cfg(feature = "hw")]
 pub mod hw;
+mod idle;
 mod mover;
 mod operands;
 mod operation;

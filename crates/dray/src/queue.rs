@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dray_device::Submission;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
+use crate::idle::Idle;
 use crate::parts;
 use crate::slots::{SlotMemory, SlotRing};
 use crate::{
@@ -394,18 +395,18 @@ impl<P: Port> Queue<P> {
         self.in_flight.is_empty() && self.ended.is_none()
     }
 
-    /// Waits until nothing is in flight, at most until `deadline`. False if something still is.
-    pub(crate) fn drain(&mut self, deadline: Option<Instant>) -> bool {
+    /// Waits until nothing is in flight, or until nothing has completed for so long: false then.
+    pub(crate) fn drain(&mut self, patience: Duration) -> bool {
         self.queued.clear();
         // The part in flight is the last.
         self.divided.clear();
         let mut ended = [Completion::default(); 16];
+        let mut idle = Idle::new(patience);
         while !self.is_idle() {
-            if self.poll(&mut ended) == 0 {
-                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                    return false;
-                }
-                std::thread::yield_now();
+            if self.poll(&mut ended) > 0 {
+                idle = Idle::new(patience);
+            } else if !idle.rest() {
+                return false;
             }
         }
         true

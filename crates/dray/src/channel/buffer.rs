@@ -128,3 +128,13 @@ pub struct Buffers<B> {
     /// The second destination of a dualcast; the delta record that is made.
     pub second: Option<B>,
 }
+
+impl<B> Buffers<B> {
+    pub(crate) fn none() -> Buffers<B> {
+        Buffers {
+            source: None,
+            destination: None,
+            second: None,
+        }
+    }
+}

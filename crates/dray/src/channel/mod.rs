@@ -4,10 +4,11 @@ mod batch;
 mod buffer;
 mod request;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::idle::Idle;
 use crate::{
     BatchError, Completion, Executor, Failure, Full, Mover, Operation, Output, Progress, Ticket,
     WaitError, WaitPolicy, wait,
@@ -20,8 +21,7 @@ pub use request::Request;
 /// Completions that are looked at together.
 const LOOK: usize = 32;
 
-/// How long a channel that is dropped waits for what is in flight. Then it leaves the buffers that a
-/// device may still access where they are.
+/// How long a channel that is dropped waits without a completion if it was not told otherwise.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an operation was not taken. The buffers come back in [`Rejected`].
@@ -67,6 +67,11 @@ pub enum ChannelError {
     /// The driver that polls has ended.
     #[error("the driver of the channel has ended")]
     Closed,
+    /// The driver has ended before the operation: its buffers stay with the device, and do not come back.
+    #[error(
+        "the driver of the channel has ended before the operation, whose buffers stay with the device"
+    )]
+    InFlight,
 }
 
 /// An operation that was not taken, and its buffers.
@@ -111,9 +116,11 @@ struct InFlight<B> {
 
 /// Operations on buffers that the channel owns until they are complete.
 ///
-/// Buffers go in by value and come back in [`Completed`]. Dropping a channel waits for what is in
-/// flight, and takes back what no queue has accepted; a channel that is forgotten keeps its buffers for
-/// ever, so a device never writes to memory that somebody else has. One thread uses a channel at a
+/// Buffers go in by value and come back in [`Completed`]. Dropping a channel takes back what no queue has
+/// accepted, and waits for what is in flight, but no longer than ten seconds without a completion
+/// ([`with_drop_timeout`](Channel::with_drop_timeout)): the buffers of what a device holds then stay
+/// allocated for ever, as do those of a channel that is forgotten, so a device never writes to memory
+/// that somebody else has. One thread uses a channel at a
 /// time: all that hands operations over takes it exclusively.
 ///
 /// Nothing is allocated after [`Channel::new`].
@@ -138,6 +145,7 @@ pub struct Channel<M: Mover, B: Buffer = Vec<u8>> {
     batch: Vec<Operation>,
     /// Completions that were seen and not given out, the next one last.
     seen: Vec<Completion>,
+    drop_timeout: Duration,
 }
 
 impl<M: Mover, B: Buffer> Channel<M, B> {
@@ -150,7 +158,25 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
             free: (0..count as u32).rev().collect(),
             batch: Vec::with_capacity(count),
             seen: Vec::with_capacity(LOOK),
+            drop_timeout: DROP_TIMEOUT,
         }
+    }
+
+    /// The same, but dropping it waits no longer than this without a completion. Its mover has a
+    /// timeout of its own.
+    #[must_use]
+    pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> Channel<M, B> {
+        self.set_drop_timeout(drop_timeout);
+        self
+    }
+
+    pub(crate) fn set_drop_timeout(&mut self, drop_timeout: Duration) {
+        self.drop_timeout = drop_timeout;
+    }
+
+    /// How long dropping it waits.
+    pub(crate) fn drop_timeout(&self) -> Duration {
+        self.drop_timeout
     }
 
     /// Takes an operation and its buffers. It is handed over with the next [`submit`](Channel::submit),
@@ -171,11 +197,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
 
     /// The same, but a request for which there is no slot yet comes back whole.
     pub(crate) fn try_push(&mut self, request: Request<B>) -> Result<Ticket, Refused<B>> {
-        let blank = request.again(Buffers::<()> {
-            source: None,
-            destination: None,
-            second: None,
-        });
+        let blank = request.again(Buffers::<()>::none());
         let (slot, operation) = self.keep(request).map_err(Refused::Rejected)?;
         // SAFETY: the buffers are the channel's until the completion has been polled; see `keep`.
         match unsafe { self.mover.enqueue(&operation) } {
@@ -341,6 +363,21 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
         Some(kept.buffers)
     }
 
+    /// Leaves the buffers of what is in flight where they are, for ever: the user data of each.
+    pub(crate) fn leave(&mut self) -> Vec<u64> {
+        let slots = std::mem::take(&mut self.slots);
+        self.free.clear();
+        self.batch.clear();
+        self.seen.clear();
+        let kept = slots.iter().flatten();
+        let left: Vec<u64> = kept.map(|kept| kept.user_data).collect();
+        if !left.is_empty() {
+            // The device may still access them.
+            std::mem::forget(slots);
+        }
+        left
+    }
+
     fn drop_batch(&mut self) {
         while let Some(operation) = self.batch.pop() {
             drop(self.release(operation.user_data()));
@@ -372,18 +409,14 @@ impl<M: Mover, B: Buffer> Drop for Channel<M, B> {
     fn drop(&mut self) {
         self.drop_batch();
         self.mover.withdraw();
-        let mut deadline = None;
+        let mut idle = Idle::new(self.drop_timeout);
         while self.in_flight() > 0 {
             if self.poll().is_some() {
-                continue;
-            }
-            let now = Instant::now();
-            if now >= *deadline.get_or_insert(now + DROP_TIMEOUT) {
-                // A completion that never comes: the device may still write to the buffers.
-                std::mem::forget(std::mem::take(&mut self.slots));
+                idle = Idle::new(self.drop_timeout);
+            } else if !idle.rest() {
+                self.leave();
                 return;
             }
-            std::thread::yield_now();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The mover behind which a device of this machine is.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::port::{HwPort, Submitting};
 use super::{HwError, Paths, QueueInfo};
@@ -9,10 +9,6 @@ use crate::Capabilities;
 use crate::channels::Member;
 use crate::queue::{Queue, mover_on_queue};
 use crate::slots::SlotMemory;
-
-/// How long a mover that is dropped waits for what is in flight. Then it leaves the memory that the
-/// device may still write to where it is.
-const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Units in flight that are looked at: those behind the first that has not ended.
 const WINDOW: usize = 32;
@@ -26,6 +22,9 @@ pub struct HwOptions {
     pub submitting: Option<Submitting>,
     /// Each descriptor goes to another line of the portal: writes to one line wait for each other.
     pub portal_rotates: bool,
+    /// How long a mover that is dropped waits without a completion. Then it leaves the memory that the
+    /// device may still write to where it is. Two seconds by default.
+    pub drop_timeout: Duration,
 }
 
 impl Default for HwOptions {
@@ -34,6 +33,7 @@ impl Default for HwOptions {
             slots: 128,
             submitting: None,
             portal_rotates: true,
+            drop_timeout: Duration::from_secs(2),
         }
     }
 }
@@ -42,11 +42,18 @@ impl Default for HwOptions {
 ///
 /// An operation that is larger than the queue's largest transfer travels in parts, one after the
 /// other, and completes once, as if it were one; a member of a batch does not. It keeps no more descriptors in flight than the queue has entries, so that a dedicated queue
-/// that it has to itself loses none. Dropping a mover waits for what is in flight.
+/// that it has to itself loses none.
+///
+/// A queue that was disabled, or whose device was reset, while it was open executes nothing more, also
+/// if it is enabled again: within a tenth of a second of polling, all that was not complete completes
+/// with the status 0, and [`failure`](HwMover::failure) says why. Dropping a mover takes back what is
+/// not submitted and waits for the rest, but without a completion no longer than
+/// [`HwOptions::drop_timeout`].
 #[derive(Debug)]
 pub struct HwMover {
     queue: Queue<HwPort>,
     info: QueueInfo,
+    drop_timeout: Duration,
 }
 
 /// Opens a work queue by its name (`wq0.1`), or else the first that no other process has.
@@ -140,6 +147,7 @@ impl HwMover {
         Ok(HwMover {
             queue: Queue::new(port, capabilities, memory, WINDOW).dividing(),
             info: info.clone(),
+            drop_timeout: options.drop_timeout,
         })
     }
 
@@ -164,8 +172,7 @@ mover_on_queue!(HwMover);
 
 impl Drop for HwMover {
     fn drop(&mut self) {
-        let deadline = Instant::now() + DROP_TIMEOUT;
-        if !self.queue.drain(Some(deadline)) {
+        if !self.queue.drain(self.drop_timeout) {
             // The device may still write to it.
             std::mem::forget(self.queue.memory().clone());
         }

@@ -3,7 +3,8 @@
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use dray_device::{Submission, WorkQueueMode};
@@ -31,24 +32,37 @@ pub enum Submitting {
 /// A work queue that is open.
 #[derive(Debug)]
 pub(super) struct HwPort {
-    file: File,
-    portal: Option<Portal>,
+    way: Way,
     mode: WorkQueueMode,
     credits: usize,
-    path: std::path::PathBuf,
+    path: PathBuf,
     failure: Option<HwError>,
     state: State,
+}
+
+/// How descriptors get there.
+#[derive(Debug)]
+enum Way {
+    /// The mapping keeps the queue open: no file descriptor is left, which programs may count on.
+    Portal(Portal),
+    Write(File),
 }
 
 /// Looks that have found nothing between two looks at the clock, and time between two at the state.
 const LOOKS: u32 = 1 << 12;
 const STATE: Duration = Duration::from_millis(50);
 
-/// Whether the queue is enabled, looked up while nothing completes: a posted write to a queue that is not
-/// is lost, and nobody is told.
+/// Whether the queue is still the one that was opened, looked up while nothing completes: a posted write
+/// to a queue that is disabled is lost, and nobody is told.
 #[derive(Debug)]
 struct State {
-    path: std::path::PathBuf,
+    /// Of sysfs: whether the queue is enabled.
+    path: PathBuf,
+    /// Of sysfs, if it counts this client: how many have the queue open. The driver forgets them when it
+    /// disables the queue.
+    clients: Option<PathBuf>,
+    /// The device file that was opened: a queue that is enabled gets a new one.
+    node: Option<(u64, u64)>,
     looks: Cell<u32>,
     /// When the state was last looked up.
     since: Cell<Instant>,
@@ -57,9 +71,16 @@ struct State {
 }
 
 impl State {
-    fn new(path: &Path) -> State {
+    /// Of a queue that was just opened.
+    fn new(path: &Path, file: &Path) -> State {
+        let clients = path.with_file_name("clients");
         State {
             path: path.to_owned(),
+            clients: match says(&clients, |count| count != b"0\n") {
+                Some(true) if clients.exists() => Some(clients),
+                _ => None,
+            },
+            node: node(file),
             looks: Cell::new(0),
             since: Cell::new(Instant::now()),
             disabled: OnceCell::new(),
@@ -73,34 +94,59 @@ impl State {
         self.looks.set(looks);
         match looks.is_multiple_of(LOOKS) {
             true => self.look_up(file),
-            false => self.disabled.get().is_some(),
+            false => self.is_disabled(),
         }
+    }
+
+    #[inline]
+    fn is_disabled(&self) -> bool {
+        self.disabled.get().is_some()
     }
 
     #[cold]
     fn look_up(&self, file: &Path) -> bool {
-        if self.disabled.get().is_some() {
+        if self.is_disabled() {
             return true;
         }
         if self.since.get().elapsed() < STATE {
             return false;
         }
         self.since.set(Instant::now());
-        let mut text = [0; 16];
-        let read = File::open(&self.path).and_then(|mut state| state.read(&mut text));
-        let disabled = match read {
-            Ok(count) => text[..count].starts_with(b"disabled"),
-            // The device has gone; other errors tell nothing.
-            Err(error) => {
-                let gone = error.raw_os_error() == Some(libc::ENODEV);
-                gone || error.kind() == ErrorKind::NotFound
-            }
-        };
+        let is_off = says(&self.path, |state| state.starts_with(b"disabled")) == Some(true);
+        let clients = self.clients.as_deref();
+        let clients = clients.and_then(|clients| says(clients, |count| count == b"0\n"));
+        let node = node(file);
+        let disabled = is_off
+            // It was disabled, and enabled again since.
+            || clients == Some(true)
+            || node.is_some() && self.node.is_some() && node != self.node;
         if disabled {
             let path = file.to_owned();
             let _ = self.disabled.set(HwError::Disabled { path });
         }
         disabled
+    }
+}
+
+/// Which file a path leads to.
+fn node(file: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Whether an attribute says so, or has gone with its device. Other errors tell nothing, nor does a
+/// directory of devices that is not there: the process has another root by now.
+fn says(attribute: &Path, so: impl FnOnce(&[u8]) -> bool) -> Option<bool> {
+    let mut text = [0; 16];
+    match File::open(attribute).and_then(|mut file| file.read(&mut text)) {
+        Ok(count) => Some(so(&text[..count])),
+        Err(error) => {
+            let devices = attribute.ancestors().nth(2);
+            let is_missing = error.kind() == ErrorKind::NotFound;
+            let is_gone = error.raw_os_error() == Some(libc::ENODEV)
+                || is_missing && devices.is_some_and(Path::is_dir);
+            is_gone.then_some(true)
+        }
     }
 }
 
@@ -114,11 +160,12 @@ impl HwPort {
     ) -> Result<HwPort, HwError> {
         let path = || queue.path.clone();
         let file = open_file(queue)?;
-        let portal = match how {
-            Some(Submitting::Write) => None,
+        let state = State::new(&queue.state, &queue.path);
+        let way = match how {
+            Some(Submitting::Write) => Way::Write(file),
             how => match Portal::map(&file, rotates) {
-                Ok(portal) => Some(portal),
-                Err(error) if how.is_none() && is_refused(&error) => None,
+                Ok(portal) => Way::Portal(portal),
+                Err(error) if how.is_none() && is_refused(&error) => Way::Write(file),
                 Err(source) => {
                     return Err(HwError::Map {
                         path: path(),
@@ -128,20 +175,19 @@ impl HwPort {
             },
         };
         Ok(HwPort {
-            file,
-            portal,
+            way,
             mode: queue.mode,
             credits: queue.entries.into(),
             path: path(),
             failure: None,
-            state: State::new(&queue.state),
+            state,
         })
     }
 
     pub(super) fn submitting(&self) -> Submitting {
-        match self.portal {
-            Some(_) => Submitting::Portal,
-            None => Submitting::Write,
+        match self.way {
+            Way::Portal(_) => Submitting::Portal,
+            Way::Write(_) => Submitting::Write,
         }
     }
 
@@ -152,7 +198,10 @@ impl HwPort {
     /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
     #[cold]
     fn write(&mut self, descriptor: &Descriptor) -> Submission {
-        match self.file.write(descriptor.as_bytes()) {
+        let Way::Write(file) = &mut self.way else {
+            return Submission::Ignored;
+        };
+        match file.write(descriptor.as_bytes()) {
             Ok(written) if written == size_of::<Descriptor>() => Submission::Accepted,
             Ok(_) => {
                 let source = io::Error::from(ErrorKind::WriteZero);
@@ -179,7 +228,11 @@ impl Port for HwPort {
 
     #[inline]
     fn submit(&mut self, descriptor: &Descriptor) -> Submission {
-        let Some(portal) = &mut self.portal else {
+        if self.state.is_disabled() {
+            // Whose queue it is by now nobody knows.
+            return Submission::Ignored;
+        }
+        let Way::Portal(portal) = &mut self.way else {
             return self.write(descriptor);
         };
         // SAFETY: what the descriptor names is the promise of whoever enqueued it.

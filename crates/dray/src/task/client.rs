@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::shared::Shared;
-use crate::{Completed, Rejected, Request};
+use crate::{ChannelError, Completed, Rejected, Request};
 
 /// Asks the driver for operations. Clones ask the same driver, from any thread.
 pub struct Client<B> {
@@ -84,8 +84,15 @@ impl<B> Future for OperationFuture<B> {
         {
             match this.shared.request(wanted, context.waker()) {
                 Ok(index) => this.stage = Stage::Requested(index),
+                Err(back) if back.closed => {
+                    this.stage = Stage::Ended;
+                    return Poll::Ready(Err(Box::new(Rejected {
+                        error: ChannelError::Closed,
+                        buffers: back.request.into_buffers(),
+                    })));
+                }
                 Err(back) => {
-                    *request = Some(back);
+                    *request = Some(back.request);
                     return Poll::Pending;
                 }
             }

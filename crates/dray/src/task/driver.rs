@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::shared::Shared;
 use crate::channel::Refused;
-use crate::{Buffer, Channel, ChannelError, Mover, Rejected, Request};
-
-/// How long a driver that is dropped waits for what is in flight, to answer it.
-const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::idle::Idle;
+use crate::{Buffer, Buffers, Channel, ChannelError, Mover, Rejected, Request};
 
 /// Polls a mover, and answers its clients. As a future it ends when all clients are gone; dropped before,
-/// it waits for what is in flight, and refuses the rest.
+/// it waits for what is in flight, and refuses the rest. After ten seconds without a completion
+/// ([`with_drop_timeout`](Driver::with_drop_timeout)) the futures of what a device still holds end with
+/// [`ChannelError::InFlight`]: no future waits for ever.
 ///
 /// While operations are in flight the future wakes itself: devices of this interface do not interrupt.
 pub struct Driver<M: Mover, B: Buffer> {
@@ -33,6 +33,14 @@ impl<M: Mover, B: Buffer> Driver<M, B> {
             shared,
             held: None,
         }
+    }
+
+    /// The same, but dropping it waits no longer than this without a completion. The mover has a timeout
+    /// of its own.
+    #[must_use]
+    pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> Driver<M, B> {
+        self.channel.set_drop_timeout(drop_timeout);
+        self
     }
 
     /// Polls on the calling thread until all clients are gone. It sleeps while nothing is in flight.
@@ -110,15 +118,24 @@ impl<M: Mover, B: Buffer> Drop for Driver<M, B> {
             self.shared.answer(index, Err(Box::new(rejected)));
         }
         self.channel.withdraw();
-        let deadline = Instant::now() + DROP_TIMEOUT;
-        while self.channel.in_flight() > 0 && Instant::now() < deadline {
-            match self.channel.poll() {
-                Some(completed) => {
-                    let index = completed.user_data as u32;
-                    self.shared.answer(index, Ok(completed));
-                }
-                None => thread::yield_now(),
+        let patience = self.channel.drop_timeout();
+        let mut idle = Idle::new(patience);
+        while self.channel.in_flight() > 0 {
+            if let Some(completed) = self.channel.poll() {
+                let index = completed.user_data as u32;
+                self.shared.answer(index, Ok(completed));
+                idle = Idle::new(patience);
+            } else if !idle.rest() {
+                break;
             }
+        }
+        for user_data in self.channel.leave() {
+            let rejected = Rejected {
+                error: ChannelError::InFlight,
+                buffers: Buffers::none(),
+            };
+            self.shared
+                .answer(user_data as u32, Err(Box::new(rejected)));
         }
     }
 }

@@ -37,6 +37,13 @@ struct Cell<B> {
     waker: AtomicWaker,
 }
 
+/// A request for which no cell is free.
+pub(super) struct Unplaced<B> {
+    pub(super) request: Request<B>,
+    /// There is no driver any more.
+    pub(super) closed: bool,
+}
+
 /// Cells and queues.
 #[derive(Debug)]
 pub(super) struct Shared<B> {
@@ -90,7 +97,7 @@ impl<B> Shared<B> {
 
     /// Hands a request over: its cell; or the request back if no cell is free, and `waker` is woken
     /// when one is.
-    pub(super) fn request(&self, request: Request<B>, waker: &Waker) -> Result<u32, Request<B>> {
+    pub(super) fn request(&self, request: Request<B>, waker: &Waker) -> Result<u32, Unplaced<B>> {
         let index = self.free.pop().or_else(|| {
             if self.waiting.push(waker.clone()).is_err() {
                 // There are too many that wait: this one asks again.
@@ -99,7 +106,10 @@ impl<B> Shared<B> {
             self.free.pop()
         });
         let Some(index) = index else {
-            return Err(request);
+            return Err(Unplaced {
+                request,
+                closed: self.closed.load(Ordering::SeqCst),
+            });
         };
         // SAFETY: a number out of `free` belongs to whoever took it.
         drop(unsafe { self.replace(index, Content::Request(request)) });
@@ -195,6 +205,10 @@ impl<B> Shared<B> {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.refuse_all();
+        // Cells that a device holds are never free.
+        while let Some(waker) = self.waiting.pop() {
+            waker.wake();
+        }
     }
 
     fn refuse_all(&self) {

@@ -1,6 +1,7 @@
 //! The mover behind which the virtual device is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dray_device::Submission;
 use dray_realtime::MappedPortal;
@@ -11,14 +12,20 @@ use crate::queue::{Port, Queue, mover_on_queue};
 use crate::slots::SlotMemory;
 use crate::{Capabilities, Executor};
 
+/// How long a mover that is dropped waits without a completion if it was not told otherwise.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Submits to one portal of a virtual device.
 ///
 /// An operation whose descriptor was aborted, or that was under way when the device ended, has no
 /// record: its completion has the status 0. While the queue is disabled, what is enqueued waits for
-/// it to be enabled again. Dropping a mover waits for what it has under way.
+/// it to be enabled again. Dropping a mover takes back what is not submitted and waits for the rest, but
+/// no longer than ten seconds without a completion ([`with_drop_timeout`](VirtualMover::with_drop_timeout)).
+/// Then it leaves the device running, and the memory that it may still write to where it is.
 #[derive(Debug)]
 pub struct VirtualMover {
     pub(super) queue: Queue<VirtualPort>,
+    drop_timeout: Duration,
 }
 
 /// A portal of a virtual device of this process.
@@ -59,7 +66,15 @@ impl VirtualMover {
         let port = VirtualPort { inner, portal };
         VirtualMover {
             queue: Queue::new(port, capabilities, memory, window),
+            drop_timeout: DROP_TIMEOUT,
         }
+    }
+
+    /// The same, but dropping it waits no longer than this without a completion.
+    #[must_use]
+    pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> VirtualMover {
+        self.drop_timeout = drop_timeout;
+        self
     }
 
     /// The same, but an operation that is larger than the queue's largest transfer travels in parts,
@@ -75,7 +90,11 @@ mover_on_queue!(VirtualMover);
 
 impl Drop for VirtualMover {
     fn drop(&mut self) {
-        self.queue.drain(None);
+        if !self.queue.drain(self.drop_timeout) {
+            // An engine is held, and its thread would be waited for.
+            std::mem::forget(self.queue.port.inner.clone());
+            return;
+        }
         let inner = &self.queue.port.inner;
         inner.memories.remove(self.queue.memory());
     }

@@ -1,11 +1,16 @@
 //! A completion that does not come: a deadline says so, nothing is given back before, nothing is lost.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dray::channels::{Channels, ChannelsOptions, Member, Require};
 use dray::virt::{Engines, Options, Translation, VirtualDevice};
-use dray::{Channel, Completion, Mover, Operation, Output, Progress, WaitError, WaitPolicy, wait};
+use dray::{
+    Buffer, Channel, ChannelError, Completion, Mover, Operation, Output, Progress, Request,
+    WaitError, WaitPolicy, task, wait,
+};
 use dray_device::Access;
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_spec::Status;
@@ -138,5 +143,75 @@ fn channels_wait_for_what_an_engine_holds() {
             }
         }
         assert!(source == target);
+    }
+}
+
+/// Bytes that count how many of their kind were freed.
+#[derive(Debug)]
+struct Counted(Vec<u8>, Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// SAFETY: the bytes are those of a vector that it owns.
+unsafe impl Buffer for Counted {
+    fn stable_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[test]
+fn dropping_a_channel_ends_and_frees_nothing_that_an_engine_holds() {
+    for (device, gate) in held() {
+        let opener = Opener(gate);
+        let freed = Arc::new(AtomicUsize::new(0));
+        let buffer = || Counted(vec![1; 4096], freed.clone());
+        let mover = device.open(0, 8).expect("a queue").with_drop_timeout(AFTER);
+        let mut channel = Channel::new(mover).with_drop_timeout(AFTER);
+        for _ in 0..4 {
+            channel.copy(buffer(), buffer()).expect("a slot");
+        }
+        while channel.submit() == Progress::Pending {
+            std::thread::yield_now();
+        }
+        drop(channel);
+        // The device, which goes on, and its other users.
+        drop(device);
+        assert_eq!(freed.load(Ordering::SeqCst), 0);
+        opener.open();
+        assert_eq!(freed.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[test]
+fn no_future_waits_for_ever_for_a_driver_that_has_ended() {
+    for (device, gate) in held() {
+        let _opener = Opener(gate);
+        let mover = device.open(0, 2).expect("a queue").with_drop_timeout(AFTER);
+        let (client, driver) = task::channel(mover);
+        let mut driver = Box::pin(driver.with_drop_timeout(AFTER));
+        let mut context = Context::from_waker(Waker::noop());
+        // Two that the device holds, and one that waits for a slot.
+        let futures = [7, 8, 9].map(|byte| {
+            let mut future = Box::pin(client.request(Request::copy(vec![byte; 64], vec![0; 64])));
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            let _ = driver.as_mut().poll(&mut context);
+            future
+        });
+        drop(driver);
+        let ended = futures.map(|mut future| match future.as_mut().poll(&mut context) {
+            Poll::Ready(Err(rejected)) => (rejected.error, rejected.buffers.source),
+            other => panic!("{other:?}"),
+        });
+        let held = (ChannelError::InFlight, None);
+        let waiting = (ChannelError::Closed, Some(vec![9; 64]));
+        assert_eq!(ended, [held.clone(), held, waiting]);
     }
 }
