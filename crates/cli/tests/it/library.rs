@@ -2,11 +2,15 @@
 //! runs itself again there.
 
 use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
 use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
-use dray::{Completion, CpuMover, Executor, Mover, Operation, Progress, WaitPolicy, wait};
+use dray::{
+    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, WaitPolicy, wait,
+};
 use dray_conformance::{Disruption, ProcessDoor, check};
 use dray_spec::Status;
 
@@ -38,6 +42,41 @@ fn is_inside(test: &str, options: &[&str]) -> bool {
 }
 
 fn conforms(submitting: Option<Submitting>) {
+    survives(submitting, Disruption::Disabled);
+}
+
+/// What an administrator does; a mover goes on to hold its client.
+fn disrupt(queue: &str, how: Disruption) {
+    let drivers = Path::new("/sys/bus/dsa/drivers");
+    let write = |file: PathBuf, text: &str| {
+        std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    };
+    match how {
+        Disruption::Disabled => write(drivers.join("user/unbind"), queue),
+        Disruption::QueueReset => {
+            let attributes = Path::new("/sys/bus/dsa/devices").join(queue);
+            let said = |name: &str| std::fs::read_to_string(attributes.join(name)).expect(name);
+            let (mode, threshold) = (said("mode"), said("threshold"));
+            write(drivers.join("user/unbind"), queue);
+            for (name, value) in [
+                ("mode", mode.trim()),
+                ("threshold", threshold.trim()),
+                ("type", "user"),
+                ("name", "again"),
+                ("priority", "10"),
+                ("driver_name", "user"),
+            ] {
+                if name != "threshold" || mode.trim() == "shared" {
+                    write(attributes.join(name), value);
+                }
+            }
+            write(drivers.join("user/bind"), queue);
+        }
+        Disruption::DeviceReset => write(drivers.join("idxd/unbind"), "dsa0"),
+    }
+}
+
+fn survives(submitting: Option<Submitting>, how: Disruption) {
     let options = HwOptions {
         slots: 16,
         submitting,
@@ -49,9 +88,10 @@ fn conforms(submitting: Option<Submitting>) {
     let mut door = ProcessDoor::new(&name, Executor::Hardware, mover)
         .with_faults(|_| {})
         .with_disrupter(Box::new(move |disruption| {
-            // What an administrator does; the mover goes on to hold its client.
-            let file = "/sys/bus/dsa/drivers/user/unbind";
-            disruption == Disruption::Disabled && std::fs::write(file, &queue).is_ok()
+            if disruption == how {
+                disrupt(&queue, how);
+            }
+            disruption == how
         }));
     match check(&mut door) {
         Ok(report) => {
@@ -72,6 +112,58 @@ fn a_dedicated_queue_conforms() {
     }
 }
 
+#[test]
+fn nothing_is_lost_when_a_queue_is_reset_and_enabled_again() {
+    let test = "nothing_is_lost_when_a_queue_is_reset_and_enabled_again";
+    for profile in ["1e1w-d", "1e1w-s"] {
+        if is_inside(test, &["--profile", profile]) {
+            return survives(None, Disruption::QueueReset);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_a_device_is_disabled() {
+    for profile in ["1e1w-d", "1e1w-s"] {
+        if is_inside(
+            "nothing_is_lost_when_a_device_is_disabled",
+            &["--profile", profile],
+        ) {
+            return survives(None, Disruption::DeviceReset);
+        }
+    }
+}
+
+#[test]
+fn why_a_queue_takes_nothing_more_is_said() {
+    let test = "why_a_queue_takes_nothing_more_is_said";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mover = hw::open(None, HwOptions::default()).expect("a work queue");
+    let queue = mover.info().name();
+    let mut channel = Channel::new(mover);
+    disrupt(&queue, Disruption::QueueReset);
+    // The portal of before leads to the queue of now: nobody executes what comes from there.
+    channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
+    let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
+    assert_eq!(done.result, Err(Failure::NotExecuted));
+    assert_eq!(done.buffers.destination, Some(vec![1; 64]));
+    let failure = channel.mover().failure();
+    assert!(
+        matches!(failure, Some(HwError::Disabled { .. })),
+        "{failure:?}"
+    );
+    // Who opens it again can use it.
+    drop(channel);
+    let mut channel = Channel::new(hw::open(Some(&queue), HwOptions::default()).expect("a queue"));
+    channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
+    let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
+    assert_eq!(done.buffers.destination, Some(vec![7; 64]));
+}
+
+/// As no test is to wait.
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 #[test]
 fn a_shared_queue_with_four_engines_conforms() {
     let test = "a_shared_queue_with_four_engines_conforms";
