@@ -8,13 +8,17 @@ use dray_report::{
     Table,
 };
 
-use super::saving::WAYS;
 use super::summary::{aligned, percent, sentences, time};
 use super::survey::Found;
 
 /// Places in the chart and in the table.
 const IN_CHART: usize = 8;
 const IN_TABLE: usize = 40;
+/// The ways to use the device.
+const LABELS: [&str; 3] = ["polling", "UMWAIT", "asynchronous"];
+/// Below both charts of core time.
+const LEFT_ON_CORE: &str = "What costs core time to offload is left on the core: 0.";
+const RANGES: &str = "Guesses leave a range to each value: see the table.";
 
 pub(super) fn html(found: &Found) -> Result<String, ReportError> {
     let facts = [
@@ -89,7 +93,7 @@ fn by_size(found: &Found) -> Section {
             ..Chart::default()
         }
     };
-    let savings = (0..WAYS.len()).map(|way| {
+    let savings = (0..LABELS.len()).map(|way| {
         let values = sizes.iter().map(|from| {
             let each = Call::ALL.iter().filter_map(|call| {
                 let by = of(*call, *from)?;
@@ -100,7 +104,7 @@ fn by_size(found: &Found) -> Section {
             (!each.is_empty()).then(|| each.iter().sum())
         });
         let kind = SeriesKind::Bars;
-        let series = Series::new(WAYS[way], Provenance::Modelled, kind, values.collect());
+        let series = Series::new(LABELS[way], Provenance::Modelled, kind, values.collect());
         match found.guesses.is_empty() {
             true => series,
             false => series.guessed(),
@@ -123,7 +127,7 @@ fn by_size(found: &Found) -> Section {
             y_label: "Core time saved, ms".to_owned(),
             categories: sizes.iter().map(|from| size(*from)).collect(),
             series: savings,
-            notes: vec!["Sizes whose offload costs core time are left on the core: 0.".to_owned()],
+            notes: notes(found),
             footer,
             ..Chart::default()
         });
@@ -172,12 +176,18 @@ fn by_size(found: &Found) -> Section {
     }
 }
 
+fn notes(found: &Found) -> Vec<String> {
+    let ranges = (!found.guesses.is_empty()).then_some(RANGES);
+    let notes = [LEFT_ON_CORE].into_iter().chain(ranges);
+    notes.map(str::to_owned).collect()
+}
+
 fn by_place(found: &Found) -> Section {
     let first = || found.places.iter().take(IN_CHART);
-    let savings = (0..WAYS.len()).map(|way| {
+    let savings = (0..LABELS.len()).map(|way| {
         let values = first().map(|place| Some(place.saved_ns[way].value / 1e6));
         let kind = SeriesKind::Bars;
-        let series = Series::new(WAYS[way], Provenance::Modelled, kind, values.collect());
+        let series = Series::new(LABELS[way], Provenance::Modelled, kind, values.collect());
         match found.guesses.is_empty() {
             true => series,
             false => series.guessed(),
@@ -190,6 +200,7 @@ fn by_place(found: &Found) -> Section {
         y_label: "Core time saved, ms".to_owned(),
         categories: (1..=first().count()).map(|n| n.to_string()).collect(),
         series: savings.collect(),
+        notes: notes(found),
         footer: format!("{}, {}; {GENERATOR}", found.platform, found.config),
         ..Chart::default()
     };
@@ -205,25 +216,23 @@ fn by_place(found: &Found) -> Section {
             Column::text("At a cache line"),
             Column::number("Since the call before", "ns"),
             Column::text("Saved, polling"),
+            Column::text("Saved, UMWAIT"),
             Column::text("Saved, asynchronous"),
         ],
     );
     for (index, place) in found.places.iter().take(IN_TABLE).enumerate() {
-        table.push(
-            vec![
-                Cell::number((index + 1) as f64, 0),
-                Cell::text(place.name.clone()),
-                Cell::text(place.call.name()),
-                Cell::number(place.calls as f64, 0),
-                Cell::text(size(place.bytes)),
-                Cell::text(percent(place.seen, place.calls)),
-                Cell::text(aligned(place)),
-                Cell::number(place.gap_ns, 0),
-                Cell::text(time(place.saved_ns[0])),
-                Cell::text(time(place.saved_ns[2])),
-            ],
-            None,
-        );
+        let mut cells = vec![
+            Cell::number((index + 1) as f64, 0),
+            Cell::text(place.name.clone()),
+            Cell::text(place.call.name()),
+            Cell::number(place.calls as f64, 0),
+            Cell::text(size(place.bytes)),
+            Cell::text(percent(place.seen, place.calls)),
+            Cell::text(aligned(place)),
+            Cell::number(place.gap_ns, 0),
+        ];
+        cells.extend(place.saved_ns.map(|ns| Cell::text(time(ns))));
+        table.push(cells, None);
     }
     Section {
         id: "places".to_owned(),

@@ -16,7 +16,10 @@ const PLACES: usize = 12;
 
 /// A time for people, with its range.
 pub(super) fn time(ns: Ranged) -> String {
-    format!("{} ({} to {})", one(ns.value), one(ns.low), one(ns.high))
+    match ns.low == ns.high {
+        true => one(ns.value),
+        false => format!("{} ({} to {})", one(ns.value), one(ns.low), one(ns.high)),
+    }
 }
 
 fn one(ns: f64) -> String {
