@@ -171,6 +171,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(device) = &summary.device {
         eprintln!("Device measured here: {}", device.describe());
+        for line in device.not_measured.lines() {
+            eprintln!("note: {line}");
+        }
     }
     let points: usize = summary
         .figures

@@ -1,8 +1,14 @@
 //! Points on a DSA of this machine: configured, measured, put back as it was.
 
+mod missing;
+mod nodes;
+
+pub use missing::NotMeasured;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use dray::WaitPolicy;
@@ -16,11 +22,16 @@ use dray_workload::{
 };
 use serde_json::json;
 
+use missing::Missing;
+use nodes::Nodes;
+
 use crate::setup::changed;
-use crate::workload::{What, Workload};
+use crate::workload::Workload;
 use crate::{FiguresError, Metric, Metrics};
 
-/// Memory for all buffers of a point together.
+/// Where the kernel says which memory nodes there are.
+const NODES: &str = "/sys/devices/system/node";
+/// Memory for all buffers of a point together, on each node that one of them is on.
 const ARENA_BYTES: usize = 384 << 20;
 /// Buffers are laid on pages: the two destinations of a dualcast must be alike in bits 11:0.
 const PAGE: usize = 4096;
@@ -52,7 +63,7 @@ pub struct MeasuredDevice {
     /// It is the virtual device of `dray run`.
     pub is_virtual: bool,
     /// Points that are modelled only.
-    pub not_measured: usize,
+    pub not_measured: NotMeasured,
 }
 
 impl MeasuredDevice {
@@ -62,7 +73,7 @@ impl MeasuredDevice {
             true => "; the device is virtual: these are times of the emulation, not of hardware",
             false => "",
         };
-        let points = match self.not_measured {
+        let points = match self.not_measured.count() {
             0 => String::new(),
             1 => "; one point is modelled only".to_owned(),
             n => format!("; {n} points are modelled only"),
@@ -71,22 +82,17 @@ impl MeasuredDevice {
     }
 }
 
-/// Whether a device of this machine can run a point: one stream of operations on local memory.
-pub(crate) fn can(w: &Workload, profile: &Profile, request: &DeviceRequest) -> bool {
-    let alone = w.tenants.cores() <= 1
-        && w.tenants.devices <= 1
-        && w.tenants.neighbour.is_none()
-        && w.tenants.core_node == Distance::Local;
-    let waits = w.wait != WaitMode::Umwait || WaitPolicy::Umwait.is_supported();
+/// Why a device of this machine cannot run a point, if it cannot: it runs one stream of operations on the
+/// memory that there is.
+pub(crate) fn why_not(w: &Workload, profile: &Profile, request: &DeviceRequest) -> Option<Missing> {
+    static HERE: OnceLock<Nodes> = OnceLock::new();
+    let nodes = *HERE.get_or_init(|| Nodes::read(Path::new(NODES), None));
     // A queue that is taken as it is configured is measured in no other configuration.
-    let configured = request.queue.is_none()
-        || configuration(profile, w).is_ok_and(|changed| changed.to_json() == profile.to_json());
-    w.what == What::Offload
-        && alone
-        && waits
-        && configured
-        && w.list.is_none()
-        && w.nodes == [Distance::Local; 2]
+    let configured = || {
+        request.queue.is_none()
+            || configuration(profile, w).is_ok_and(|changed| changed.to_json() == profile.to_json())
+    };
+    missing::missing(w, nodes).or_else(|| (!configured()).then_some(Missing::Configuration))
 }
 
 /// The profile with what the point says otherwise.
@@ -147,8 +153,9 @@ pub(crate) struct DeviceBench {
     mover: Option<(String, HwMover)>,
     config: Option<TemporaryConfig>,
     queue: Option<String>,
-    arena: Option<Arena>,
-    start: u64,
+    /// On the nodes that were needed.
+    arenas: Vec<(Option<u16>, Arena)>,
+    nodes: Nodes,
     pinned: bool,
     samples: PathBuf,
 }
@@ -167,26 +174,52 @@ impl DeviceBench {
             Some(_) => None,
             None => Some(TemporaryConfig::begin(&sysfs_root(), &request.state, None)?),
         };
-        let cpu = available_cpus().first().copied().unwrap_or(0);
+        let local = match (&config, &request.queue) {
+            (Some(config), _) => node_of(config.device()),
+            (None, Some(queue)) => queue_file(queue)?.numa_node.map(|node| node as u16),
+            (None, None) => None,
+        };
+        let nodes = Nodes::read(Path::new(NODES), local);
+        let cpus = available_cpus();
+        let near = cpus
+            .iter()
+            .find(|cpu| local.is_none_or(|node| is_on(**cpu, node)));
+        let cpu = near.or(cpus.first()).copied().unwrap_or(0);
         let pinned = pin(cpu);
-        let arena = Arena::new(ARENA_BYTES, Pages::Transparent, None);
-        let arena = arena.map_err(|source| FiguresError::Memory { source })?;
-        Ok(DeviceBench {
+        let mut bench = DeviceBench {
             mover: None,
             config,
             queue: request.queue.clone(),
-            start: arena.start(),
-            arena: Some(arena),
+            arenas: Vec::new(),
+            nodes,
             pinned,
             samples: samples.to_owned(),
-        })
+        };
+        bench.arena(Distance::Local)?;
+        Ok(bench)
+    }
+
+    /// First address of the memory at such a distance from the device.
+    fn arena(&mut self, distance: Distance) -> Result<u64, FiguresError> {
+        let node = self.nodes.at(distance);
+        if let Some((_, arena)) = self.arenas.iter().find(|(of, _)| *of == node) {
+            return Ok(arena.start());
+        }
+        let arena = Arena::new(ARENA_BYTES, Pages::Transparent, node);
+        let arena = arena.map_err(|source| FiguresError::Memory { source })?;
+        let start = arena.start();
+        self.arenas.push((node, arena));
+        Ok(start)
     }
 
     /// Puts the device back as it was: what was measured on.
     ///
     /// # Errors
     /// It cannot be put back.
-    pub(crate) fn finish(mut self, not_measured: usize) -> Result<MeasuredDevice, FiguresError> {
+    pub(crate) fn finish(
+        mut self,
+        not_measured: NotMeasured,
+    ) -> Result<MeasuredDevice, FiguresError> {
         let name = match (&self.config, &self.queue) {
             (Some(config), _) => config.device().to_owned(),
             (None, queue) => queue.clone().unwrap_or_default(),
@@ -238,8 +271,10 @@ impl DeviceBench {
         let depth = self.open(&profile, w)?;
         let batch = w.batch.max(1);
         let round = u64::from(depth * batch);
+        let bases = [self.arena(w.nodes[0])?, self.arena(w.nodes[1])?];
+        let buffers = DeviceBench::buffers(w, round, bases);
         let work = DeviceLoop {
-            operations: w.operations(self.buffers(w, round)),
+            operations: w.operations(buffers),
             exec: match round {
                 1 => Exec::Sync,
                 _ if depth == 1 => Exec::Sync,
@@ -272,7 +307,7 @@ impl DeviceBench {
         };
         if measured.stalled > 0 {
             // The device may still write to it.
-            std::mem::forget(self.arena.take());
+            std::mem::forget(std::mem::take(&mut self.arenas));
             return Err(FiguresError::NothingCompletes {
                 operations: measured.stalled,
             });
@@ -352,7 +387,8 @@ impl DeviceBench {
     }
 
     /// Rings that take equal parts of the arena; data that is to be in a cache is used again.
-    fn buffers(&self, w: &Workload, outstanding: u64) -> Buffers {
+    /// They begin at `from` and `to`, which may be one.
+    fn buffers(w: &Workload, outstanding: u64, [from, to]: [u64; 2]) -> Buffers {
         let offset = (w.dst_align % 64) as usize;
         let stride = (w.largest().max(64) as usize).next_multiple_of(match w.op {
             Op::Dualcast => PAGE,
@@ -365,15 +401,15 @@ impl DeviceBench {
             true => outstanding.min(most),
             false => most,
         };
-        let ring = |index: usize, offset: usize| Ring {
-            base: self.start + (index * part + offset) as u64,
+        let ring = |start: u64, index: usize, offset: usize| Ring {
+            base: start + (index * part + offset) as u64,
             stride: stride as u64,
             count,
         };
         Buffers {
-            src: ring(0, 0),
-            dst: ring(1, offset),
-            dst2: ring(2, offset),
+            src: ring(from, 0, 0),
+            dst: ring(to, 1, offset),
+            dst2: ring(to, 2, offset),
         }
     }
 
@@ -391,6 +427,20 @@ impl DeviceBench {
         file.write_all(format!("{line}\n").as_bytes())
             .map_err(failed)
     }
+}
+
+/// The node that sysfs has a device on.
+fn node_of(device: &str) -> Option<u16> {
+    let file = sysfs_root()
+        .join("bus/dsa/devices")
+        .join(device)
+        .join("numa_node");
+    text(file.to_str()?)?.parse().ok()
+}
+
+/// Whether a processor is on a node.
+fn is_on(cpu: u16, node: u16) -> bool {
+    Path::new(&format!("{NODES}/node{node}/cpu{cpu}")).exists()
 }
 
 /// A queue that was enabled, once its file is there.
@@ -447,7 +497,7 @@ mod tests {
         let profile = Profile::named("1e1w-d").unwrap();
         let measured = |point: Point, queue| {
             let w = Workload::from_point(&point).unwrap();
-            can(&w, &profile, &request(queue))
+            why_not(&w, &profile, &request(queue)).is_none()
         };
         let plain = Point::default().with("op", "memmove").with("mode", "async");
         assert!(measured(plain.clone(), None));
@@ -455,9 +505,7 @@ mod tests {
         // The queue stays as it is.
         assert!(measured(plain.with("wq_size", 16), None));
         assert!(!measured(plain.with("wq_size", 16), Some("wq0.0")));
-        for (name, value) in [("dst_node", "remote"), ("kind", "burst")] {
-            assert!(!measured(plain.with(name, value), None), "{name}");
-        }
+        assert!(!measured(plain.with("kind", "burst"), None));
         for (name, value) in [("cores", 2), ("neighbour_size", 4096)] {
             assert!(!measured(plain.with(name, value), None), "{name}");
         }

@@ -55,7 +55,7 @@ pub use break_even::{BreakEven, Comparison, Verdict};
 pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
-pub use device::{DeviceRequest, MeasuredDevice, configured_queue};
+pub use device::{DeviceRequest, MeasuredDevice, NotMeasured, configured_queue};
 pub use dray_experiment::{Figure, Progress};
 pub use dray_workload::Op;
 pub use error::FiguresError;

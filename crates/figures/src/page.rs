@@ -110,6 +110,10 @@ fn facts(request: &Request, summary: &Summary) -> Vec<(String, String)> {
     }
     if let Some(device) = &summary.device {
         facts.push(("Device measured here", device.describe()));
+        let lines: Vec<String> = device.not_measured.lines().collect();
+        if !lines.is_empty() {
+            facts.push(("Not measured", lines.join("; ")));
+        }
     }
     facts
         .into_iter()

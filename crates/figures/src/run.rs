@@ -8,7 +8,7 @@ use dray_platform::PlatformFile;
 use rayon::prelude::*;
 
 use crate::check::check_table;
-use crate::device::{DeviceBench, MeasuredDevice};
+use crate::device::{DeviceBench, MeasuredDevice, NotMeasured, why_not};
 use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::model::Window;
@@ -196,7 +196,12 @@ fn measure_device(
     let Some(device) = request.device.as_ref() else {
         return Ok((Vec::new(), None));
     };
-    let not_measured = of(Backend::Model).count().saturating_sub(points.len());
+    let mut not_measured = NotMeasured::default();
+    for task in of(Backend::Model) {
+        if let Some(missing) = why_not(&task.work.workload, &request.profile, device) {
+            not_measured.add(&task.experiment, missing);
+        }
+    }
     let samples = request.out.join(SAMPLES);
     if running.resumed() == 0 {
         // Lines of a run that was complete.

@@ -148,9 +148,9 @@ pub(crate) fn tasks(
                 let workload = Workload::from_point(&run).map_err(named)?;
                 let possible = match backend {
                     Backend::Model => true,
-                    Backend::Device => measured
-                        .device
-                        .is_some_and(|request| device::can(&workload, profile, request)),
+                    Backend::Device => measured.device.is_some_and(|request| {
+                        device::why_not(&workload, profile, request).is_none()
+                    }),
                     // There is no software that does nothing as a NOOP does.
                     Backend::Cpu => workload.op != Op::Nop,
                     Backend::Measured => measured::can(&workload),

@@ -216,6 +216,39 @@ fn figures_are_measured_and_the_device_is_put_back() {
 }
 
 #[test]
+fn what_is_not_measured_is_named_with_its_reason() {
+    let out = tempfile::tempdir().expect("a directory");
+    let text = "$DRAY figures --device hw --only devices --set size=4k --set devices=1,2 --out $OUT/devices &&
+        $DRAY figures --device hw --only fig6a --set size=4k --set src_node=local --out $OUT/fig6a";
+    let output = script("1e1w-d", out.path(), text);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let has_another_node = Path::new("/sys/devices/system/node/node1").exists();
+    for (figure, line, is_expected) in [
+        (
+            "devices",
+            "1 point is modelled only: one device is measured at a time",
+            true,
+        ),
+        (
+            "fig6a",
+            "1 point is modelled only: this machine has no memory of another socket",
+            !has_another_node,
+        ),
+    ] {
+        let line = format!("{figure}: {line}");
+        assert_eq!(errors.contains(&line), is_expected, "{line}\n{errors}");
+        let page = out.path().join(figure).join("index.html");
+        let page = std::fs::read_to_string(page).expect("a page");
+        assert_eq!(page.contains(&line), is_expected, "{line}");
+        let samples = out.path().join(figure).join("device-samples.jsonl");
+        let samples = std::fs::read_to_string(samples).expect("samples");
+        let count = if is_expected { 1 } else { 2 };
+        assert_eq!(samples.lines().count(), count, "{figure}: {samples}");
+    }
+}
+
+#[test]
 fn an_interrupted_measurement_puts_the_device_back() {
     let out = tempfile::tempdir().expect("a directory");
     // Enough points that one of them is measured when the signal comes.
