@@ -21,13 +21,14 @@ use zerocopy::IntoBytes;
 use crate::mapping;
 pub(crate) use crate::node::Wanted;
 use crate::node::{check, identify};
+use crate::redirect::redirection;
 use crate::remote::{self, Key};
 use crate::syscall::Answer;
 
 /// The device's process answers at once, or something is wrong with it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connections have high numbers, where programs that count on low ones do not meet them.
-const HIGH: i32 = 768;
+pub(crate) const HIGH: i32 = 768;
 
 /// Why a node cannot be mapped, other than that the driver refuses.
 #[derive(Debug, thiserror::Error)]
@@ -67,11 +68,6 @@ pub(crate) fn socket_variable() -> Option<&'static CStr> {
     value.as_deref()
 }
 
-/// Whether this is a descriptor of ours.
-pub(crate) fn is_connection(fd: i32) -> bool {
-    remote::is_connection(fd)
-}
-
 /// Maps the portal of the node that is open as `fd`; `None` if it is another file.
 pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
     // SAFETY: it is open, or every use of it is refused.
@@ -82,7 +78,10 @@ pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
     }
     // The driver's rule for the length is the other side's; the kernel rounds up before.
     let bytes = wanted.bytes.next_multiple_of(4096);
-    let portal = match attach(&node, bytes as u64) {
+    // A redirected node is a socket, which cannot be mapped.
+    let file = redirection().is_none().then_some(fd);
+    let attach = Attach::new(node.cookie, bytes as u64).held_by_file(file.is_some());
+    let portal = match attached(&attach) {
         Ok(portal) => portal,
         Err(ConnectError::Refused(errno)) => return Some(Err(errno)),
         Err(error) => {
@@ -97,16 +96,15 @@ pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
         flags,
         ..
     } = *wanted;
-    let mapped = mapping::map(address, bytes, protection, flags, portal);
+    let mapped = mapping::map(address, bytes, protection, flags, file, portal);
     if mapped.is_err() {
         portal.submit().unmapped();
     }
     Some(mapped)
 }
 
-fn attach(node: &Node, bytes: u64) -> Result<&'static crate::Portal, ConnectError> {
+fn attached(attach: &Attach) -> Result<&'static crate::Portal, ConnectError> {
     let connection = connect()?;
-    let attach = Attach::new(node.cookie, bytes);
     let part = [IoSlice::new(attach.as_bytes())];
     let flags = SendFlags::NOSIGNAL;
     retry(|| rustix::net::sendmsg(&connection, &part, &mut Default::default(), flags))?;

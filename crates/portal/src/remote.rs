@@ -1,13 +1,16 @@
 //! One mapping of a portal of the device in the other process.
 
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use dray_ring::{AttachError, Attachment, RegionLayout, RemotePortal};
 use dray_spec::{Portal as DevicePortal, Submission};
-use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
-use zerocopy::transmute;
+use dray_wire::Unmapped;
+use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use zerocopy::{IntoBytes, transmute};
 
+use crate::connect::HIGH;
 use crate::give_way::until_ended;
+use crate::process::is_guest;
 use crate::submit::{Portal, Submit, Words};
 use crate::syscall::{close, pid, syscall};
 
@@ -35,6 +38,8 @@ struct Remote {
     key: Key,
     portal: RemotePortal,
     connection: AtomicI32,
+    /// The socket behind it: a program that closes what it does not know may have another file there.
+    socket: AtomicU64,
     /// Number of the process that mapped it: a child of fork inherits the entry, not the mapping.
     owner: AtomicU32,
 }
@@ -55,9 +60,55 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     })
 }
 
+/// The first connection of a mapping among the descriptors from `first` to `last`.
+pub(crate) fn connection_within(first: i32, last: i32) -> Option<i32> {
+    let connection = |entry: &Entry| entry.remote.connection.load(Ordering::Relaxed);
+    let ours = |fd: &i32| *fd >= 0 && (first..=last).contains(fd);
+    entries().map(connection).filter(ours).min()
+}
+
 /// Whether this is the connection of a mapping.
 pub(crate) fn is_connection(fd: i32) -> bool {
-    fd >= 0 && entries().any(|entry| entry.remote.connection.load(Ordering::Relaxed) == fd)
+    connection_within(fd, fd).is_some()
+}
+
+/// Gives a connection another number, so that the program may have this one.
+pub(crate) fn vacate(fd: i32) {
+    let at = |entry: &&Entry| entry.remote.connection.load(Ordering::Relaxed) == fd;
+    // The other process of vfork has descriptors of its own.
+    if fd < 0 || is_guest() {
+        return;
+    }
+    if let Some(entry) = entries().find(at) {
+        let arguments = [
+            fd as usize,
+            libc::F_DUPFD_CLOEXEC as usize,
+            HIGH as usize,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: the connection is ours.
+        let Ok(other) = (unsafe { syscall(libc::SYS_fcntl, arguments) }) else {
+            return;
+        };
+        let (place, order) = (&entry.remote.connection, Ordering::AcqRel);
+        let moved = place.compare_exchange(fd, other as i32, order, Ordering::Relaxed);
+        if moved.is_err() {
+            close(other as i32);
+        }
+    }
+}
+
+/// The file behind a descriptor, as a number that is not 0.
+fn socket(fd: i32) -> Option<u64> {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    let arguments = [fd as usize, stat.as_mut_ptr().addr(), 0, 0, 0, 0];
+    // SAFETY: there is room for what it writes.
+    unsafe { syscall(libc::SYS_fstat, arguments) }.ok()?;
+    // SAFETY: it has been written, and zeros were one.
+    let stat = unsafe { stat.assume_init() };
+    (stat.st_mode & libc::S_IFMT == libc::S_IFSOCK).then_some(stat.st_ino)
 }
 
 /// A mapping with this connection, which it keeps; `None` if there are too many.
@@ -82,7 +133,9 @@ pub(crate) fn mapping(
         let place = &entry.remote.connection;
         let claimed = place.compare_exchange(FREE, CLAIMED, order, Ordering::Relaxed);
         if claimed.is_ok() {
+            let number = socket(connection.as_raw_fd()).unwrap_or(0);
             entry.remote.owner.store(pid(), Ordering::Relaxed);
+            entry.remote.socket.store(number, Ordering::Relaxed);
             place.store(connection.into_raw_fd(), Ordering::Release);
             return Ok(Some(entry.portal));
         }
@@ -102,6 +155,7 @@ pub(crate) fn mapping(
     let remote: &'static Remote = Box::leak(Box::new(Remote {
         key,
         portal,
+        socket: AtomicU64::new(socket(connection.as_raw_fd()).unwrap_or(0)),
         connection: AtomicI32::new(connection.into_raw_fd()),
         owner: AtomicU32::new(pid()),
     }));
@@ -143,10 +197,17 @@ pub(crate) fn forked() {
             continue;
         }
         let fd = remote.connection.swap(FREE, Ordering::AcqRel);
-        if fd >= 0 {
+        if remote.is_connection(fd) {
             close(fd);
         }
         place.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+impl Remote {
+    /// Whether its connection is still behind this number.
+    fn is_connection(&self, fd: i32) -> bool {
+        fd >= 0 && socket(fd) == Some(self.socket.load(Ordering::Relaxed))
     }
 }
 
@@ -176,7 +237,13 @@ impl Submit for Remote {
 
     fn unmapped(&self) {
         let fd = self.connection.swap(CLAIMED, Ordering::AcqRel);
-        if fd >= 0 {
+        if self.is_connection(fd) {
+            let message = Unmapped::new();
+            let bytes = message.as_bytes();
+            let flags = (libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) as usize;
+            let arguments = [fd as usize, bytes.as_ptr().addr(), bytes.len(), flags, 0, 0];
+            // SAFETY: the connection is ours, and the message is read alone.
+            let _ = unsafe { syscall(libc::SYS_sendto, arguments) };
             let both = libc::SHUT_RDWR as usize;
             // A child that was forked by other ways than fork holds it too.
             // SAFETY: the connection is ours.

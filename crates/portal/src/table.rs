@@ -123,17 +123,33 @@ impl Table {
         }
     }
 
-    /// Makes the pages that overlap these bytes writable or not. Whether there are any.
-    pub(crate) fn protect(&self, address: u64, bytes: u64, writable: bool) -> bool {
-        let mut any = false;
+    /// Takes one page out; what it was.
+    pub(crate) fn take(&self, page: u64) -> Option<Mapped> {
+        let (place, word) = self.overlapping(page, 1).next()?;
+        // SAFETY: as in `find`.
+        let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() }?;
+        let writable = word & WRITABLE != 0;
+        let order = Ordering::AcqRel;
+        let gone = place
+            .word
+            .compare_exchange(word, GONE, order, Ordering::Relaxed);
+        gone.ok().map(|_| Mapped { portal, writable })
+    }
+
+    /// The first page that overlaps these bytes.
+    pub(crate) fn first(&self, address: u64, bytes: u64) -> Option<u64> {
+        let pages = self.overlapping(address, bytes).map(|(_, word)| page(word));
+        pages.min()
+    }
+
+    /// Makes the pages that overlap these bytes writable or not.
+    pub(crate) fn protect(&self, address: u64, bytes: u64, writable: bool) {
         for (place, _) in self.overlapping(address, bytes) {
-            any = true;
             match writable {
                 true => place.word.fetch_or(WRITABLE, Ordering::AcqRel),
                 false => place.word.fetch_and(!WRITABLE, Ordering::AcqRel),
             };
         }
-        any
     }
 
     /// Whether a portal lies in these bytes.
@@ -183,6 +199,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_that_is_taken_is_there_no_more() {
+        let (table, portal) = (table(), portal());
+        table.insert(0x1000, portal, true);
+        table.insert(0x2000, portal, false);
+        assert_eq!(
+            table.take(0x2000).map(|mapped| mapped.writable),
+            Some(false)
+        );
+        assert!(table.take(0x2000).is_none());
+        assert!(table.find(0x1000).is_some() && table.find(0x2000).is_none());
+    }
+
+    #[test]
     fn full_tables_refuse_and_every_page_is_found() {
         let (table, portal) = (table(), portal());
         let pages = (1..=PORTALS as u64).map(|n| n * 0x11000);
@@ -213,8 +242,10 @@ mod tests {
         let (table, portal) = (table(), portal());
         table.insert(0x1000, portal, true);
         table.insert(0x3000, portal, true);
-        assert!(table.protect(0x1000, 0x1000, false));
-        assert!(!table.protect(0x2000, 0x1000, false));
+        assert_eq!(table.first(0, u64::MAX), Some(0x1000));
+        assert_eq!(table.first(0x2000, 0x1000), None);
+        table.protect(0x1000, 0x1000, false);
+        table.protect(0x2000, 0x1000, false);
         assert_eq!(table.find(0x1000).map(|m| m.writable), Some(false));
         assert_eq!(table.find(0x3000).map(|m| m.writable), Some(true));
         assert!(table.overlaps(0x2fff, 2));

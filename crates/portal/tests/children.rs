@@ -4,7 +4,7 @@ mod common;
 
 use common::{Log, alone, enqcmd, map, movdir64b};
 use dray_portal::Words;
-use dray_portal::hook::signal;
+use dray_portal::hook::{memory, signal};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a child ended.
@@ -180,6 +180,42 @@ unsafe extern "C" fn tell(_: i32, info: *mut libc::siginfo_t, context: *mut libc
     seen[2].store(rip as u64, Ordering::SeqCst);
     // SAFETY: ends the child.
     unsafe { libc::_exit(77) };
+}
+
+#[test]
+fn a_range_with_a_portal_in_it_is_protected_around_it() {
+    let _alone = alone();
+    let end = child(|| {
+        let portal = map(&LOG);
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: new pages.
+        let room = unsafe { libc::mmap(std::ptr::null_mut(), 3 * 4096, protection, flags, -1, 0) };
+        let middle = room as usize + 4096;
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: the pages are this child's.
+        let moved =
+            unsafe { memory::mremap(portal as *mut _, 4096, 4096, flags, middle as *mut _) };
+        assert_eq!(moved as usize, middle);
+        let (first, bytes) = (middle - 4096, 3 * 4096);
+        // SAFETY: these pages are this child's.
+        let answer = unsafe { memory::mprotect(first as *mut _, bytes, libc::PROT_READ) };
+        assert_eq!(answer, 0);
+        // SAFETY: as above.
+        let answer = unsafe { memory::mprotect(middle as *mut _, 4096, libc::PROT_WRITE) };
+        assert_eq!(answer, 0);
+        let before = LOG.counts().0;
+        // SAFETY: it is mapped.
+        unsafe { movdir64b(middle, &WORDS) };
+        assert_eq!(LOG.counts().0, before + 1);
+        handle(libc::SIGSEGV, note as *const () as usize);
+        let last = (middle + 4096) as *mut u8;
+        // SAFETY: it faults.
+        unsafe { last.write_volatile(1) };
+    });
+    assert_eq!(end, End::Exit(77), "the last page cannot be written");
 }
 
 #[test]

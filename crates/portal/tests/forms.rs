@@ -94,7 +94,7 @@ impl Bench {
         let portal = dray_portal::Portal::leak(&LOG);
         Bench {
             log: &LOG,
-            portal: dray_portal::mapping::map(0, 4096, libc::PROT_WRITE, flags, portal)
+            portal: dray_portal::mapping::map(0, 4096, libc::PROT_WRITE, flags, None, portal)
                 .expect("a page below 2 GiB"),
             memory: low_memory(1 << 20),
             code: code(1 << 20),

@@ -232,7 +232,7 @@ fn a_mapping_is_of_one_page_and_may_be_there_twice() {
     // SAFETY: it is mapped.
     unsafe { movdir64b(second, &words) };
     assert_eq!(LOG.counts(), (3, 0));
-    let refused = dray_portal::mapping::map(0, 4097, 2, libc::MAP_SHARED, Portal::leak(&LOG));
+    let refused = dray_portal::mapping::map(0, 4097, 2, libc::MAP_SHARED, None, Portal::leak(&LOG));
     assert_eq!(refused, Err(libc::EINVAL));
     // Another mapping in its place ends it.
     let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

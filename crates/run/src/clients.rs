@@ -53,8 +53,10 @@ pub(crate) struct Client {
     pub(crate) pid: Pid,
     pub(crate) pasid: u32,
     id: ClientId,
-    /// The open file, and each mapping.
+    /// The open file, and each mapping that is known by its connection.
     holds: usize,
+    /// Mappings without one: the kernel closes the file with the last of them.
+    kept: usize,
 }
 
 /// A mapped portal.
@@ -63,6 +65,8 @@ pub(crate) struct Mapping {
     cookie: u64,
     device: u32,
     pasid: u32,
+    /// The page is a mapping of the node's file.
+    pub(crate) held_by_file: bool,
 }
 
 impl Clients {
@@ -108,6 +112,7 @@ impl Clients {
             pasid,
             id,
             holds: 1,
+            kept: 0,
         };
         let mut table = self.table();
         let cookie = loop {
@@ -164,6 +169,9 @@ impl Clients {
             return;
         };
         self.openers.closed(cookie);
+        for _ in 0..client.kept {
+            self.forget_writer(client.device, client.pasid);
+        }
         if let Some(device) = self.machine.device(client.device) {
             // A device that is disabled or has stopped has nothing to drain.
             let _ = device.command(Command::DrainPasid, client.pasid);
@@ -226,6 +234,7 @@ impl Clients {
             cookie,
             device: client.device,
             pasid: client.pasid,
+            held_by_file: false,
         };
         Ok((attached, mapping))
     }
@@ -237,9 +246,32 @@ impl Clients {
 
     /// A mapping has ended: its process has unmapped the portal, or is dead.
     pub(crate) fn unmap(&self, mapping: Mapping) {
+        self.forget_writer(mapping.device, mapping.pasid);
+        self.close(mapping.cookie);
+    }
+
+    /// The connection of a mapping has ended without a word: its process has closed it, which the mapping
+    /// outlives, or is about to end. The kernel closes the file with the mapping.
+    pub(crate) fn keep(&self, mapping: Mapping) {
+        if let Some(client) = self.table().get_mut(&mapping.cookie) {
+            client.kept += 1;
+        }
+        self.close(mapping.cookie);
+    }
+
+    /// Whether somebody who has this queue may be about to end: the connection of a mapping has ended, and not yet
+    /// the mapping.
+    pub(crate) fn is_ending(&self, device: u32, wq: u16) -> bool {
+        let table = self.table();
+        let mut of_queue = table.values().filter(|c| (c.device, c.wq) == (device, wq));
+        of_queue.any(|client| client.kept > 0)
+    }
+
+    /// A mapping signs no more with its address space's number.
+    fn forget_writer(&self, id: u32, pasid: u32) {
         let last = {
             let mut writers = self.writers();
-            let key = (mapping.device, mapping.pasid);
+            let key = (id, pasid);
             match writers.get_mut(&key) {
                 Some((_, holds)) if *holds > 1 => {
                     *holds -= 1;
@@ -248,11 +280,10 @@ impl Clients {
                 _ => writers.remove(&key),
             }
         };
-        if let (Some((writer, _)), Some(device)) = (last, self.machine.device(mapping.device)) {
+        if let (Some((writer, _)), Some(device)) = (last, self.machine.device(id)) {
             // A device that has stopped has forgotten all writers.
             let _ = device.abandon(writer);
         }
-        self.close(mapping.cookie);
     }
 
     fn writers(&self) -> MutexGuard<'_, HashMap<(u32, u32), (Writer, usize)>> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use dray_wire::{Attach, Attached, Request, Supervise};
+use dray_wire::{Attach, Attached, Request, Supervise, Unmapped};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -228,15 +228,19 @@ fn serve_connection(connection: &mut Connection, handlers: &Handlers) -> bool {
         redirected.serve(request, connection.socket.clone(), &handlers.executor);
         return true;
     }
-    // Closed, or something that has no meaning here: that is the end of the mapping.
+    // Closed, or something that has no meaning here: that is the end of the connection, and of the mapping if
+    // the program says so or nothing else tells.
+    let unmapped = Unmapped::from_message(message).is_ok();
     let (clients, mapping) = (handlers.clients.clone(), connection.mapping.clone());
     handlers.executor.submit(move || {
         let mapping = mapping
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(mapping) = mapping {
-            clients.unmap(mapping);
+        match mapping {
+            Some(mapping) if mapping.held_by_file && !unmapped => clients.keep(mapping),
+            Some(mapping) => clients.unmap(mapping),
+            None => {}
         }
     });
     false
@@ -250,7 +254,8 @@ fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Opti
         mapped.map_err(|errno| errno.0)
     };
     let sent = match map() {
-        Ok((attached, mapping)) => {
+        Ok((attached, mut mapping)) => {
+            mapping.held_by_file = attach.is_held_by_file();
             let device = clients.machine.device(attached.device);
             let region = device.and_then(|device| device.region());
             let sent = send(

@@ -10,7 +10,7 @@ use crate::{MAGIC, VERSION, WireError, greets, read};
 pub struct Attach {
     magic: u64,
     version: u32,
-    reserved: [u8; 4],
+    held_by_file: u32,
     /// As the [`Node`](crate::Node) said.
     pub cookie: u64,
     /// Bytes that are to be mapped. The driver maps a page, and refuses more.
@@ -25,10 +25,23 @@ impl Attach {
         Attach {
             magic: MAGIC,
             version: VERSION,
-            reserved: [0; 4],
+            held_by_file: 0,
             cookie,
             length,
         }
+    }
+
+    /// The portal's page is a mapping of the node's file: the kernel holds that open as long as the page
+    /// is mapped, whatever becomes of the connection.
+    #[must_use]
+    pub const fn held_by_file(mut self, held: bool) -> Attach {
+        self.held_by_file = held as u32;
+        self
+    }
+
+    /// Whether the node's file is open as long as the portal is mapped.
+    pub const fn is_held_by_file(&self) -> bool {
+        self.held_by_file != 0
     }
 
     /// Reads a message.
@@ -49,8 +62,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_is_read_as_it_was_written(cookie: u64, length: u64) {
-            let attach = Attach::new(cookie, length);
+        fn a_message_is_read_as_it_was_written(cookie: u64, length: u64, held: bool) {
+            let attach = Attach::new(cookie, length).held_by_file(held);
+            prop_assert_eq!(attach.is_held_by_file(), held);
             prop_assert_eq!(Attach::from_message(attach.as_bytes()), Ok(attach));
         }
 

@@ -4,8 +4,10 @@
 //! 2. The Unix socket that [`SOCKET_VARIABLE`] names takes an [`Attach`] with the node's cookie, and
 //!    answers with an [`Attached`]; the memory of the submission rings comes with it as a file
 //!    descriptor (`SCM_RIGHTS`), unless it is a refusal.
-//! 3. The connection stays open as long as the portal is mapped. Its end is the end of the mapping;
-//!    if the other side ends it, the device is gone.
+//! 3. The connection stays open as long as the portal is mapped; [`Unmapped`] is the end of that. Where the page
+//!    is a mapping of the node's file, a connection that ends without it says nothing: programs close
+//!    descriptors that they do not know, and the last close of the file ends the mapping. Elsewhere the
+//!    connection's end is that of the mapping. If the other side ends it, the device is gone.
 //!
 //! The same socket takes a [`Supervise`] of a thread that is about to execute a program which cannot
 //! load the preload library, and answers with a [`Supervised`].
@@ -31,6 +33,7 @@ mod request;
 mod session;
 mod socket;
 mod supervise;
+mod unmapped;
 
 pub use attach::Attach;
 pub use attached::{Attached, Flags};
@@ -42,6 +45,7 @@ pub use request::{MAX_DATA, MAX_PATH, Reply, Request, RequestHead};
 pub use session::STATE_DIRECTORY;
 pub use socket::{SOCKET_VARIABLE, SocketName};
 pub use supervise::{Hold, NONE, Reason, SUPERVISE_VARIABLE, Supervise, Supervised};
+pub use unmapped::Unmapped;
 
 /// First eight bytes of every message: `drayrun`, and a byte that no text has.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");

@@ -48,6 +48,36 @@ fn a_dedicated_queue_is_free_when_its_mapping_has_ended() {
     assert_eq!(output.out, "{'unmapped': 0, 'ended': 0}\n", "{output:?}");
 }
 
+/// Programs that close whatever is open, or want a certain number for a file, do not know of the connection that
+/// the preload library has; nor do those that move what they have mapped.
+#[test]
+fn a_portal_outlives_descriptors_and_moves_with_its_page() {
+    let program = crate::build::dynamic_program();
+    let closed = "before 1\nclose 1\nsyscall 1\nranges 1\ndup2 1\npast 1\nagain 1\n";
+    let moved = "before 1\nmoved 1 there 1\nformer code 1 there 1\ngrown 0\nstill 1\nagain 1\n";
+    // Past the C library nothing can be kept open where there is no file system that says when a file is closed.
+    for (options, mode, expected) in [
+        (&["--profile", "1e1w-d"][..], "close", closed),
+        (
+            &["--profile", "1e1w-d", "--redirect"],
+            "close-known",
+            closed,
+        ),
+        (&["--profile", "1e1w-d"], "move", moved),
+        (&["--profile", "1e1w-d", "--redirect"], "move", moved),
+    ] {
+        let mut arguments = options.to_vec();
+        let program = program.to_str().expect("the system lets a test do this");
+        arguments.extend(["--", program, mode, "/dev/dsa/wq0.0"]);
+        let output = Session::new().run(&arguments);
+        assert_eq!(
+            (output.out.as_str(), output.code),
+            (expected, Some(0)),
+            "{options:?}: {output:?}"
+        );
+    }
+}
+
 #[test]
 fn dpdk_tests_its_dma_devices() {
     let out = dpdk_test(shell);

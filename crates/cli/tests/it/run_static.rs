@@ -76,6 +76,19 @@ fn the_portal_is_a_page_of_a_device() {
     check("1e1w-d", "memory", expected);
 }
 
+/// The kernel ends a mapping with its last page, whatever becomes of descriptors.
+#[test]
+fn programs_may_close_descriptors_that_they_do_not_know() {
+    let expected = "before 1\nclose 1\nsyscall 1\nranges 1\ndup2 1\npast 1\nagain 1\n";
+    check("1e1w-d", "close", expected);
+}
+
+#[test]
+fn a_portal_moves_with_its_page() {
+    let expected = "before 1\nmoved 1 there 1\nformer code 1 there 1\ngrown 0\nstill 1\nagain 1\n";
+    check("1e1w-d", "move", expected);
+}
+
 #[test]
 fn another_program_begins_without_portals() {
     // The queue is dedicated: the first program's open of it must have ended.

@@ -55,7 +55,14 @@ pub(crate) fn dpdk_test(shell: fn(&[&str], &str) -> Ended) -> String {
         export RUNTIME_DIRECTORY=$PWD
         echo dmadev_autotest | timeout 300 dpdk-test --no-huge --iova-mode=va -m 256 \
             --file-prefix=dpdk --no-shconf -l 0";
-    let output = shell(&["--personality", "6.4"], script);
+    // Its first tests are of a driver of its own, whose thread has to be done within a time that it may not get on a
+    // busy machine. No work queue has been opened by then.
+    let has_begun = |output: &Ended| {
+        let own = output.err.contains("Error performing API tests");
+        !own || output.out.contains("Test dmadev instance")
+    };
+    let mut outputs = (0..8).map(|_| shell(&["--personality", "6.4"], script));
+    let output = outputs.find(has_begun).expect("time for DPDK's own driver");
     assert_eq!(output.code, Some(0), "{output:?}");
     for line in [
         "Test dmadev instance 0 [wq0.0]",

@@ -4,8 +4,9 @@ use std::arch::naked_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::exec::{execve, execveat};
+use super::file::{close, close_range, dup2, dup3};
 use super::libc_answer;
-use super::memory::{mmap, mprotect, munmap};
+use super::memory::{mmap, mprotect, mremap, munmap};
 use crate::next::Next;
 
 static SYSCALL: Next = Next::new(c"syscall");
@@ -41,6 +42,16 @@ pub unsafe extern "C" fn syscall() {
         "je 5f",
         "cmp rdi, {number_of_execveat}",
         "je 6f",
+        "cmp rdi, {number_of_mremap}",
+        "je 20f",
+        "cmp rdi, {number_of_close}",
+        "je 21f",
+        "cmp rdi, {number_of_close_range}",
+        "je 22f",
+        "cmp rdi, {number_of_dup2}",
+        "je 23f",
+        "cmp rdi, {number_of_dup3}",
+        "je 24f",
         "mov rax, qword ptr [rip + {original}]",
         "test rax, rax",
         "je 7f",
@@ -59,6 +70,21 @@ pub unsafe extern "C" fn syscall() {
         "jmp 8f",
         "6:",
         "mov rax, qword ptr [rip + {execveat}@GOTPCREL]",
+        "jmp 8f",
+        "20:",
+        "mov rax, qword ptr [rip + {mremap}@GOTPCREL]",
+        "jmp 8f",
+        "21:",
+        "mov rax, qword ptr [rip + {close}@GOTPCREL]",
+        "jmp 8f",
+        "22:",
+        "mov rax, qword ptr [rip + {close_range}@GOTPCREL]",
+        "jmp 8f",
+        "23:",
+        "mov rax, qword ptr [rip + {dup2}@GOTPCREL]",
+        "jmp 8f",
+        "24:",
+        "mov rax, qword ptr [rip + {dup3}@GOTPCREL]",
         // The arguments behind the number, where a function of six has them.
         "8:",
         "mov rdi, rsi",
@@ -89,12 +115,22 @@ pub unsafe extern "C" fn syscall() {
         number_of_munmap = const libc::SYS_munmap,
         number_of_execve = const libc::SYS_execve,
         number_of_execveat = const libc::SYS_execveat,
+        number_of_mremap = const libc::SYS_mremap,
+        number_of_close = const libc::SYS_close,
+        number_of_close_range = const libc::SYS_close_range,
+        number_of_dup2 = const libc::SYS_dup2,
+        number_of_dup3 = const libc::SYS_dup3,
         original = sym ORIGINAL,
         mmap = sym mmap,
         mprotect = sym mprotect,
         munmap = sym munmap,
         execve = sym execve,
         execveat = sym execveat,
+        mremap = sym mremap,
+        close = sym close,
+        close_range = sym close_range,
+        dup2 = sym dup2,
+        dup3 = sym dup3,
         failed = sym failed,
     )
 }

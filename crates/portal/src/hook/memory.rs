@@ -1,4 +1,4 @@
-//! mmap, munmap and mprotect: a work queue's node gives a portal.
+//! mmap, munmap, mremap and mprotect: a work queue's node gives a portal.
 
 use std::ffi::{c_int, c_void};
 
@@ -82,17 +82,27 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     libc_answer(unsafe { syscall(libc::SYS_munmap, [at, bytes, 0, 0, 0, 0]) }) as c_int
 }
 
+/// `mremap(2)`. A portal goes with its page.
+///
+/// # Safety
+/// As for `mremap(2)`, whose last argument counts with `MREMAP_FIXED` alone.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn mremap(
+    from: *mut c_void,
+    bytes: usize,
+    new_bytes: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    let moved = mapping::relocate(from.addr(), bytes, new_bytes, flags, to.addr());
+    libc_answer(moved) as *mut c_void
+}
+
 /// `mprotect(2)`. A portal's page stays inaccessible, whatever the program may do with it.
 ///
 /// # Safety
 /// As for `mprotect(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
-    let at = address.addr();
-    if at.is_multiple_of(4096) && mapping::protect(at, bytes, protection) {
-        return 0;
-    }
-    let arguments = [at, bytes, protection as usize, 0, 0, 0];
-    // SAFETY: the caller's own call.
-    libc_answer(unsafe { syscall(libc::SYS_mprotect, arguments) }) as c_int
+    libc_answer(mapping::protect(address.addr(), bytes, protection)) as c_int
 }

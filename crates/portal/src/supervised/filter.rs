@@ -24,12 +24,13 @@ const fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
 }
 
 /// Jumps are counted from the next instruction.
-static PROGRAM: [libc::sock_filter; 11] = [
+static PROGRAM: [libc::sock_filter; 12] = [
     step(LOAD, ARCHITECTURE, 0, 0),
-    step(IS, X86_64, 0, 7),
+    step(IS, X86_64, 0, 8),
     step(LOAD, NUMBER, 0, 0),
-    step(IS, libc::SYS_munmap as u32, 6, 0),
-    step(IS, libc::SYS_mprotect as u32, 5, 0),
+    step(IS, libc::SYS_munmap as u32, 7, 0),
+    step(IS, libc::SYS_mprotect as u32, 6, 0),
+    step(IS, libc::SYS_mremap as u32, 5, 0),
     step(IS, libc::SYS_mmap as u32, 0, 3),
     // Memory is no portal, but may come in the place of one.
     step(LOAD, FOURTH, 0, 0),
@@ -116,6 +117,7 @@ mod tests {
             (libc::SYS_mmap, anonymous | libc::MAP_FIXED, STOPS),
             (libc::SYS_munmap, 0, STOPS),
             (libc::SYS_mprotect, 0, STOPS),
+            (libc::SYS_mremap, 0, STOPS),
             (libc::SYS_read, 0, NOT),
             (libc::SYS_write, libc::MAP_FIXED, NOT),
         ];

@@ -71,8 +71,15 @@ impl Submit for Log {
 /// Maps `submit`.
 pub(crate) fn map(submit: &'static dyn Submit) -> usize {
     let protection = libc::PROT_WRITE;
-    dray_portal::mapping::map(0, 4096, protection, libc::MAP_SHARED, Portal::leak(submit))
-        .expect("a page")
+    dray_portal::mapping::map(
+        0,
+        4096,
+        protection,
+        libc::MAP_SHARED,
+        None,
+        Portal::leak(submit),
+    )
+    .expect("a page")
 }
 
 /// New memory that may be written and executed.

@@ -17,6 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::{Access, Files, errno, lock};
 use crate::clients::Clients;
+use crate::serial_executor::SerialExecutor;
 use crate::tree::{Thing, Tree};
 
 /// Nothing is cached: another process may bind or unbind in between.
@@ -37,6 +38,40 @@ fn forget_nodes(changed: &Mutex<HashMap<Arc<str>, Access>>, clients: &Clients) {
             let node = path.strip_prefix("/dev/dsa/");
             node.is_none_or(|name| nodes.iter().any(|node| node.name == name))
         });
+    }
+}
+
+/// open(2) of a node by a thread.
+struct Opening {
+    clients: Arc<Clients>,
+    executor: SerialExecutor,
+    node: (u32, u16),
+    thread: u32,
+    reply: ReplyOpen,
+}
+
+/// How often a queue is tried whose client is about to end, and how long after each time. A device that moves
+/// the client's bytes at that moment holds its memory, and so the file of the queue, for a moment longer than the
+/// process is there.
+const ATTEMPTS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Opening {
+    fn attempt(self, left: u32) {
+        let (device, wq) = self.node;
+        match self.clients.open(device, wq, self.thread) {
+            Ok(cookie) => {
+                let flags = FopenFlags::FOPEN_DIRECT_IO;
+                self.reply.opened(FileHandle(cookie), flags);
+            }
+            Err(Errno::EBUSY) if left > 0 && self.clients.is_ending(device, wq) => {
+                std::thread::sleep(PAUSE);
+                let executor = self.executor.clone();
+                // After what has come meanwhile.
+                executor.submit(move || self.attempt(left - 1));
+            }
+            Err(error) => self.reply.error(errno(error)),
+        }
     }
 }
 
@@ -105,16 +140,18 @@ impl Filesystem for Files {
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.admit(inode, flags) {
             Ok(Some((device, wq))) => {
-                let (clients, thread) = (self.clients.clone(), request.pid());
+                let thread = request.pid();
                 let supervision = self.supervision.clone();
+                let opening = Opening {
+                    clients: self.clients.clone(),
+                    executor: self.executor.clone(),
+                    node: (device, wq),
+                    thread,
+                    reply,
+                };
                 self.after_mappings.submit(move || {
                     supervision.attend_opener(thread);
-                    match clients.open(device, wq, thread) {
-                        Ok(cookie) => {
-                            reply.opened(FileHandle(cookie), FopenFlags::FOPEN_DIRECT_IO);
-                        }
-                        Err(error) => reply.error(errno(error)),
-                    }
+                    opening.attempt(ATTEMPTS);
                 });
             }
             // With pages in the kernel's cache, writes would come late and in other pieces.

@@ -21,11 +21,23 @@ use crate::serial_executor::SerialExecutor;
 /// In place of a number: the kernel does nothing, and returns what RAX holds.
 const NO_SYSTEM_CALL: u64 = u64::MAX;
 
-/// A call of mmap(2) that is made another one: the page of a portal.
+/// A call that is being done.
 #[derive(Debug)]
-pub(super) struct Pending {
-    asked: libc::user_regs_struct,
-    portal: Portal,
+pub(super) enum Pending {
+    /// mmap(2) that is made another one: the page of a portal.
+    Map {
+        /// As the program calls.
+        asked: Box<libc::user_regs_struct>,
+        /// What is to be there.
+        portal: Box<Portal>,
+    },
+    /// mremap(2) of a portal's page.
+    Move {
+        /// Where it was.
+        from: u64,
+        /// What it is.
+        page: Page,
+    },
 }
 
 /// A system call is about to be done. What is to be finished when it is, if anything.
@@ -58,9 +70,42 @@ pub(super) fn begin(
             }
             Ok(None)
         }
+        libc::SYS_mremap if aligned => relocate(tid, tracee, &mut registers),
         libc::SYS_mmap => map(tid, tracee, registers, clients, executor),
         _ => Ok(None),
     }
+}
+
+/// mremap(2), as `dray_portal::mapping::relocate` has it: a portal goes with its page.
+fn relocate(
+    tid: Tid,
+    tracee: &Tracee,
+    registers: &mut libc::user_regs_struct,
+) -> io::Result<Option<Pending>> {
+    let (from, bytes, new_bytes) = (registers.rdi, registers.rsi, registers.rdx);
+    let flags = registers.r10 as i32;
+    let mut space = tracee.space.borrow_mut();
+    let portal = match space.find(from) {
+        Some(page @ Page::Portal { .. }) => Some(page.clone()),
+        _ => None,
+    };
+    let round = |bytes: u64| bytes.div_ceil(PAGE);
+    let refusal = match portal {
+        Some(_) if flags & libc::MREMAP_DONTUNMAP != 0 => Some(libc::EINVAL),
+        Some(_) if round(new_bytes) > round(bytes) => Some(libc::EFAULT),
+        _ => None,
+    };
+    if let Some(errno) = refusal {
+        skip(tid, registers, -i64::from(errno))?;
+        return Ok(None);
+    }
+    if flags & libc::MREMAP_FIXED != 0 {
+        space.forget(registers.r8, new_bytes);
+    }
+    Ok(portal.map(|page| {
+        space.forget(from, PAGE);
+        Pending::Move { from, page }
+    }))
 }
 
 fn map(
@@ -114,7 +159,10 @@ fn map(
     registers.r8 = u64::MAX;
     registers.r9 = 0;
     ptrace::set_registers(tid, &registers)?;
-    Ok(Some(Pending { asked, portal }))
+    Ok(Some(Pending::Map {
+        asked: Box::new(asked),
+        portal: Box::new(portal),
+    }))
 }
 
 /// Has the system call return without being done.
@@ -169,16 +217,24 @@ fn attach(
     ))
 }
 
-/// The page of a portal is there, or could not be had.
+/// The page of a portal is there, or could not be had; or it has moved, or not.
 ///
 /// # Errors
 /// The tracee has been killed.
 pub(super) fn finish(tid: Tid, tracee: &Tracee, pending: Pending) -> io::Result<()> {
     let answer = ptrace::registers(tid)?;
-    let Pending { asked, portal } = pending;
+    let (asked, portal) = match pending {
+        Pending::Map { asked, portal } => (asked, portal),
+        Pending::Move { from, page } => {
+            let moved = (answer.rax as i64) >= 0;
+            let place = if moved { answer.rax } else { from };
+            tracee.space.borrow_mut().insert(place, page);
+            return Ok(());
+        }
+    };
     if (answer.rax as i64) >= 0 {
         let page = Page::Portal {
-            portal: Rc::new(portal),
+            portal: Rc::from(portal),
             writable: asked.rdx as i32 & libc::PROT_WRITE != 0,
         };
         tracee.space.borrow_mut().insert(answer.rax, page);

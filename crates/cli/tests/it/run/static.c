@@ -84,6 +84,13 @@ static int raw_open(const char *path, int flags)
 	((void *)raw(SYS_mmap, (long)(at), bytes, protection, flags, fd, offset))
 #endif
 
+/* close(2), past the C library. */
+static void close_past(int fd)
+{
+	long answer;
+	__asm__ volatile("syscall" : "=a"(answer) : "a"(SYS_close), "D"(fd) : "rcx", "r11", "memory");
+}
+
 static int open_node(const char *node)
 {
 	int fd = open(node, O_RDWR | O_CLOEXEC);
@@ -349,6 +356,45 @@ int main(int argc, char **argv)
 		void *inherited = mmap(NULL, PAGE, PROT_WRITE, MAP_SHARED, atoi(argv[2]), 0);
 		printf("refused %d\n", inherited == MAP_FAILED && errno == EPERM);
 		printf("own %d\n", copies(portal, 2, 1));
+	} else if (!strncmp(mode, "close", 5)) {
+		/* Descriptors that the program knows nothing of are closed, or become others. */
+		enum { MOST = 1100 };
+		/* A descriptor that nobody sees would be waited for for ever. */
+		alarm(30);
+		printf("before %d\n", copies(portal, 1, 1));
+		for (int i = 3; i < MOST; i++)
+			close(i);
+		printf("close %d\n", copies(portal, 1, 2));
+		for (int i = 3; i < MOST; i++)
+			syscall(SYS_close, i);
+		syscall(SYS_close_range, 3, ~0U, 0);
+		printf("syscall %d\n", copies(portal, 1, 3));
+		close_range(3, ~0U, 0);
+		closefrom(3);
+		printf("ranges %d\n", copies(portal, 1, 4));
+		for (int i = 3; i < MOST; i++)
+			dup2(0, i);
+		printf("dup2 %d\n", copies(portal, 1, 5));
+		for (int i = 3; i < MOST; i++)
+			if (strcmp(mode, "close") == 0)
+				close_past(i);
+		printf("past %d\n", copies(portal, 1, 6));
+		munmap((void *)portal, PAGE);
+		closefrom(3);
+		portal = map_node(open_node(node));
+		printf("again %d\n", copies(portal, 1, 7));
+	} else if (!strcmp(mode, "move")) {
+		handle_faults();
+		char *room = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		printf("before %d\n", copies(portal, 1, 1));
+		void *moved = mremap((void *)portal, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room + PAGE);
+		printf("moved %d there %d\n", copies(moved, 1, 2), moved == room + PAGE);
+		faulting("former", portal);
+		printf("grown %d\n", mremap(moved, PAGE, 2 * PAGE, MREMAP_MAYMOVE) != MAP_FAILED);
+		printf("still %d\n", copies(moved, 1, 3));
+		close(fd);
+		munmap(room, 3 * PAGE);
+		printf("again %d\n", copies(map_node(open_node(node)), 1, 4));
 	} else if (!strcmp(mode, "exit")) {
 		printf("copies %d\n", copies(portal, 1, 1));
 		return 7;

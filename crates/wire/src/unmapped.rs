@@ -1,0 +1,60 @@
+//! The last message: the portal is mapped no more.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::{MAGIC, VERSION, WireError, greets, read};
+
+/// What a program says by the connection of a portal that it unmaps. A connection that ends without it was
+/// closed by the program, which knows nothing of it, or with the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Unmapped {
+    magic: u64,
+    version: u32,
+    reserved: [u8; 4],
+}
+
+// Shorter than the other messages: so they are told apart.
+const _: () = assert!(size_of::<Unmapped>() == 16);
+
+impl Unmapped {
+    /// Ends the mapping.
+    pub const fn new() -> Unmapped {
+        Unmapped {
+            magic: MAGIC,
+            version: VERSION,
+            reserved: [0; 4],
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is no such message.
+    pub fn from_message(bytes: &[u8]) -> Result<Unmapped, WireError> {
+        let unmapped = read::<Unmapped>(bytes)?;
+        greets(unmapped.magic, unmapped.version)?;
+        Ok(unmapped)
+    }
+}
+
+impl Default for Unmapped {
+    fn default() -> Unmapped {
+        Unmapped::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Attach;
+
+    #[test]
+    fn it_is_told_apart_from_other_messages() {
+        let message = Unmapped::new();
+        assert_eq!(Unmapped::from_message(message.as_bytes()), Ok(message));
+        assert!(Unmapped::from_message(&[]).is_err());
+        assert!(Unmapped::from_message(Attach::new(1, 4096).as_bytes()).is_err());
+        assert!(Attach::from_message(message.as_bytes()).is_err());
+    }
+}
