@@ -77,7 +77,15 @@ impl Files {
                 Err(error) => failed = Some(error),
             }
         }
-        failed.map_or(Ok(()), Err)
+        self.outcome(failed)
+    }
+
+    /// The session's end removes the directory, and the last nodes may be closed after that: nobody reads the files.
+    fn outcome(&self, failed: Option<io::Error>) -> io::Result<()> {
+        match failed {
+            Some(error) if fs::symlink_metadata(&self.root).is_ok() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn remove(&mut self, path: &str) -> io::Result<()> {
@@ -261,6 +269,18 @@ mod tests {
         assert!(left.iter().all(|name| directory.path().join(name).exists()));
         assert!(fs::symlink_metadata(root.join("sys/link")).is_ok());
         assert!(!root.join("sys/new").exists());
+    }
+
+    #[test]
+    fn files_of_a_session_that_has_ended_are_missed_by_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
+        let files = Files::new(root.clone());
+        let failed = || Some(io::Error::from(io::ErrorKind::NotFound));
+        assert!(files.outcome(failed()).is_ok());
+        fs::create_dir(root).unwrap();
+        assert!(files.outcome(failed()).is_err());
+        assert!(files.outcome(None).is_ok());
     }
 
     #[test]
