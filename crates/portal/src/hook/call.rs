@@ -61,30 +61,42 @@ pub unsafe extern "C" fn syscall() {
         "jmp 8f",
         "3:",
         "mov rax, qword ptr [rip + {mprotect}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "4:",
         "mov rax, qword ptr [rip + {munmap}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "5:",
         "mov rax, qword ptr [rip + {execve}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "6:",
         "mov rax, qword ptr [rip + {execveat}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "20:",
         "mov rax, qword ptr [rip + {mremap}@GOTPCREL]",
         "jmp 8f",
         "21:",
         "mov rax, qword ptr [rip + {close}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "22:",
         "mov rax, qword ptr [rip + {close_range}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "23:",
         "mov rax, qword ptr [rip + {dup2}@GOTPCREL]",
-        "jmp 8f",
+        "jmp 25f",
         "24:",
         "mov rax, qword ptr [rip + {dup3}@GOTPCREL]",
+        // Functions of five arguments at most, whose answer is an int.
+        "25:",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov rcx, r8",
+        "mov r8, r9",
+        "sub rsp, 8",
+        "call rax",
+        "add rsp, 8",
+        "cdqe",
+        "ret",
         // The arguments behind the number, where a function of six has them.
         "8:",
         "mov rdi, rsi",
@@ -201,6 +213,9 @@ mod tests {
         unsafe { page.write_volatile(1) };
         // SAFETY: the page is this test's.
         assert_eq!(unsafe { call(libc::SYS_munmap, at, 4096usize) }, 0);
+        // SAFETY: it is not a page's address.
+        let failed = unsafe { call(libc::SYS_munmap, at + 1, 4096usize) };
+        assert_eq!((failed, errno()), (-1, libc::EINVAL), "a long");
         // SAFETY: it fails.
         let none = unsafe { call(libc::SYS_mmap, null, 0usize, protection, flags, -1, 0usize) };
         assert_eq!((none, errno()), (-1, libc::EINVAL));
