@@ -163,7 +163,9 @@ impl RemoteProcess {
             }
             (Err(error), process) => {
                 self.tracker = None;
-                if let Some(process) = process {
+                // Of a process that ends there is nothing to track.
+                let ends = !self.back_end.has_memory();
+                if let (Some(process), false) = (process, ends) {
                     let text = format!("accesses are tracked no more: {error}");
                     process.note(Note::Tracking, &text);
                 }
