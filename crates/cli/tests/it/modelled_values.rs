@@ -48,10 +48,10 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     ("tenants", 9, 0xbac2_b571_fea5_9478),
     ("tier-copies", 360, 0xc21f_d81c_d9e8_caa9),
     ("tiering", 90, 0x1d36_44f0_48e9_2c45),
-    ("vhost", 12, 0x3e7e_1215_a133_015e),
-    ("vhost-batch", 21, 0x30ac_0e0c_8bad_6171),
-    ("vhost-cores", 24, 0x75db_8e1e_a022_f611),
-    ("vhost-threshold", 30, 0x2fc1_34d9_bfa1_9f20),
+    ("vhost", 12, 0xaa64_a2ac_a10a_859c),
+    ("vhost-batch", 21, 0x300e_ac06_ff2e_7a16),
+    ("vhost-cores", 24, 0x7de7_e4fa_7904_9387),
+    ("vhost-threshold", 30, 0x7f37_30bd_823b_cbe3),
     ("waits", 21, 0x9862_a91c_db4c_be5a),
 ];
 
