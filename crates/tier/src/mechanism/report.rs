@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::outcome::Outcomes;
 use crate::copier::Copied;
 
-/// What a call of [`Engine::migrate`] did.
+/// What a call of [`Engine::migrate`](super::Engine::migrate) did.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Report {
     /// Pages by what became of them.
