@@ -167,6 +167,7 @@ pub(crate) fn enter_present(
     books: &impl Books,
     start: u64,
     end: u64,
+    round: bool,
     then: impl FnOnce(&mut Blocks),
 ) {
     let mut present = Vec::new();
@@ -182,8 +183,10 @@ pub(crate) fn enter_present(
         blocks.change_known(start, end, |block, pages| {
             block.present &= !pages;
             block.huge = false;
-            block.idle = block.idle.saturating_add(1);
-            block.touched <<= 1;
+            if round {
+                block.idle = block.idle.saturating_add(1);
+                block.touched <<= 1;
+            }
         });
         for run in &present {
             blocks.change_range(run.start, run.end, |block, pages| {

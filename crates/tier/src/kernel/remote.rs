@@ -153,7 +153,7 @@ impl RemoteProcess {
         let (memory, pagemap) = self.back_end.tracked();
         let Some(tracker) = &mut self.tracker else {
             return stretches(memory, |start, end| {
-                enter_present(pagemap, memory, start, end, |_| ());
+                enter_present(pagemap, memory, start, end, true, |_| ());
             });
         };
         match (tracker.step_on(memory, overhead), self.process) {

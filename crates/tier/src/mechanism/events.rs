@@ -213,6 +213,7 @@ impl Engine {
                 for back in (page..page + done).step_by(PAGE as usize) {
                     state.hints.remove(back);
                 }
+                state.came_back(page, done);
                 return false;
             }
             Err((_, libc::EAGAIN)) => false,
@@ -242,6 +243,7 @@ impl Engine {
                         self.counts.vanished.fetch_add(1, Ordering::Relaxed);
                     }
                     state.hints.drop_range(page, page + PAGE);
+                    state.came_back(page, PAGE);
                     self.uffd.wake(page, PAGE);
                     return true;
                 }
@@ -249,6 +251,10 @@ impl Engine {
         };
         if ended {
             state.hints.remove(page);
+            // Scans for writes leave huge pages out.
+            if len == PAGE {
+                state.came_back(page, len);
+            }
         }
         ended
     }

@@ -27,6 +27,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Pages that were out as hints are back. The kernel takes the protection that shows writes off a page that it moves:
+    /// the next scan would count them as written by the program.
+    pub(crate) fn came_back(&mut self, page: u64, len: u64) {
+        self.blocks
+            .change_known(page, page + len, |block, pages| block.fresh |= pages);
+    }
+
     /// Registered ranges in order.
     pub(crate) fn regions(&self) -> impl Iterator<Item = (u64, u64)> {
         self.regions.iter().map(|(start, end)| (*start, *end))

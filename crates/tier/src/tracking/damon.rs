@@ -135,7 +135,7 @@ impl DamonTracker {
             let within = regions[first..]
                 .iter()
                 .take_while(|region| region.start < end);
-            enter_present(pagemap, books, start, end, |blocks| {
+            enter_present(pagemap, books, start, end, true, |blocks| {
                 for region in within.filter(|region| region.accesses > 0) {
                     let (from, to) = (region.start.max(start), region.end.min(end));
                     blocks.change_known(from, to, |block, _| access(block, region.accesses));

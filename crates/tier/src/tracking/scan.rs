@@ -1,7 +1,11 @@
 //! Writes by `PAGEMAP_SCAN`, reads by hints: what every machine has.
 //!
 //! Both cost the program time: a write to a page that a scan has protected some 1.1 us, a touched
-//! hint some 16 us. So both are as frequent as the overhead knob allows.
+//! hint some 16 us. So both are as frequent as the overhead knob allows, and each has half of it.
+//!
+//! What a block's history counts is rounds: in one, each block of the slow tier has had a hint, and so have those of the
+//! fast tier that nobody writes to. With little overhead or much memory a round takes many intervals; were it intervals that
+//! are counted, nothing would ever be touched twice in few of them, and all that is only read would be idle.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +28,10 @@ const UNTOUCHED: u16 = 8;
 pub struct ScanTracker {
     order: Order,
     pagemap: PageMap,
-    /// Time that may still be used; negative when more was.
-    credit: i64,
+    /// Time that scans and hints may still use; negative when more was.
+    credit: [i64; 2],
+    /// Whether all blocks of a tier have had their turn in this round, and all huge pages.
+    turned: [bool; 3],
     last: Instant,
     cursor: [u64; 2],
     cursor_huge: u64,
@@ -41,7 +47,8 @@ impl ScanTracker {
         Ok(ScanTracker {
             order,
             pagemap: PageMap::own()?,
-            credit: 0,
+            credit: [0; 2],
+            turned: [false; 3],
             last: Instant::now(),
             cursor: [0; 2],
             cursor_huge: 0,
@@ -51,14 +58,18 @@ impl ScanTracker {
 
     /// Pages that were written since the last scan.
     fn scan(&mut self, engine: &Engine) -> u64 {
+        let round = self.turned == [true; 3];
+        if round {
+            self.turned = [false; 3];
+        }
         let mut written_pages = 0;
         stretches(engine, |start, end| {
-            written_pages += self.scan_stretch(engine, start, end);
+            written_pages += self.scan_stretch(engine, start, end, round);
         });
         written_pages
     }
 
-    fn scan_stretch(&mut self, engine: &Engine, start: u64, end: u64) -> u64 {
+    fn scan_stretch(&mut self, engine: &Engine, start: u64, end: u64, round: bool) -> u64 {
         let mut written: Vec<Run> = Vec::new();
         let tracks_writes = self.order == Order::Strict;
         if tracks_writes {
@@ -73,7 +84,7 @@ impl ScanTracker {
                 .scan(start, end, wanted, |run| written.push(run));
         }
         let mut count = 0;
-        enter_present(&mut self.pagemap, engine, start, end, |blocks| {
+        enter_present(&mut self.pagemap, engine, start, end, round, |blocks| {
             for run in &written {
                 blocks.change_range(run.start, run.end, |block, pages| {
                     // Migration has written those, and nobody else perhaps.
@@ -97,7 +108,7 @@ impl ScanTracker {
         let mut chosen = Vec::with_capacity(count);
         for tier in [1, 0] {
             let want = match tier {
-                1 => count / 2,
+                1 => (count + self.interval as usize % 2) / 2,
                 _ => count - chosen.len(),
             };
             if want == 0 {
@@ -119,7 +130,10 @@ impl ScanTracker {
                 found < want
             });
             self.cursor[tier] = match found < want {
-                true => 0,
+                true => {
+                    self.turned[tier] = true;
+                    0
+                }
                 false => last + 1,
             };
         }
@@ -133,6 +147,7 @@ impl ScanTracker {
     fn choose_huge(&mut self, engine: &Engine, count: usize) -> Vec<u64> {
         let mut chosen: Vec<u64> = Vec::with_capacity(count);
         if count == 0 {
+            self.turned[2] = true;
             return chosen;
         }
         let mut last = 0;
@@ -146,7 +161,10 @@ impl ScanTracker {
             chosen.len() < count
         });
         self.cursor_huge = match chosen.len() < count {
-            true => 0,
+            true => {
+                self.turned[2] = true;
+                0
+            }
             false => last,
         };
         chosen
@@ -199,17 +217,23 @@ impl Tracker for ScanTracker {
         self.interval += 1;
         // What is not used is not saved for more than a second's worth.
         let most = (overhead as i64 * 10_000_000).max(1);
-        self.credit = (self.credit + gained).min(most);
+        for credit in &mut self.credit {
+            *credit = (*credit + gained / 2).min(most);
+        }
         let mut tracked = Tracked::default();
         let (touched, untouched) = engine.collect_hints();
         tracked.touched = touched.len() as u64;
         mark(engine, &touched, &untouched);
-        let mut program = TOUCH * touched.len() as u32;
-        if self.credit > 0 {
+        let mut hints_cost = TOUCH * touched.len() as u32 + start.elapsed();
+        let mut cost = Duration::ZERO;
+        if self.credit[0] > 0 {
             tracked.scanned = true;
-            program += WRITE * self.scan(engine) as u32;
+            let begin = Instant::now();
+            cost = WRITE * self.scan(engine) as u32;
+            cost += begin.elapsed();
         }
-        let left = self.credit - program.as_nanos() as i64 - start.elapsed().as_nanos() as i64;
+        let begin = Instant::now();
+        let left = self.credit[1] - hints_cost.as_nanos() as i64;
         if left > 0 {
             let each = (HINT + TOUCH).as_nanos() as i64;
             let count = (left / each).clamp(0, 1024) as usize;
@@ -218,8 +242,10 @@ impl Tracker for ScanTracker {
             let hints = self.choose(engine, count - huge.len());
             tracked.armed = engine.arm_huge_hints(&huge) + engine.arm_hints(&hints);
         }
-        tracked.cost = start.elapsed() + program;
-        self.credit -= tracked.cost.as_nanos() as i64;
+        hints_cost += begin.elapsed();
+        self.credit[0] -= cost.as_nanos() as i64;
+        self.credit[1] -= hints_cost.as_nanos() as i64;
+        tracked.cost = cost + hints_cost;
         Ok(tracked)
     }
 }
@@ -260,5 +286,69 @@ mod tests {
         engine.stop();
         // SAFETY: this test's, and nothing uses it any more.
         unsafe { memory::unmap(start, end - start) };
+    }
+
+    /// A page that was out as a hint and has come back is no page that the program has written.
+    #[test]
+    fn what_nobody_touches_is_idle_however_many_hints_were_out() {
+        const BLOCKS: u64 = 8;
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        let start = memory::reserve(BLOCKS * BLOCK, BLOCK).expect("memory");
+        let end = start + BLOCKS * BLOCK;
+        for page in (start..end).step_by(PAGE as usize) {
+            // SAFETY: reserved above, readable and writable.
+            unsafe { (page as *mut u8).write_volatile(1) };
+        }
+        engine
+            .register(start, end)
+            .expect("memory that can be registered");
+        engine.with_blocks(start, end, |blocks| {
+            blocks.change_range(start, end, |block, _| block.slow = u64::MAX);
+        });
+        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        let mut armed = 0;
+        for _ in 0..8 {
+            tracker.credit = [1_000_000_000; 2];
+            armed += tracker.step(&engine, 100).expect("a scan").armed;
+        }
+        assert!(armed >= 4 * BLOCKS, "{armed}");
+        engine.each_block(start / BLOCK, |number, block| {
+            if (start / BLOCK..end / BLOCK).contains(&number) {
+                // The first scan sees the writes above.
+                assert_eq!(block.touched & 0b11_1111, 0, "{number}: {block:?}");
+                assert!(block.idle >= 6, "{number}: {block:?}");
+            }
+            true
+        });
+        engine.stop();
+        // SAFETY: this test's, and nothing uses it any more.
+        unsafe { memory::unmap(start, end - start) };
+    }
+
+    /// A block that had no hint may be read all the time: it does not grow idle, and no touch of it is forgotten.
+    #[test]
+    fn where_no_hint_may_be_out_nothing_grows_old() {
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        let start = memory::reserve(BLOCK, BLOCK).expect("memory");
+        // SAFETY: reserved above, readable and writable.
+        unsafe { (start as *mut u8).write_volatile(1) };
+        engine
+            .register(start, start + BLOCK)
+            .expect("memory that can be registered");
+        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        for _ in 0..5 {
+            tracker.credit = [1_000_000_000, i64::MIN / 2];
+            let tracked = tracker.step(&engine, 100).expect("a scan");
+            assert!(tracked.scanned && tracked.armed == 0);
+        }
+        engine.each_block(start / BLOCK, |number, block| {
+            if number == start / BLOCK {
+                assert_eq!((block.touched, block.idle), (1, 0), "{block:?}");
+            }
+            true
+        });
+        engine.stop();
+        // SAFETY: this test's, and nothing uses it any more.
+        unsafe { memory::unmap(start, BLOCK) };
     }
 }
