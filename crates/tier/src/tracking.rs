@@ -160,8 +160,8 @@ pub(crate) fn stretches(books: &impl Books, mut each: impl FnMut(u64, u64)) {
     }
 }
 
-/// Enters which pages of a stretch are there and which of them are huge, and that an interval has gone
-/// by; then what `then` knows of it.
+/// Enters which pages of a stretch are there and which of them are huge, and, with `round`, that all blocks have been
+/// looked at once more; then what `then` knows of it.
 pub(crate) fn enter_present(
     pagemap: &mut PageMap,
     books: &impl Books,

@@ -1,6 +1,8 @@
 //! Updates against full solves.
 
-use dray_flow::{Flow, FlowId, Flows, IncrementalMaxMin, MaxMin, Method, Precision};
+use dray_flow::{
+    Change, Estimate, Flow, FlowId, Flows, IncrementalMaxMin, MaxMin, Method, Precision,
+};
 
 use crate::fixture::{Draw, Tree, estimate};
 
@@ -130,44 +132,88 @@ fn approximate_updates_keep_their_bound() {
     );
 }
 
+/// 20000 flows of a tree, and a solver that keeps their rates.
+struct Many<'t> {
+    tree: &'t Tree,
+    draw: Draw,
+    demand: f64,
+    list: Vec<Flow>,
+    solver: IncrementalMaxMin,
+}
+
+impl<'t> Many<'t> {
+    fn new(tree: &'t Tree, draw: Draw, demand: f64, precision: Precision) -> Many<'t> {
+        let mut many = Many {
+            solver: IncrementalMaxMin::new(&Flows::new(&tree.network), precision).unwrap(),
+            tree,
+            draw,
+            demand,
+            list: Vec::new(),
+        };
+        many.list = (0..20_000).map(|_| many.flow()).collect();
+        many.solver = IncrementalMaxMin::new(&many.flows(), precision).unwrap();
+        many
+    }
+
+    fn flow(&mut self) -> Flow {
+        let demand = self.demand * self.draw.between(0.1, 1.9);
+        self.tree.flow(&mut self.draw, demand)
+    }
+
+    fn flows(&self) -> Flows<'t> {
+        let mut flows = Flows::new(&self.tree.network);
+        for flow in &self.list {
+            flows.push(flow).unwrap();
+        }
+        flows
+    }
+
+    /// One flow leaves, and another one takes its slot: the last that came free is the first that is taken again.
+    fn replace(&mut self, update: usize) -> [Change; 2] {
+        let at = (update * 7919) % self.list.len();
+        let left = self.solver.depart(FlowId(at as u32)).unwrap();
+        self.list[at] = self.flow();
+        let (id, came) = self.solver.arrive(&self.list[at]).unwrap();
+        assert_eq!(id.index(), at);
+        [left, came]
+    }
+
+    /// Relative errors of the rates beside a full solve, which must not exceed `bound`; and the full solve.
+    fn errors(&self, bound: f64) -> (Vec<f64>, Estimate) {
+        let full = estimate(&MaxMin, &self.flows());
+        let error = |(at, rate): (usize, &f64)| {
+            let error = (self.solver.rate(FlowId(at as u32)).unwrap() / rate - 1.0).abs();
+            assert!(
+                error <= bound,
+                "demand {}: flow {at} is off by {error:e}",
+                self.demand
+            );
+            error
+        };
+        (full.rates().iter().enumerate().map(error).collect(), full)
+    }
+}
+
+/// Seeds, and demands: nearly all edges are full, some, few.
+const LOADS: [(u64, f64); 3] = [(1, 30.0), (2, 3.0), (3, 1.5)];
+
 /// So many flows that an approximate update stops before all is exact.
 #[test]
 fn approximate_rates_of_many_flows_are_near_a_full_solve() {
-    for (seed, demand) in [(1, 30.0), (2, 3.0), (3, 1.5)] {
+    for (seed, demand) in LOADS {
         let mut draw = Draw::new(seed);
         let tree = Tree::new(&mut draw, 6, 4, 30.0, 0.7);
-        let mut flow = || {
-            let demand = demand * draw.between(0.1, 1.9);
-            tree.flow(&mut draw, demand)
-        };
-        let mut flows = Flows::new(&tree.network);
-        let mut list: Vec<Flow> = (0..20_000).map(|_| flow()).collect();
-        for flow in &list {
-            flows.push(flow).unwrap();
-        }
-        let mut solver = IncrementalMaxMin::new(&flows, Precision::Within(1e-3)).unwrap();
+        let mut many = Many::new(&tree, draw, demand, Precision::Within(1e-3));
         let (mut moved, mut inexact) = (0, 0);
         for update in 0..45 {
-            // The last slot that came free is the first that is taken again.
-            let at = (update * 7919) % list.len();
-            moved += solver.depart(FlowId(at as u32)).unwrap().affected;
-            list[at] = flow();
-            let (id, change) = solver.arrive(&list[at]).unwrap();
-            moved += change.affected;
-            assert_eq!(id.index(), at);
+            let changes = many.replace(update);
+            moved += changes.iter().map(|change| change.affected).sum::<usize>();
             if update % 15 < 14 {
                 continue;
             }
-            assert!(solver.residual() <= 1e-3 / 8.0 + 1e-12);
-            let mut full = Flows::new(&tree.network);
-            for flow in &list {
-                full.push(flow).unwrap();
-            }
-            for (at, rate) in estimate(&MaxMin, &full).rates().iter().enumerate() {
-                let error = (solver.rate(FlowId(at as u32)).unwrap() / rate - 1.0).abs();
-                assert!(error <= 1e-3, "seed {seed}: flow {at} is off by {error:e}");
-                inexact += usize::from(error > 1e-9);
-            }
+            assert!(many.solver.residual() <= 1e-3 / 8.0 + 1e-12);
+            let (errors, _) = many.errors(1e-3);
+            inexact += errors.iter().filter(|error| **error > 1e-9).count();
         }
         assert!(moved > 0 && inexact > 0, "seed {seed}: {moved} {inexact}");
     }
@@ -177,42 +223,23 @@ fn approximate_rates_of_many_flows_are_near_a_full_solve() {
 #[test]
 fn exact_rates_of_many_flows_equal_a_full_solve() {
     let mut refills = 0;
-    for (seed, demand) in [(1, 30.0), (2, 3.0), (3, 1.5)] {
+    for (seed, demand) in LOADS {
         let mut draw = Draw::new(seed);
         let tree = Tree::new(&mut draw, 6, 4, 30.0, 0.7);
-        let mut flow = || {
-            let demand = demand * draw.between(0.1, 1.9);
-            tree.flow(&mut draw, demand)
-        };
-        let mut flows = Flows::new(&tree.network);
-        let mut list: Vec<Flow> = (0..20_000).map(|_| flow()).collect();
-        for flow in &list {
-            flows.push(flow).unwrap();
-        }
-        let mut solver = IncrementalMaxMin::new(&flows, Precision::Exact).unwrap();
+        let mut many = Many::new(&tree, draw, demand, Precision::Exact);
         for update in 0..12 {
-            let at = (update * 7919) % list.len();
-            let left = solver.depart(FlowId(at as u32)).unwrap();
-            list[at] = flow();
-            let (id, came) = solver.arrive(&list[at]).unwrap();
-            assert_eq!(id.index(), at);
-            for change in [left, came] {
-                refills += usize::from(change.method == Method::Refill);
-            }
+            let changes = many.replace(update);
+            refills += changes
+                .iter()
+                .filter(|change| change.method == Method::Refill)
+                .count();
             if update % 4 < 3 {
                 continue;
             }
-            let mut full = Flows::new(&tree.network);
-            for flow in &list {
-                full.push(flow).unwrap();
-            }
-            let exact = estimate(&MaxMin, &full);
-            for (at, rate) in exact.rates().iter().enumerate() {
-                let id = FlowId(at as u32);
-                let error = (solver.rate(id).unwrap() / rate - 1.0).abs();
-                assert!(error <= 1e-9, "seed {seed}: flow {at} is off by {error:e}");
+            let (_, full) = many.errors(1e-9);
+            for (at, limit) in full.limits().iter().enumerate() {
                 // No two edges have the same level here.
-                assert_eq!(solver.limit(id).unwrap(), exact.limits()[at]);
+                assert_eq!(many.solver.limit(FlowId(at as u32)).unwrap(), *limit);
             }
         }
     }

@@ -33,9 +33,10 @@ pub struct Block {
     pub huge: bool,
     /// Other blocks that it stands for, in what a policy is shown: those of its huge page.
     pub others: u8,
-    /// One bit for each of the last intervals: accessed or not, the newest lowest.
+    /// One bit for each of the last rounds of the tracker, in which it looks at every block: accessed or not, the newest
+    /// lowest.
     pub touched: u16,
-    /// Intervals since the last access that was seen.
+    /// Rounds since the last access that was seen.
     pub idle: u16,
     /// Accesses seen, halved at each cooling.
     pub heat: u32,

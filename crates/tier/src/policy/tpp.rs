@@ -8,9 +8,9 @@ use crate::mechanism::Block;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tpp;
 
-/// Intervals in which the second touch must come.
+/// Rounds of the tracker in which the second touch must come.
 const WINDOW: u16 = 0x00ff;
-/// Intervals without a touch after which a block may make room for another.
+/// Rounds without a touch after which a block may make room for another.
 const COLD: u16 = 8;
 
 impl Policy for Tpp {

@@ -20,7 +20,7 @@ const WRITE: Duration = Duration::from_nanos(1100);
 /// Time to take a hint out and put it back, and what it costs whoever touches it.
 const HINT: Duration = Duration::from_nanos(3200);
 const TOUCH: Duration = Duration::from_micros(16);
-/// A block whose hint nobody touched counts as idle for so many intervals.
+/// A block whose hint nobody touched counts as idle for so many rounds.
 const UNTOUCHED: u16 = 8;
 
 /// Scans for writes, and takes single pages out for reads.
@@ -257,18 +257,56 @@ mod tests {
     use crate::mechanism::Config;
     use crate::sys::memory;
 
+    /// Blocks of memory that an engine manages, until the end of a test.
+    struct Managed {
+        engine: Engine,
+        start: u64,
+        end: u64,
+    }
+
+    impl Managed {
+        /// The first byte of each page of `written` is written before the engine has them.
+        fn new(blocks: u64, written: u64) -> Managed {
+            let engine = Engine::new(Config::default(), Box::new(Cores::new(1)));
+            let engine = engine.expect("Linux 6.8");
+            let start = memory::reserve(blocks * BLOCK, BLOCK).expect("memory");
+            let end = start + blocks * BLOCK;
+            for page in 0..written {
+                // SAFETY: reserved above, readable and writable.
+                unsafe { ((start + page * PAGE) as *mut u8).write_volatile(1) };
+            }
+            engine
+                .register(start, end)
+                .expect("memory that can be registered");
+            Managed { engine, start, end }
+        }
+
+        /// What is known of the blocks.
+        fn blocks(&self) -> Vec<Block> {
+            let ours = block_of(self.start)..block_of(self.end);
+            let all = self.engine.blocks().into_iter();
+            all.filter(|(number, _)| ours.contains(number))
+                .map(|(_, block)| block)
+                .collect()
+        }
+    }
+
+    impl Drop for Managed {
+        fn drop(&mut self) {
+            self.engine.stop();
+            // SAFETY: this test's, and nothing uses it any more.
+            unsafe { memory::unmap(self.start, self.end - self.start) };
+        }
+    }
+
     #[test]
     fn no_more_hints_are_chosen_than_may_be() {
         const BLOCKS: u64 = 16;
-        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
-        let start = memory::reserve(BLOCKS * BLOCK, BLOCK).expect("memory");
-        let end = start + BLOCKS * BLOCK;
-        engine
-            .register(start, end)
-            .expect("memory that can be registered");
-        engine.with_blocks(start, end, |blocks| {
+        let memory = Managed::new(BLOCKS, 0);
+        let Managed { engine, start, end } = &memory;
+        engine.with_blocks(*start, *end, |blocks| {
             for number in 0..BLOCKS {
-                blocks.change(block_of(start) + number, |block| {
+                blocks.change(block_of(*start) + number, |block| {
                     block.present = u64::MAX;
                     block.idle = 2;
                     block.slow = if number % 2 == 0 { u64::MAX } else { 0 };
@@ -278,77 +316,50 @@ mod tests {
         let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
         let mut total = 0;
         for count in (0..=2 * BLOCKS as usize).chain([0, 1, 1]) {
-            let chosen = tracker.choose(&engine, count);
+            let chosen = tracker.choose(engine, count);
             assert!(chosen.len() <= count, "{count}: {chosen:x?}");
             total += chosen.len();
         }
         assert!(total > 0);
-        engine.stop();
-        // SAFETY: this test's, and nothing uses it any more.
-        unsafe { memory::unmap(start, end - start) };
     }
 
     /// A page that was out as a hint and has come back is no page that the program has written.
     #[test]
     fn what_nobody_touches_is_idle_however_many_hints_were_out() {
         const BLOCKS: u64 = 8;
-        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
-        let start = memory::reserve(BLOCKS * BLOCK, BLOCK).expect("memory");
-        let end = start + BLOCKS * BLOCK;
-        for page in (start..end).step_by(PAGE as usize) {
-            // SAFETY: reserved above, readable and writable.
-            unsafe { (page as *mut u8).write_volatile(1) };
-        }
-        engine
-            .register(start, end)
-            .expect("memory that can be registered");
-        engine.with_blocks(start, end, |blocks| {
-            blocks.change_range(start, end, |block, _| block.slow = u64::MAX);
+        let memory = Managed::new(BLOCKS, BLOCKS * BLOCK_PAGES);
+        let Managed { engine, start, end } = &memory;
+        engine.with_blocks(*start, *end, |blocks| {
+            blocks.change_range(*start, *end, |block, _| block.slow = u64::MAX);
         });
         let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
         let mut armed = 0;
         for _ in 0..8 {
             tracker.credit = [1_000_000_000; 2];
-            armed += tracker.step(&engine, 100).expect("a scan").armed;
+            armed += tracker.step(engine, 100).expect("a scan").armed;
         }
         assert!(armed >= 4 * BLOCKS, "{armed}");
-        engine.each_block(start / BLOCK, |number, block| {
-            if (start / BLOCK..end / BLOCK).contains(&number) {
-                // The first scan sees the writes above.
-                assert_eq!(block.touched & 0b11_1111, 0, "{number}: {block:?}");
-                assert!(block.idle >= 6, "{number}: {block:?}");
-            }
-            true
-        });
-        engine.stop();
-        // SAFETY: this test's, and nothing uses it any more.
-        unsafe { memory::unmap(start, end - start) };
+        let blocks = memory.blocks();
+        assert_eq!(blocks.len() as u64, BLOCKS);
+        for block in blocks {
+            // The first scan sees the writes from before.
+            assert_eq!(block.touched & 0b11_1111, 0, "{block:?}");
+            assert!(block.idle >= 6, "{block:?}");
+        }
     }
 
     /// A block that had no hint may be read all the time: it does not grow idle, and no touch of it is forgotten.
     #[test]
     fn where_no_hint_may_be_out_nothing_grows_old() {
-        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
-        let start = memory::reserve(BLOCK, BLOCK).expect("memory");
-        // SAFETY: reserved above, readable and writable.
-        unsafe { (start as *mut u8).write_volatile(1) };
-        engine
-            .register(start, start + BLOCK)
-            .expect("memory that can be registered");
+        let memory = Managed::new(1, 1);
         let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
         for _ in 0..5 {
             tracker.credit = [1_000_000_000, i64::MIN / 2];
-            let tracked = tracker.step(&engine, 100).expect("a scan");
+            let tracked = tracker.step(&memory.engine, 100).expect("a scan");
             assert!(tracked.scanned && tracked.armed == 0);
         }
-        engine.each_block(start / BLOCK, |number, block| {
-            if number == start / BLOCK {
-                assert_eq!((block.touched, block.idle), (1, 0), "{block:?}");
-            }
-            true
-        });
-        engine.stop();
-        // SAFETY: this test's, and nothing uses it any more.
-        unsafe { memory::unmap(start, BLOCK) };
+        let blocks = memory.blocks();
+        assert_eq!(blocks.len(), 1);
+        assert_eq!((blocks[0].touched, blocks[0].idle), (1, 0), "{blocks:?}");
     }
 }
