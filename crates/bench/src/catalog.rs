@@ -147,7 +147,7 @@ impl Axes {
         }
     }
 
-    /// A core has no descriptors to prepare: only the full time can be told.
+    /// A core has no descriptors to prepare: only the full time can be given.
     fn timers(&self, path: Path) -> &[Timer] {
         match path {
             Path::Dsa => &self.timers,

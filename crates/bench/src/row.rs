@@ -1,4 +1,4 @@
-//! Lines of a result: measurements, and what is told of several.
+//! Lines of a result: measurements, and what is said of several.
 
 use crate::case::Case;
 use crate::timing::{Counter, Timing};

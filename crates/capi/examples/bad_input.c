@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     if (n != -ETIMEDOUT)
         return 1;
 
-    /* Two threads: one of them is told, nothing is lost. */
+    /* Two threads: one of them gets an error, nothing is lost. */
     shared = mover;
     if (pthread_create(&thread, NULL, other, NULL) != 0)
         return 1;

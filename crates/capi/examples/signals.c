@@ -1,4 +1,4 @@
-/* A signal handler submits to the mover that the program uses. It is told when it has interrupted a call
+/* A signal handler submits to the mover that the program uses. It gets an error when it has interrupted a call
  * of the library; what it could enqueue completes like everything else. */
 #include "example.h"
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 static struct dray_mover *shared;
 static unsigned char target[64], source[4096], copied[4096];
-/* Of the handler: enqueued, and what it was told otherwise. */
+/* Of the handler: enqueued, and the error otherwise. */
 static int enqueued, refused, wrong, handled;
 static pthread_t program;
 
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     if (enqueued != RAISED)
         return 1;
 
-    /* In a call it is told, and nothing is lost. */
+    /* In a call it gets an error, and nothing is lost. */
     if (pthread_create(&thread, NULL, sender, NULL) != 0)
         return 1;
     while (__atomic_load_n(&handled, __ATOMIC_RELAXED) < RAISED + SENT) {

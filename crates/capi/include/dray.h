@@ -44,7 +44,7 @@ typedef enum dray_wait_policy {
 
 // Who must execute all operations of channels: else they fail.
 typedef enum dray_require {
-  // Nobody in particular: what no device does, the core does.
+  // Any executor: what no device does, the core does.
   DRAY_REQUIRE_ANY = 0,
   // A device, of hardware or virtual.
   DRAY_REQUIRE_DEVICE = 1,
@@ -96,7 +96,7 @@ typedef enum dray_core_reason {
 
 // Executes memory operations for one thread at a time.
 //
-// It is never freed, only emptied: a handle that is used after it was closed is told so.
+// It is never freed, only emptied: a call with a handle that was closed returns an error.
 typedef struct dray_mover dray_mover;
 
 // How a mover is opened. Set `size` to sizeof(dray_options), all else to 0 or what you want.

@@ -19,15 +19,10 @@ pub(crate) fn refused(error: HwError) -> Refusal {
 /// A device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8.
 pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
     let queue = |id| WorkQueueConfig {
-        id,
-        mode: WorkQueueMode::Dedicated,
-        size: 128 / queues,
-        priority: 10,
         block_on_fault: true,
         max_batch_size: 1024,
         max_transfer_size: 1 << 31,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, 128 / queues)
     };
     DeviceConfig {
         user_interrupts: false,

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn dray_poll_outcomes(
             // SAFETY: `n` is below the caller's count.
             let place = unsafe { into.add(n) };
             // SAFETY: a place of the caller's.
-            unsafe { place.write(told(outcome)) };
+            unsafe { place.write(reported(outcome)) };
         }
         Ok(c_int::try_from(found).unwrap_or(c_int::MAX))
     };
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn dray_poll_outcomes(
     unsafe { using(mover, work) }
 }
 
-fn told(outcome: &dray::channels::Outcome) -> Outcome {
+fn reported(outcome: &dray::channels::Outcome) -> Outcome {
     let completion: Completion = seen(&outcome.completion);
     let reason = outcome
         .core_reason

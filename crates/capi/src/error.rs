@@ -1,6 +1,6 @@
 //! Error codes, and the text of the last error.
 //!
-//! Nothing here allocates or locks: a signal handler may be told that the mover is busy.
+//! Nothing here allocates or locks: the error that the mover is busy may go to a signal handler.
 
 use std::cell::RefCell;
 use std::error::Error;

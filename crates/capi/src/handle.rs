@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 
 /// Executes memory operations for one thread at a time.
 ///
-/// It is never freed, only emptied: a handle that is used after it was closed is told so.
+/// It is never freed, only emptied: a call with a handle that was closed returns an error.
 #[derive(Debug)]
 pub struct Mover {
     /// A call is in progress.

@@ -135,7 +135,7 @@ const _: () = assert!(size_of::<Completion>() == 64);
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Require {
-    /// Nobody in particular: what no device does, the core does.
+    /// Any executor: what no device does, the core does.
     Any = 0,
     /// A device, of hardware or virtual.
     Device = 1,

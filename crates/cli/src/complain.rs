@@ -45,11 +45,17 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {}", with_causes(error.as_ref()));
     let figures = error.downcast_ref::<FiguresError>();
     let usage = error.downcast_ref::<Usage>();
-    let config = error.downcast_ref::<ConfigError>();
+    let config = match figures {
+        Some(FiguresError::Setting(error)) => Some(error),
+        _ => error.downcast_ref::<ConfigError>(),
+    };
     let session = error.downcast_ref::<RunError>();
     let fabric = error.downcast_ref::<PcieError>();
     let flows = error.downcast_ref::<FabricError>();
-    let hardware = error.downcast_ref::<HwError>();
+    let hardware = match figures {
+        Some(FiguresError::Hardware(error)) => Some(error),
+        _ => error.chain().find_map(hardware),
+    };
     let hint = figures
         .and_then(FiguresError::hint)
         .or(config.and_then(ConfigError::hint))
@@ -76,6 +82,12 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
             _ => ExitCode::FAILURE,
         },
     }
+}
+
+/// The error of a mover of hardware, if this is one.
+fn hardware<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a HwError> {
+    let boxed = error.downcast_ref::<Box<HwError>>();
+    boxed.map(Box::as_ref).or(error.downcast_ref())
 }
 
 /// The message and its causes, without those that it contains already.

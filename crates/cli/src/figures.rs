@@ -29,7 +29,8 @@ Examples:
   dray figures --check --format json
 
 Sizes: 256, 4k, 2M. Lists: 1,4,16 or 0-3. Sweeps: 256..1M*4, 8..64+8.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted (the same command goes on).";
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw), 130 interrupted (the same
+command goes on).";
 
 /// Arguments of `dray figures`.
 #[derive(Debug, clap::Args)]
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     measure_cpu: bool,
 
-    /// Also measure a DSA of this machine, and the core beside it: the first that nobody uses, configured
+    /// Also measure a DSA of this machine, and the core beside it: the first that is not in use, configured
     /// as each point needs and put back as it was, or a work queue as it is configured.
     #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["list", "check"])]
     device: Option<DeviceChoice>,
@@ -174,6 +175,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for line in device.not_measured.lines() {
             eprintln!("note: {line}");
         }
+    }
+    for line in summary.refused.lines() {
+        eprintln!("note: {line}");
     }
     let points: usize = summary
         .figures

@@ -60,6 +60,11 @@ pub(crate) struct Args {
     /// What is done about a page fault of the device.
     #[arg(long, value_enum, default_value_t = Faults::Resume)]
     faults: Faults,
+    /// How long a call waits for a completion (DRAY_OFFLOAD_DEADLINE, 60); 0: for ever. Then the core
+    /// finishes a comparison. After a copy or a fill the program is aborted, for the device may still write
+    /// to its memory.
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<String>,
     /// Count calls below the threshold as well, which slows each of them down.
     #[arg(long)]
     count_small: bool,
@@ -73,7 +78,7 @@ pub(crate) struct Args {
     /// Offload nothing: count what the program copies, fills and compares, by size and by the place
     /// that calls, and say by the model what a device would save.
     #[arg(long, conflicts_with_all = ["mover", "wq", "min_bytes", "core_fraction", "adapt", "wait",
-                                      "numa", "faults", "count_small", "quiet"])]
+                                      "numa", "faults", "deadline", "count_small", "quiet"])]
     survey: bool,
     /// Machine to model in a survey: a built-in platform or a platform file.
     #[arg(

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Ended, Ending, Presence, Recording, Require, RunError, Session, Supervise};
+use dray_run::{
+    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +19,7 @@ Examples:
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
   dray shell --profile 1e1w-d                      look around
 
-The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; nobody else does. It
+The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; no other process does. It
 needs no privilege where users may have namespaces and /dev/fuse.
 Exit codes: those of the command; a signal that ends it ends dray. 1 the session failed, 2 usage or
 bad input, 126 the command cannot be executed, 127 there is no such command.";
@@ -85,6 +87,10 @@ struct SessionArgs {
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// A thread panics when it has done so much: dispatcher:N, driver:N, files:N; with :MS, programs are killed so
+    /// much later. For tests.
+    #[arg(long, value_name = "THREAD:N[:MS]", hide = true)]
+    inject_panic: Option<InjectedPanic>,
 }
 
 /// Which programs are traced.
@@ -156,6 +162,7 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             stats: machine.stats,
             trace: machine.trace.clone(),
         },
+        injected_panic: machine.inject_panic,
     };
     let mut ended = dray_run::run(&session)?;
     if let Some(stats) = &ended.stats {

@@ -28,7 +28,8 @@ Examples:
 A program is tiered from inside, by a preload library; so are the programs that it starts. It needs
 Linux 6.8 or later, and userfaultfd(2). While the fast tier has room nothing is registered.
 Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, or a process
-could not be tiered and the program ended with 0; 2 usage or bad input, 126 the program cannot be executed, 127 there is no such program.";
+could not be tiered and the program ended with 0; 2 usage or bad input, 3 there is no DSA (--mover hw),
+126 the program cannot be executed, 127 there is no such program.";
 
 /// Arguments of `dray tier`.
 #[derive(Debug, clap::Args)]
@@ -72,10 +73,10 @@ struct Session {
     /// What a thread finds that touches a page while it moves.
     #[arg(long, value_enum, default_value_t = Order::Strict)]
     order: Order,
-    /// Use the frames that pages leave again, instead of giving them back to the kernel first. Not
-    /// for programs that call vmsplice(2) or send with MSG_ZEROCOPY.
-    #[arg(long)]
-    reuse_frames: bool,
+    /// Use the frames that pages leave again. By default they go back to the kernel.
+    #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "always")]
+    reuse_frames: Option<Reused>,
     /// A control and its value; may be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     knob: Vec<String>,
@@ -95,6 +96,16 @@ struct Session {
     /// The program and its arguments, after `--`.
     #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
+}
+
+/// Which frames are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reused {
+    /// Those of 4 KiB pages that the kernel refers to in no other way. It is asked after each batch (MADV_COLLAPSE),
+    /// and then drains its lists of pages on every core.
+    Checked,
+    /// All. Not for programs that call vmsplice(2) or send with MSG_ZEROCOPY.
+    Always,
 }
 
 /// As the policies of the library.

@@ -94,7 +94,7 @@ impl Part {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.part.options()?;
     options.injections.clone_from(&args.inject);
-    // A profile that the part cannot have is told before a client comes.
+    // A profile that the part cannot have is an error before a client comes.
     options.function()?;
     let server = Server::bind(&args.socket, |what| {
         eprintln!("warning: {what}: refused or not modelled; counted from here on");

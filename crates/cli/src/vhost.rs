@@ -1,6 +1,7 @@
 //! `dray vhost`.
 
 mod assign;
+mod events;
 mod port;
 mod show;
 mod stats;
@@ -14,12 +15,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_vhost::backend::Event;
 use dray_vhost::forward::{Mode, Report, Switch};
 
-use crate::complain::with_causes;
 use crate::print;
 use assign::{Dmas, Wiring};
+use events::EventLog;
 use port::PortSpec;
 use stats::StatsFile;
 
@@ -185,7 +185,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Forwards packets until the time is over or somebody ends it.
+/// Forwards packets until the time is over or a signal ends it.
 fn forward(
     args: &Args,
     switch: &mut Switch,
@@ -198,13 +198,14 @@ fn forward(
     let mut next_report = started + Duration::from_secs(1);
     let mut last: Option<Report> = None;
     let mut events = Vec::new();
+    let mut log = EventLog::new(args.quiet);
     loop {
         idle = match switch.step(&mut events) {
             true => 0,
             false => idle + 1,
         };
         for event in events.drain(..) {
-            tell(&event, args.quiet);
+            log.print(&event);
         }
         if args.interrupt && idle >= IDLE_STEPS {
             switch.wait(Duration::from_millis(100));
@@ -218,10 +219,12 @@ fn forward(
         let now = Instant::now();
         let over = args.duration.is_some_and(|d| now - started >= d);
         if over || stop.load(Ordering::SeqCst) {
+            log.end_second();
             return Ok(());
         }
         if now >= next_report {
             next_report = now + Duration::from_secs(1);
+            log.end_second();
             let mut report = switch.report((now - started).as_secs_f64(), names);
             if let Some(last) = &last {
                 report.rates_since(last);
@@ -236,15 +239,5 @@ fn forward(
             }
             last = Some(report);
         }
-    }
-}
-
-fn tell(event: &Event, quiet: bool) {
-    match event {
-        _ if quiet => {}
-        Event::Connected => eprintln!("a front end has connected"),
-        Event::Disconnected => eprintln!("a front end has left"),
-        Event::Broken(error) => eprintln!("warning: connection ended: {}", with_causes(error)),
-        Event::Refused(error) => eprintln!("warning: refused: {}", with_causes(error)),
     }
 }

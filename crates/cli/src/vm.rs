@@ -292,7 +292,7 @@ fn line(command: &[String]) -> String {
 mod tests {
     use std::path::Path;
 
-    /// A file that is missing here is missing in the guest of whoever has the program alone.
+    /// A file that is missing here is missing in the guest of a user who has the program alone.
     #[test]
     fn the_bundle_has_every_file_that_a_boot_needs() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

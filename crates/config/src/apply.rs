@@ -165,4 +165,31 @@ mod tests {
             assert_eq!(survey(&tree.driver).unwrap(), survey(plan.model()).unwrap());
         }
     }
+
+    /// The kernel trims what it is given, so that an empty line takes a driver's name away.
+    #[test]
+    fn a_queue_without_a_driver_has_none_when_it_is_put_back() {
+        let capabilities = known_capabilities(0x100).unwrap();
+        let part = Part::new(0, Hardware::new(capabilities));
+        let personality = Personality::ALL.into_iter();
+        for personality in personality.filter(|kernel| kernel.has_driver_name()) {
+            let mut machine = Driver::new(Options::new(personality), vec![part.clone()]);
+            let before = survey(&machine).unwrap();
+            let (start, _) = model(
+                &before,
+                Assumed {
+                    kernel: Some(personality),
+                },
+            );
+            let mut plan = Plan::new(start);
+            let profile = Profile::named("1e1w-d").unwrap();
+            wanted::load(&mut plan, &profile.device_profiles()[0], true).unwrap();
+            plan.put_back(before.device_profiles()).unwrap();
+            for step in plan.steps() {
+                Tree::write(&mut machine, &step.path, step.value.as_bytes()).unwrap();
+            }
+            assert_eq!(plan.value("wq0.0", "driver_name").as_deref(), Some(""));
+            assert_eq!(survey(&machine).unwrap(), before);
+        }
+    }
 }

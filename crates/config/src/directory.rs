@@ -49,7 +49,7 @@ impl Directory {
         [SYSFS_MAGIC, FUSE_MAGIC].contains(&self.kind)
     }
 
-    /// What tells the tree from others at the same path: `None` for the one of this machine.
+    /// What distinguishes the tree from others at the same path: `None` for the one of this machine.
     pub fn identity(&self) -> Option<String> {
         match self.kind {
             SYSFS_MAGIC => None,
@@ -86,7 +86,7 @@ impl Directory {
     }
 }
 
-/// Kind of the file system that a directory is on, as the C library tells: under `dray run
+/// Kind of the file system that a directory is on, as the C library says: under `dray run
 /// --redirect` it is not the kernel's to know.
 fn file_system(directory: &Path) -> io::Result<i64> {
     let path = CString::new(directory.as_os_str().as_bytes())?;

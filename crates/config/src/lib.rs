@@ -30,7 +30,7 @@ pub use plan::{AttributeWrite, Plan};
 pub use render::{refresh, render};
 pub use setup::Setup;
 pub use survey::survey;
-pub use temporary::TemporaryConfig;
+pub use temporary::{TemporaryConfig, free_devices};
 pub use tree::{Tree, TreeError};
 pub use undo::Journal;
 pub use wanted::{Change, change, load};

@@ -12,7 +12,7 @@ use crate::wanted;
 /// What a tree does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Assumed {
-    /// The kernel; without it what its attributes tell.
+    /// The kernel; without it what its attributes say.
     pub kernel: Option<Personality>,
 }
 
@@ -102,7 +102,7 @@ fn part(device: &DeviceProfile) -> Option<Part> {
     let mut part = Part::new(id, hardware);
     part.pasid_enabled = device.pasid_enabled == Some(1);
     part.numa_node = device.numa_node.map_or(-1, |node| node as i32);
-    // Where the driver has put it is nobody's matter here; that it is on, is.
+    // Where the driver has put it does not matter here; that it is on, is.
     part.event_log = device.event_log_size.map(|_| 0x1000);
     Some(part)
 }

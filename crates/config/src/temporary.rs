@@ -10,16 +10,15 @@ use crate::{
     Assumed, ConfigError, Directory, Journal, Plan, apply, check, fit, load, model, survey,
 };
 
-/// A device that is configured for a while. Dropping it puts back what was there before;
-/// [`TemporaryConfig::put_back`] does so and tells whether it could.
+/// A device, or several, configured for a while. Dropping it puts back what was there before;
+/// [`TemporaryConfig::put_back`] does so and says whether it could.
 ///
 /// While it lasts, what was there before is also in the journal: if the process is killed, `dray config
 /// --undo` puts it back.
 #[derive(Debug)]
 pub struct TemporaryConfig {
     tree: Directory,
-    device: String,
-    /// What a survey found before the first change.
+    /// What a survey found before the first change, of each device that was taken.
     before: Vec<DeviceProfile>,
     /// The machine as it is now.
     model: Driver,
@@ -31,7 +30,7 @@ pub struct TemporaryConfig {
 }
 
 impl TemporaryConfig {
-    /// Looks at the tree at `root` and takes a device: `device`, or the first that nobody uses. `state`
+    /// Looks at the tree at `root` and takes a device: `device`, or the first that is not in use. `state`
     /// is the directory of the journal. Nothing is written to the device yet.
     ///
     /// # Errors
@@ -50,16 +49,11 @@ impl TemporaryConfig {
         let kernel = kernel.and_then(|release| release.trim().parse().ok());
         let (model, _) = model(&profile, Assumed { kernel });
         let devices = profile.device_profiles();
-        let clients = |device: &DeviceProfile| {
-            let bytes = tree.read(&attribute(&device.dev, "clients")).ok();
-            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-            text.map_or(0, |text| text.trim().parse::<u64>().unwrap_or(0))
-        };
         let found = match device {
             Some(name) => devices.iter().find(|device| device.dev == name),
             None => devices
                 .iter()
-                .find(|device| clients(device) == 0)
+                .find(|device| clients(&tree, device) == 0)
                 .or(devices.first()),
         };
         let Some(found) = found else {
@@ -72,7 +66,7 @@ impl TemporaryConfig {
                 },
             });
         };
-        let clients = clients(found);
+        let clients = clients(&tree, found);
         if clients > 0 {
             return Err(ConfigError::InUse {
                 name: found.dev.clone(),
@@ -81,7 +75,6 @@ impl TemporaryConfig {
         }
         let journal = Journal::new(state, tree.root(), tree.identity().as_deref());
         Ok(TemporaryConfig {
-            device: found.dev.clone(),
             before: vec![found.clone()],
             older: journal.kept().ok(),
             tree,
@@ -92,27 +85,68 @@ impl TemporaryConfig {
         })
     }
 
-    /// Name of the device.
-    pub fn device(&self) -> &str {
-        &self.device
+    /// Takes more devices that are not in use, until there are `count` in all, those on the node of the
+    /// first one before others: how many there are then.
+    ///
+    /// # Errors
+    /// The tree cannot be read, the journal not written.
+    pub fn take(&mut self, count: usize) -> Result<usize, ConfigError> {
+        if self.before.len() >= count {
+            return Ok(self.before.len());
+        }
+        let profile = survey(&self.tree)?;
+        let mut free: Vec<&DeviceProfile> = profile
+            .device_profiles()
+            .iter()
+            .filter(|device| self.devices().all(|taken| taken != device.dev))
+            .filter(|device| clients(&self.tree, device) == 0)
+            .collect();
+        let node = self.before().numa_node;
+        free.sort_by_key(|device| device.numa_node != node);
+        free.truncate(count - self.before.len());
+        self.before.extend(free.into_iter().cloned());
+        if self.changed {
+            self.journal.keep(&self.before)?;
+        }
+        Ok(self.before.len())
     }
 
-    /// What the device was before, and what it can do.
+    /// Name of the first device.
+    pub fn device(&self) -> &str {
+        &self.before[0].dev
+    }
+
+    /// Names of all devices, in the order in which they were taken.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        self.before.iter().map(|device| device.dev.as_str())
+    }
+
+    /// What the first device was before, and what it can do.
     pub fn before(&self) -> &DeviceProfile {
         &self.before[0]
     }
 
-    /// Configures the device as a profile of any device says, and enables it with its queues. If that
-    /// fails, what was there before the first change is there again.
+    /// Configures the first device as a profile of any device says, and enables it with its queues. If
+    /// that fails, what was there before the first change is there again.
     ///
     /// # Errors
     /// What the device or its driver would refuse, or did refuse.
     pub fn configure(&mut self, profile: &DeviceProfile) -> Result<(), ConfigError> {
-        let (fitted, _) = fit(&named(profile, &self.device), self.before());
-        check(&fitted.dev, std::slice::from_ref(&fitted))?;
+        self.configure_all(std::slice::from_ref(profile))
+    }
+
+    /// The same with a profile for each of the first devices. Devices without one stay as they are.
+    ///
+    /// # Errors
+    /// As [`configure`](TemporaryConfig::configure).
+    pub fn configure_all(&mut self, profiles: &[DeviceProfile]) -> Result<(), ConfigError> {
         let mut plan = Plan::new(self.model.clone());
-        plan.disable_device(&self.device, true)?;
-        load(&mut plan, &fitted, true)?;
+        for (profile, before) in profiles.iter().zip(&self.before) {
+            let (fitted, _) = fit(&named(profile, &before.dev), before);
+            check(&fitted.dev, std::slice::from_ref(&fitted))?;
+            plan.disable_device(&before.dev, true)?;
+            load(&mut plan, &fitted, true)?;
+        }
         if !self.changed {
             self.journal.keep(&self.before)?;
             self.changed = true;
@@ -124,14 +158,19 @@ impl TemporaryConfig {
                 Ok(())
             }
             Err(error) => {
-                // What it is now, the machine says.
-                if let Ok(profile) = survey(&self.tree) {
-                    let kernel = self.kernel;
-                    self.model = model(&profile, Assumed { kernel }).0;
-                }
+                // It is reported that the writing failed, not the reading.
+                let _ = self.look();
                 Err(error)
             }
         }
+    }
+
+    /// Takes the model from what the machine says that it is now.
+    fn look(&mut self) -> Result<(), ConfigError> {
+        let profile = survey(&self.tree)?;
+        let kernel = self.kernel;
+        self.model = model(&profile, Assumed { kernel }).0;
+        Ok(())
     }
 
     /// Puts back what was there before the first change.
@@ -142,6 +181,8 @@ impl TemporaryConfig {
         if !self.changed {
             return Ok(());
         }
+        // Another program may have changed it meanwhile. If it cannot be read, what was last known counts.
+        let _ = self.look();
         let mut plan = Plan::new(self.model.clone());
         plan.put_back(&self.before)?;
         apply(&mut self.tree, &plan, &self.model, &self.before)?;
@@ -156,9 +197,27 @@ impl TemporaryConfig {
 
 impl Drop for TemporaryConfig {
     fn drop(&mut self) {
-        // Nobody is left to tell; the journal still has it then.
+        // No caller is left for the error; the journal still has it then.
         let _ = self.put_back();
     }
+}
+
+/// Programs that use a device; 0 where the kernel does not say.
+fn clients(tree: &Directory, device: &DeviceProfile) -> u64 {
+    let bytes = tree.read(&attribute(&device.dev, "clients")).ok();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map_or(0, |text| text.trim().parse().unwrap_or(0))
+}
+
+/// The devices of the tree at `root` that no program uses; none where there is no driver.
+pub fn free_devices(root: &Path) -> Vec<DeviceProfile> {
+    let Ok(tree) = Directory::open(root) else {
+        return Vec::new();
+    };
+    let devices = survey(&tree).map(|profile| profile.device_profiles().to_vec());
+    let mut devices = devices.unwrap_or_default();
+    devices.retain(|device| clients(&tree, device) == 0);
+    devices
 }
 
 /// A profile under the name of another device.

@@ -1,4 +1,4 @@
-//! A sysfs, whoever is behind it.
+//! A sysfs: this machine's, a session's or a captured one.
 
 use std::io;
 

@@ -17,7 +17,7 @@ pub struct Journal {
 
 impl Journal {
     /// The journal of a tree, in a directory for such files. The path alone does not name the tree: each
-    /// session of `dray run` has another one at `/sys`, which `identity` tells apart.
+    /// session of `dray run` has another one at `/sys`, which `identity` distinguishes.
     pub fn new(directory: &Path, root: &Path, identity: Option<&str>) -> Journal {
         let root = root.display().to_string();
         let identity = identity.map(|identity| format!("@{identity}"));

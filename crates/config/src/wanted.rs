@@ -179,10 +179,17 @@ fn configure_queue(
         plan.set(dev, "name", name)?;
     }
     let given = queue.driver_name.as_deref().filter(|name| !name.is_empty());
-    if plan.value(dev, "driver_name").is_some()
+    let now = plan.value(dev, "driver_name");
+    if now.is_some()
         && let Some(name) = given.or(by_type(queue.kind.as_deref()).filter(|_| infer))
     {
         plan.set(dev, "driver_name", name)?;
+    } else if !infer
+        && queue.driver_name.as_deref() == Some("")
+        && now.is_some_and(|now| !now.is_empty())
+    {
+        // A write of no bytes is none; the kernel trims a line that is empty.
+        plan.set(dev, "driver_name", "\n")?;
     }
     if let Some(priority) = queue.priority {
         plan.set(dev, "priority", priority)?;

@@ -9,5 +9,5 @@ pub mod rules;
 
 #[cfg(feature = "movers")]
 pub use movers::{
-    Disrupter, Disruption, Door, PAGE, Part, ProcessDoor, ProcessPages, Report, Script, check,
+    Disrupter, Disruption, Door, Held, PAGE, Part, ProcessDoor, ProcessPages, Report, Script, check,
 };

@@ -1,7 +1,8 @@
 //! What every mover promises, written once: each operation gives the right bytes and the right
 //! record, under the right executor's name, exactly once; batches and fences keep their order; what
-//! cannot be done is refused with the status of the specification; page faults are told; when a queue is
-//! disabled or reset everything ends once, and nothing is written outside the destinations.
+//! cannot be done is refused with the status of the specification; page faults are reported; when a queue is
+//! disabled or reset everything ends once, and nothing is written outside the destinations; a wait for a
+//! completion that does not come ends at its deadline.
 //!
 //! A [`Door`] is where operations go in: a mover with memory that the suite can look at.
 //! [`check`] puts the whole suite to it.
@@ -11,6 +12,7 @@ mod case;
 mod disruptions;
 mod door;
 mod faults;
+mod held;
 mod integrity;
 mod pages;
 mod refused;
@@ -19,6 +21,7 @@ mod suite;
 
 pub use disruptions::{Disrupter, Disruption};
 pub use door::{Door, PAGE, Part, ProcessDoor};
+pub use held::Held;
 pub use pages::ProcessPages;
 pub use script::Script;
 pub use suite::{Report, check};

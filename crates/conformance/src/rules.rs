@@ -3,7 +3,7 @@
 //!
 //! A [`Case`] says which device it wants ([`Case::device`]), what is in memory
 //! ([`Case::memory`]), and which 64 bytes are written to the portal of work queue 0
-//! ([`Case::submission`]). Whoever runs it reports what became visible ([`Observed`]), and
+//! ([`Case::submission`]). Its runner reports what became visible ([`Observed`]), and
 //! [`Case::judge`] compares. Each [`Rule`] has descriptors that break it and their nearest neighbours
 //! that do not. [`coverage`] says which rules of the specification the table has, and why it does
 //! not have the others.

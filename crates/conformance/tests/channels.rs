@@ -1,5 +1,6 @@
-//! Several queues as one pass the suite that every mover passes, whoever executes.
+//! Several queues as one pass the suite that every mover passes, whatever executes.
 
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dray::channels::{Channels, ChannelsOptions, Choice, Member, PageFaultPolicy, Require};
 use dray::virt::{Options, Translation, VirtualDevice, VirtualMover};
 use dray::{CpuMover, Executor, Mover};
-use dray_conformance::{Disrupter, Disruption, ProcessDoor, check};
+use dray_conformance::{Disrupter, Disruption, Held, PAGE, ProcessDoor, ProcessPages, check};
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_device::{Access, Capabilities, DeviceConfig, WorkQueueConfig};
 use dray_spec::registers::{Command, CommandRegister};
@@ -19,15 +20,9 @@ fn device() -> VirtualDevice {
 
 fn config() -> DeviceConfig {
     let queue = |(id, mode)| WorkQueueConfig {
-        id,
-        mode,
-        size: 16,
-        threshold: 16,
-        priority: 10,
         max_batch_size: 64,
         max_transfer_size: 4096,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, mode, 16)
     };
     let queues = [(0, Dedicated), (1, Shared)].map(queue);
     DeviceConfig {
@@ -40,19 +35,37 @@ fn config() -> DeviceConfig {
     }
 }
 
-/// Memory of this process but for one page.
+/// Memory of this process but for one page, and another that the device waits for as long as it is held.
 #[derive(Clone, Default)]
-struct Guarded(Arc<[AtomicU64; 2]>);
+struct Guarded(Arc<[AtomicU64; 3]>);
 
 impl Guarded {
     fn set(&self, guard: &Range<u64>) {
         self.0[0].store(guard.start, Ordering::SeqCst);
         self.0[1].store(guard.end, Ordering::SeqCst);
     }
+
+    /// Holds a page of its own. It stays there: the device may write to it whatever a test does.
+    fn hold(&self) -> Held {
+        let page = ManuallyDrop::new(ProcessPages::new(PAGE as usize)).base();
+        self.0[2].store(page, Ordering::SeqCst);
+        let held = self.clone();
+        Held {
+            page,
+            release: Box::new(move || held.0[2].store(0, Ordering::SeqCst)),
+        }
+    }
 }
 
 impl Translation for Guarded {
     fn accessible(&self, addr: u64, len: u64, _: Access) -> u64 {
+        let is_held = || match self.0[2].load(Ordering::SeqCst) {
+            0 => false,
+            page => page == addr & !(PAGE - 1),
+        };
+        while is_held() {
+            std::thread::yield_now();
+        }
         let [start, end] = [0, 1].map(|n| self.0[n].load(Ordering::SeqCst));
         match addr < end && addr + len > start {
             true => start.saturating_sub(addr),
@@ -61,7 +74,7 @@ impl Translation for Guarded {
     }
 }
 
-/// A device that tells faults of one page, and that page.
+/// A device that reports faults of one page, and that page.
 fn guarded(largest: u64) -> (VirtualDevice, Guarded) {
     let guarded = Guarded::default();
     let mut config = config();
@@ -94,7 +107,7 @@ fn disrupter(device: &VirtualDevice, how: Disruption) -> Disrupter {
     })
 }
 
-/// Passes the suite with faults told and its queues disrupted, in each way.
+/// Passes the suite with faults reported and its queues disrupted, in each way.
 fn survives<M: Mover + 'static>(
     name: &str,
     largest: u64,
@@ -103,13 +116,16 @@ fn survives<M: Mover + 'static>(
 ) {
     for how in Disruption::ALL {
         let (device, guard) = guarded(largest);
+        let holding = guard.clone();
         let mut door = ProcessDoor::new(name, executor, open(&device))
             .with_faults(move |page| guard.set(&page))
+            .with_held(move || holding.hold())
             .with_disrupter(disrupter(&device, how));
         match check(&mut door) {
             Ok(report) => {
                 println!("{report}");
                 assert!(report.faults >= 7, "{name}");
+                assert_eq!(report.held, 3, "{name}");
                 assert_eq!(report.disrupted, 16, "{name}, {how:?}");
             }
             Err(mismatch) => panic!("{name}, {how:?}: {mismatch}"),

@@ -16,17 +16,9 @@ const PORTAL: Portal = Portal {
 
 fn device(queues: u16) -> Device {
     let work_queue = |id| WorkQueueConfig {
-        id,
-        group: 0,
-        mode: WorkQueueMode::Dedicated,
-        size: 128 / queues,
         threshold: 0,
-        priority: 10,
-        block_on_fault: false,
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, 128 / queues)
     };
     let config = DeviceConfig::sapphire_rapids(4, (0..queues).map(work_queue).collect());
     Device::new(config).expect("a configuration that can be enabled")

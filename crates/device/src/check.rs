@@ -26,7 +26,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// The outcome that tells it.
+    /// The outcome that reports it.
     pub fn outcome(self) -> DescriptorResult {
         let mut outcome = DescriptorResult::status(self.status);
         if self.status == Status::INVALID_FLAGS {

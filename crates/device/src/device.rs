@@ -43,7 +43,7 @@ pub(crate) struct EventLog {
 }
 
 impl EventLog {
-    /// Whether the success of a drain of this queue is told there.
+    /// Whether the success of a drain of this queue is reported there.
     fn takes_drains(self, queue: &WorkQueueConfig) -> bool {
         self.on && (!self.page_requests || queue.prs_disable)
     }
@@ -108,7 +108,7 @@ impl Device {
         (queue.state != State::Disabled).then(|| queue.occupancy())
     }
 
-    /// A posted 64-byte write to a portal (MOVDIR64B). Nobody tells the writer what became of it.
+    /// A posted 64-byte write to a portal (MOVDIR64B). The writer does not learn what became of it.
     #[inline]
     pub fn write_posted(&mut self, portal: Portal, descriptor: &Descriptor) -> Submission {
         self.post(portal, false, descriptor)
@@ -247,7 +247,7 @@ impl Device {
     /// Where the completion record of work that has not ended goes, if it names an address: before
     /// anything else is done, that must be writable, or [`record_faults`](Device::record_faults)
     /// (spec 5.4). `None` also for work that is not [translated](Device::translates): there, a record
-    /// that cannot be written is one that nobody misses (spec 3.13.1).
+    /// that cannot be written is ignored (spec 3.13.1).
     #[inline]
     pub fn record_address(&self, id: WorkId) -> Option<u64> {
         let descriptor = self.descriptor(id)?;

@@ -88,7 +88,7 @@ impl Lanes {
         }
     }
 
-    /// A drain leaves the queue. `None` if it has nothing to wait for; else it will be told when it
+    /// A drain leaves the queue. `None` if it has nothing to wait for; else it is notified when it
     /// need not wait any more. One that has work to do then counts for the drains behind it, there.
     pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<DrainSlot> {
         let index = self.lane(pasid);
@@ -167,7 +167,7 @@ mod tests {
     use crate::job::{Job, JobOrigin, Jobs};
     use dray_spec::Descriptor;
 
-    /// Handles that can be told apart.
+    /// Handles that can be distinguished.
     fn ids(count: usize) -> Vec<WorkId> {
         let mut jobs = Jobs::default();
         let job = || Job {

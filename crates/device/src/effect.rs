@@ -1,4 +1,4 @@
-//! What comes out of the device, and what its runner tells it.
+//! What comes out of the device, and what its runner hands in.
 
 use dray_spec::{CompletionRecord, Status};
 
@@ -93,8 +93,8 @@ pub enum Effect {
         /// The record that the entry of the event log has; all 0 if it has none.
         record: CompletionRecord,
     },
-    /// An abort has given a descriptor up, and it has ended (spec 3.15): software is not told.
-    /// Whoever keeps books on descriptors may be: each that was accepted has one end, this one or
+    /// An abort has given a descriptor up, and it has ended (spec 3.15): software gets no report.
+    /// A runner that counts descriptors does: each that was accepted has one end, this one or
     /// the usual one. After a [`reset`](crate::Function::reset) from outside, engines may still be
     /// at it.
     Abandoned {

@@ -8,7 +8,7 @@ use crate::check::is_inter_domain;
 use crate::effect::{Effect, Operand, Origin, fault_info};
 use crate::job::{BatchRole, Job};
 
-/// Statuses that are no errors: without a request for it, no record tells them (spec 8.1.3).
+/// Statuses that are no errors: without a request for it, no record reports them (spec 8.1.3).
 #[inline]
 pub(crate) fn is_plain(status: Status) -> bool {
     matches!(
@@ -83,7 +83,7 @@ impl ErrorReport<'_> {
                 pasid: self.job.job_origin.submitter.pasid,
             });
         }
-        // One about an interrupt is told twice (spec Table 5-1).
+        // One about an interrupt is reported twice (spec Table 5-1).
         if !is_plain(status) && !due || status == Status::INTERRUPT_HANDLE {
             effects.push(self.error(status, record, due, &mut reports));
         }

@@ -71,7 +71,7 @@ pub fn execute(
         | Opcode::DifUpdate
         | Opcode::DixGenerate => run.dif(opcode),
         Opcode::CacheFlush => run.flush(),
-        // Nobody has looked their handles up.
+        // Their handles have not been looked up.
         Opcode::InterDomainCopy
         | Opcode::InterDomainFill
         | Opcode::InterDomainCompare

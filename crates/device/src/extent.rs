@@ -110,7 +110,7 @@ impl Extent {
         self.fault.is_some()
     }
 
-    /// `record`, unless a fault ended the descriptor. Whoever would have `blocked` on it has had no
+    /// `record`, unless a fault ended the descriptor. A descriptor that would have `blocked` on it has had no
     /// help from the page request service (spec 5.8.1, 0x04).
     pub(crate) fn outcome(&self, mut record: CompletionRecord, blocked: bool) -> DescriptorResult {
         if let Some((address, access, operand)) = self.fault {

@@ -33,7 +33,7 @@ pub(crate) struct Submitter {
 pub(crate) struct Disposition {
     /// A command waits for its end (spec 3.15).
     pub(crate) awaited: bool,
-    /// An abort has given it up: nobody is told of its end (spec 3.15).
+    /// An abort has given it up: its end is not reported (spec 3.15).
     pub(crate) abandoned: bool,
     /// The page of its record cannot be written, and the event log takes the record (spec 3.13.3).
     pub(crate) record_faults: bool,

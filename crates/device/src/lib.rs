@@ -1,6 +1,6 @@
 //! The virtual DSA: a state machine without I/O, threads or clock.
 //!
-//! Whoever runs it hands descriptors in at a portal ([`Device::write_posted`],
+//! The runner hands descriptors in at a portal ([`Device::write_posted`],
 //! [`Device::enqueue`]), lets each engine [`take`](Device::take) work and [`start`](Device::start) it, executes the [`Task`] on its memory,
 //! and reports the end ([`Device::done`]). The device answers with effects: completion records to write, interrupts to
 //! send. How long anything takes, and who moves the bytes, is the runner's business: in modelled

@@ -42,7 +42,7 @@ pub trait Memory {
         }
     }
 
-    /// The bytes where they are, if this memory has them so: nobody writes them as long as they are
+    /// The bytes where they are, if this memory has them so: nothing writes them as long as they are
     /// borrowed. The caller has asked [`accessible`](Memory::accessible) first.
     fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
         let _ = (addr, len);

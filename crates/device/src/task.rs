@@ -170,11 +170,17 @@ impl Task {
         }
     }
 
+    /// Whether it waits for operands that are not in memory (spec 3.13).
+    #[inline]
+    pub fn blocks(&self) -> bool {
+        self.descriptor.flags().contains(Flags::BLOCK_ON_FAULT) && self.translates
+    }
+
     /// The view of its operands. Pages are asked for by who translates (spec Table 9-2).
     fn operand_view(&self, opcode: Opcode) -> View {
         let blocks = match opcode {
             Opcode::Drain => self.requests_pages,
-            _ => self.descriptor.flags().contains(Flags::BLOCK_ON_FAULT),
+            _ => self.blocks(),
         };
         View {
             pasid: self.pasid,

@@ -184,7 +184,7 @@ impl Finding {
         Self { mend, ..self }
     }
 
-    /// Without what a terminal would obey: names and messages come from the machine.
+    /// Without control characters of terminals: names and messages come from the machine.
     pub(crate) fn printable(self) -> Self {
         let mend = |mend: Mend| Mend {
             advice: printable(&mend.advice),

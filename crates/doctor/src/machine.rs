@@ -26,7 +26,7 @@ pub const KERNEL_CONFIG: &str = "@kernel-config";
 /// Path under which [`Machine::read`] gives CPUID leaf 7, subleaf 0, as `eax ebx ecx edx` in
 /// hexadecimal.
 pub const CPUID_7: &str = "@cpuid-7.0";
-/// Path under which [`Machine::read`] gives what the user's programs said, if it was told.
+/// Path under which [`Machine::read`] gives what the user's programs said, if it was given.
 pub const MESSAGES: &str = "@messages";
 
 /// Path under which [`Machine::read`] says that the device is virtual: [`SESSION`] or [`TREE`].
@@ -116,12 +116,12 @@ pub trait Machine {
     /// Where a symbolic link points, as it stands there.
     ///
     /// # Errors
-    /// [`Unreadable`] says why it cannot be told.
+    /// [`Unreadable`] says why it is not known.
     fn link(&self, path: &str) -> Reading<String>;
 
     /// FileKind, owner and permissions, after following links.
     ///
     /// # Errors
-    /// [`Unreadable`] says why they cannot be told.
+    /// [`Unreadable`] says why they are not known.
     fn stat(&self, path: &str) -> Reading<Stat>;
 }

@@ -74,13 +74,13 @@ fn an_archive_tells_what_the_machine_did() {
     for (name, path) in fixtures() {
         let machine = Captured::open(&path).unwrap();
         let recorder = Recorder::new(&machine);
-        let told = diagnose(&recorder);
+        let findings = diagnose(&recorder);
         let archive = recorder.finish("a test").pack().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("machine.tar.gz");
         fs::write(&file, &archive).unwrap();
         let unpacked = Captured::open(&file).unwrap();
-        assert_eq!(diagnose(&unpacked), told, "{name}");
+        assert_eq!(diagnose(&unpacked), findings, "{name}");
         assert_eq!(unpacked.pack().unwrap(), archive, "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Captures that somebody made to do harm, and machines that hold garbage.
+//! Captures made to do harm, and machines that hold garbage.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

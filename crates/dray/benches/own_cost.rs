@@ -1,9 +1,8 @@
-//! What the library costs beside what it carries out: on the core, on page lists, and with a work queue
-//! of this machine beside the instructions alone.
+//! What the library costs beside what it carries out: on the core, and on page lists.
 //!
-//! `cargo bench -p dray --bench own_cost`; the last part where there are two dedicated queues, such as
-//! `dray run --profile 2e2w-d -- target/release/deps/own_cost-HASH`. Both sides of a comparison take
-//! turns, so that what disturbs the machine disturbs both. Printed are median and quartiles.
+//! `cargo bench -p dray --bench own_cost`. Both sides of a comparison take turns, so that what disturbs the
+//! machine disturbs both. Printed are median and quartiles. What `hw` costs beside the instructions alone
+//! is measured by `submission`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -134,7 +133,7 @@ fn page_lists() {
         std::thread::scope(|scope| {
             let copy = move |start: usize, end: usize| {
                 let (from, to) = (from as usize + start, to as usize + start);
-                // SAFETY: a part of the buffers, which nobody else writes.
+                // SAFETY: a part of the buffers, which nothing else writes.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, end - start);
                 }
@@ -178,107 +177,7 @@ fn page_lists() {
     }
 }
 
-#[cfg(all(feature = "hw", target_arch = "x86_64"))]
-fn beside_the_instructions() {
-    use std::fs::OpenOptions;
-    use std::os::fd::AsRawFd;
-
-    use dray::WaitPolicy;
-    use dray::hw::{self, HwMover, HwOptions};
-    use dray_spec::Descriptor;
-
-    let queues = hw::discover().unwrap_or_default();
-    let dedicated = |queue: &&hw::QueueInfo| queue.mode == dray_device::WorkQueueMode::Dedicated;
-    let queues: Vec<_> = queues.iter().filter(dedicated).collect();
-    let [first, second, ..] = queues[..] else {
-        println!(
-            "hw beside the instructions: not measured, there are no two dedicated work queues"
-        );
-        return;
-    };
-    let burst = usize::from(first.entries / 2).max(1);
-    let mut mover = HwMover::open(first, HwOptions::default()).expect("a work queue");
-    let file = OpenOptions::new().read(true).write(true).open(&second.path);
-    let file = file.expect("a work queue");
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let portal = unsafe {
-        let (size, write) = (4096, libc::PROT_WRITE);
-        libc::mmap(
-            std::ptr::null_mut(),
-            size,
-            write,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    assert_ne!(portal, libc::MAP_FAILED);
-    #[repr(align(64))]
-    struct Records([[u8; 64]; 1024]);
-    let mut records = Box::new(Records([[0; 64]; 1024]));
-    let base = records.0.as_mut_ptr().expose_provenance() as u64;
-    let status = |n: usize| (base + 64 * n as u64) as *mut u8;
-    let mut sides: [Vec<f64>; 3] = Default::default();
-    for _ in 0..ROUNDS {
-        let start = Instant::now();
-        for n in 0..burst {
-            // SAFETY: a record of this function.
-            unsafe { status(n).write_volatile(0) };
-            let descriptor = Descriptor::noop().with_completion(base + 64 * n as u64);
-            let descriptor = black_box(descriptor);
-            let to = (portal as usize + n * 64 % 4096) as *mut u8;
-            // SAFETY: a mapped portal; somebody executes or emulates the instruction.
-            unsafe {
-                std::arch::asm!(
-                    "sfence",
-                    "movdir64b {to}, [{from}]",
-                    to = in(reg) to,
-                    from = in(reg) &raw const descriptor,
-                    options(nostack, preserves_flags),
-                );
-            }
-        }
-        let plain = start.elapsed().as_nanos() as f64 / burst as f64;
-        for n in 0..burst {
-            // SAFETY: a record of this function.
-            while unsafe { status(n).read_volatile() } == 0 {
-                std::thread::yield_now();
-            }
-        }
-        let start = Instant::now();
-        for _ in 0..burst {
-            // SAFETY: a NOOP has no operands.
-            let taken = unsafe { mover.enqueue(black_box(&Operation::noop())) };
-            assert!(taken.is_ok());
-            mover.submit();
-        }
-        let library = start.elapsed().as_nanos() as f64 / burst as f64;
-        let (mut left, mut ended) = (burst, [Completion::default(); 64]);
-        while left > 0 {
-            left -= dray::wait(&mut mover, &mut ended, WaitPolicy::Yield, None).expect("they end");
-        }
-        sides[0].push(plain);
-        sides[1].push(library);
-        sides[2].push(library - plain);
-    }
-    let [plain, library, more] = sides.each_mut().map(|side| quartiles(side));
-    println!(
-        "{:44} {:8.1} ns plain  {:8.1} ns library  {:7.1} ns more ({:.1} to {:.1})",
-        format!("NOOP to {} in bursts of {burst}", first.name()),
-        plain[1],
-        library[1],
-        more[1],
-        more[0],
-        more[2]
-    );
-    drop(mover);
-    // SAFETY: the mapping of this function; all its descriptors have ended.
-    unsafe { libc::munmap(portal, 4096) };
-}
-
 fn main() {
     own_cost_on_the_core();
     page_lists();
-    #[cfg(all(feature = "hw", target_arch = "x86_64"))]
-    beside_the_instructions();
 }

@@ -19,14 +19,8 @@ const IN_FLIGHT: usize = 128;
 
 fn config(mode: WorkQueueMode, engines: u16) -> DeviceConfig {
     let queue = WorkQueueConfig {
-        mode,
-        size: 128,
-        threshold: 128,
-        priority: 10,
-        pasid: Some(0),
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, mode, 128)
     };
     DeviceConfig {
         user_interrupts: false,
@@ -61,7 +55,7 @@ fn latency(mover: &mut impl Mover, lines: &Lines) -> [u64; 2] {
     for n in 0..SAMPLES {
         let operation = lines.copy(n);
         let start = Instant::now();
-        // SAFETY: the lines outlive the run, and nobody else accesses them.
+        // SAFETY: the lines outlive the run, and nothing else accesses them.
         unsafe { mover.enqueue(&operation) }.expect("a slot");
         while mover.submit() == Progress::Pending {}
         while mover.poll(&mut seen) == 0 {}
@@ -80,7 +74,7 @@ fn throughput(mover: &mut impl Mover, lines: &Lines) -> [u64; 2] {
     for _ in 0..STRETCHES {
         let (mut ended, start) = (0, Instant::now());
         while ended < STRETCH {
-            // SAFETY: the lines outlive the run, and nobody else reads what is written.
+            // SAFETY: the lines outlive the run, and nothing else reads what is written.
             while unsafe { mover.enqueue(&lines.copy(issued)) }.is_ok() {
                 issued += 1;
             }

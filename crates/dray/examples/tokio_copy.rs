@@ -42,13 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// A device as of Sapphire Rapids, with one engine and one dedicated queue.
 fn config() -> DeviceConfig {
     let queue = WorkQueueConfig {
-        mode: WorkQueueMode::Dedicated,
-        size: 32,
-        priority: 10,
-        max_batch_size: 32,
         max_transfer_size: 1 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, WorkQueueMode::Dedicated, 32)
     };
     DeviceConfig::sapphire_rapids(1, vec![queue])
 }

@@ -325,7 +325,7 @@ pub(crate) unsafe fn touch(addr: u64, write: bool) {
     // SAFETY: the caller promises that the byte is mapped.
     let value = unsafe { byte.read_volatile() };
     if write {
-        // SAFETY: the caller promises that the byte is writable and that nobody else writes it.
+        // SAFETY: the caller promises that the byte is writable and that nothing else writes it.
         unsafe { byte.write_volatile(value) };
     }
 }
@@ -376,7 +376,7 @@ unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
             unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
         }
         Opcode::Fill => {
-            // SAFETY: the destination is writable and nobody else accesses it.
+            // SAFETY: the destination is writable and nothing else accesses it.
             let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
             dray_ops::fill(dst, fill_pattern(d));
         }

@@ -149,7 +149,7 @@ pub unsafe trait Mover {
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///
     /// # Safety
-    /// `addr` must be mapped, and writable if `write`; nobody else may write the byte meanwhile.
+    /// `addr` must be mapped, and writable if `write`; nothing else may write the byte meanwhile.
     unsafe fn touch(&mut self, addr: u64, write: bool);
 }
 

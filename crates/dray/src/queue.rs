@@ -25,6 +25,10 @@ pub(crate) trait Port {
     /// Descriptors in flight at most, so that a dedicated queue loses none.
     fn credits(&self) -> usize;
 
+    /// A descriptor that was accepted has ended: its entry of the queue is free.
+    #[inline]
+    fn ended(&mut self) {}
+
     /// Whether the device has ended: what it has not completed it never will.
     fn has_ended(&self) -> bool {
         false
@@ -295,6 +299,7 @@ impl<P: Port> Queue<P> {
             let unit = self.in_flight[position];
             if let Some(record) = self.memory.read(self.record_of(unit)) {
                 self.in_flight.remove(position);
+                self.port.ended();
                 let next = 0;
                 return Some(Ended { unit, next, record });
             }
@@ -308,7 +313,11 @@ impl<P: Port> Queue<P> {
         if let Some(ended) = self.find_ended() {
             return Some(ended);
         }
-        let unit = self.in_flight.pop_front().or(self.queued.pop_front())?;
+        let in_flight = self.in_flight.pop_front();
+        if in_flight.is_some() {
+            self.port.ended();
+        }
+        let unit = in_flight.or(self.queued.pop_front())?;
         let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
         let next = 0;
         Some(Ended { unit, next, record })

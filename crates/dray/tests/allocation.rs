@@ -44,13 +44,8 @@ fn counted(work: impl FnOnce()) -> u64 {
 
 fn device() -> VirtualDevice {
     let queue = WorkQueueConfig {
-        mode: WorkQueueMode::Dedicated,
-        size: 32,
-        priority: 10,
-        max_batch_size: 32,
         max_transfer_size: 1 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, WorkQueueMode::Dedicated, 32)
     };
     let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
     VirtualDevice::start(config, Options::default()).expect("a device that can be enabled")

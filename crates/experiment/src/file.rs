@@ -117,7 +117,7 @@ impl Experiment {
     ///
     /// A swept parameter keeps its place in the order of the loops; a fixed one that gets several
     /// values becomes the outermost loop, and so does one that the experiment did not name.
-    /// Panels that did not tell its values apart get them as series; a panel whose `where` no longer
+    /// Panels that did not separate its values get them as series; a panel whose `where` no longer
     /// finds its value has no points. Backends are set by the field.
     ///
     /// Errors: an unknown name, no value, a value outside of the vocabulary or given twice, more

@@ -101,7 +101,7 @@ impl Location<'_> {
         found: &Toml,
         vocabulary: &Vocabulary,
     ) -> Result<Vec<Value>> {
-        // An unknown name is the first thing to hear about, before its values.
+        // An unknown name is reported first, before its values.
         vocabulary
             .check_name(name)
             .map_err(|reason| self.parameter(reason))?;

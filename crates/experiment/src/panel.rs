@@ -149,7 +149,7 @@ impl Panel {
         }))
     }
 
-    /// Makes series of a parameter that got several values, where nothing else tells them apart.
+    /// Makes series of a parameter that got several values, where nothing else distinguishes them.
     pub(crate) fn tell_apart(&mut self, name: &str) {
         if self.x == name {
             return;
@@ -282,14 +282,15 @@ impl Context<'_> {
         series: &[String],
         filter: &Filter,
     ) -> Result<()> {
-        let told = |name: &str| {
+        let distinguishes = |name: &str| {
             name == BACKEND || name == x || series.iter().any(|s| s == name) || filter.pins(name)
         };
         let mut parameters = self.parameters.iter();
-        let Some((name, values)) = parameters.find(|(n, v)| v.len() > 1 && !told(n)) else {
+        let Some((name, values)) = parameters.find(|(n, v)| v.len() > 1 && !distinguishes(n))
+        else {
             return Ok(());
         };
-        let problem = format!("does not tell the {} values of {name} apart", values.len());
+        let problem = format!("does not distinguish the {} values of {name}", values.len());
         let fix = format!("add \"{name}\", or choose one with where = {{ {name} = ... }}");
         Err(fields.invalid("series", format!("{series:?}"), problem, fix))
     }

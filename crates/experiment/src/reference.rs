@@ -181,7 +181,7 @@ fn points(file: &Fields<'_>, workload: &BTreeMap<String, Value>) -> Result<Vec<R
                 .map(|(name, value)| format!("{name}={value}"));
             let own = format!("({})", own.collect::<Vec<_>>().join(", "));
             let problem = format!("has the parameters of point[{before}]");
-            let fix = "keep one of the two, or add the key that tells them apart";
+            let fix = "keep one of the two, or add the key that distinguishes them";
             return Err(fields.location().invalid(own, problem, fix));
         }
         points.push(point);
@@ -261,7 +261,7 @@ mod tests {
     const TEXT: &str = r#"
 id = "sync-latency"
 title = "Synchronous latency"
-source = "somebody's logs"
+source = "logs"
 configuration = "1 engine"
 metric = "latency"
 unit = "us"

@@ -9,7 +9,7 @@ use crate::point::Point;
 use crate::result::Outcome;
 use crate::store::{Store, StoreError};
 
-/// Threads that a run may have at most; more than the points that there are help nobody.
+/// Threads that a run may have at most; more than the points that there are do not help.
 const MAX_THREADS: usize = 256;
 
 /// Follows a run while it goes on, and may stop it.

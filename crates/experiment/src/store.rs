@@ -55,7 +55,7 @@ pub enum StoreError {
 }
 
 /// One line of the file. The fingerprint stands in each, so that a line is never taken for one of
-/// another configuration, whoever else writes to the file.
+/// another configuration, whatever else writes to the file.
 #[derive(Serialize, Deserialize)]
 struct Record {
     fingerprint: String,

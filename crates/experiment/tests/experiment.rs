@@ -193,12 +193,12 @@ fn each_error_names_file_key_and_fix() {
         (
             "series = [\"mode\", \"batch\"]",
             "",
-            "`panel[0].series` = [] does not tell the 2 values of mode apart; add \"mode\", or",
+            "`panel[0].series` = [] does not distinguish the 2 values of mode; add \"mode\", or",
         ),
         (
             "series = [\"batch\"]",
             "",
-            "`panel[0].overlay[0].series` = [] does not tell the 2 values of batch apart",
+            "`panel[0].overlay[0].series` = [] does not distinguish the 2 values of batch",
         ),
         ("id = \"fig3\"\n", "", "`id` is missing; add id = \"...\""),
         (

@@ -1,15 +1,18 @@
 //! Entries of TOML and CSV files.
 
-use std::fs;
 use std::path::Path;
 
+use dray_pcie::read_text;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::FabricError;
 
+/// Longest file of flows or jobs, bytes: more than ten million entries.
+const MAX_BYTES: u64 = 1 << 30;
+
 pub(crate) fn text(file: &Path) -> Result<String, FabricError> {
-    fs::read_to_string(file).map_err(|error| FabricError::Read {
+    read_text(file, MAX_BYTES).map_err(|error| FabricError::Read {
         path: file.to_owned(),
         message: error.to_string(),
     })

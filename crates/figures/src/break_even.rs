@@ -17,7 +17,7 @@ pub struct BreakEven {
     /// Bytes from which the device has more throughput than one core; `None`: at no size that the
     /// work queue allows.
     pub throughput: Option<u32>,
-    /// Bytes from which offload takes less core time than to do the work itself, whoever is
+    /// Bytes from which offload takes less core time than to do the work itself, whatever is
     /// faster; see [`Comparison::core_time`].
     pub core_time: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Fits the platform's parameters to published tables, and tells what each table is worth.
+//! Fits the platform's parameters to published tables, and says what each table is worth.
 //!
 //! One set of parameters for all tables: there are no factors per curve. The fit is a coordinate
 //! descent within the physical range of each parameter, deterministic, from the middle of all
@@ -181,7 +181,7 @@ pub fn fit(
     Ok(machine)
 }
 
-/// Predicts each table with a target from a fit to all the others. `done` hears of each table.
+/// Predicts each table with a target from a fit to all the others. `done` is called after each table.
 ///
 /// # Errors
 /// A point that cannot run.

@@ -98,7 +98,7 @@ pub(crate) fn run_for(
 }
 
 /// What a neighbour does.
-fn copies(w: &Workload, neighbour: Neighbour) -> Workload {
+pub(crate) fn copies(w: &Workload, neighbour: Neighbour) -> Workload {
     Workload {
         op: Op::Move,
         size: neighbour.size,

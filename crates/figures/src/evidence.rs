@@ -38,7 +38,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Works it out, which takes minutes. `done` hears of each table.
+    /// Works it out, which takes minutes. `done` is called after each table.
     ///
     /// # Errors
     /// A point that cannot run.

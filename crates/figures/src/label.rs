@@ -44,7 +44,7 @@ pub(crate) fn category(parameter: &str, value: &Value) -> String {
     }
 }
 
-/// A series: who did it, and the values that tell it from the others.
+/// A series: who did it, and the values that distinguish it from the others.
 ///
 /// `beside_core`: a core stands in the same chart, so that the device must be named.
 pub(crate) fn series(

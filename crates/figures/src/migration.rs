@@ -161,8 +161,28 @@ impl Times<'_> {
             (System::Core | System::HugePages, None) => core,
             (System::Threads, None) => core / f64::from(THREADS.min(copied.pages)),
             (System::Device, None) if copied.pages < THRESHOLD => core,
-            (System::Device | System::EveryList, None) => self.list(true, copied.pages, false)?,
+            (System::Device | System::EveryList, None) => self.batches(copied.pages)?,
         })
+    }
+
+    /// Nanoseconds in which the device copies scattered pages: in one batch, or in as many, one after the other, as
+    /// the work queue's largest batch makes of them.
+    fn batches(&mut self, pages: u32) -> Result<f64, FiguresError> {
+        let devices = self.model.profile.devices()?;
+        let queue = devices
+            .first()
+            .and_then(|device| device.work_queues.first());
+        let most = queue.map_or(1, |queue| queue.max_batch_size.max(1));
+        let most = most * u32::from(self.workload.tenants.devices.max(1));
+        let (full, rest) = (pages / most, pages % most);
+        let mut ns = 0.0;
+        if full > 0 {
+            ns += f64::from(full) * self.list(true, most, false)?;
+        }
+        if rest > 0 {
+            ns += self.list(true, rest, false)?;
+        }
+        Ok(ns)
     }
 }
 
@@ -239,6 +259,23 @@ mod tests {
             .with("system", system)
             .with("copy_share", share);
         model.run(&Workload::from_point(&point).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_list_above_the_largest_batch_is_several_batches() {
+        let platform = dray_platform::builtin("spr-2s").unwrap();
+        let model = Model::new(platform, Profile::named("1e1w-d-bs32").unwrap());
+        let workload = Workload::from_point(&Point::default()).unwrap();
+        let mut times = Times {
+            model: &model,
+            workload: &workload,
+            known: HashMap::new(),
+        };
+        let [one, full, both] = [1, 32, 65].map(|pages| times.batches(pages).unwrap());
+        assert!(0.0 < one && one < full);
+        assert_eq!(both, 2.0 * full + one);
+        // No batch of the run was larger than the queue's largest.
+        assert!(times.known.keys().all(|(_, pages, _)| *pages <= 32));
     }
 
     #[test]

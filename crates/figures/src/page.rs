@@ -115,6 +115,10 @@ fn facts(request: &Request, summary: &Summary) -> Vec<(String, String)> {
             facts.push(("Not measured", lines.join("; ")));
         }
     }
+    let refused: Vec<String> = summary.refused.lines().collect();
+    if !refused.is_empty() {
+        facts.push(("Left out", refused.join("; ")));
+    }
     facts
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text))
@@ -336,7 +340,7 @@ fn accuracy(request: &Request, checked: &[CheckedTable]) -> Section {
                 .map(|(parameter, table)| format!("{parameter} ({table})"))
                 .collect();
             format!(
-                "Left out: the parameters were fitted anew, from the middle of their ranges, to all tables but this one, which was then predicted. Parameters that only one of the tables can tell anything about stay in the middle of their range when it is left out: {}. All others are shared by at least two tables, or by none.",
+                "Left out: the parameters were fitted anew, from the middle of their ranges, to all tables but this one, which was then predicted. Parameters that only one of the tables determines stay in the middle of their range when it is left out: {}. All others are shared by at least two tables, or by none.",
                 single.join(", ")
             )
         }

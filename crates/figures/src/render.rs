@@ -336,7 +336,7 @@ impl Drawing<'_> {
         let rows =
             |metric: &String| self.rows(&panel.series, &panel.filter, xs, metric, panel.y_unit);
         let parts: Vec<Vec<Row>> = panel.y.iter().map(rows).collect();
-        // A metric may be missing where another is there: nobody waits for a neighbour of size 0.
+        // A metric may be missing where another is there: there is no wait for a neighbour of size 0.
         let longest = parts.iter().rev().max_by_key(|rows| rows.len());
         let Some(first) = longest.filter(|rows| !rows.is_empty()) else {
             return;

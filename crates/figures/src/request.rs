@@ -9,7 +9,7 @@ use dray_platform::PlatformFile;
 use crate::device::{DeviceRequest, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::Machine;
-use crate::{CheckedTable, Interval, Protocol};
+use crate::{CheckedTable, Interval, Protocol, RefusedPoints};
 
 /// Program and version, as it stands in every file that is written.
 pub const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
@@ -56,6 +56,8 @@ pub struct Summary {
     pub machine: Option<Machine>,
     /// The DSA of this machine, if one was measured.
     pub device: Option<MeasuredDevice>,
+    /// Points that the profile or the platform cannot have.
+    pub refused: RefusedPoints,
     /// Points known from an interrupted run.
     pub resumed: usize,
     /// Files written.

@@ -13,7 +13,7 @@ use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::model::Window;
 use crate::request::{GENERATOR, Request, Summary};
-use crate::task::{Backend, Job, Measured, tasks};
+use crate::task::{Backend, Job, Measured, Planned, tasks};
 use crate::{
     CheckedTable, FiguresError, KnownRuns, Metrics, Model, catalog, interval, output,
     reference_tables,
@@ -28,7 +28,7 @@ use crate::{
 /// Bad input, before anything is written; [`FiguresError::Interrupted`]; a directory or file that
 /// cannot be written.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, FiguresError> {
-    let experiments = catalog::select(request.protocol, &request.only, &request.set)?;
+    let mut experiments = catalog::select(request.protocol, &request.only, &request.set)?;
     let (platform, profile) = (&request.platform, &request.profile);
     // What is wrong with the profile itself is said before what a point asks of it.
     if profile
@@ -43,7 +43,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
         core: request.measure_cpu || request.device.is_some(),
         device: request.device.as_ref(),
     };
-    let tasks = tasks(&experiments, platform, profile, measured)?;
+    let Planned { tasks, refused } =
+        tasks(&experiments, platform, profile, measured, &request.set)?;
+    // Of the others nothing is left; the reasons are in `refused`.
+    experiments.retain(|experiment| tasks.iter().any(|task| task.experiment == experiment.id));
     let model = Model {
         platform: platform.clone().into(),
         profile: profile.clone(),
@@ -89,6 +92,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
         checked: pool.install(|| checked_tables(platform, &model.known))?,
         machine,
         device,
+        refused,
         resumed: store.resumed(),
         files: Vec::new(),
     };

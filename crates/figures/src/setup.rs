@@ -135,6 +135,21 @@ impl Setup {
     }
 }
 
+/// Whether a workload can run.
+///
+/// # Errors
+/// What the profile or the platform cannot do, with the limit and the field that sets it.
+pub(crate) fn check(
+    platform: &PlatformFile,
+    profile: &Profile,
+    w: &Workload,
+) -> Result<(), FiguresError> {
+    match w.switching {
+        Some(switching) => vhost::arranged(platform, profile, w, switching).map(drop),
+        None => Setup::new(platform, profile, w).map(drop),
+    }
+}
+
 /// Channels of the workload on one dedicated queue.
 fn tenants(w: &Workload) -> u64 {
     u64::from(w.tenants.cores().div_ceil(w.tenants.devices.max(1)))

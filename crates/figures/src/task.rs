@@ -8,7 +8,8 @@ use dray_workload::Op;
 use crate::FiguresError;
 use crate::device::{self, DeviceRequest};
 use crate::measured;
-use crate::setup::Setup;
+use crate::refused::RefusedPoints;
+use crate::setup;
 use crate::workload::Workload;
 
 /// Who executes a point.
@@ -116,17 +117,21 @@ pub(crate) struct Job {
     pub(crate) workload: Workload,
 }
 
-/// Every point of the experiments, in their order, each once.
+/// Every point of the experiments that the profile and the platform can run. `asked`: names and values that
+/// were asked for.
 ///
 /// # Errors
-/// A point that cannot be read, or that the profile or the platform cannot run.
+/// A point that cannot be read, or that cannot run and has a value that was asked for; no point that can run.
 pub(crate) fn tasks(
     experiments: &[Experiment],
     platform: &PlatformFile,
     profile: &Profile,
     measured: Measured<'_>,
-) -> Result<Vec<Task<Job>>, FiguresError> {
+    asked: &[(String, String)],
+) -> Result<Planned, FiguresError> {
     let mut tasks: Vec<Task<Job>> = Vec::new();
+    let mut refused = RefusedPoints::default();
+    let mut first = None;
     for experiment in experiments {
         let mut seen = std::collections::HashSet::new();
         let points = experiment.points();
@@ -159,7 +164,19 @@ pub(crate) fn tasks(
                     continue;
                 }
                 // What would fail later is refused before anything runs or is written.
-                Setup::new(platform, profile, &workload).map_err(named)?;
+                if let Err(error) = setup::check(platform, profile, &workload) {
+                    let is_left_out = match backend {
+                        // The point of the model, which is the same, is counted.
+                        _ if backend.is_measured() => true,
+                        _ => refused.add(&experiment.id, profile, &workload, asked, &error),
+                    };
+                    let error = named(error);
+                    match is_left_out {
+                        true => _ = first.get_or_insert(error),
+                        false => return Err(error),
+                    }
+                    continue;
+                }
                 tasks.push(Task {
                     experiment: experiment.id.clone(),
                     point: point.clone(),
@@ -170,7 +187,19 @@ pub(crate) fn tasks(
             }
         }
     }
-    Ok(tasks)
+    match first {
+        Some(error) if tasks.is_empty() => Err(error),
+        _ => Ok(Planned { tasks, refused }),
+    }
+}
+
+/// What a run does.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// Every point, in the order of the experiments, each once.
+    pub(crate) tasks: Vec<Task<Job>>,
+    /// Points that the profile or the platform cannot have.
+    pub(crate) refused: RefusedPoints,
 }
 
 /// What of this machine is measured beside the model.
@@ -200,11 +229,7 @@ mod tests {
     use super::*;
     use crate::catalog::{Protocol, select};
 
-    fn planned(
-        figure: &str,
-        set: &[(&str, &str)],
-        profile: &str,
-    ) -> Result<Vec<Task<Job>>, FiguresError> {
+    fn planned(figure: &str, set: &[(&str, &str)], profile: &str) -> Result<Planned, FiguresError> {
         let set: Vec<(String, String)> = set
             .iter()
             .map(|(n, v)| (n.to_string(), v.to_string()))
@@ -216,12 +241,13 @@ mod tests {
             &platform,
             &Profile::named(profile)?,
             Measured::default(),
+            &set,
         )
     }
 
     #[test]
     fn a_core_runs_each_of_its_points_once() {
-        let tasks = planned("fig2", &[], "1e1w-d").unwrap();
+        let tasks = planned("fig2", &[], "1e1w-d").unwrap().tasks;
         let count = |backend| tasks.iter().filter(|t| t.work.backend == backend).count();
         assert_eq!(
             (count(Backend::Model), count(Backend::Cpu)),
@@ -231,12 +257,12 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_refused_before_it_runs() {
-        let message = |r: Result<Vec<Task<Job>>, FiguresError>| {
+        let message = |r: Result<Planned, FiguresError>| {
             let error = r.unwrap_err();
             let source = std::error::Error::source(&error).map(|s| s.to_string());
             format!("{error}: {}", source.unwrap_or_default())
         };
-        let batch = message(planned("fig3", &[], "1e1w-d-bs32"));
+        let batch = message(planned("fig3", &[("batch", "1,64")], "1e1w-d-bs32"));
         assert!(
             batch.contains("batch 64 is above the work queue's limit of 32"),
             "{batch}"
@@ -252,5 +278,34 @@ mod tests {
         );
         let queue = message(planned("fig4", &[("wq_size", "256")], "1e1w-d"));
         assert!(queue.contains("256") && queue.contains("128"), "{queue}");
+        // Nothing is left of the figure.
+        let all = message(planned("fig4", &[], "1e1w-d-bs32-xfer128"));
+        assert!(all.contains("the work queue's limit of 128"), "{all}");
+    }
+
+    #[test]
+    fn what_the_shipped_experiments_ask_of_other_devices_is_left_out_and_named() {
+        let of = |figure, profile| {
+            let planned = planned(figure, &[], profile).unwrap();
+            let lines: Vec<String> = planned.refused.lines().collect();
+            (planned.tasks.len(), planned.refused.count(), lines)
+        };
+        let (all, none, _) = of("fig3", "1e1w-d");
+        assert_eq!(none, 0);
+        let (left, out, lines) = of("fig3", "1e1w-d-bs32");
+        assert_eq!((left + out, out), (all, all / 4));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0] == "fig3: 14 points are left out: batch above 32 (max_batch_size)",
+            "{lines:?}"
+        );
+        // Two work queues of 128 entries are more than a device has.
+        let (left, out, lines) = of("fig4", "1e2w-d");
+        let (all, ..) = of("fig4", "1e1w-d");
+        assert_eq!((left + out, out), (all, all / 8));
+        assert!(
+            lines.len() == 1 && lines[0].contains("wq_size 128: size is 256 for all work queues"),
+            "{lines:?}"
+        );
     }
 }

@@ -12,8 +12,9 @@
 
 use std::rc::Rc;
 
+use dray_idxd::Profile;
 use dray_model::Reads;
-use dray_platform::Cache;
+use dray_platform::{Cache, PlatformFile};
 
 use crate::model::{Model, Window, channel};
 use crate::setup::Setup;
@@ -84,23 +85,8 @@ fn run_for(
     window: Window,
 ) -> Result<(Metrics, Reads), FiguresError> {
     let by_core = switching.copied_by_core(w.size);
-    let w = Workload {
-        size: w.size.saturating_sub(FRAME_CHECK).max(1),
-        cache: Cache::Llc,
-        cache_control: true,
-        shared: match switching.queues {
-            Queues::Own => w.shared,
-            Queues::Locked => Some(false),
-            Queues::Shared => Some(true),
-        },
-        ..*w
-    };
-    let mut setup = Setup::new(&model.platform, &model.profile, &w)?;
+    let (w, setup, queues) = arranged(&model.platform, &model.profile, w, switching)?;
     let cores = w.tenants.cores();
-    let queues = match switching.queues {
-        Queues::Own => split(&mut setup, cores.div_ceil(w.tenants.devices.max(1)))?,
-        Queues::Locked | Queues::Shared => vec![setup.wq],
-    };
     let lock = match switching.queues {
         Queues::Locked if cores > 1 => Some(Rc::new(Lock::default())),
         _ => None,
@@ -131,6 +117,36 @@ fn run_for(
         return Err(FiguresError::Failed { operations: failed });
     }
     Ok((metrics(&w, &switches), world.reads()))
+}
+
+/// What the switches of a point run on: each of them as a workload, the devices, and the work queues.
+///
+/// # Errors
+/// What the profile or the platform cannot run.
+pub(crate) fn arranged(
+    platform: &PlatformFile,
+    profile: &Profile,
+    w: &Workload,
+    switching: Switching,
+) -> Result<(Workload, Setup, Vec<u16>), FiguresError> {
+    let w = Workload {
+        size: w.size.saturating_sub(FRAME_CHECK).max(1),
+        cache: Cache::Llc,
+        cache_control: true,
+        shared: match switching.queues {
+            Queues::Own => w.shared,
+            Queues::Locked => Some(false),
+            Queues::Shared => Some(true),
+        },
+        ..*w
+    };
+    let mut setup = Setup::new(platform, profile, &w)?;
+    let cores = w.tenants.cores();
+    let queues = match switching.queues {
+        Queues::Own => split(&mut setup, cores.div_ceil(w.tenants.devices.max(1)))?,
+        Queues::Locked | Queues::Shared => vec![setup.wq],
+    };
+    Ok((w, setup, queues))
 }
 
 /// Makes so many queues of the first one of each device, of equal parts of its entries.

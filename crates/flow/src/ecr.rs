@@ -11,7 +11,7 @@ use crate::network::EdgeId;
 ///
 /// The paper's rounds end where each flow has the least of the levels of its edges, each taken from the demands alone.
 /// So one pass over the edges gives the same rates. A rate is never above the max-min rate: capacity that a
-/// flow leaves because another edge limits it is given to nobody.
+/// flow leaves because another edge limits it goes to no other flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ecr;
 

@@ -15,8 +15,8 @@ const PASSES: usize = 24;
 /// The level at which `shares` together take `capacity`: the solution of `sum of weight * min(cap, level) =
 /// capacity`. Infinite if all of them fit at their caps. Reorders and shortens `shares`.
 ///
-/// This is Algorithm 1 of the paper (rPCIeBench, section 6): grant whoever asks for less than an equal share, share the
-/// rest again, until nobody is granted.
+/// This is Algorithm 1 of the paper (rPCIeBench, section 6): grant every flow that asks for less than an equal share, share
+/// the rest again, until no flow is granted.
 pub(crate) fn water_level(shares: &mut Vec<Share>, capacity: f64) -> f64 {
     let mut rest = Sum::new(capacity);
     for _ in 0..PASSES {

@@ -32,7 +32,7 @@ struct Member {
     number: u16,
 }
 
-/// What is known of the device that decides how an end is told.
+/// What is known of the device that decides how an end is reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
     /// Errors are effects; else they have registers, and interrupts have tables.
@@ -155,7 +155,7 @@ impl Books {
         assert!(more.is_none(), "nothing has caused {more:?}");
     }
 
-    /// A batch ends after its members and tells of them, a drain ends after what was before it.
+    /// A batch ends after its members and reports them, a drain ends after what was before it.
     fn check_order(&mut self, entry: &Entry, record: &CompletionRecord) {
         let (d, status) = (&entry.descriptor, record.status());
         if let Some(of) = entry.member.and_then(|member| self.find(member.of)) {
@@ -174,8 +174,8 @@ impl Books {
                     Status::SUCCESS | Status::BATCH_FAIL => Status::SUCCESS,
                     _ => return,
                 };
-                let told = (status, record.descriptors_completed());
-                assert_eq!(told, (expected, entry.ended), "{entry:?}");
+                let reported = (status, record.descriptors_completed());
+                assert_eq!(reported, (expected, entry.ended), "{entry:?}");
             }
             Ok(Opcode::Drain) if matches!(status.code(), 0x01 | 0x1f) => {
                 let waited = |other: &&Entry| {
@@ -198,7 +198,7 @@ impl Manner {
         }
     }
 
-    /// A descriptor that was given up: only who keeps books hears of it (spec 3.15).
+    /// A descriptor that was given up: only a runner that counts descriptors learns of it (spec 3.15).
     fn check_abandoned(self, entry: &Entry, effect: Option<&Effect>) {
         let d = &entry.descriptor;
         let addressed = d.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
@@ -244,7 +244,7 @@ impl Manner {
         if recorded && !in_log {
             let Some(Effect::Record {
                 address,
-                record: told,
+                record: reported,
                 pasid,
             }) = effects.next()
             else {
@@ -252,13 +252,13 @@ impl Manner {
             };
             assert_eq!(address % 32, 0, "records are aligned");
             assert_eq!((*address, *pasid), (d.completion_addr, entry.pasid));
-            // Not every device tells which operand it was (GENCAP bit 12).
-            let fault_info = told.fault_info;
+            // Not every device reports which operand it was (GENCAP bit 12).
+            let fault_info = reported.fault_info;
             let expected = CompletionRecord {
                 fault_info,
                 ..*record
             };
-            assert_eq!(told, &expected);
+            assert_eq!(reported, &expected);
             assert!(fault_info == 0 || fault_info == record.fault_info);
         }
         if !self.bare {
@@ -285,15 +285,15 @@ impl Manner {
             ..
         }) = effect
         else {
-            panic!("{entry:?} ends with {record:?}, which is told with {effect:?}");
+            panic!("{entry:?} ends with {record:?}, which is reported with {effect:?}");
         };
         let expected = match record.status().code() {
             0x1a | 0x1b => entry.descriptor.completion_addr,
             0x03 | 0x04 | 0x06 | 0x1f => record.fault_address,
             _ => 0,
         };
-        let told = (*status, *wq, *address);
-        assert_eq!(told, (record.status(), entry.wq, expected), "{entry:?}");
+        let reported = (*status, *wq, *address);
+        assert_eq!(reported, (record.status(), entry.wq, expected), "{entry:?}");
         let of = (origin.operation, origin.pasid, origin.member);
         let number = entry.member.map(|member| member.number);
         let about = (entry.descriptor.opcode_byte(), entry.pasid, number);

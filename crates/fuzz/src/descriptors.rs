@@ -1,5 +1,5 @@
 //! Any descriptors and batches in memory with holes, on engines that go on in any order: each ends
-//! exactly once and is told as it must be, each writes the bytes that it says it has written and no
+//! exactly once and is reported as it must be, each writes the bytes that it says it has written and no
 //! other, and the device is empty afterwards.
 
 use dray_device::{
@@ -61,23 +61,17 @@ pub(crate) const EVERYTHING: GenCap = GenCap::from_bits(u64::MAX)
 fn config(draw: &mut Draw<'_>, base: u64) -> DeviceConfig {
     let everything = !draw.once_in(4);
     let queue = |id, mode| WorkQueueConfig {
-        id,
-        mode,
-        size: 8,
-        threshold: 8,
-        priority: 10,
         block_on_fault: everything,
         max_batch_size: 1 << 10,
         max_transfer_size: 1 << 31,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, mode, 8)
     };
     let mut config = DeviceConfig {
         capabilities: Capabilities {
             version: if everything { 0x300 } else { 0x100 },
             gen_cap: match everything {
                 true => EVERYTHING.into_bits(),
-                false => 0x40_915f_0107,
+                false => Capabilities::sapphire_rapids().gen_cap,
             },
             op_cap: match everything {
                 true => [u64::MAX; 4],
@@ -248,7 +242,7 @@ impl World<'_> {
 
     fn end(&mut self, id: WorkId, outcome: &DescriptorResult, effects: &mut Vec<Effect>) {
         self.device.done(id, outcome, effects);
-        // Whoever says so twice changes nothing.
+        // To say so twice changes nothing.
         let before = effects.len();
         self.device.done(id, outcome, effects);
         assert_eq!(effects.len(), before, "it ends twice");
@@ -306,7 +300,7 @@ impl World<'_> {
         };
         assert!(
             footprint.is(&written),
-            "{written:x?} is written, {footprint:x?} is told of {d:?}: {outcome:?}"
+            "{written:x?} is written, {footprint:x?} is reported of {d:?}: {outcome:?}"
         );
         if let Some(entry) = through {
             let permitted = entry.access.write() || written.is_empty();

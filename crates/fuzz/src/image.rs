@@ -23,7 +23,7 @@ pub(crate) struct Image {
     base: u64,
     pages: [Page; 4],
     bytes: Vec<u8>,
-    /// Address and length of all that was written since somebody looked.
+    /// Address and length of all that was written since the last look.
     written: Vec<(u64, u64)>,
     /// Other PASIDs see the same memory, or none.
     shared: bool,

@@ -130,7 +130,7 @@ fn ask(
     assert_eq!(
         reply.is_none(),
         flags & 16 != 0,
-        "a reply that nobody wants, or none"
+        "a reply that was not asked for, or none"
     );
     if let Some(reply) = &reply {
         let parsed = Header::read_from_prefix(reply).map(|(header, _)| header);

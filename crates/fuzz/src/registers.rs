@@ -1,5 +1,5 @@
 //! Register accesses, commands, descriptors and ends in any order: the device stays in a state that
-//! the specification knows, each descriptor ends exactly once, told or given up, and no command waits
+//! the specification knows, each descriptor ends exactly once, reported or given up, and no command waits
 //! for nothing.
 
 use dray_device::{
@@ -88,17 +88,7 @@ fn hardware(draw: &mut Draw<'_>) -> Hardware {
 
 /// Queue 0 is dedicated, queue 1 shared.
 fn two_queues(hardware: &Hardware) -> DeviceConfig {
-    let queue = |id, mode| WorkQueueConfig {
-        id,
-        mode,
-        size: 8,
-        threshold: 8,
-        priority: 10,
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
-    };
+    let queue = |id, mode| WorkQueueConfig::new(id, mode, 8);
     DeviceConfig {
         capabilities: hardware.capabilities.clone(),
         user_interrupts: true,

@@ -87,7 +87,7 @@ fn work_queue(
         threshold: narrow(profile.threshold.unwrap_or(0)),
         priority: u8::try_from(profile.priority.unwrap_or(0)).unwrap_or(u8::MAX),
         block_on_fault: profile.block_on_fault == Some(1),
-        // A dedicated queue has the PASID of whoever opens it, which no profile knows.
+        // A dedicated queue has the PASID of the process that opens it, which no profile knows.
         pasid: Some(0),
         privileged: false,
         ats_disable: profile.ats_disable == Some(1),

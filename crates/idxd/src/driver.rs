@@ -131,7 +131,7 @@ impl Driver {
         self.registers(device)
     }
 
-    /// The same, for portals and engines. Whoever writes its configuration registers deceives the
+    /// The same, for portals and engines. A caller that writes its configuration registers deceives the
     /// driver.
     pub fn function_mut(&mut self, device: u32) -> Option<&mut Function> {
         let index = self.index_of(device)?;

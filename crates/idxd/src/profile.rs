@@ -34,7 +34,7 @@ impl Profile {
         };
         let file = File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
-        // One byte more than allowed tells a file that is too long; /dev/zero has no length.
+        // One byte more than allowed shows that a file is too long; /dev/zero has no length.
         file.take(MAX_PROFILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(failed)?;

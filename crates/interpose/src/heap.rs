@@ -52,7 +52,7 @@ impl Heap {
         }
     }
 
-    /// Nobody allocates until [`Heap::unlock`]: around a fork, whose child finds the books in order.
+    /// No thread allocates until [`Heap::unlock`]: around a fork, whose child finds the books in order.
     pub fn lock(&self) {
         while self.locked.swap(true, Ordering::Acquire) {
             std::thread::yield_now();
@@ -151,7 +151,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let class = class(layout);
         self.with(|books| {
-            // SAFETY: nobody uses the block any more, and it has room for an address.
+            // SAFETY: the block is no longer in use, and it has room for an address.
             unsafe { block.cast::<usize>().write(books.free[class]) };
             books.free[class] = block.expose_provenance();
         });

@@ -1,12 +1,16 @@
-//! What dray's preload libraries share: memory of their own inside a program ([`Heap`], [`Ranges`]), and
-//! the start of a program that loads them ([`start`]).
+//! What dray's preload libraries share: memory of their own inside a program ([`Heap`], [`Ranges`]),
+//! the start of a program that loads them ([`start`]), messages without a heap ([`Line`]), and which programs
+//! cannot load them ([`program`]).
 
 #![cfg(target_os = "linux")]
 
 mod heap;
+mod line;
+pub mod program;
 mod ranges;
 mod start;
 
 pub use heap::Heap;
+pub use line::Line;
 pub use ranges::Ranges;
 pub use start::{Ended, start};

@@ -1,4 +1,4 @@
-//! Ranges of addresses that a preload library tells others of: memory of its own, which is left alone.
+//! Ranges of addresses that a preload library publishes to others: memory of its own, which is left alone.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -86,14 +86,8 @@ fn run(case: &str, count: u64) -> Result<u64, String> {
         other => return Err(format!("no such case: {other}")),
     };
     let queue = WorkQueueConfig {
-        mode,
-        size: 32,
-        threshold: 32,
-        priority: 10,
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, mode, 32)
     };
     let platform = dray_platform::builtin("spr-2s").map_err(|error| error.to_string())?;
     let devices = vec![DeviceConfig::sapphire_rapids(engines, vec![queue])];

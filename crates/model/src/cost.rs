@@ -47,7 +47,7 @@ impl Volume {
     ///
     /// Nothing is published of delta records and of cache flush: that they take as long as a copy
     /// of as many lines is a guess. A delta record is read once and its words are written as if
-    /// they lay side by side; with the payload skipped nobody looks for differences, and creating
+    /// they lay side by side; with the payload skipped differences are not looked for, and creating
     /// fills the record that there is room for. A flushed region is written back whole, as if
     /// every line of it were dirty.
     pub(crate) fn of(
@@ -108,7 +108,7 @@ pub(crate) struct CostId {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) service: Service,
-    /// Time to move its data with nobody else about.
+    /// Time to move its data without other traffic.
     pub(crate) alone: Duration,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Event {
     Core { channel: ChannelId },
 }
 
-/// All that happened, and still somebody waits: descriptors were lost, or never submitted.
+/// No event is left, and still a core waits: descriptors were lost, or never submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{waiting} of the modelled cores wait for completions that will never come ({lost} descriptors were lost in full dedicated work queues)"
@@ -197,7 +197,7 @@ impl World {
     /// Runs one application on each channel, in order, until all are done.
     ///
     /// # Errors
-    /// [`Stalled`] if somebody waits and nothing will happen any more.
+    /// [`Stalled`] if a core waits and no event is left.
     pub fn run<A: Application>(&mut self, applications: &mut [A]) -> Result<(), Stalled> {
         let mut left = applications.len().min(self.channels.len());
         for index in 0..left {

@@ -5,7 +5,7 @@
 //! this library has been relocated (from an IFUNC resolver, say) finds its way too: to a plain
 //! function of its own.
 //!
-//! The linker is told `--wrap`: what this library itself calls goes to the `__wrap_` functions, so
+//! The linker gets `--wrap`: what this library itself calls goes to the `__wrap_` functions, so
 //! that its copies are never offloaded.
 
 use std::arch::{global_asm, naked_asm};

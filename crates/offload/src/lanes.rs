@@ -1,13 +1,14 @@
 //! Lanes: movers that one thread has for one call.
 //!
 //! A thread tries lanes and waits for none, so that a signal handler that interrupts a call, or a
-//! thread that never runs again, stops nobody: where no lane is free the core executes.
+//! thread that never runs again, stops no other: where no lane is free the core executes.
 
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering, compiler_fence};
 
-use dray::hw::{HwMover, HwOptions, QueueInfo};
+use dray::hw::{HwMover, HwOptions, OpenQueue, QueueInfo};
 use dray::virt::{Engines, Idle, Options, StartError, VirtualDevice, VirtualMover};
 use dray::{Capabilities, Completion, Mover, Operation, Progress};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
@@ -27,6 +28,7 @@ const TAKEN: u8 = 1;
 
 /// What a lane has. Nothing of it is dropped: its files may have been closed by the program, and
 /// their numbers may be others' then.
+#[allow(clippy::large_enum_variant, reason = "there are 64 lanes at most")]
 enum Engine {
     Closed,
     /// It cannot be opened.
@@ -44,10 +46,94 @@ struct Lane {
     submitter: AtomicUsize,
 }
 
+/// A work queue of this machine.
+struct WorkQueue {
+    info: QueueInfo,
+    /// Of a dedicated queue, which the kernel lets one client open: what its lanes share.
+    shared: UnsafeCell<Option<ManuallyDrop<OpenQueue>>>,
+    state: AtomicU8,
+    /// The thread that opens it, by its thread pointer.
+    opener: AtomicUsize,
+}
+
+/// Times that a thread gives way while another opens the queue.
+const YIELDS: u32 = 1000;
+
+/// States of a work queue: nothing was opened, a thread opens it, it is open, it cannot be opened.
+const CLOSED: u8 = 0;
+const OPENING: u8 = 1;
+const OPEN: u8 = 2;
+const BROKEN: u8 = 3;
+
+impl WorkQueue {
+    fn new(info: QueueInfo) -> WorkQueue {
+        WorkQueue {
+            info,
+            shared: UnsafeCell::new(None),
+            state: AtomicU8::new(CLOSED),
+            opener: AtomicUsize::new(0),
+        }
+    }
+
+    /// Opens it for a lane.
+    fn open(&self) -> Engine {
+        let mover = match self.info.mode {
+            WorkQueueMode::Shared => HwMover::open(&self.info, options()).ok(),
+            WorkQueueMode::Dedicated => match self.shared() {
+                Ok(shared) => shared.and_then(|shared| shared.mover().ok()),
+                Err(Opening) => return Engine::Closed,
+            },
+        };
+        mover.map_or(Engine::Broken, |mover| Engine::Hw(ManuallyDrop::new(mover)))
+    }
+
+    /// The queue that is open once for all lanes; `None` if it cannot be opened.
+    fn shared(&self) -> Result<Option<&OpenQueue>, Opening> {
+        let begun =
+            self.state
+                .compare_exchange(CLOSED, OPENING, Ordering::Acquire, Ordering::Acquire);
+        match begun {
+            Ok(_) => {
+                self.opener.store(thread(), Ordering::Relaxed);
+                let opened = OpenQueue::open(&self.info, options()).ok();
+                let state = if opened.is_some() { OPEN } else { BROKEN };
+                // SAFETY: the thread that has set the state to opening is the only one that accesses it.
+                unsafe { *self.shared.get() = opened.map(ManuallyDrop::new) };
+                self.state.store(state, Ordering::Release);
+            }
+            Err(OPENING) => self.wait_for_opener()?,
+            Err(_) => {}
+        }
+        // SAFETY: the state is open or broken, and nothing writes to it any more in this process.
+        let shared = unsafe { &*self.shared.get() };
+        Ok(shared.as_deref())
+    }
+}
+
+impl WorkQueue {
+    /// Lets the thread that opens the queue come to its end, which is soon: but not if it is this one.
+    fn wait_for_opener(&self) -> Result<(), Opening> {
+        for _ in 0..YIELDS {
+            if self.opener.load(Ordering::Relaxed) == thread() {
+                break;
+            }
+            // SAFETY: a system call without arguments.
+            unsafe { libc::sched_yield() };
+            if self.state.load(Ordering::Acquire) != OPENING {
+                return Ok(());
+            }
+        }
+        Err(Opening)
+    }
+}
+
+/// Another thread opens the queue at this moment, or the thread that a signal has interrupted.
+struct Opening;
+
 /// All lanes.
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
-    queues: Vec<QueueInfo>,
+    queues: Vec<WorkQueue>,
     /// Queues, or 1.
     count: usize,
     next: AtomicUsize,
@@ -57,14 +143,15 @@ pub(crate) struct Lanes {
     threadless: AtomicU8,
 }
 
-// SAFETY: the engine of a lane belongs to whoever has set its state to taken.
+// SAFETY: the engine of a lane belongs to the thread that has set its state to taken; what lanes share of
+// a queue is written by the thread that has set its state to opening, and read when it is open.
 unsafe impl Sync for Lanes {}
 
 /// A lane that the caller has. It is free again when this is dropped.
 pub(crate) struct Taken<'a> {
     lane: &'a Lane,
     /// Its work queue on this machine.
-    pub(crate) queue: Option<&'a QueueInfo>,
+    queue: Option<&'a WorkQueue>,
 }
 
 impl Drop for Taken<'_> {
@@ -130,6 +217,16 @@ impl Taken<'_> {
         progress
     }
 
+    /// The device file of its queue, if it has one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.queue.map(|queue| queue.info.path.as_path())
+    }
+
+    /// Leaves the lane taken for the rest of the process: the device may still write its records.
+    pub(crate) fn retire(self) {
+        std::mem::forget(self);
+    }
+
     /// Takes back what was enqueued and not accepted by the device. Nothing else is in flight.
     pub(crate) fn cancel_queued(&mut self) {
         for _ in 0..self.mover().map_or(0, |mover| mover.withdraw()) {
@@ -163,14 +260,14 @@ fn pid() -> i32 {
 
 impl Lanes {
     /// Lanes on these queues, which are opened when they are first used. `None`: the kernel cannot
-    /// tell children.
+    /// mark memory that a child does not inherit (MADV_WIPEONFORK).
     pub(crate) fn on_hardware(queues: Vec<QueueInfo>) -> Option<Lanes> {
         let each = (LANES / queues.len().max(1)).max(1);
         let mut lanes = Vec::new();
         for (index, queue) in queues.iter().enumerate() {
             let count = match queue.mode {
-                // One client at a time.
-                WorkQueueMode::Dedicated => 1,
+                // More would have no entry.
+                WorkQueueMode::Dedicated => each.min(queue.entries.into()).max(1),
                 WorkQueueMode::Shared => each,
             };
             lanes.extend((0..count).map(|_| Lane {
@@ -181,10 +278,11 @@ impl Lanes {
             }));
         }
         let count = queues.len().max(1);
+        let queues = queues.into_iter().map(WorkQueue::new).collect();
         Lanes::new(lanes, queues, count)
     }
 
-    fn new(lanes: Vec<Lane>, queues: Vec<QueueInfo>, count: usize) -> Option<Lanes> {
+    fn new(lanes: Vec<Lane>, queues: Vec<WorkQueue>, count: usize) -> Option<Lanes> {
         Some(Lanes {
             lanes,
             queues,
@@ -242,7 +340,7 @@ impl Lanes {
             for step in 0..self.count {
                 let queue = (turn + step) % self.count;
                 let is_near = match (node, self.queues.get(queue)) {
-                    (Some(node), Some(info)) => info.numa_node.is_none_or(|of| of == node),
+                    (Some(node), Some(queue)) => queue.info.numa_node.is_none_or(|of| of == node),
                     _ => true,
                 };
                 if is_near != near {
@@ -273,8 +371,11 @@ impl Lanes {
             if matches!(taken.engine(), Engine::Closed) {
                 self.open(&mut taken);
             }
-            if taken.mover().is_some() {
-                return Ok(taken);
+            match taken.engine() {
+                Engine::Hw(_) | Engine::Virtual(_) => return Ok(taken),
+                // It is being opened, or this process must not open it.
+                Engine::Closed => return Err(Reason::Busy),
+                Engine::Broken => {}
             }
         }
         Err(why)
@@ -285,18 +386,13 @@ impl Lanes {
         if pid() != self.pid.load(Ordering::Relaxed) {
             return;
         }
-        let Some(info) = taken.queue else {
-            return;
-        };
-        let opened = HwMover::open(info, options());
-        *taken.engine() = match opened {
-            Ok(mover) => Engine::Hw(ManuallyDrop::new(mover)),
-            Err(_) => Engine::Broken,
-        };
+        if let Some(queue) = taken.queue {
+            *taken.engine() = queue.open();
+        }
     }
 
-    /// In a child of fork: portals are not mapped there, threads are not there, and whoever had a
-    /// lane neither.
+    /// In a child of fork: portals are not mapped there, and neither the threads of the device nor
+    /// those that had lanes are there.
     fn renew(&self) {
         for lane in &self.lanes {
             // SAFETY: the caller is the only thread of this process that is not turned away.
@@ -308,6 +404,13 @@ impl Lanes {
             }
             lane.submitter.store(0, Ordering::Relaxed);
             lane.state.store(FREE, Ordering::Release);
+        }
+        for queue in &self.queues {
+            // SAFETY: as above.
+            let shared = unsafe { &mut *queue.shared.get() };
+            // `ManuallyDrop`: nothing is closed or unmapped.
+            *shared = None;
+            queue.state.store(CLOSED, Ordering::Release);
         }
         self.pid.store(pid(), Ordering::Relaxed);
         self.live.renewed();
@@ -331,15 +434,9 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 /// A device as Sapphire Rapids has it, with one engine and one shared work queue.
 fn virtual_config() -> DeviceConfig {
     let queue = WorkQueueConfig {
-        mode: WorkQueueMode::Shared,
-        size: 64,
-        threshold: 64,
-        priority: 10,
         block_on_fault: true,
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, WorkQueueMode::Shared, 64)
     };
     DeviceConfig::sapphire_rapids(1, vec![queue])
 }

@@ -14,7 +14,13 @@
 mod adapt;
 pub mod calls;
 #[cfg(feature = "preload")]
+mod comparison;
+#[cfg(feature = "preload")]
+mod deadline;
+#[cfg(feature = "preload")]
 mod entry;
+#[cfg(feature = "preload")]
+mod errno;
 #[cfg(feature = "preload")]
 mod execute;
 #[cfg(feature = "preload")]
@@ -40,7 +46,11 @@ pub mod stats;
 pub mod survey;
 pub mod table;
 #[cfg(feature = "preload")]
+mod transfer;
+#[cfg(feature = "preload")]
 mod waiting;
+#[cfg(feature = "preload")]
+mod work;
 
 #[cfg(feature = "preload")]
 #[global_allocator]

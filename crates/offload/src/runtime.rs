@@ -18,6 +18,8 @@ pub(crate) struct Runtime {
     pub(crate) stats: Stats,
     pub(crate) adaptation: Adaptation,
     pub(crate) waiting: Waiting,
+    /// How long a call waits for a completion; 0: for ever.
+    pub(crate) deadline_ns: u64,
     pub(crate) faults: Faults,
     /// Pages are made present before the device gets them: it is a thread of this process.
     pub(crate) populate_first: bool,
@@ -28,7 +30,7 @@ pub(crate) struct Runtime {
     pub(crate) count_small: bool,
     /// Records every call, and none is offloaded.
     pub(crate) recorder: Option<Recorder>,
-    /// Tells [`crate::entry`] of a new threshold.
+    /// Gives [`crate::entry`] a new threshold.
     pub(crate) set_threshold: fn(&Runtime, usize),
     /// Which calls are taken.
     pub(crate) calls: [bool; 4],
@@ -46,6 +48,7 @@ impl Runtime {
             stats,
             adaptation: Adaptation::new(settings),
             waiting: Waiting::new(settings).0,
+            deadline_ns: u64::try_from(settings.deadline.as_nanos()).unwrap_or(u64::MAX),
             faults: settings.faults,
             populate_first: settings.mover == Mover::Virtual,
             numa: settings.numa,

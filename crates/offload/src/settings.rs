@@ -1,7 +1,6 @@
 //! What is offloaded, and how: the environment variables of DTO, with the defaults that its code has
 //! (its README says otherwise in places), and a few more.
 
-#[cfg(feature = "preload")]
 use std::time::Duration;
 
 use thiserror::Error;
@@ -11,10 +10,15 @@ pub const MIN_BYTES_RANGE: [u64; 2] = [1, 1 << 40];
 /// Percent of a call that the core can take at most.
 pub const MOST_CORE_PERCENT: usize = 99;
 
+/// Most seconds that a deadline can have: a day.
+pub const MOST_SECONDS: f64 = 86400.0;
+
 /// Variables of this library's own.
 pub const MOVER: &str = "DRAY_OFFLOAD_MOVER";
 /// What is done about page faults.
 pub const FAULTS: &str = "DRAY_OFFLOAD_FAULTS";
+/// Seconds that a call waits for a completion; 0: for ever.
+pub const DEADLINE: &str = "DRAY_OFFLOAD_DEADLINE";
 /// Whether calls below the threshold are counted.
 pub const COUNT_SMALL: &str = "DRAY_OFFLOAD_COUNT_SMALL";
 /// File with the counters of a session.
@@ -122,6 +126,9 @@ pub struct Settings {
     pub log_level: u8,
     /// What is done about page faults.
     pub faults: Faults,
+    /// How long a call waits for a completion; zero: for ever. Then the core finishes a comparison. After a
+    /// copy or a fill, whose destination the device may still write to, the program is aborted.
+    pub deadline: Duration,
     /// Calls below the threshold are counted, too.
     pub count_small: bool,
     /// File with the counters of a session.
@@ -150,6 +157,7 @@ impl Default for Settings {
             log_file: None,
             log_level: 0,
             faults: Faults::default(),
+            deadline: Duration::from_secs(60),
             count_small: false,
             session: None,
             survey: None,
@@ -229,6 +237,7 @@ impl Settings {
                 "one of resume, core",
                 &[("resume", Faults::Resume), ("core", Faults::Core)],
             ),
+            deadline: read.seconds(DEADLINE, default.deadline),
             count_small: read.switch(COUNT_SMALL, false),
             session: read.text(SESSION),
             survey: read.text(SURVEY),
@@ -290,6 +299,18 @@ impl<F: Fn(&str) -> Option<String>> Reader<F> {
                 ((part * 100.0) as usize).min(MOST_CORE_PERCENT)
             }
             _ => self.wrong(name, text, "a fraction of 0 or more and below 1", 0),
+        }
+    }
+
+    fn seconds(&mut self, name: &'static str, default: Duration) -> Duration {
+        let Some(text) = self.text(name) else {
+            return default;
+        };
+        let number = text.trim().parse::<f64>().ok();
+        let seconds = number.filter(|number| (0.0..=MOST_SECONDS).contains(number));
+        match seconds.map(Duration::from_secs_f64) {
+            Some(seconds) => seconds,
+            None => self.wrong(name, text, "seconds are expected, 0 to 86400", default),
         }
     }
 
@@ -377,6 +398,7 @@ mod tests {
             ("DTO_LOG_LEVEL", "7"),
             (MOVER, "virtual"),
             (FAULTS, "core"),
+            (DEADLINE, "0.5"),
             (COUNT_SMALL, "1"),
             (SESSION, "/tmp/session"),
             (SURVEY, "/tmp/survey"),
@@ -400,6 +422,7 @@ mod tests {
             log_file: Some("/tmp/dto".to_owned()),
             log_level: 2,
             faults: Faults::Core,
+            deadline: Duration::from_millis(500),
             count_small: true,
             session: Some("/tmp/session".to_owned()),
             survey: Some("/tmp/survey".to_owned()),
@@ -422,6 +445,10 @@ mod tests {
             ("DTO_IS_NUMA_AWARE", "3"),
             ("DTO_DSA_CC", "yes"),
             (MOVER, "gpu"),
+            (DEADLINE, "-1"),
+            (DEADLINE, "NaN"),
+            (DEADLINE, "86401"),
+            (DEADLINE, "1 minute"),
         ];
         for (name, value) in wrong {
             let (settings, errors) = of(&[(name, value)]);

@@ -11,7 +11,7 @@ use crate::calls::Call;
 
 /// Buckets of sizes: powers of two.
 pub const BUCKETS: usize = 48;
-const MAGIC: u64 = u64::from_le_bytes(*b"drayoff1");
+const MAGIC: u64 = u64::from_le_bytes(*b"drayoff2");
 
 /// Who executed a call, or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +73,13 @@ pub enum Reason {
     Failed,
     /// A child of fork, which the threads of the virtual device are not in.
     Forked,
+    /// The device has not ended it in time.
+    Deadline,
 }
 
 impl Reason {
     /// All, in the order of their numbers.
-    pub const ALL: [Reason; 10] = [
+    pub const ALL: [Reason; 11] = [
         Reason::Asked,
         Reason::NoQueue,
         Reason::Busy,
@@ -88,6 +90,7 @@ impl Reason {
         Reason::PageFault,
         Reason::Failed,
         Reason::Forked,
+        Reason::Deadline,
     ];
 
     /// As in results.
@@ -103,6 +106,7 @@ impl Reason {
             Reason::PageFault => "page fault",
             Reason::Failed => "device error",
             Reason::Forked => "child of fork",
+            Reason::Deadline => "no completion in time",
         }
     }
 }

@@ -175,7 +175,7 @@ impl SurveyFile {
     }
 
     /// Counts a call of a place, whose file and offset `place` finds when it is new: it writes the
-    /// end of the path to where it is told, and gives the offset.
+    /// end of the path to where it is named, and gives the offset.
     pub fn record(
         &self,
         process: u32,

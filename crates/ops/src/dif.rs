@@ -8,6 +8,11 @@ mod error;
 mod flags;
 mod guard;
 mod row;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "nothing is worked on as a run there")
+)]
+mod run;
 mod tags;
 
 pub use error::{BadBlock, DifError, DifSizeError, DifStatus};
@@ -15,18 +20,10 @@ pub use flags::{BlockSize, DestinationDifFlags, DifFlags, SourceDifFlags};
 pub use tags::{DIF_BYTES, Tags};
 
 use block::{Checked, Checker, Maker};
+use guard::Work;
 use row::{Copies, Row, groups};
 
 use crate::prefetch;
-
-/// Blocks from one that is checked to one that is asked for: two groups. Four blocks that are read side by
-/// side are no stream that a processor fetches ahead by itself.
-const AHEAD: usize = 2 * guard::TOGETHER;
-/// Below so many bytes, what is asked for would come too late.
-const HINTS_FROM_BYTES: usize = 16 << 10;
-/// Ticks of the time stamp counter that the first group takes if its lines come from memory: some 900, and
-/// 130 from a cache. Hints cost a tenth of what is in a cache, and save half of what is not.
-const COLD_TICKS: u64 = 400;
 
 /// Checks the fields of a source (spec 8.3.14).
 ///
@@ -40,20 +37,30 @@ pub fn dif_check(
     tags: Tags,
 ) -> Result<Tags, DifError> {
     let step = flags.block_size().protected_bytes();
-    let blocks = DifSizeError::blocks(src, step)?;
+    DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
     ask_for_ends(src);
-    let src = Row { bytes: src, step };
-    if src.bytes.len() >= HINTS_FROM_BYTES {
-        check_many(&mut checker, src, blocks)?;
-        return Ok(checker.tags);
-    }
-    for group in groups(blocks) {
-        let group = src.part(&group);
-        let guards = checker.guards(group);
-        check_each(&mut checker, group, guards)?;
+    let mut left = src;
+    while !left.is_empty() {
+        let good = checker.run(left, Work::Check);
+        left = &left[good * step..];
+        if left.is_empty() {
+            break;
+        }
+        let (next, rest) = left.split_at(one_by_one(left, good, step));
+        check_each(&mut checker, Row { bytes: next, step })?;
+        left = rest;
     }
     Ok(checker.tags)
+}
+
+/// How many bytes to go through one by one after a run of `run` blocks: those of a group, after which
+/// there may be another run, or all if there was none.
+fn one_by_one(left: &[u8], run: usize, step: usize) -> usize {
+    match run {
+        0 => left.len(),
+        _ => left.len().min(guard::TOGETHER * step),
+    }
 }
 
 /// Asks for the first and the last line: the pages of both may be looked up at the same time.
@@ -65,45 +72,15 @@ fn ask_for_ends(bytes: &[u8]) {
     }
 }
 
-/// Checks many blocks. What lies ahead is asked for if the first group came from memory.
+/// Checks blocks one by one.
 #[inline(never)]
-fn check_many(checker: &mut Checker, src: Row<'_>, blocks: usize) -> Result<(), BadBlock> {
-    let mut is_cold = false;
-    for group in groups(blocks) {
-        let ahead = (group.start + AHEAD) * src.step;
-        let is_first = group.start == 0;
+fn check_each(checker: &mut Checker, src: Row<'_>) -> Result<(), BadBlock> {
+    for group in groups(src.bytes.len() / src.step) {
         let group = src.part(&group);
-        let guards = match is_cold {
-            true => {
-                let ahead = src.bytes.get(ahead..).unwrap_or_default();
-                checker.guards_and_hints(group, [ahead, &[]])
-            }
-            false => {
-                let begin = if is_first { prefetch::ticks() } else { 0 };
-                let guards = checker.guards(group);
-                if is_first {
-                    is_cold = prefetch::ticks().wrapping_sub(begin) > COLD_TICKS;
-                }
-                guards
-            }
-        };
-        check_each(checker, group, guards)?;
-    }
-    Ok(())
-}
-
-/// Checks the blocks of a group against their guards.
-#[inline(always)]
-fn check_each(
-    checker: &mut Checker,
-    group: Row<'_>,
-    guards: Option<[u16; guard::TOGETHER]>,
-) -> Result<(), BadBlock> {
-    if checker.check_group(group, guards) {
-        return Ok(());
-    }
-    for (n, block) in group.blocks().enumerate() {
-        checker.check(block, guards.map(|guards| guards[n]))?;
+        let guards = checker.guards(group);
+        for (n, block) in group.blocks().enumerate() {
+            checker.check(block, guards.map(|guards| guards[n]))?;
+        }
     }
     Ok(())
 }
@@ -126,8 +103,22 @@ pub fn dif_insert(
     ask_for_ends(dst);
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());
-    let src = Row { bytes: src, step };
-    for group in groups(blocks) {
+    let made = maker.run(src, dst);
+    if made < blocks {
+        let left = Row {
+            bytes: &src[made * step..],
+            step,
+        };
+        insert_each(&mut maker, left, &mut dst[made * to_step..]);
+    }
+    Ok(maker.tags)
+}
+
+/// Copies blocks one by one and adds a field to each.
+#[inline(never)]
+fn insert_each(maker: &mut Maker, src: Row<'_>, dst: &mut [u8]) {
+    let to_step = src.step + DIF_BYTES;
+    for group in groups(src.bytes.len() / src.step) {
         let copies = Copies::new(src, &group, dst, to_step);
         let guards = maker.guards_and_copies(src.part(&group), copies);
         for (block, guard) in group.zip(guards) {
@@ -136,7 +127,6 @@ pub fn dif_insert(
                 .write(&mut dst[block * to_step..][..to_step]);
         }
     }
-    Ok(maker.tags)
 }
 
 /// Checks the fields of a source and copies the blocks without them (spec 8.3.16).
@@ -156,8 +146,22 @@ pub fn dif_strip(
     DifSizeError::destination(dst, blocks * size.bytes())?;
     let mut checker = Checker::new(flags, source, tags);
     let (step, to_step) = (size.protected_bytes(), size.bytes());
-    let src = Row { bytes: src, step };
-    copy_checked(&mut checker, src, blocks, (dst, to_step), |_, _, _| {})?;
+    ask_for_ends(src);
+    ask_for_ends(dst);
+    let (mut left, mut to_left) = (src, dst);
+    while !left.is_empty() {
+        let good = checker.run(left, Work::Strip(to_left));
+        (left, to_left) = (&left[good * step..], &mut to_left[good * to_step..]);
+        if left.is_empty() {
+            break;
+        }
+        let (next, rest) = left.split_at(one_by_one(left, good, step));
+        let blocks = next.len() / step;
+        let (to, to_rest) = to_left.split_at_mut(blocks * to_step);
+        let next = Row { bytes: next, step };
+        copy_checked(&mut checker, next, blocks, (to, to_step), |_, _, _| {})?;
+        (left, to_left) = (rest, to_rest);
+    }
     Ok(checker.tags)
 }
 
@@ -189,6 +193,8 @@ pub fn dif_update(
     DifSizeError::destination(dst, src.len())?;
     let mut checker = Checker::new(flags, source, tags.source);
     let mut maker = Maker::new(flags, destination, tags.destination);
+    ask_for_ends(src);
+    ask_for_ends(dst);
     let src = Row { bytes: src, step };
     copy_checked(
         &mut checker,
@@ -217,8 +223,6 @@ fn copy_checked(
     (dst, to_step): (&mut [u8], usize),
     mut found: impl FnMut(&[u8], Checked, &mut [u8]),
 ) -> Result<(), BadBlock> {
-    ask_for_ends(src.bytes);
-    ask_for_ends(dst);
     let mut groups = groups(blocks).peekable();
     let first = groups.peek().cloned().unwrap_or_default();
     let ahead = [&src.bytes[first.end * src.step..], &*dst];

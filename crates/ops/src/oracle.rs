@@ -1,4 +1,4 @@
-//! The operations byte by byte and bit by bit, as the specification tells them.
+//! The operations byte by byte and bit by bit, as the specification defines them.
 //!
 //! Slow on purpose: nothing here is clever, so that it can be compared with the text by eye.
 

@@ -1,4 +1,4 @@
-//! Lines of memory that are fetched before they are needed, and whether that is worth it.
+//! Lines of memory that are fetched before they are needed.
 
 /// Asks for the line that holds a byte: a hint, which waits for nothing.
 ///
@@ -14,16 +14,4 @@ pub(crate) fn line_of(byte: &u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = byte;
-}
-
-/// The time stamp counter; 0 where there is none.
-#[inline(always)]
-pub(crate) fn ticks() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: every processor of the architecture has it.
-        unsafe { std::arch::x86_64::_rdtsc() }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    0
 }

@@ -40,8 +40,8 @@ impl Output {
     /// file. What is there stays as it is, and no file is left.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written, `path` is a directory, a pipe that nobody
-    /// opens for reading within two seconds, a socket that nobody listens at.
+    /// The directory does not exist or cannot be written, `path` is a directory, a pipe that is not
+    /// opened for reading within two seconds, a socket without a listener.
     pub fn prepare(path: &Path) -> Result<Output, OutputError> {
         let sink = sink(path).map_err(|source| OutputError {
             path: path.to_owned(),
@@ -177,7 +177,7 @@ fn open(path: &Path) -> io::Result<File> {
                 if since.elapsed() > READER_COMES {
                     return Err(io::Error::new(
                         io::ErrorKind::NotConnected,
-                        "nobody reads the pipe",
+                        "the pipe has no reader",
                     ));
                 }
                 thread::sleep(LOOK);

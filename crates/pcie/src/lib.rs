@@ -38,5 +38,5 @@ pub use import::{Imported, import, import_hwloc};
 pub use topology::{
     Arbiter, Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Link,
     LinkId, LinkRate, Node, NodeId, NodeKind, QueueOrganisation, Switching, Topology, built_in,
-    built_in_names,
+    built_in_names, read_text,
 };

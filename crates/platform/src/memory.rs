@@ -2,7 +2,7 @@
 
 use crate::{NodeId, PAGE_BYTES};
 
-/// Where the bytes of a region are when somebody reads them.
+/// Where the bytes of a region are when they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Cache {
     /// In memory only.

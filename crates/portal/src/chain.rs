@@ -143,12 +143,12 @@ pub(crate) fn replace(signal: i32, new: Option<Action>) -> Action {
     old
 }
 
-/// In a child: whoever was changing something is not there.
+/// In a child: a thread that was changing something is not there.
 pub(crate) fn forked() {
     CHANGING.store(false, Ordering::Release);
 }
 
-/// What the program wants: what is kept, or what it has told the kernel by a way that is not
+/// What the program wants: what is kept, or what it has set in the kernel by a way that is not
 /// interposed.
 fn in_force(signal: i32) -> Action {
     match next::action(signal) {

@@ -124,7 +124,7 @@ fn attached(attach: &Attach) -> Result<&'static crate::Portal, ConnectError> {
         queues: attached.rings,
         entries: attached.ring_entries,
     };
-    remote::mapping(key, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
+    remote::mapping(key, attach.cookie, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
 }
 
 pub(crate) fn connect() -> Result<OwnedFd, ConnectError> {
@@ -211,6 +211,6 @@ fn complain(node: &Node, error: &ConnectError) {
     text.push('\n');
     // SAFETY: standard error is open, or this is refused.
     let stderr = unsafe { BorrowedFd::borrow_raw(2) };
-    // There is nobody else to tell.
+    // No other side could be informed.
     let _ = rustix::io::write(stderr, text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What a signal handler is told: the interrupted registers and the cause.
+//! What a signal handler gets: the interrupted registers and the cause.
 
 use crate::guarded::Fault;
 use crate::registers::Registers;

@@ -26,7 +26,6 @@ mod own;
 mod patch;
 mod plain;
 mod process;
-pub mod program;
 mod redirect;
 mod registers;
 mod remote;

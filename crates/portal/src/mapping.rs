@@ -13,7 +13,7 @@ use crate::trap;
 const PAGE: usize = 4096;
 
 /// Maps a portal, as mmap with these arguments would; its address. `file` is the node, if its file can be
-/// mapped; the page is nobody's otherwise.
+/// mapped; the page is not in use otherwise.
 ///
 /// # Errors
 /// The error number that mmap returns.
@@ -53,7 +53,7 @@ pub fn map(
         },
     );
     if entered.is_err() {
-        // SAFETY: nobody knows the page.
+        // SAFETY: no other code has the page's address.
         let _ = unsafe { syscall(libc::SYS_munmap, [page, PAGE, 0, 0, 0, 0]) };
     }
     entered

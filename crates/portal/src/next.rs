@@ -24,7 +24,7 @@ impl Next {
         }
     }
 
-    /// Its address; 0 if nobody behind us has it.
+    /// Its address; 0 if no object behind us has it.
     pub(crate) fn address(&self) -> usize {
         match self.address.load(Ordering::Relaxed) {
             0 => self.look_up(),
@@ -74,7 +74,7 @@ pub(crate) fn action(signal: i32) -> Option<libc::sigaction> {
     (answer == 0).then(|| unsafe { action.assume_init() })
 }
 
-/// The address of something in the C library itself, whoever else has the same name.
+/// The address of something in the C library itself, whatever else has the same name.
 #[cfg(feature = "preload")]
 pub(crate) fn of_libc(name: &std::ffi::CStr) -> Option<usize> {
     // SAFETY: the name is a string; nothing is loaded by it.

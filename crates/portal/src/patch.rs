@@ -82,7 +82,7 @@ fn change(site: &'static Site) -> Option<()> {
         return None;
     }
     memory.write(address, &jump[..1])?;
-    // Whoever has not seen it yet traps once more.
+    // A thread that has not seen it yet traps once more.
     Some(())
 }
 

@@ -71,7 +71,7 @@ fn make() -> Result<&'static Process, i32> {
         }
     });
     if let Err(error) = made {
-        // SAFETY: nobody has seen these pages.
+        // SAFETY: no other code has these pages yet.
         let _ = unsafe { syscall(libc::SYS_munmap, [pages, bytes, 0, 0, 0, 0]) };
         if error != 0 {
             return Err(error);

@@ -6,11 +6,13 @@ use dray_ring::{AttachError, Attachment, RegionLayout, RemotePortal};
 use dray_spec::{Portal as DevicePortal, Submission};
 use dray_wire::Unmapped;
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use rustix::net::{SendFlags, send};
 use zerocopy::{IntoBytes, transmute};
 
-use crate::connect::HIGH;
+use crate::connect::{HIGH, connect};
 use crate::give_way::until_ended;
 use crate::process::is_guest;
+use crate::redirect::redirection;
 use crate::submit::{Portal, Submit, Words};
 use crate::syscall::{close, pid, syscall};
 
@@ -40,6 +42,8 @@ struct Remote {
     connection: AtomicI32,
     /// The socket behind it: a program that closes what it does not know may have another file there.
     socket: AtomicU64,
+    /// Of the node, for the [last message](Unmapped).
+    cookie: AtomicU64,
     /// Number of the process that mapped it: a child of fork inherits the entry, not the mapping.
     owner: AtomicU32,
 }
@@ -117,6 +121,7 @@ fn socket(fd: i32) -> Option<u64> {
 /// The rings cannot be mapped.
 pub(crate) fn mapping(
     key: Key,
+    cookie: u64,
     rings: impl AsFd,
     shape: RegionLayout,
     connection: OwnedFd,
@@ -136,6 +141,7 @@ pub(crate) fn mapping(
             let number = socket(connection.as_raw_fd()).unwrap_or(0);
             entry.remote.owner.store(pid(), Ordering::Relaxed);
             entry.remote.socket.store(number, Ordering::Relaxed);
+            entry.remote.cookie.store(cookie, Ordering::Relaxed);
             place.store(connection.into_raw_fd(), Ordering::Release);
             return Ok(Some(entry.portal));
         }
@@ -157,6 +163,7 @@ pub(crate) fn mapping(
         portal,
         socket: AtomicU64::new(socket(connection.as_raw_fd()).unwrap_or(0)),
         connection: AtomicI32::new(connection.into_raw_fd()),
+        cookie: AtomicU64::new(cookie),
         owner: AtomicU32::new(pid()),
     }));
     let portal = Portal::leak(remote);
@@ -237,8 +244,8 @@ impl Submit for Remote {
 
     fn unmapped(&self) {
         let fd = self.connection.swap(CLAIMED, Ordering::AcqRel);
+        let message = Unmapped::new(self.cookie.load(Ordering::Relaxed));
         if self.is_connection(fd) {
-            let message = Unmapped::new();
             let bytes = message.as_bytes();
             let flags = (libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) as usize;
             let arguments = [fd as usize, bytes.as_ptr().addr(), bytes.len(), flags, 0, 0];
@@ -249,6 +256,9 @@ impl Submit for Remote {
             // SAFETY: the connection is ours.
             let _ = unsafe { syscall(libc::SYS_shutdown, [fd as usize, both, 0, 0, 0, 0]) };
             close(fd);
+        } else if fd >= 0 && redirection().is_some() {
+            // The program has closed it. Where a file holds the mapping the kernel tells.
+            let _ = connect().map(|again| send(&again, message.as_bytes(), SendFlags::NOSIGNAL));
         }
         self.connection.store(FREE, Ordering::Release);
     }

@@ -95,7 +95,7 @@ pub(crate) fn enter(
         decoded: *decoded,
         bytes: *bytes,
     };
-    // SAFETY: this thread alone has claimed it, and nobody reads it before its address is there.
+    // SAFETY: this thread alone has claimed it, and no thread reads it before its address is there.
     unsafe { site.text.get().write(MaybeUninit::new(text)) };
     site.address.store(address, Ordering::Release);
     at(address)

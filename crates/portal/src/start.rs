@@ -12,9 +12,9 @@ use std::ffi::{CStr, c_char};
 use dray_wire::SocketName;
 
 use crate::hook::count;
-use crate::program::{Obstacle, PreloadSupport, kind};
 use crate::supervised::enter;
 use crate::syscall::syscall;
+use dray_interpose::program::{Obstacle, PreloadSupport, kind};
 
 /// The dynamic linker of x86-64 (its ABI, 5.2.1): a shared object that names one can be executed.
 #[used]
@@ -70,7 +70,7 @@ unsafe fn execute(arguments: *const *const c_char, environment: *const *const c_
     let path = unsafe { CStr::from_ptr(path) };
     let obstacle = match kind(path) {
         Ok(PreloadSupport::Hindered(obstacle)) => Some(obstacle),
-        // Whoever started this one has looked at the environment.
+        // The process that started this one has looked at the environment.
         Ok(PreloadSupport::Native) => Some(Obstacle::Environment),
         Err(_) => None,
     };

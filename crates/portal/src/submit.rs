@@ -7,7 +7,7 @@ pub type Words = [u64; 8];
 /// neither allocates nor locks, waits for no other thread longer than a quarter of a second, and uses no
 /// register beyond SSE's.
 pub trait Submit: Sync {
-    /// A posted write (MOVDIR64B): nobody learns what becomes of it.
+    /// A posted write (MOVDIR64B): what becomes of it is not reported.
     fn post(&self, words: &Words);
 
     /// A deferrable write (ENQCMD), whose first 32 bits are still the program's: whether it was

@@ -4,7 +4,6 @@
 //! Nothing here allocates or changes `errno`: it runs in children of vfork(2).
 
 mod filter;
-mod line;
 
 use std::ffi::CStr;
 use std::fmt::Write as _;
@@ -17,9 +16,9 @@ use rustix::thread::{CapabilitySet, capabilities};
 use zerocopy::IntoBytes;
 
 use crate::connect::{dial, retry};
-use crate::program::Obstacle;
 use crate::syscall::{pid, tid};
-use line::Line;
+use dray_interpose::Line;
+use dray_interpose::program::Obstacle;
 
 /// Why a thread is not supervised, or not as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +87,7 @@ fn ask(
     let (got, _) = retry(|| recv(&connection, &mut bytes[..], RecvFlags::empty()))?;
     match Supervised::from_message(&bytes[..got])?.hold {
         Hold::SEIZED => filter::install(keep_privileges).map_err(SuperviseError::Filter),
-        // Who is to know why has been told.
+        // The user has been informed why.
         _ => Ok(()),
     }
 }

@@ -103,7 +103,7 @@ impl Table {
         false
     }
 
-    /// Takes all pages out that overlap these bytes, and tells each.
+    /// Takes all pages out that overlap these bytes, and calls back with each.
     pub(crate) fn remove(
         &self,
         address: u64,

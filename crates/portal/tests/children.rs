@@ -39,13 +39,13 @@ fn child(action: impl FnOnce()) -> End {
     }
 }
 
-/// What the handler below was told.
+/// What the handler below got.
 static SIGNAL: AtomicU64 = AtomicU64::new(0);
 static CODE: AtomicU64 = AtomicU64::new(0);
 static ADDRESS: AtomicU64 = AtomicU64::new(0);
 static RIP: AtomicU64 = AtomicU64::new(0);
 
-/// Notes what it is told, and leaves.
+/// Notes what it gets, and leaves.
 unsafe extern "C" fn note(number: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     // SAFETY: the kernel's.
     let info = unsafe { &*info };
@@ -149,7 +149,7 @@ fn use_after_munmap_is_a_fault_at_the_exact_address() {
     let seen = shared();
     let end = child(|| {
         let portal = patched();
-        handle(libc::SIGSEGV, tell as *const () as usize);
+        handle(libc::SIGSEGV, report as *const () as usize);
         TELL.store((&raw const *seen).addr() as u64, Ordering::SeqCst);
         // SAFETY: the page is this child's.
         unsafe { dray_portal::hook::memory::munmap(portal as *mut _, 4096) };
@@ -166,8 +166,8 @@ fn use_after_munmap_is_a_fault_at_the_exact_address() {
 
 static TELL: AtomicU64 = AtomicU64::new(0);
 
-/// Tells the parent what the handler was told.
-unsafe extern "C" fn tell(_: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+/// Reports to the parent what the handler got.
+unsafe extern "C" fn report(_: i32, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     // SAFETY: the page that the parent shares.
     let seen = unsafe { &*(TELL.load(Ordering::SeqCst) as *const [AtomicU64; 4]) };
     // SAFETY: the kernel's.
@@ -228,7 +228,7 @@ fn a_source_that_cannot_be_read_is_the_programs_fault_trapped_and_patched() {
             let page = shared() as *const _ as usize;
             // SAFETY: the page is this child's.
             unsafe { libc::munmap(page as *mut _, 4096) };
-            handle(libc::SIGSEGV, tell as *const () as usize);
+            handle(libc::SIGSEGV, report as *const () as usize);
             TELL.store((&raw const *seen).addr() as u64, Ordering::SeqCst);
             seen[3].store(page as u64, Ordering::SeqCst);
             if warm {
@@ -258,7 +258,7 @@ fn what_the_processor_refuses_is_general_protection() {
         let seen = shared();
         let end = child(|| {
             let portal = map(&LOG);
-            handle(libc::SIGSEGV, tell as *const () as usize);
+            handle(libc::SIGSEGV, report as *const () as usize);
             TELL.store((&raw const *seen).addr() as u64, Ordering::SeqCst);
             // SAFETY: it faults.
             unsafe { enqcmd(portal + destination, &words) };

@@ -96,15 +96,8 @@ impl Filesystem for Files {
 
 fn device() -> RealtimeDevice {
     let queue = |id: u16, mode| WorkQueueConfig {
-        id,
-        mode,
-        size: 16,
-        threshold: 16,
-        priority: 10,
         pasid: Some(9),
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, mode, 16)
     };
     let config = DeviceConfig {
         capabilities: Capabilities::sapphire_rapids(),
@@ -128,7 +121,7 @@ fn device() -> RealtimeDevice {
     RealtimeDevice::start(config, memory, options, |_| ()).expect("a device")
 }
 
-/// Answers for the nodes until told to stop; says when a mapping has ended.
+/// Answers for the nodes until it is stopped; says when a mapping has ended.
 fn serve(listener: OwnedFd, device: Arc<RealtimeDevice>, ended: Sender<u64>) {
     while let Ok(connection) = rustix::net::accept(&listener) {
         let (device, ended) = (device.clone(), ended.clone());
@@ -235,7 +228,7 @@ fn a_node_is_mapped_and_written_to() {
     let listener =
         rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("a socket");
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
-    rustix::net::bind(&listener, &address).expect("nobody has it");
+    rustix::net::bind(&listener, &address).expect("it is free");
     rustix::net::listen(&listener, 8).expect("a listener");
     let device = Arc::new(device());
     assert_eq!(device.admit().expect("a name").number(), 1);
@@ -347,6 +340,6 @@ fn a_node_is_mapped_and_written_to() {
         assert_eq!(unsafe { file::close(fd) }, 0);
     }
     drop(mounted);
-    let device = Arc::into_inner(device).expect("nobody serves it any more");
+    let device = Arc::into_inner(device).expect("no thread serves it any more");
     device.stop(Stop::Drain).expect("no failure");
 }

@@ -32,7 +32,7 @@ fn threads_that_meet_one_site_first_at_the_same_moment_lose_nothing() {
     for _ in 0..20 {
         let sum: &'static Sum = Box::leak(Box::new(Sum([const { AtomicU64::new(0) }; 8])));
         let portal = map(sum);
-        // movdir64b rdi, [rsi]; ret — in a place that nobody has executed.
+        // movdir64b rdi, [rsi]; ret — in a place that was not executed yet.
         let at = code(4096) + 4091 - 64;
         let bytes = [0x66, 0x0f, 0x38, 0xf8, 0x3e, 0xc3];
         // SAFETY: memory of the test.
@@ -58,7 +58,7 @@ fn threads_that_meet_one_site_first_at_the_same_moment_lose_nothing() {
         let sums: Vec<_> = sum.0.iter().map(|s| s.load(Ordering::Relaxed)).collect();
         let expected: Vec<_> = (0..8).map(|i| one << i).collect();
         assert_eq!(sums, expected);
-        // Another test's thread may have been patching all the while, and then nobody else does.
+        // Another test's thread may have been patching all the while, and then no other does.
         let patched = (0..100_000).any(|_| {
             submit(portal, &[0; 8]);
             std::thread::yield_now();

@@ -2,7 +2,7 @@
 //!
 //! Cargo gives a program no way on stable Rust to depend on a shared object of another package. So
 //! this package's build script has cargo build `dray-portal` once more, as one, in a directory of
-//! its own and with a profile of its own, and the bytes become part of whoever depends on this.
+//! its own and with a profile of its own, and the bytes become part of each crate that depends on this.
 //! That is why it needs nothing but a checkout of the workspace, and works the same by `cargo run`,
 //! `cargo test` and `cargo install --path`.
 

@@ -44,7 +44,7 @@ fn it_is_a_program_that_executes_another() {
         let text = String::from_utf8(output.stdout).expect("text");
         (output.status.code(), text)
     };
-    // What is dynamic needs nobody.
+    // What is dynamic needs no supervisor.
     let echo = run(&["/bin/sh", "name", "-c", "echo $0 $1; exit 6", "a", "b c"]);
     assert_eq!(echo, (Some(6), "a b c\n".to_owned()));
     assert_eq!(run(&["/not/there", "name"]), (Some(127), String::new()));

@@ -9,7 +9,7 @@ use dray_ring::CLIENTS;
 pub struct Client(u16);
 
 impl Client {
-    /// What the client is told, so as to sign with it.
+    /// What the client gets, so as to sign with it.
     pub fn number(&self) -> u16 {
         self.0
     }
@@ -28,7 +28,7 @@ enum State {
 pub(crate) struct Clients(Mutex<Vec<State>>);
 
 impl Clients {
-    /// A name that nobody in the rings has; `None` if there is none left for now.
+    /// A name that no client in the rings has; `None` if there is none left for now.
     pub(crate) fn admit(&self) -> Option<Client> {
         self.with(|states| {
             let free = states.iter().position(|state| *state == State::Free);
@@ -53,7 +53,7 @@ impl Clients {
         });
     }
 
-    /// Whether nobody of that name will write any more. This process, 0, does.
+    /// Whether no client of that name will write any more. This process, 0, does.
     pub(crate) fn is_gone(&self, number: u16) -> bool {
         let Some(index) = usize::from(number).checked_sub(1) else {
             return false;
@@ -61,8 +61,8 @@ impl Clients {
         self.with(|states| states.get(index) != Some(&State::Alive))
     }
 
-    /// Nobody's claims are in the rings: the names of those that are gone are free.
-    pub(crate) fn bury(&self) {
+    /// No claims are in the rings: the names of those that are gone are free.
+    pub(crate) fn free_departed(&self) {
         self.with(|states| {
             for state in states.iter_mut().filter(|state| **state == State::Gone) {
                 *state = State::Free;
@@ -83,14 +83,14 @@ mod tests {
     fn a_name_is_given_again_only_when_its_claims_are_gone() {
         let clients = Clients::default();
         assert!(!clients.is_gone(0), "this process");
-        assert!(clients.is_gone(1), "nobody");
+        assert!(clients.is_gone(1), "no client");
         let [first, second] = [(); 2].map(|()| clients.admit().expect("a name"));
         assert_eq!((first.number(), second.number()), (1, 2));
         assert!(!clients.is_gone(1));
         clients.leave(&first);
         assert!(clients.is_gone(1));
         assert_eq!(clients.admit().map(|c| c.number()), Some(3));
-        clients.bury();
+        clients.free_departed();
         assert_eq!(clients.admit().map(|c| c.number()), Some(1));
         assert!(!clients.is_gone(1) && !clients.is_gone(2));
     }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(given.last().map(Client::number), Some(CLIENTS as u16));
         clients.leave(&given[6]);
         assert_eq!(clients.admit(), None);
-        clients.bury();
+        clients.free_departed();
         assert_eq!(clients.admit().map(|c| c.number()), Some(7));
     }
 }

@@ -35,7 +35,7 @@ pub struct RealtimeDevice {
 }
 
 impl RealtimeDevice {
-    /// Starts an enabled device that works on `memory`; `listener` is told of interrupts, software
+    /// Starts an enabled device that works on `memory`; `listener` gets interrupts, software
     /// errors and aborts, on the dispatcher's thread. There is no driver: see
     /// [`Function::enabled`].
     ///
@@ -109,7 +109,10 @@ impl RealtimeDevice {
             if let Err(payload) = catch_unwind(run) {
                 inside.fail(name, &*payload);
             }
-            // First the engines' threads end, then nobody touches memory any more.
+            if inside.failure().is_some() {
+                dispatcher.fail();
+            }
+            // First the engines' threads end, then no thread touches memory any more.
             drop(dispatcher);
             inside.end();
         };
@@ -160,7 +163,7 @@ impl RealtimeDevice {
     }
 
     /// A process that was admitted is dead or has unmapped the region: it will write nothing any more.
-    /// What it has submitted is in the device's queues when this returns, and nobody waits for what
+    /// What it has submitted is in the device's queues when this returns, and no thread waits for what
     /// it was about to submit.
     ///
     /// # Errors
@@ -273,7 +276,7 @@ impl RealtimeDevice {
         let action = move |function: &mut Function, effects: &mut Vec<Effect>| {
             let result = action(function, effects)?;
             let answer = answer.clone();
-            // Whoever asks waits for it.
+            // The caller waits for it.
             Ok(Box::new(move || drop(answer.send(result))) as Answer)
         };
         self.shared.request(Request {
@@ -308,7 +311,7 @@ impl RealtimeDevice {
     fn end(&mut self, how: Stop) {
         self.shared.stop(how);
         if let Some(dispatcher) = self.dispatcher.take() {
-            // A panic in it has been caught and told where it happened.
+            // A panic in it has been caught and reported where it happened.
             let _ = dispatcher.join();
         }
     }

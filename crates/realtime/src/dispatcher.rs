@@ -6,6 +6,7 @@
 //! engine. So what ring and queue hold together is what the ring counts, the device's queue has
 //! always room, and the rules of who comes next are the device's alone.
 
+mod failure;
 mod requests;
 mod work;
 
@@ -38,7 +39,7 @@ const NAP: Duration = Duration::from_millis(100);
 pub(crate) struct Source {
     portal: Portal,
     reader: Reader,
-    /// Losses that have been told.
+    /// Losses that have been reported.
     lost: u64,
 }
 

@@ -13,12 +13,14 @@ pub(crate) const RECORD_BYTES: u64 = 32;
 pub(crate) struct EffectSink<M> {
     pub(crate) memory: M,
     listener: Listener,
-    /// It is told of each descriptor's way.
+    /// It gets an event at each step of a descriptor.
     pub(crate) steps: bool,
     /// Records that could not be written, with their addresses.
     unrecorded: Vec<(u64, CompletionRecord)>,
     /// Part of the event log could not be written.
     unlogged: bool,
+    /// Effects that have been carried out, of those that are being carried out: a panic leaves it where it was.
+    applied: usize,
 }
 
 impl<M: SharedMemory> EffectSink<M> {
@@ -29,6 +31,7 @@ impl<M: SharedMemory> EffectSink<M> {
             steps,
             unrecorded: Vec::new(),
             unlogged: false,
+            applied: 0,
         }
     }
 
@@ -38,32 +41,45 @@ impl<M: SharedMemory> EffectSink<M> {
         if self.steps {
             self.tell_steps(function);
         }
-        for effect in effects.drain(..) {
+        while let Some(&effect) = effects.get(self.applied) {
             match effect {
                 Effect::Record {
                     address,
                     record,
                     pasid,
                 } => {
-                    self.memory.enter(View {
-                        pasid,
-                        blocks: true,
-                    });
-                    let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write)
-                        == RECORD_BYTES;
-                    if !writable || !self.memory.publish(address, &record) {
+                    if !self.publish(address, &record, pasid) {
                         self.unrecorded.push((address, record));
                     }
                 }
-                other => self.tell(other, function),
+                other => self.notify(other, function),
             }
+            self.applied += 1;
         }
+        self.applied = 0;
+        effects.clear();
         if !self.unrecorded.is_empty() || self.unlogged {
             self.report(effects, function);
         }
     }
 
-    /// Tells what has happened to descriptors.
+    /// Writes a record. Whether it could be written.
+    #[inline]
+    pub(crate) fn publish(&mut self, address: u64, record: &CompletionRecord, pasid: u32) -> bool {
+        self.memory.enter(View {
+            pasid,
+            blocks: true,
+        });
+        let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES;
+        writable && self.memory.publish(address, record)
+    }
+
+    /// After a panic: the effects that have not been carried out, or only in part.
+    pub(crate) fn unapplied(&self, effects: &[Effect]) -> Vec<Effect> {
+        effects.get(self.applied..).unwrap_or_default().to_vec()
+    }
+
+    /// Reports what has happened to descriptors.
     #[cold]
     pub(crate) fn tell_steps(&mut self, function: &mut Function) {
         for step in function.take_lifecycle() {
@@ -84,7 +100,7 @@ impl<M: SharedMemory> EffectSink<M> {
         }
     }
 
-    /// Tells what has begun.
+    /// Reports what has begun.
     #[cold]
     pub(crate) fn tell_start(
         &mut self,
@@ -121,7 +137,7 @@ impl<M: SharedMemory> EffectSink<M> {
             function.unlogged(effects);
         }
         for effect in effects.drain(..) {
-            self.tell(effect, function);
+            self.notify(effect, function);
         }
         // One about a log that cannot be written is in the register already.
         if std::mem::take(&mut self.unlogged) {
@@ -131,7 +147,7 @@ impl<M: SharedMemory> EffectSink<M> {
     }
 
     #[cold]
-    fn tell(&mut self, effect: Effect, function: &Function) {
+    fn notify(&mut self, effect: Effect, function: &Function) {
         let event = match effect {
             Effect::Record { .. } => return,
             Effect::Log { address, words } => {

@@ -1,10 +1,10 @@
-//! What a device tells besides completion records.
+//! What a device reports besides completion records.
 
 use dray_device::WorkId;
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
-/// Something that happened, told on the dispatcher's thread: an MSI-X message or an entry of the
-/// software error register. Whoever is told must not block.
+/// Something that happened, reported on the dispatcher's thread: an MSI-X message or an entry of the
+/// software error register. The listener must not block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// An interrupt of the MSI-X table. The record that it belongs to can be seen.
@@ -39,7 +39,7 @@ pub enum Event {
         member: bool,
     },
     /// A descriptor has left its ring and waits in the device's queue. This and the two that follow
-    /// are told where [`Options::steps`](crate::Options::steps) asks for them.
+    /// are reported where [`Options::steps`](crate::Options::steps) asks for them.
     Accepted {
         /// What it is called until it has ended.
         id: WorkId,
@@ -61,7 +61,7 @@ pub enum Event {
         /// It.
         descriptor: Descriptor,
     },
-    /// It has ended. Told before its record can be seen.
+    /// It has ended. Reported before its record can be seen.
     Ended {
         /// What it was called.
         id: WorkId,
@@ -70,5 +70,5 @@ pub enum Event {
     },
 }
 
-/// Who is told.
+/// The listener.
 pub(crate) type Listener = Box<dyn FnMut(Event) + Send>;

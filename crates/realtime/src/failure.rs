@@ -48,7 +48,7 @@ impl Failure {
     }
 }
 
-/// The device has stopped: nobody is left to do what was asked.
+/// The device has stopped: nothing is left to do what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the device has stopped")]
 pub struct Stopped;

@@ -31,7 +31,15 @@ pub trait SharedMemory: Memory + Clone + Send + 'static {
         true
     }
 
-    /// Writes a completion record, its status byte last and released (spec 3.7): whoever acquires a
+    /// Whether an access may take as long as a program likes, of a descriptor that blocks on faults or does not:
+    /// then an engine's thread makes it, and the device goes on.
+    #[inline]
+    fn may_wait(&self, blocks: bool) -> bool {
+        let _ = blocks;
+        false
+    }
+
+    /// Writes a completion record, its status byte last and released (spec 3.7): a reader that acquires a
     /// status that is not 0 sees the rest, and all that the descriptor wrote. The caller has asked
     /// [`accessible`](Memory::accessible) first; `address` is aligned to 32 bytes. False if it could
     /// not be written all the same.
@@ -47,7 +55,7 @@ pub trait Translation: Send + Sync + 'static {
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64;
 }
 
-/// Every address can be accessed: whoever submits vouches for what a descriptor names.
+/// Every address can be accessed: the submitter vouches for what a descriptor names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Vouched;
 
@@ -94,14 +102,14 @@ impl<S: Translation> Memory for ProcessMemory<S> {
     #[inline]
     fn read(&self, addr: u64, into: &mut [u8]) {
         let from: *const u8 = with_exposed_provenance(addr as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nobody writes them.
+        // SAFETY: the space has these bytes, and by the contract of `new` nothing writes them.
         unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
     #[inline]
     fn write(&mut self, addr: u64, from: &[u8]) {
         let into: *mut u8 = with_exposed_provenance_mut(addr as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nobody accesses them.
+        // SAFETY: the space has these bytes, and by the contract of `new` nothing accesses them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
     }
 
@@ -109,7 +117,7 @@ impl<S: Translation> Memory for ProcessMemory<S> {
     fn copy(&mut self, from: u64, to: u64, len: u64) {
         let from: *const u8 = with_exposed_provenance(from as usize);
         let into: *mut u8 = with_exposed_provenance_mut(to as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nobody else accesses them.
+        // SAFETY: the space has these bytes, and by the contract of `new` nothing else accesses them.
         unsafe { ptr::copy(from, into, len as usize) };
     }
 
@@ -117,7 +125,7 @@ impl<S: Translation> Memory for ProcessMemory<S> {
     fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
         let bytes: *const u8 = with_exposed_provenance(addr as usize);
         // SAFETY: the space has these bytes, which is no more than an address space holds, and by
-        // the contract of `new` nobody writes them.
+        // the contract of `new` nothing writes them.
         (addr != 0).then(|| unsafe { slice::from_raw_parts(bytes, len as usize) })
     }
 }

@@ -47,7 +47,7 @@ pub struct Options {
     /// Other processes may write to the work queues too: their rings lie in memory that can be
     /// [shared](crate::RealtimeDevice::region).
     pub shared: bool,
-    /// The listener is told of each descriptor's way, too.
+    /// The listener gets an event at each step of a descriptor, too.
     pub steps: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,

@@ -45,7 +45,7 @@ impl MappedPortal {
         self.ring.gate().size
     }
 
-    /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there nobody
+    /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there no writer
     /// learns what became of it.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {

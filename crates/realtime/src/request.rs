@@ -23,6 +23,6 @@ pub(crate) struct Request {
 pub(crate) type Action =
     Box<dyn FnMut(&mut Function, &mut Vec<Effect>) -> Result<Answer, When> + Send>;
 
-/// Lets whoever waits go on. For when the rings are as the action has left their queues, and its
+/// Lets the waiting thread go on. For when the rings are as the action has left their queues, and its
 /// effects have been carried out.
 pub(crate) type Answer = Box<dyn FnOnce() + Send>;

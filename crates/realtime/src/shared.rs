@@ -21,7 +21,7 @@ const ABORTING: u8 = 2;
 #[derive(Default)]
 struct Requests {
     waiting: Vec<Request>,
-    /// Nobody will look any more.
+    /// No thread will look any more.
     closed: bool,
 }
 
@@ -88,10 +88,10 @@ impl Shared {
         self.departed.load(Ordering::Acquire)
     }
 
-    /// Nothing in the rings is claimed and not written, and nobody claims anything meanwhile.
-    pub(crate) fn bury(&self) {
+    /// Nothing in the rings is claimed and not written, and no client claims anything meanwhile.
+    pub(crate) fn free_departed(&self) {
         if self.departed.swap(false, Ordering::AcqRel) {
-            self.clients.bury();
+            self.clients.free_departed();
         }
     }
 
@@ -173,7 +173,7 @@ impl Shared {
             requests.closed = true;
             std::mem::take(&mut requests.waiting)
         };
-        // Whoever asked learns of it by this.
+        // The caller learns of it by this.
         drop(waiting);
         self.ended.store(true, Ordering::Release);
     }

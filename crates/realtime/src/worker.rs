@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::idle_policy::IdlePolicy;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
-use crate::{Idle, SharedMemory};
+use crate::{Idle, SharedMemory, Stop};
 use dray_ring::Doorbell;
 use dray_ring::Futex;
 
@@ -58,9 +58,14 @@ impl Worker {
             index,
             name: name.clone(),
         };
-        let thread = thread::Builder::new()
-            .name(name)
-            .spawn(move || engine.run(idle))?;
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            let (shared, name) = (engine.shared.clone(), engine.name.clone());
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| engine.run(idle))) {
+                shared.fail(&name, &*payload);
+                // What it holds will not end: the dispatcher must not wait for it.
+                shared.stop(Stop::Abort);
+            }
+        })?;
         Ok(Worker {
             orders: Some(orders),
             reports,
@@ -96,7 +101,7 @@ impl Drop for Worker {
         self.orders = None;
         self.doorbell.ring();
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been caught and told where it happened.
+            // A panic in it has been caught and reported where it happened.
             let _ = thread.join();
         }
     }

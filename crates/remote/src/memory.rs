@@ -196,6 +196,12 @@ impl Memory for RemoteMemory {
 }
 
 impl SharedMemory for RemoteMemory {
+    /// A page that is brought in may be a program's own to bring in (userfaultfd(2)).
+    #[inline]
+    fn may_wait(&self, blocks: bool) -> bool {
+        blocks || self.presence == Presence::Touch
+    }
+
     fn enter(&mut self, view: View) {
         let same = view.pasid == self.view.pasid && self.seen == self.spaces.changes();
         self.view = view;

@@ -48,7 +48,7 @@ impl Process {
     ///
     /// `fresh` says that the permissions were read since the descriptor began. Where the kernel cannot
     /// be asked for one mapping they are read once for each descriptor, and again when they let
-    /// something not through: a program may change them by ways that nobody sees.
+    /// something not through: a program may change them by ways that are not seen.
     pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access, fresh: &mut bool) -> u64 {
         if let Some(permitted) = self.ask(addr, len, access) {
             return permitted;

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::SpaceError;
 use crate::process::Process;
 
-/// Processes by PASID. Whoever gives PASIDs adds and removes them while devices work.
+/// Processes by PASID. The side that gives PASIDs adds and removes them while devices work.
 #[derive(Debug, Default)]
 pub struct Spaces {
     by_pasid: RwLock<HashMap<u32, Arc<Process>>>,

@@ -18,7 +18,7 @@ const FIRST: usize = 16 << 10;
 const BLOCK: usize = 256 << 10;
 /// Streams of a descriptor: two sources, two destinations.
 const STREAMS: usize = 2;
-/// Ranges that a descriptor has been told it may read.
+/// Ranges that a descriptor was allowed to read.
 const EXTENTS: usize = 4;
 
 /// An address that could not be accessed after all.

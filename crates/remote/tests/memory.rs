@@ -51,8 +51,8 @@ fn bytes_move_within_the_process_at_every_size() {
             pages.fill(3, pattern(size));
             let (from, into) = (pages.address(3), pages.address(31 * PAGE + 1));
             let copy = Descriptor::memmove(from, into, size as u32);
-            let told = outcome(presence, &pages, || (), copy);
-            assert_eq!(told.0, Status::SUCCESS, "{size}");
+            let reported = outcome(presence, &pages, || (), copy);
+            assert_eq!(reported.0, Status::SUCCESS, "{size}");
             assert!(
                 pages
                     .bytes(31 * PAGE + 1, size)
@@ -122,18 +122,18 @@ fn unmapped_and_protected_pages_are_faults_in_either_way() {
         pages.address(34 * PAGE),
     );
     for presence in [Strict, Touch] {
-        let told = outcome(presence, &pages, || pages.unmap(2 * PAGE), copy);
-        assert_eq!(told, read);
+        let reported = outcome(presence, &pages, || pages.unmap(2 * PAGE), copy);
+        assert_eq!(reported, read);
         let none = || pages.protect(2 * PAGE, MprotectFlags::empty());
         assert_eq!(outcome(presence, &pages, none, copy), read);
-        let told = outcome(presence, &pages, || pages.unmap(34 * PAGE), copy);
-        assert_eq!(told, write);
+        let reported = outcome(presence, &pages, || pages.unmap(34 * PAGE), copy);
+        assert_eq!(reported, write);
         let read_only = || pages.protect(34 * PAGE, MprotectFlags::READ);
         assert_eq!(outcome(presence, &pages, read_only, copy), write);
     }
     let blocks = copy.with_flags(Flags::BLOCK_ON_FAULT);
-    let told = outcome(Strict, &pages, || pages.unmap(2 * PAGE), blocks);
-    assert_eq!(told.0, Status::PAGE_FAULT_INVALID_RESPONSE);
+    let reported = outcome(Strict, &pages, || pages.unmap(2 * PAGE), blocks);
+    assert_eq!(reported.0, Status::PAGE_FAULT_INVALID_RESPONSE);
 }
 
 /// The child changes its mind after the device has seen what it may do.
@@ -207,7 +207,7 @@ fn a_process_that_is_killed_in_the_middle_takes_nothing_with_it() {
         }
         child.kill();
         submit(&device, copy.with_completion(pages.address(RECORD)));
-        // All of them end, with nobody to tell.
+        // All of them end, without a report.
         device.stop(Stop::Drain).expect("no failure");
         assert!(spaces.remove(CHILD));
         assert!(!spaces.remove(CHILD));
@@ -223,7 +223,7 @@ fn a_process_that_executes_another_program_has_no_memory_any_more() {
             while pages.get(0) == 0 {
                 thread::yield_now();
             }
-            // It reads from a pipe that nobody writes to.
+            // It reads from a pipe without a writer.
             let mut pipe = [0; 2];
             // SAFETY: the array is there.
             unsafe { libc::pipe(pipe.as_mut_ptr()) };

@@ -148,7 +148,7 @@ fn column(column: &Column) -> ColumnView<'_> {
     }
 }
 
-/// A class has a sign and a word of its own, so that it is not told by colour alone.
+/// A class has a sign and a word of its own, so that colour is not its only mark.
 fn row(columns: &[Column], cells: &[Cell], class: Option<RowClass>) -> RowView {
     let (class, mark, word) = match class {
         Some(RowClass::Good) => ("good", "✓", "good"),

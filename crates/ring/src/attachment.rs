@@ -105,7 +105,7 @@ impl Attachment {
 
 /// A portal of a device that another process runs.
 ///
-/// The answers are those of a portal of the device's own process, but that nobody waits while the
+/// The answers are those of a portal of the device's own process, but that no call waits while the
 /// device carries a command out. Both kinds of write may be made from a signal handler: they
 /// allocate nothing, take no lock, use no thread-local storage and call the kernel only to wake the
 /// device (futex) and to wait for a moment (sched_yield), without the C library. A handler that has
@@ -125,7 +125,7 @@ const LOOKS: u32 = 1 << 20;
 
 impl RemotePortal {
     /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there
-    /// nobody learns what became of it.
+    /// its end is not reported.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
         let mut looks = 0;

@@ -57,7 +57,7 @@ impl Block {
     /// Memory that other processes can map, and the descriptor for that.
     pub(crate) fn created(bytes: usize) -> Result<(Block, OwnedFd), AttachError> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        // Before Linux 6.3 nobody could promise not to execute it.
+        // Before Linux 6.3 no program could promise not to execute it.
         let fd = match memfd_create("dray-ring", flags | MemfdFlags::NOEXEC_SEAL) {
             Err(Errno::INVAL) => memfd_create("dray-ring", flags)?,
             other => other?,

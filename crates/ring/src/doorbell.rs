@@ -1,9 +1,9 @@
 //! How an idle thread sleeps without missing what comes in meanwhile.
 //!
 //! Dekker's handshake. The sleeper says that it sleeps, then looks once more; who brings something
-//! puts it down, then looks whether somebody sleeps. With a full fence between the two steps on
+//! puts it down, then looks whether a thread sleeps. With a full fence between the two steps on
 //! each side at least one of them sees the other. Ringing costs one fence and one load of a line
-//! that nobody writes while the sleeper is awake.
+//! that is not written while the sleeper is awake.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::sync::{AtomicU32, Futex, Ordering, fence};
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-/// A thread's doorbell. All zero: nobody sleeps.
+/// A thread's doorbell. All zero: no thread sleeps.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Doorbell {

@@ -21,7 +21,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of a ring that nobody has read.
+    /// Of a ring that has not been read.
     pub fn new(ring: Ring) -> Reader {
         Reader {
             ahead: vec![false; ring.capacity() as usize],
@@ -143,12 +143,12 @@ impl Reader {
         self.late != Some(self.read) && self.is_behind()
     }
 
-    /// The next position, if it has been claimed, is written some time, and nobody waits for that.
+    /// The next position, if it has been claimed, is written some time, and no thread waits for that.
     pub fn expect_later(&mut self) {
         self.late = self.is_behind().then_some(self.read);
     }
 
-    /// Leaves the next position out, if nobody will ever write there: `is_gone` says who will not.
+    /// Leaves the next position out, if no client will ever write there: `is_gone` says who will not.
     /// Whether it has.
     pub fn pass(&mut self, is_gone: impl FnOnce(u16) -> bool) -> bool {
         // First the count, then the tag: an owner that is gone may have written before.

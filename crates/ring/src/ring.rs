@@ -12,15 +12,15 @@
 //!
 //! Between the moment in which a writer has claimed a position and the one in which its descriptor
 //! is there it may be killed, if it is another process. Everything behind the position would wait for
-//! ever, so the reader must be able to leave it out; but only when nobody will write there any more,
-//! for the entry is somebody else's in the next round. No time limit tells a dead writer from one
+//! ever, so the reader must be able to leave it out; but only when no client will write there any more,
+//! for the entry is another client's in the next round. No time limit separates a dead writer from one
 //! that is stopped, so it must be known who has claimed what, as exactly as the claim itself. The
 //! claim is one exchange of one word, and that word has the name of the client beside the count: of
-//! the last claim the word says whose it is. Whoever claims the next position replaces the name, and
+//! the last claim the word says whose it is. The client that claims the next position replaces the name, and
 //! therefore first sees to it that the name of the one before stands in that one's [`tag`](crate::tag),
 //! unless the descriptor is there already: the claim then needs no name. So at every moment every
 //! position that was claimed and not written has the name of its client, in its tag or in the word,
-//! and it costs nothing but a look at the tag before. Once the device is told that the client is gone,
+//! and it costs nothing but a look at the tag before. Once the device knows that the client is gone,
 //! the reader leaves out what it has claimed.
 //!
 //! A client that is only stopped there holds up its queue, as a stalled bus would; other queues go
@@ -230,7 +230,7 @@ impl Ring {
         lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a descriptor that found no room, and whose writer is told so.
+    /// Counts a descriptor that found no room, and whose writer learns that.
     #[cold]
     pub fn put_off(&self) {
         let retried = &self.counters().refused.0.retried;

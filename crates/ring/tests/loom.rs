@@ -168,7 +168,10 @@ fn what_a_dead_writer_has_claimed_is_left_out() {
                 match reader.next() {
                     Some(words) => seen.push(number(words)),
                     None => {
-                        assert!(reader.pass(|client| client == dead), "nobody is behind it");
+                        assert!(
+                            reader.pass(|client| client == dead),
+                            "no client is behind it"
+                        );
                         passed += 1;
                     }
                 }

@@ -110,7 +110,7 @@ fn lost(queue: &Queue) -> Option<String> {
     (queue.lost > 0).then(|| {
         let size = queue.size.map_or_else(String::new, |size| format!(" ({size})"));
         format!(
-            "{} descriptors were lost: a dedicated queue tells nobody that it is full; keep no more \
+            "{} descriptors were lost: a dedicated queue does not report that it is full; keep no more \
              outstanding than it has entries{size}",
             queue.lost
         )
@@ -131,7 +131,7 @@ fn posted(queue: &Queue) -> Option<String> {
     let count = queue.wrong_kind.posted;
     (count > 0).then(|| {
         format!(
-            "{count} MOVDIR64B were ignored, and nobody was told: the queue is shared and takes ENQCMD; \
+            "{count} MOVDIR64B were ignored without a report: the queue is shared and takes ENQCMD; \
              make it dedicated (mode dedicated), or give the program another"
         )
     })

@@ -10,6 +10,7 @@ use dray_spec::registers::Command;
 use dray_wire::{Attached, Flags, Node};
 
 use crate::Require;
+use crate::fault_injection::Countdown;
 use crate::machine::SessionDevices;
 use crate::openers::Openers;
 use crate::processes::{Pid, Processes, is_capable, process_of};
@@ -29,6 +30,7 @@ pub(crate) struct Clients {
     owners: Arc<Owners>,
     rules: Rules,
     pub(crate) openers: Openers,
+    countdown: Countdown,
     table: Mutex<HashMap<u64, Client>>,
     /// By device and PASID: what it signs with in the rings, and how many mappings do.
     writers: Mutex<HashMap<(u32, u32), (Writer, usize)>>,
@@ -62,7 +64,7 @@ pub(crate) struct Client {
 /// A mapped portal.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    cookie: u64,
+    pub(crate) cookie: u64,
     device: u32,
     pasid: u32,
     /// The page is a mapping of the node's file.
@@ -75,6 +77,7 @@ impl Clients {
         spaces: Arc<Spaces>,
         owners: Arc<Owners>,
         rules: Rules,
+        countdown: Countdown,
     ) -> Clients {
         Clients {
             machine,
@@ -83,6 +86,7 @@ impl Clients {
             owners,
             rules,
             openers: Openers::default(),
+            countdown,
             table: Mutex::default(),
             writers: Mutex::default(),
         }
@@ -99,6 +103,7 @@ impl Clients {
 
     /// open(2) of a node by a thread; gives the cookie.
     pub(crate) fn open(&self, device: u32, wq: u16, thread: u32) -> Result<u64, Errno> {
+        self.countdown.count();
         let pid = process_of(thread).ok_or(Errno::ENXIO)?;
         let pasid = self.hold(pid)?;
         let id = self
@@ -201,6 +206,7 @@ impl Clients {
             return Err(Errno::EINVAL);
         }
         let device = self.machine.device(client.device).ok_or(Errno::ENXIO)?;
+        self.machine.is_alive(client.device)?;
         let region = device.region().ok_or(Errno::ENXIO)?;
         let portal = self
             .machine
@@ -259,7 +265,7 @@ impl Clients {
         self.close(mapping.cookie);
     }
 
-    /// Whether somebody who has this queue may be about to end: the connection of a mapping has ended, and not yet
+    /// Whether a client of this queue may be about to end: the connection of a mapping has ended, and not yet
     /// the mapping.
     pub(crate) fn is_ending(&self, device: u32, wq: u16) -> bool {
         let table = self.table();
@@ -309,7 +315,7 @@ impl Clients {
         self.spaces.is_there(client.pasid)
     }
 
-    /// Who an open node is, for whoever asks by ioctl.
+    /// Who an open node is, for a caller of ioctl.
     pub(crate) fn node(&self, cookie: u64) -> Option<Node> {
         let client = self.get(cookie)?;
         Some(Node::new(client.device, client.wq, cookie))
@@ -328,7 +334,7 @@ impl Clients {
     }
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     let mut filled = 0;

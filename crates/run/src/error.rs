@@ -74,6 +74,14 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// A thread of the device, or one that serves it, has panicked.
+    #[error("the virtual device has ended: {thread} panicked: {message}; its programs are killed")]
+    Panicked {
+        /// Name of the thread.
+        thread: String,
+        /// What the panic said.
+        message: String,
+    },
     /// The first process of the session is gone without a word.
     #[error("the session's first process was killed, and all its programs with it")]
     InitDied,
@@ -145,6 +153,9 @@ impl RunError {
                 "name a directory that can be written and is not mounted noexec: TMPDIR=DIRECTORY"
             }
             Self::Redirected => "dray run --redirect here, too",
+            Self::Panicked { .. } => {
+                "this is a defect of dray: report what the panic says above, and the command"
+            }
             Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
         };

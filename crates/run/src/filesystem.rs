@@ -11,6 +11,7 @@ use dray_idxd::driver::Errno;
 use fuser::{Errno as FuseErrno, FileAttr, FileType, INodeNo, OpenAccMode, OpenFlags};
 
 use crate::clients::Clients;
+use crate::fault_injection::Countdown;
 use crate::inodes::Inodes;
 use crate::serial_executor::SerialExecutor;
 use crate::service::AfterMappings;
@@ -31,6 +32,7 @@ pub(crate) struct Files {
     /// Owners and permissions that have been changed, by path.
     changed: Arc<Mutex<HashMap<Arc<str>, Access>>>,
     since: SystemTime,
+    countdown: Countdown,
 }
 
 type Listing = Vec<(u64, FileType, String)>;
@@ -66,6 +68,7 @@ impl Files {
         executor: SerialExecutor,
         after_mappings: AfterMappings,
         supervision: Arc<Supervision>,
+        countdown: Countdown,
     ) -> Files {
         Files {
             clients,
@@ -77,6 +80,7 @@ impl Files {
             next_handle: AtomicU64::new(1),
             changed: Arc::default(),
             since: SystemTime::now(),
+            countdown,
         }
     }
 
@@ -141,6 +145,7 @@ impl Files {
     }
 
     fn listing(&self, inode: INodeNo) -> Result<Listing, Errno> {
+        self.countdown.count();
         let path = self.path(inode)?;
         let names = self.tree().list(&path)?;
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);

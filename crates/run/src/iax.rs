@@ -13,7 +13,7 @@ use crate::tree::Thing;
 /// Names, permission bits and texts.
 type Files = &'static [(&'static str, u32, &'static str)];
 
-/// Files of the device as idxd shows them for an IAX of version 1 that nobody has touched.
+/// Files of the device as idxd shows them for an IAX of version 1 that is not configured.
 const DEVICE: Files = &[
     ("cdev_major", 0o444, "237\n"),
     ("clients", 0o444, "0\n"),

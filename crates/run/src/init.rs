@@ -132,7 +132,7 @@ fn number(error: &RunError) -> i32 {
 }
 
 fn say(launcher: &OwnedFd, word: Word) {
-    // If the launcher is gone, nobody listens.
+    // If the launcher is gone, no process listens.
     let _ = write(launcher, &word.to_bytes());
 }
 
@@ -162,7 +162,7 @@ fn watch(
         }
         while let Some(signal) = signals.next() {
             if signal.number == libc::SIGCHLD {
-                if let Some(status) = bury(command) {
+                if let Some(status) = reap(command) {
                     say(launcher, Word::Ended(status));
                     if let Some((_, descendants)) = session {
                         descendants.end();
@@ -178,7 +178,7 @@ fn watch(
 }
 
 /// Waits for all children that have ended; the status of the command, if it is among them.
-fn bury(command: libc::pid_t) -> Option<i32> {
+fn reap(command: libc::pid_t) -> Option<i32> {
     let mut found = None;
     loop {
         let mut status = 0;

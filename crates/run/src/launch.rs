@@ -4,22 +4,26 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use dray_idxd::driver::{Driver, Options};
 use dray_remote::{RemoteMemory, Spaces};
 use fuser::{Config, Session as FuseSession, SessionACL};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
 use crate::child::Program;
 use crate::clients::{Clients, Rules};
 use crate::error::{Facility, forbidden, system};
+use crate::fault_injection::Countdowns;
 use crate::filesystem::Files;
 use crate::init::{self, GO, Word};
 use crate::machine::SessionDevices;
 use crate::openers::Unreached;
+use crate::panics::Panics;
 use crate::pci;
 use crate::recorder::Recorder;
 use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
@@ -29,6 +33,11 @@ use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
 use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
+
+/// What programs have to say when the device has ended, and again to be gone.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Between two looks whether they are.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +56,7 @@ impl Ending {
         }
     }
 
-    /// Ends this process as the command ended. Whoever waits for it sees the same, but for a dump of
+    /// Ends this process as the command ended. A parent that waits for it sees the same, but for a dump of
     /// its memory.
     pub fn pass_on(self) -> ! {
         let signal = match self {
@@ -146,17 +155,16 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     }
     drop(theirs);
     outrun_programs();
+    let panics = Panics::watch()?;
+    let countdowns = Countdowns::to(session.injected_panic);
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
-    let machine = SessionDevices::start(driver, &memory, &mut recorder)?;
+    let machine = SessionDevices::start(driver, &memory, &mut recorder, &countdowns.dispatcher)?;
     let machine = match session.iax {
         true => machine.with_iax(),
         false => machine,
     };
-    let machine = Arc::new(match redirect {
-        None => machine.with_char_links(),
-        Some(_) => machine,
-    });
+    let machine = Arc::new(machine.with_char_links());
     let rules = Rules {
         require: session.require,
         privileged,
@@ -167,6 +175,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         spaces,
         recorder.owners(),
         rules,
+        countdowns.driver,
     ));
     let executor = SerialExecutor::open()?;
     let redirected = match &redirect {
@@ -194,7 +203,13 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         redirected,
     )?;
     if redirect.is_none() {
-        let files = Files::new(clients.clone(), executor, after, supervision);
+        let files = Files::new(
+            clients.clone(),
+            executor,
+            after,
+            supervision,
+            countdowns.files,
+        );
         serve(session, &name, &machine, files)?;
     }
     recorder.begin()?;
@@ -203,7 +218,9 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         unsafe { libc::kill(first, number) };
     }
     write(&ours, &[GO]).map_err(system("write"))?;
-    let ending = watch(&ours, &signals, first);
+    let injected = session.injected_panic.and_then(|panic| panic.last_words);
+    let last_words = injected.unwrap_or(LAST_WORDS);
+    let ending = watch(&ours, &signals, &panics, last_words, first);
     if let Some(descendants) = descendants {
         // Those that the first process would have ended, if it was killed.
         descendants.end();
@@ -254,20 +271,19 @@ fn variables(
         // That of a session around this one.
         variables.push((REDIRECT_VARIABLE, OsString::new()));
     }
-    match redirect.map(Redirect::variable) {
-        Some((name, value)) => {
-            variables.retain(|(other, _)| *other != name);
-            variables.push((name, value));
-        }
-        None => variables.extend(path()),
+    if let Some((name, value)) = redirect.map(Redirect::variable) {
+        variables.retain(|(other, _)| *other != name);
+        variables.push((name, value));
     }
+    let commands = redirect.map(Redirect::commands);
+    variables.extend(path(commands.unwrap_or_else(|| module::COMMANDS.into())));
     variables
 }
 
 /// The search path, with the commands of a session before those of the machine.
-fn path() -> Option<(&'static str, OsString)> {
+fn path(commands: PathBuf) -> Option<(&'static str, OsString)> {
     let before = std::env::var_os("PATH")?;
-    let mut path = OsString::from(module::COMMANDS);
+    let mut path = commands.into_os_string();
     path.push(":");
     // One of a session around this one is hidden by it.
     let rest = before.as_bytes().strip_prefix(path.as_bytes());
@@ -323,10 +339,10 @@ fn serve(
     if let Some(bytes) = session.portal {
         stage.put(bytes, Path::new(PORTAL))?;
     }
-    let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+    let modules = std::fs::read_to_string(module::MODULES).unwrap_or_default();
     stage.put(module::list(&modules).as_bytes(), Path::new(module::LIST))?;
     stage.directory(Path::new(module::COMMANDS))?;
-    for (name, script) in module::SCRIPTS {
+    for (name, script) in module::scripts(Path::new(module::COMMANDS), Path::new(module::LIST)) {
         let file = Path::new(module::COMMANDS).join(name);
         stage.put(script.as_bytes(), &file)?;
     }
@@ -335,17 +351,29 @@ fn serve(
 }
 
 /// Waits for the end of the command, and passes signals on to it.
-fn watch(line: &OwnedFd, signals: &Signals, first: libc::pid_t) -> Result<Ending, RunError> {
+fn watch(
+    line: &OwnedFd,
+    signals: &Signals,
+    panics: &Panics,
+    last_words: Duration,
+    first: libc::pid_t,
+) -> Result<Ending, RunError> {
     let ending = loop {
         let mut files = [
             PollFd::new(line, PollFlags::IN),
             PollFd::new(signals, PollFlags::IN),
+            PollFd::new(panics, PollFlags::IN),
         ];
         match poll(&mut files, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(system("poll")(errno)),
         }
         let spoken = !files[0].revents().is_empty();
+        // Before the end of a command that may have come of it.
+        if let Some(error) = panics.error() {
+            kill(line, first, last_words);
+            return Err(error);
+        }
         if spoken {
             break listen(line);
         }
@@ -370,6 +398,30 @@ fn watch(line: &OwnedFd, signals: &Signals, first: libc::pid_t) -> Result<Ending
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
     ending
+}
+
+/// Ends a session without a device, whatever its programs wait for. Before that they have a moment for
+/// what they learn: their descriptors have ended with errors, and their calls do.
+fn kill(line: &OwnedFd, first: libc::pid_t, last_words: Duration) {
+    let until = Instant::now() + last_words;
+    // The command may end by itself.
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        let mut file = [PollFd::new(line, PollFlags::IN)];
+        let left = Timespec::try_from(left).unwrap_or_default();
+        if poll(&mut file, Some(&left)) != Err(Errno::INTR) {
+            break;
+        }
+    }
+    // SAFETY: the first process is a child that has not been waited for.
+    unsafe { libc::kill(first, libc::SIGKILL) };
+    // One that waits for the file system of this process goes when this one does.
+    let since = Instant::now();
+    // SAFETY: without a place for the status; the first process is a child.
+    while unsafe { libc::waitpid(first, std::ptr::null_mut(), libc::WNOHANG) } == 0
+        && since.elapsed() < LAST_WORDS
+    {
+        thread::sleep(LOOK);
+    }
 }
 
 /// The last word of the first process.

@@ -1,15 +1,17 @@
 //! The driver and its running devices, for many threads.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dray_device::{Function, Hardware, PciControls, Portal};
 use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Personality};
-use dray_realtime::{MappedPortal, Options, RealtimeDevice, SharedMemory};
+use dray_realtime::{Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
 
 use crate::RunError;
+use crate::fault_injection::Countdown;
 use crate::iax::Iax;
 use crate::pci;
 use crate::recorder::Recorder;
@@ -23,7 +25,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(5);
 ///
 /// A device runs on threads of its own, and the driver reads and writes its registers between two
 /// descriptors: for that time the driver is brought to the device's thread and has the running
-/// function in the place of its own. So nobody who waits for a device holds the driver's lock.
+/// function in the place of its own. So no thread that waits for a device holds the driver's lock.
 #[derive(Debug)]
 pub(crate) struct SessionDevices {
     driver: Arc<Mutex<Driver>>,
@@ -70,6 +72,7 @@ impl SessionDevices {
         mut driver: Driver,
         memory: &M,
         recorder: &mut Recorder,
+        countdown: &Arc<Countdown>,
     ) -> Result<SessionDevices, RunError> {
         let parts: Vec<(u32, Hardware)> = driver
             .parts()
@@ -84,16 +87,19 @@ impl SessionDevices {
             let function = std::mem::replace(place, empty);
             let options = Options {
                 shared: true,
-                steps: recorder.is_wanted(),
+                steps: recorder.is_wanted() || countdown.is_wanted(),
                 ..Options::default()
             };
-            // Errors are in the registers; nobody takes interrupts here.
-            let device = RealtimeDevice::start_function(
-                function,
-                memory.clone(),
-                options,
-                recorder.listener(id),
-            )?;
+            // Errors are in the registers; interrupts are not used here.
+            let (mut recorder, countdown) = (recorder.listener(id), countdown.clone());
+            let listener = move |event: Event| {
+                if matches!(event, Event::Accepted { .. }) {
+                    countdown.count();
+                }
+                recorder(event);
+            };
+            let device =
+                RealtimeDevice::start_function(function, memory.clone(), options, listener)?;
             devices.push((id, device));
         }
         let functions = driver.parts().zip(0..).map(|(part, number)| {
@@ -164,6 +170,18 @@ impl SessionDevices {
     pub(crate) fn device(&self, id: u32) -> Option<&RealtimeDevice> {
         let mut devices = self.devices.iter();
         devices.find(|(other, _)| *other == id).map(|(_, d)| d)
+    }
+
+    /// A device that has stopped is as one that does not answer on the bus.
+    ///
+    /// # Errors
+    /// It has.
+    pub(crate) fn is_alive(&self, id: u32) -> Result<(), Errno> {
+        let device = self.device(id).ok_or(Errno::ENXIO)?;
+        match device.failure() {
+            None => Ok(()),
+            Some(_) => Err(Errno::ENXIO),
+        }
     }
 
     /// Where descriptors are written that come by write(2).
@@ -293,12 +311,13 @@ impl SessionDevices {
             if let Some(place) = driver.function_mut(id) {
                 std::mem::swap(place, function);
             }
-            let result = action(&mut driver);
+            // Also if it panics: what is in the function is to be ended then.
+            let result = catch_unwind(AssertUnwindSafe(|| action(&mut driver)));
             effects.extend(driver.take_effects(id));
             if let Some(place) = driver.function_mut(id) {
                 std::mem::swap(place, function);
             }
-            result
+            result.unwrap_or_else(|payload| resume_unwind(payload))
         };
         // A device that has stopped is as one that does not answer on the bus.
         device.control(visit).map_err(|_| Errno::ENXIO)

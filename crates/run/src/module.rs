@@ -1,6 +1,7 @@
 //! The driver as a module: what lsmod and modprobe find.
 
 use std::fmt::Write;
+use std::path::Path;
 
 /// Files of `/sys/module/idxd` that do not change.
 pub(crate) const FILES: [(&str, &str); 2] = [("coresize", "147456\n"), ("initstate", "live\n")];
@@ -9,7 +10,9 @@ pub(crate) const REFERENCES: &str = "refcnt";
 
 /// Where programs find the commands, before those of the machine.
 pub(crate) const COMMANDS: &str = "/dev/.dray-bin";
-/// What lies over `/proc/modules`.
+/// Where the kernel lists modules.
+pub(crate) const MODULES: &str = "/proc/modules";
+/// What lies over it.
 pub(crate) const LIST: &str = "/dev/.dray-modules";
 
 /// The machine's modules, without an idxd of its own, and this one.
@@ -70,12 +73,15 @@ while read -r name size used by rest; do
 done </dev/.dray-modules
 "#;
 
-/// The commands, and what they are.
-pub(crate) const SCRIPTS: [(&str, &str); 3] = [
-    ("modprobe", SCRIPT),
-    ("rmmod", SCRIPT),
-    ("lsmod", LIST_SCRIPT),
-];
+/// The commands, and what they are, when they lie in `commands` and the list of modules is `list`.
+pub(crate) fn scripts(commands: &Path, list: &Path) -> [(&'static str, String); 3] {
+    let module = SCRIPT.replace(COMMANDS, &commands.to_string_lossy());
+    [
+        ("modprobe", module.clone()),
+        ("rmmod", module),
+        ("lsmod", LIST_SCRIPT.replace(LIST, &list.to_string_lossy())),
+    ]
+}
 
 #[cfg(test)]
 mod tests {

@@ -21,14 +21,14 @@ use crate::{RunError, module};
 /// Directories over which the whole tree can lie for a moment. Every Linux has one of them.
 const STAGES: [&str; 5] = ["/tmp", "/mnt", "/run", "/var", "/usr"];
 
-/// A file system of this process, mounted where nobody else sees it.
+/// A file system of this process, mounted where no other process sees it.
 #[derive(Debug)]
 pub(crate) struct Stage {
     path: &'static Path,
 }
 
-/// Opens FUSE and mounts it; whoever serves it gets the descriptor. The session's name is the source of
-/// the mount, by which programs tell its files from those of other sessions.
+/// Opens FUSE and mounts it; its server gets the descriptor. The session's name is the source of
+/// the mount, by which programs distinguish its files from those of other sessions.
 ///
 /// # Errors
 /// There is no FUSE, or it is forbidden.
@@ -100,7 +100,7 @@ impl Stage {
         fs::set_permissions(path, everyone).map_err(at(path))
     }
 
-    /// Has a directory of the session's own written to by nobody but who has made it.
+    /// Has a directory of the session's own written to by its maker alone.
     pub(crate) fn keep(&self, path: &Path) -> Result<(), RunError> {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(at(path))
     }

@@ -11,7 +11,7 @@ use crate::error::{Facility, forbidden};
 
 /// Moves this process into mounts of its own. Where
 /// that takes privileges that it lacks, it becomes root of a namespace of users first, in which
-/// nobody else is. Whether it has not: root is root to the kernel, too.
+/// no other process is. Whether it has not: root is root to the kernel, too.
 ///
 /// # Errors
 /// The system does not allow it; or there are several threads.

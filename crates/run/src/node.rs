@@ -71,14 +71,17 @@ impl Clients {
             .portal(client.device, client.wq)
             .ok_or(Errno::ENXIO)?;
         if portal.mode() == WorkQueueMode::Dedicated {
-            // Nobody tells the writer of a full queue, as on hardware.
-            portal.write_posted(&descriptor);
-            return Ok(());
+            // The writer does not learn of a full queue, as on hardware.
+            return match portal.write_posted(&descriptor) {
+                Submission::Ignored => self.machine.is_alive(client.device),
+                _ => Ok(()),
+            };
         }
         descriptor.pasid_priv = client.pasid;
         if portal.enqueue(&descriptor) == Submission::Accepted {
             return Ok(());
         }
+        self.machine.is_alive(client.device)?;
         let retries = self.attribute(client, "enqcmds_retries").unwrap_or(0);
         for _ in 0..retries {
             if portal.enqueue(&descriptor) == Submission::Accepted {

@@ -46,7 +46,7 @@ impl Processes {
         Some((pasid, true))
     }
 
-    /// One need less; the process, if it was the last and nobody has the PASID any more.
+    /// One need less; the process, if it was the last and no other has the PASID.
     pub(crate) fn let_go(&self, pasid: u32) -> Option<Pid> {
         let mut table = self.table();
         let holder = table.get_mut(&pasid)?;
@@ -58,18 +58,18 @@ impl Processes {
     }
 }
 
-/// The process of a thread: FUSE tells of threads.
+/// The process of a thread: FUSE names threads.
 pub(crate) fn process_of(thread: u32) -> Option<Pid> {
     field(thread, "Tgid:")?.parse().ok()
 }
 
-/// Whether a process has a capability, as `/proc` tells of its effective ones.
+/// Whether a process has a capability, by its effective ones in `/proc`.
 pub(crate) fn is_capable(pid: Pid, capability: u32) -> bool {
     let bits = field(pid, "CapEff:").and_then(|bits| u64::from_str_radix(&bits, 16).ok());
     bits.is_some_and(|bits| bits >> capability & 1 == 1)
 }
 
-/// What `/proc` tells of a thread by this name, which ends with a colon.
+/// What `/proc` has of a thread under this name, which ends with a colon.
 pub(crate) fn field(pid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let mut lines = status.lines();

@@ -1,6 +1,6 @@
 //! A session without namespaces and FUSE (`--redirect`), for where both are forbidden.
 //!
-//! The tree is a plain directory that nobody else can enter ([`SessionDirectory`]), brought up to date after
+//! The tree is a plain directory that no other user can enter ([`SessionDirectory`]), brought up to date after
 //! whatever changes the machine ([`Files`]). The preload library leads the paths of programs there and
 //! asks for what a file system would be asked ([`requests`]). The processes of the session are those
 //! that descend from the launcher, and end with it ([`descendants`]).
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use dray_idxd::driver::Driver;
 use dray_wire::{REDIRECT_VARIABLE, SEPARATOR};
 
-use crate::pci;
 use crate::tree::Tree;
 use crate::{RunError, Session};
+use crate::{module, pci};
 
 pub(crate) use directory::SessionDirectory;
 pub(crate) use files::Files;
@@ -29,6 +29,8 @@ pub(crate) use requests::Redirected;
 
 /// Name of the shared object in the directory.
 const LIBRARY: &str = "libdray_portal.so";
+/// Where the session's commands are in it.
+const COMMANDS: &str = "bin";
 
 /// Whether a file is the preload library of such a session.
 pub(crate) fn is_library(path: &Path) -> bool {
@@ -54,6 +56,10 @@ impl Redirect {
         let library = session.portal.ok_or(RunError::NoLibrary)?;
         let directory = SessionDirectory::new()?;
         directory.put(LIBRARY, library)?;
+        let commands = directory.path().join(COMMANDS);
+        for (name, script) in module::scripts(&commands, Path::new(module::MODULES)) {
+            directory.put(&format!("{COMMANDS}/{name}"), script.as_bytes())?;
+        }
         let addresses = driver.parts().map(|part| part.pci_address.clone());
         Ok(Redirect {
             addresses: addresses.collect(),
@@ -66,13 +72,21 @@ impl Redirect {
         self.directory.path().join(LIBRARY)
     }
 
+    /// The commands of the session.
+    pub(crate) fn commands(&self) -> PathBuf {
+        self.directory.path().join(COMMANDS)
+    }
+
     /// The variable that says where paths lead: the parts of a machine that the mounted tree would
     /// cover.
     pub(crate) fn variable(&self) -> (&'static str, OsString) {
         let mut paths = vec![
             "/sys/bus/dsa".to_owned(),
             "/sys/module/idxd".to_owned(),
+            "/sys/dev/char".to_owned(),
             "/dev/dsa".to_owned(),
+            "/dev/char".to_owned(),
+            module::MODULES.to_owned(),
         ];
         for address in &self.addresses {
             let bus = pci::bus(address);

@@ -1,6 +1,6 @@
 //! What changes the machine, one after the other.
 //!
-//! FUSE tells of the last close of a file without anyone waiting for it; the open that follows must
+//! FUSE reports the last close of a file without anyone waiting for it; the open that follows must
 //! find the work queue free all the same, as it does where the kernel closes files itself. So opens,
 //! closes and writes to the driver's files are done in the order in which they come, and by a thread
 //! that may wait for the device while others read.

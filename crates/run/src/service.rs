@@ -13,6 +13,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, recv, sendmsg, socket_with, sockopt,
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use zerocopy::IntoBytes;
 
 use crate::RunError;
@@ -30,8 +31,39 @@ const REST: Duration = Duration::from_millis(20);
 /// A connection, and what it holds once it has asked.
 struct Connection {
     socket: Arc<OwnedFd>,
-    mapping: Arc<Mutex<Option<Mapping>>>,
+    mapping: Held,
     asked: bool,
+    /// The process behind a mapping that no file holds.
+    process: Option<Peer>,
+}
+
+/// The mapping of a connection, once it has one.
+type Held = Arc<Mutex<Option<Mapping>>>;
+
+/// A mapping whose connection was closed by its process past the C library, as programs do that close whatever
+/// they do not know: it lasts until the process ends.
+struct Survivor {
+    process: Peer,
+    mapping: Held,
+}
+
+/// The process at the other end of a connection.
+struct Peer {
+    number: Pid,
+    file: OwnedFd,
+}
+
+impl Peer {
+    fn of(socket: &OwnedFd) -> Option<Peer> {
+        let number = sockopt::socket_peercred(socket).ok()?.pid;
+        let file = pidfd_open(number, PidfdFlags::empty()).ok()?;
+        Some(Peer { number, file })
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut files = [PollFd::new(&self.file, PollFlags::IN)];
+        poll(&mut files, Some(&Timespec::default())).is_ok() && !files[0].revents().is_empty()
+    }
 }
 
 /// Has jobs done after the mappings that ended before them: a program that unmaps its portal, or ends, closes a socket, and
@@ -141,8 +173,27 @@ struct Handlers {
     redirected: Option<Arc<Redirected>>,
 }
 
+impl Handlers {
+    /// The connection of a mapping has ended; whether the mapping has, too, or a file may hold it.
+    fn end_mapping(&self, mapping: &Held, unmapped: bool) {
+        let (clients, mapping) = (self.clients.clone(), mapping.clone());
+        self.executor.submit(move || {
+            let mapping = mapping
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            match mapping {
+                Some(mapping) if mapping.held_by_file && !unmapped => clients.keep(mapping),
+                Some(mapping) => clients.unmap(mapping),
+                None => {}
+            }
+        });
+    }
+}
+
 fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
     let mut connections: Vec<Connection> = Vec::new();
+    let mut survivors: Vec<Survivor> = Vec::new();
     loop {
         let sockets = connections.iter().map(|c| c.socket.as_fd());
         let sockets = std::iter::once(listener.as_fd()).chain(sockets);
@@ -153,11 +204,16 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
         let nodes = redirected.map_or(Vec::new(), |redirected| redirected.nodes());
         let ends = nodes.iter().map(|node| node.as_fd());
         files.extend(ends.map(|end| PollFd::from_borrowed_fd(end, PollFlags::empty())));
+        let processes = survivors
+            .iter()
+            .map(|survivor| survivor.process.file.as_fd());
+        let first_survivor = files.len();
+        files.extend(processes.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
         files.push(PollFd::from_borrowed_fd(
             waiting.bell.as_fd(),
             PollFlags::IN,
         ));
-        // It is interrupted by no signal; and if it fails, the next one tells.
+        // It is interrupted by no signal; and if it fails, so does the next one.
         let _ = poll(&mut files, None);
         let jobs = waiting.take();
         if !jobs.is_empty() {
@@ -171,10 +227,19 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
         if let Some(redirected) = redirected {
             redirected.notice(&handlers.executor);
         }
+        let mut index = first_survivor;
+        survivors.retain(|survivor| {
+            index += 1;
+            let ended = ready[index - 1];
+            if ended {
+                handlers.end_mapping(&survivor.mapping, true);
+            }
+            !ended
+        });
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
-            !ready[index] || serve_connection(connection, handlers)
+            !ready[index] || serve_connection(connection, handlers, &mut survivors)
         });
         for job in jobs {
             handlers.executor.submit(job);
@@ -185,6 +250,7 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
                     socket: Arc::new(socket),
                     mapping: Arc::default(),
                     asked: false,
+                    process: None,
                 }),
                 Err(rustix::io::Errno::AGAIN) => {}
                 Err(_) => thread::sleep(REST),
@@ -194,7 +260,11 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
 }
 
 /// Reads what has come; whether the connection goes on.
-fn serve_connection(connection: &mut Connection, handlers: &Handlers) -> bool {
+fn serve_connection(
+    connection: &mut Connection,
+    handlers: &Handlers,
+    survivors: &mut Vec<Survivor>,
+) -> bool {
     // One byte more than the longest, so that a longer one shows.
     let mut message = [0; Request::MAX_BYTES + 1];
     let length = match recv(&connection.socket, &mut message, RecvFlags::empty()) {
@@ -212,6 +282,9 @@ fn serve_connection(connection: &mut Connection, handlers: &Handlers) -> bool {
     }
     if let (false, Ok(attach)) = (connection.asked, Attach::from_message(message)) {
         connection.asked = true;
+        if !attach.is_held_by_file() {
+            connection.process = Peer::of(&connection.socket);
+        }
         let clients = handlers.clients.clone();
         let (socket, mapping) = (connection.socket.clone(), connection.mapping.clone());
         handlers
@@ -228,22 +301,43 @@ fn serve_connection(connection: &mut Connection, handlers: &Handlers) -> bool {
         redirected.serve(request, connection.socket.clone(), &handlers.executor);
         return true;
     }
+    if let (false, Ok(unmapped)) = (connection.asked, Unmapped::from_message(message)) {
+        end_survivor(&connection.socket, &unmapped, handlers, survivors);
+        return false;
+    }
     // Closed, or something that has no meaning here: that is the end of the connection, and of the mapping if
-    // the program says so or nothing else tells.
+    // the program says so or nothing else shows it.
     let unmapped = Unmapped::from_message(message).is_ok();
-    let (clients, mapping) = (handlers.clients.clone(), connection.mapping.clone());
-    handlers.executor.submit(move || {
-        let mapping = mapping
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        match mapping {
-            Some(mapping) if mapping.held_by_file && !unmapped => clients.keep(mapping),
-            Some(mapping) => clients.unmap(mapping),
-            None => {}
-        }
-    });
+    let process = connection.process.take().filter(|_| !unmapped);
+    match process.filter(|process| !process.has_ended()) {
+        Some(process) => survivors.push(Survivor {
+            process,
+            mapping: connection.mapping.clone(),
+        }),
+        None => handlers.end_mapping(&connection.mapping, unmapped),
+    }
     false
+}
+
+/// A process has unmapped what it has closed the connection of.
+fn end_survivor(
+    socket: &OwnedFd,
+    unmapped: &Unmapped,
+    handlers: &Handlers,
+    survivors: &mut Vec<Survivor>,
+) {
+    let Ok(peer) = sockopt::socket_peercred(socket) else {
+        return;
+    };
+    let found = survivors.iter().position(|survivor| {
+        let mapping = survivor.mapping.lock();
+        let mapping = mapping.unwrap_or_else(PoisonError::into_inner);
+        let cookie = mapping.as_ref().map(|mapping| mapping.cookie);
+        survivor.process.number == peer.pid && cookie.is_some_and(|cookie| unmapped.is_of(cookie))
+    });
+    if let Some(survivor) = found.map(|index| survivors.swap_remove(index)) {
+        handlers.end_mapping(&survivor.mapping, true);
+    }
 }
 
 fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Option<Mapping>>) {
@@ -268,7 +362,7 @@ fn answer(clients: &Clients, socket: &OwnedFd, attach: Attach, slot: &Mutex<Opti
         }
         Err(errno) => send(socket, Attached::refused(errno).as_bytes(), None),
     };
-    // Whoever does not take the answer has closed the connection, which ends the mapping.
+    // A client that does not take the answer has closed the connection, which ends the mapping.
     drop(sent);
 }
 

@@ -6,7 +6,7 @@ use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_remote::Presence;
 
-use crate::{Recording, Supervise};
+use crate::{InjectedPanic, Recording, Supervise};
 
 /// A command and the machine that it is to find.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub struct Session {
     pub supervise: Supervise,
     /// What is kept of the descriptors.
     pub recording: Recording,
+    /// A thread of the launcher panics, to test what follows.
+    pub injected_panic: Option<InjectedPanic>,
 }
 
 /// A way to submit descriptors.

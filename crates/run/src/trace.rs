@@ -164,7 +164,7 @@ impl Trace {
                     path.display()
                 );
             }
-            // Nobody waits for a writer that was too slow.
+            // No thread waits for a writer that was too slow.
             let _ = done.send(result);
         };
         let thread = thread::Builder::new()
@@ -205,10 +205,10 @@ impl Trace {
             let now = self.state.written.load(Ordering::Relaxed);
             if now == before {
                 eprintln!(
-                    "error: the trace {} is not finished: nobody takes what is written",
+                    "error: the trace {} is not finished: its reader does not take what is written",
                     self.path.display()
                 );
-                return Some("nobody takes what is written".to_owned());
+                return Some("its reader does not take what is written".to_owned());
             }
             before = now;
         }
@@ -241,7 +241,7 @@ impl Writer {
                 break;
             }
             if !found {
-                // Whoever looks at the file meanwhile finds what has happened.
+                // A reader of the file meanwhile finds what has happened.
                 sink.flush()?;
                 thread::park_timeout(REST);
             }

@@ -42,7 +42,8 @@ impl Tree<'_> {
             names.iter().map(entry).collect::<Vec<_>>()
         };
         match path {
-            "" => return Ok(folders(&["sys", "dev"])),
+            "" => return Ok(folders(&["sys", "dev", "proc"])),
+            "/proc" => return Ok(vec![("modules".to_owned(), Thing::Attribute(0o444))]),
             "/dev" => return Ok(folders(&["dsa", "char"])),
             "/sys/dev" => return Ok(folders(&["char"])),
             "/sys/dev/char" => return Ok(links(self.machine.sys_char_links())),
@@ -112,6 +113,10 @@ impl Tree<'_> {
 
     /// Files that are the kernel's and not the driver's.
     fn read_model(&self, path: &str) -> Option<Vec<u8>> {
+        if path == module::MODULES {
+            let modules = std::fs::read_to_string(path).unwrap_or_default();
+            return Some(module::list(&modules).into_bytes());
+        }
         let Some(name) = path.strip_prefix(MODULE).and_then(|p| p.strip_prefix('/')) else {
             return uevent::read(self.machine, path);
         };

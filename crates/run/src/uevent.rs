@@ -113,7 +113,7 @@ pub(crate) fn read(machine: &SessionDevices, path: &str) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// Whether this is a `uevent`: to write to it asks for another event, which nobody hears here.
+/// Whether this is a `uevent`: to write to it asks for another event, which has no listener here.
 pub(crate) fn is_trigger(machine: &SessionDevices, path: &str) -> bool {
     let directory = path.strip_suffix("/uevent");
     directory.is_some_and(|directory| object(machine, directory).is_some())

@@ -9,7 +9,7 @@ use crate::{DifTags, FaultInfo, Flags, Status};
 
 /// What the device writes when a descriptor is done (spec 8.2).
 ///
-/// Byte 0 is written last: whoever polls it may read the rest once it is not 0.
+/// Byte 0 is written last: a thread that polls it may read the rest once it is not 0.
 #[repr(C, align(32))]
 #[derive(Copy, Clone, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct CompletionRecord {

@@ -15,7 +15,7 @@ use crate::{fork, give_back, hook, stacks};
 
 /// The session of this process and its children.
 static SESSION: OnceLock<Session> = OnceLock::new();
-/// The engine, for whoever forks. It is never freed.
+/// The engine, for threads that fork. It is never freed.
 static ENGINE: AtomicPtr<Engine> = AtomicPtr::new(std::ptr::null_mut());
 static RUNS: AtomicBool = AtomicBool::new(false);
 

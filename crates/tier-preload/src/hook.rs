@@ -1,7 +1,7 @@
 //! The functions that this library stands in front of.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::own::PINNED;
 use crate::{fork, stacks};
@@ -41,17 +41,21 @@ fn real_create() -> Option<Create> {
 struct Beginning {
     start: Start,
     argument: *mut c_void,
-    ready: AtomicBool,
+    /// 1 when the thread is; a futex.
+    ready: AtomicU32,
 }
 
 extern "C" fn begin(beginning: *mut c_void) -> *mut c_void {
     // Its thread-local variables must be readable whatever is out.
     let (first, last) = stacks::vector_pages();
     PINNED.add(first, last);
-    // SAFETY: `create_on_own` keeps it until it is told that this thread is ready.
+    // SAFETY: `create_on_own` keeps it until this thread is ready.
     let beginning = unsafe { &*beginning.cast::<Beginning>() };
     let (start, argument) = (beginning.start, beginning.argument);
-    beginning.ready.store(true, Ordering::Release);
+    let ready = &raw const beginning.ready;
+    beginning.ready.store(1, Ordering::Release);
+    // From here on `beginning` may be gone; the call only looks which thread waits at that address.
+    futex(ready, libc::FUTEX_WAKE, 1);
     start(argument)
 }
 
@@ -75,16 +79,24 @@ fn create_on_own(thread: *mut libc::pthread_t, start: Start, argument: *mut c_vo
     let beginning = Beginning {
         start,
         argument,
-        ready: AtomicBool::new(false),
+        ready: AtomicU32::new(0),
     };
-    let told = (&raw const beginning).cast_mut().cast();
+    let start_with = (&raw const beginning).cast_mut().cast();
     // SAFETY: attributes, function and argument are what they must be.
-    let answer = unsafe { create(thread, attributes.as_ptr(), begin, told) };
+    let answer = unsafe { create(thread, attributes.as_ptr(), begin, start_with) };
     // Before it is ready its pages may be moved away from under it.
-    while answer == 0 && !beginning.ready.load(Ordering::Acquire) {
-        std::thread::yield_now();
+    while answer == 0 && beginning.ready.load(Ordering::Acquire) == 0 {
+        futex(&raw const beginning.ready, libc::FUTEX_WAIT, 0);
     }
     answer
+}
+
+/// futex(2) between threads of this process: waits as long as the word has that value, or wakes so many.
+fn futex(word: *const AtomicU32, operation: c_int, value: u32) {
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    let no_limit = std::ptr::null::<libc::timespec>();
+    // SAFETY: an aligned word; the kernel refuses an address that is not mapped.
+    unsafe { libc::syscall(libc::SYS_futex, word, operation, value, no_limit) };
 }
 
 /// Threads of this library get stacks of this library.

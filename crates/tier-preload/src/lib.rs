@@ -1,7 +1,7 @@
 //! The preload library of `dray tier`: page migration inside unmodified programs.
 //!
-//! `UFFDIO_MOVE` works on the memory of the calling process alone, so whoever migrates a program's
-//! pages is a thread of it. Such a thread must never wait for a page that is out: it uses no memory
+//! `UFFDIO_MOVE` works on the memory of the calling process alone, so the pages of a program
+//! are migrated by a thread of it. Such a thread must never wait for a page that is out: it uses no memory
 //! that is managed. So this library has an allocator ([`dray_interpose::Heap`]) and stacks ([`stacks`]) of its own,
 //! and a table of files of its own, so that the program neither sees nor closes them.
 //!

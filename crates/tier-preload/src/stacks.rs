@@ -30,7 +30,7 @@ pub fn forget() {
     for stack in &STACKS {
         let start = stack.swap(0, Ordering::Relaxed);
         if start != 0 {
-            // SAFETY: nobody runs on it, and the C library has forgotten its threads.
+            // SAFETY: no thread runs on it, and the C library has forgotten its threads.
             unsafe { memory::unmap(start, STACK) };
         }
     }

@@ -15,19 +15,7 @@ fn main() -> Result<(), dray_tier::TierError> {
     let mut all = costs(&BATCHES, ROUNDS)?;
     all.extend(hemem(&BATCHES, ROUNDS)?);
     for cost in all {
-        println!(
-            "{:11} reuse {:5} {:>4} x {}  {:>7} ns a page ({} to {}), of it new frames {}, release {}; {} batches",
-            cost.way,
-            cost.reuse,
-            cost.pages,
-            if cost.huge { "2M" } else { "4K" },
-            cost.core_ns.median,
-            cost.core_ns.lower,
-            cost.core_ns.upper,
-            cost.frames_ns.median,
-            cost.release_ns.median,
-            cost.batches
-        );
+        println!("{cost}");
     }
     println!(
         "The kernel's part of it where frames are released: new ones alone, by madvise, without userfaultfd"

@@ -12,7 +12,7 @@ pub use compaction::{Compaction, compaction};
 pub use frames::{Frames, frames};
 pub use hemem::hemem;
 pub use mechanism::{Cost, costs};
-pub use program::{Interval, ProgramCost, churns, fits, program};
+pub use program::{Interval, ProgramCost, Turns, a_core, churns, fits, program};
 pub use tiers::{Access, Case, Phase, Running, WorkingSet, run};
 
 use serde::Serialize;

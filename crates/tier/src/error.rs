@@ -78,12 +78,12 @@ pub enum TierError {
     #[error(transparent)]
     Copy(#[from] crate::copier::CopyError),
     /// The mover cannot be started.
-    #[error("the mover `{mover}` cannot be started: {cause}")]
+    #[error("the mover `{mover}` cannot be started: {source}")]
     Mover {
         /// Its name.
         mover: &'static str,
         /// Why.
-        cause: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
@@ -136,7 +136,7 @@ impl TierError {
             }
             Self::Damon { .. } => {
                 "--tracking hints works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
-                 CONFIG_DAMON_VADDR, and nobody else who uses it"
+                 CONFIG_DAMON_VADDR, and no other user of it"
             }
             Self::Untiered { hint, .. } if !hint.is_empty() => hint,
             Self::Order { .. } => "take --order strict, or --mover cpu",

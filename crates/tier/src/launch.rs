@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
 
-use crate::TierError;
 use crate::session::{Session, Setup, VARIABLE, directory};
 use crate::sys::damon;
 use crate::tracking::Tracking;
+use crate::{TierError, untiered};
 
 /// File of the session, and of the library, in the session's directory.
 const SESSION: &str = "session";
@@ -50,8 +52,14 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     let library = place.0.join(LIBRARY);
     write(&library, launch.library).map_err(failed("writing the preload library"))?;
     let variables = [(VARIABLE, place.0.join(SESSION).into_os_string())];
-    let ended = dray_interpose::start(&library, &variables, &launch.program)
-        .map_err(failed("running the program"))?;
+    let (end, ended) = mpsc::channel();
+    let ended = thread::scope(|scope| {
+        scope.spawn(move || untiered::watch(session, LIBRARY, &ended));
+        let result = dray_interpose::start(&library, &variables, &launch.program);
+        drop(end);
+        result
+    });
+    let ended = ended.map_err(failed("running the program"))?;
     for process in session.processes() {
         let pid = process.pid.load(Ordering::Relaxed);
         if process.tracking() == Some(Tracking::Damon)
@@ -109,6 +117,11 @@ pub fn sessions() -> Vec<(u32, PathBuf)> {
         .collect();
     found.sort_unstable();
     found
+}
+
+/// The file of a session, by the number of its process.
+pub fn session_of(process: u32) -> PathBuf {
+    directory().join(process.to_string()).join(SESSION)
 }
 
 /// Removes what sessions have left that were killed and of which no process lives.

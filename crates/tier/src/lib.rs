@@ -25,6 +25,7 @@ pub mod size;
 pub mod stats;
 pub mod sys;
 pub mod tracking;
+mod untiered;
 pub mod watch;
 
 pub use back_end::BackEnd;

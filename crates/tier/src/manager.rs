@@ -10,7 +10,7 @@ use crate::adopt::Adopter;
 use crate::back_end::{Limits, Tiering, UffdBackEnd, keep_free};
 use crate::copier::Switch;
 use crate::knobs::Knob;
-use crate::mechanism::{Config, Engine, Order, Ranges, Release, Tier, measure_knee};
+use crate::mechanism::{Config, Engine, Order, Ranges, Tier, measure_knee};
 use crate::policy::by_index;
 use crate::session::{Note, Process, Session, Value};
 use crate::sys::damon::{self, DamonError};
@@ -148,10 +148,7 @@ impl Manager {
                 true => Order::SharedRead,
                 false => Order::Strict,
             },
-            release: match setup.reuse {
-                true => Release::Reuse,
-                false => Release::Kernel,
-            },
+            release: setup.release,
             unprotected: false,
         };
         let proc = |error: std::io::Error| TierError::System {
@@ -172,7 +169,7 @@ impl Manager {
         let engine = Arc::new(engine);
         let served = engine.clone();
         // The C library allocates when a thread starts, from memory of the program. Nothing is registered
-        // before that is over: nobody would serve its faults.
+        // before that is over: its faults would not be served.
         let started = Arc::new(Barrier::new(2));
         let starts = started.clone();
         thread::Builder::new()

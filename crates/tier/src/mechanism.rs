@@ -23,7 +23,7 @@ pub(crate) use engine::refused;
 pub use engine::{Config, Engine, Order, Piece, Ranges, Release, Tier};
 pub(crate) use hints::HUGE_HINTS;
 pub use knee::{Knee, measure as measure_knee};
-pub use manage::Quiet;
+pub use manage::{Quiet, Stops};
 pub use outcome::{OUTCOMES, Outcome, Outcomes};
 pub use report::Report;
 pub use windows::{BASE_SLOTS, HUGE_SLOTS};

@@ -156,7 +156,7 @@ fn first_of<K: Ord + Copy>(candidates: &mut [Candidate<K>], wanted: u64) -> &[Ca
     &candidates[..end]
 }
 
-/// What one pass over all blocks tells of those in the fast tier.
+/// What one pass over all blocks finds of those in the fast tier.
 struct FastTier<K> {
     /// Blocks to demote, the settled ones first: if those are not enough the others follow, for the fast
     /// tier must not overflow.

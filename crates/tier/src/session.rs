@@ -1,13 +1,15 @@
 //! What `dray tier` and the programs it tiers share: knobs and counters, in one mapped file.
 //!
-//! Programs read knobs and write counters; `dray tier set` and `status` do the opposite. Nobody waits
-//! for anybody, and a program goes on when the command that started it is killed.
+//! Programs read knobs and write counters; `dray tier set` and `status` do the opposite. No side waits
+//! for the other, and a program goes on when the command that started it is killed.
 
 mod histogram;
 mod process;
+mod text;
 
 pub use histogram::{BINS, EXECUTORS, Histogram, PHASES, REASONS, Reason};
 pub use process::{Note, Process, VALUES, Value};
+pub use text::Text;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,20 +19,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::knobs::{KNOBS, Knob, KnobError, check_order, parse};
-use crate::mechanism::Report;
+use crate::mechanism::{Release, Report};
 use crate::tracking::Choice;
 
 /// Variable that names the file to programs.
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 4;
+const VERSION: u64 = 6;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.
 pub const HW: u64 = 2;
 /// Processes that have counters of their own at once.
 pub const PROCESSES: usize = 128;
+
+/// Programs that are not tiered and are named.
+pub const UNTIERED: usize = 16;
 
 /// What does not change while a session runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +48,8 @@ pub struct Setup {
     pub policy: usize,
     /// Readers go on while pages are copied.
     pub shared_read: bool,
-    /// Frames are used again.
-    pub reuse: bool,
+    /// What becomes of the frames that pages leave.
+    pub release: Release,
     /// What `dsa_state` sets up: [`VIRTUAL`] or [`HW`].
     pub device: u64,
     /// What accesses are tracked with.
@@ -61,6 +66,9 @@ pub struct Shared {
     knobs: [AtomicU64; 32],
     /// By [`REASONS`].
     pub histograms: [Histogram; REASONS.len()],
+    /// Programs that are not tiered: how many, and of the first ones which and why.
+    untiered: AtomicU64,
+    untiered_texts: [Text<64>; UNTIERED],
     /// Processes that have ever had counters at once: behind them all are empty, and need not be looked at.
     claimed: AtomicU64,
     /// Those of processes that have ended, together, and then each that lives.
@@ -118,7 +126,7 @@ impl Session {
             node(setup.nodes[1]),
             setup.policy as u64,
             u64::from(setup.shared_read),
-            u64::from(setup.reuse),
+            setup.release as u64,
             setup.device,
             setup.tracking as u64,
         ];
@@ -186,7 +194,11 @@ impl Session {
             nodes: [node(word(2)), node(word(3))],
             policy: word(4) as usize,
             shared_read: word(5) != 0,
-            reuse: word(6) != 0,
+            release: match word(6) {
+                1 => Release::Checked,
+                2 => Release::Reuse,
+                _ => Release::Kernel,
+            },
             device: word(7),
             tracking: match word(8) {
                 1 => Choice::Damon,
@@ -272,6 +284,22 @@ impl Session {
         self.shared.processes.iter().filter(used)
     }
 
+    /// Adds a program that is not tiered: which, and why. Only one thread may call this.
+    pub fn add_untiered(&self, text: &str) {
+        let index = self.shared.untiered.load(Ordering::Relaxed) as usize;
+        if let Some(place) = self.shared.untiered_texts.get(index) {
+            place.put(text);
+        }
+        self.shared.untiered.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many programs are not tiered, and of the first [`UNTIERED`] which and why.
+    pub fn untiered(&self) -> (u64, Vec<String>) {
+        let count = self.shared.untiered.load(Ordering::Acquire);
+        let named = self.shared.untiered_texts.iter().take(count as usize);
+        (count, named.map(Text::get).collect())
+    }
+
     /// Bytes of the fast tier that other processes hold.
     pub fn fast_of_others(&self, pid: u64) -> u64 {
         let others = self.claimed().iter().filter(|process| {
@@ -304,7 +332,7 @@ mod tests {
         nodes: [None, Some(1)],
         policy: 2,
         shared_read: true,
-        reuse: false,
+        release: Release::Checked,
         device: 1,
         tracking: Choice::Hints,
     };
@@ -363,6 +391,18 @@ mod tests {
         assert_eq!(calls(), (1, 1));
         assert_eq!(session.set("timer=1"), Ok(()));
         assert_eq!(calls(), (0, 0));
+    }
+
+    #[test]
+    fn programs_that_are_not_tiered_are_counted_beyond_those_that_are_named() {
+        let session = Session::private(&SETUP).expect("memory");
+        assert_eq!(session.untiered(), (0, vec![]));
+        for index in 0..UNTIERED + 2 {
+            session.add_untiered(&format!("program {index}"));
+        }
+        let (count, named) = session.untiered();
+        assert_eq!((count, named.len()), (18, 16));
+        assert_eq!(named[15], "program 15");
     }
 
     #[test]

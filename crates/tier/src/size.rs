@@ -1,5 +1,6 @@
 //! How large a tier is, or which node it is: `4G`, `25%`, `node:1`, or so much of a node: `node:0:4G`.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -137,17 +138,27 @@ pub fn machine() -> (u64, Vec<(u32, u64)>) {
     if let Some(limit) = Cgroup::own().limit() {
         memory = memory.min(limit);
     }
+    (memory, nodes(Path::new("/sys/devices/system/node")))
+}
+
+/// Nodes of a directory like the kernel's, in order, and their bytes of memory.
+fn nodes(directory: &Path) -> Vec<(u32, u64)> {
     let mut nodes = Vec::new();
-    for number in 0..1024 {
-        let path = format!("/sys/devices/system/node/node{number}/meminfo");
-        let Ok(text) = std::fs::read_to_string(path) else {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("node"));
+        let Some(number) = number.and_then(|number| number.parse().ok()) else {
+            continue;
+        };
+        let Ok(text) = std::fs::read_to_string(entry.path().join("meminfo")) else {
             continue;
         };
         if let Some(total) = kilobytes(&text, "MemTotal:") {
             nodes.push((number, total << 10));
         }
     }
-    (memory, nodes)
+    nodes.sort_unstable();
+    nodes
 }
 
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
@@ -159,6 +170,25 @@ fn kilobytes(text: &str, field: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_are_found_by_their_directories() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path();
+        for (node, kilobytes) in [(10, 40), (0, 20), (2, 30)] {
+            let node_place = place.join(format!("node{node}"));
+            std::fs::create_dir(&node_place).expect("a directory");
+            let text =
+                format!("Node {node} MemTotal:  {kilobytes} kB\nNode {node} MemFree: 1 kB\n");
+            std::fs::write(node_place.join("meminfo"), text).expect("a file");
+        }
+        // One without memory, and what is no node.
+        std::fs::create_dir(place.join("node7")).expect("a directory");
+        std::fs::write(place.join("online"), "0,2,7,10\n").expect("a file");
+        let found = nodes(place);
+        assert_eq!(found, [(0, 20 << 10), (2, 30 << 10), (10, 40 << 10)]);
+        assert!(nodes(&place.join("none")).is_empty());
+    }
 
     #[test]
     fn sizes_and_nodes_are_read() {

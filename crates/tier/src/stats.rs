@@ -16,14 +16,27 @@ use crate::tracking::Tracking;
 pub struct Snapshot {
     /// Name of the policy.
     pub policy: &'static str,
+    /// What becomes of the frames that pages leave.
+    pub frames: &'static str,
     /// Bytes of the fast and the slow tier; absent where a node is the limit.
     pub tiers: [Option<u64>; 2],
     /// Controls by name.
     pub knobs: BTreeMap<&'static str, u64>,
     /// Those that have ended, as one without a number, and those that live.
     pub processes: Vec<ProcessSnapshot>,
+    /// Programs that are not tiered.
+    pub untiered: Untiered,
     /// What the timer has recorded.
     pub timer: Vec<TimerSnapshot>,
+}
+
+/// Programs that descend from the first one and do not load the preload library.
+#[derive(Debug, Clone, Serialize)]
+pub struct Untiered {
+    /// How many.
+    pub count: u64,
+    /// Of the first ones: which, and why.
+    pub named: Vec<String>,
 }
 
 /// One process.
@@ -91,8 +104,10 @@ pub fn snapshot(session: &Session) -> Snapshot {
             phase_ns: named(PHASES, &histogram.phases),
             bytes: named(EXECUTORS, &histogram.bytes),
         });
+    let (count, named) = session.untiered();
     Snapshot {
         policy: POLICIES.get(setup.policy).copied().unwrap_or("none"),
+        frames: setup.release.name(),
         tiers: setup
             .bytes
             .map(|bytes| (bytes != u64::MAX).then_some(bytes)),
@@ -101,6 +116,7 @@ pub fn snapshot(session: &Session) -> Snapshot {
             .map(|knob| (knob.name, session.knob(knob.knob)))
             .collect(),
         processes: session.processes().map(process).collect(),
+        untiered: Untiered { count, named },
         timer: timer.collect(),
     }
 }
@@ -148,7 +164,7 @@ mod tests {
             nodes: [None; 2],
             policy: 1,
             shared_read: false,
-            reuse: false,
+            release: crate::Release::Kernel,
             device: 1,
             tracking: Choice::Best,
         })
@@ -162,6 +178,7 @@ mod tests {
         assert_eq!(snapshot.value("demoted_pages"), 9);
         let json = serde_json::to_value(&snapshot).expect("plain data");
         assert_eq!(json["policy"], "memtis");
+        assert_eq!(json["frames"], "new frames");
         assert_eq!(json["tiers"], serde_json::json!([1 << 20, null]));
         assert_eq!(json["processes"][0]["state"], "failed");
         assert_eq!(

@@ -174,7 +174,7 @@ pub(crate) fn enter_present(
     let wanted = Wanted {
         all: PRESENT,
         none: FILE | ZERO,
-        tell: HUGE_PAGE,
+        report: HUGE_PAGE,
         protect: false,
     };
     // What has been unmapped meanwhile is not there next time.

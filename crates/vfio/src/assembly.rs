@@ -149,7 +149,7 @@ mod tests {
         assembly.read(0x1000, &mut answer);
         assert_eq!(answer, [1, 0, 0, 0]);
         assembly.read(0x1000, &mut answer);
-        assert_eq!(answer, [0; 4], "told once");
+        assert_eq!(answer, [0; 4], "reported once");
         assert!(write_all(&mut assembly, 0x1000).is_some_and(|w| !w.deferrable));
     }
 

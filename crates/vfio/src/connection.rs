@@ -102,7 +102,7 @@ impl<'a> Connection<'a> {
                 Ok(0) => return Ok(Read::Ended(received)),
                 Ok(n) => received += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Whoever is gone with a reply unread has left, too.
+                // A client that is gone with a reply unread has left, too.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Ok(Read::Ended(received));
                 }

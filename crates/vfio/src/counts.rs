@@ -70,14 +70,14 @@ struct UnderWay {
     descriptor: Descriptor,
 }
 
-/// Who is told.
+/// Where the log goes.
 type Log = Box<dyn FnMut(&str) + Send>;
 
 #[derive(Default)]
 struct State {
     counts: Counts,
     under_way: HashMap<WorkId, UnderWay>,
-    /// Told of the first of each that is not modelled.
+    /// Gets the first of each that is not modelled.
     log: Option<Log>,
 }
 
@@ -136,8 +136,8 @@ impl SharedCounts {
         self.lock().under_way.clear();
     }
 
-    /// What the device tells of its descriptors.
-    pub(crate) fn tell(&self, event: &Event) {
+    /// What the device reports of its descriptors.
+    pub(crate) fn record(&self, event: &Event) {
         let mut state = self.lock();
         match *event {
             Event::Accepted {

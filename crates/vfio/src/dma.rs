@@ -95,7 +95,7 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Unmaps what lies in a range: whole regions. When this returns nobody accesses them any more.
+    /// Unmaps what lies in a range: whole regions. When this returns they are no longer accessed.
     /// Nothing there is no error, as in VFIO.
     pub(crate) fn unmap(&self, unmap: &DmaUnmap) -> Result<(), Refusal> {
         let refuse = |errno, what| Err(Refusal::new(errno, what));

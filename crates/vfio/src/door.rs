@@ -81,7 +81,7 @@ pub struct Door {
 type Answer = Vec<Vec<u8>>;
 
 impl Door {
-    /// A door of its own, which tells `log` once of each thing that it does not model.
+    /// A door of its own, which writes `log` one line for each thing that it does not model.
     ///
     /// # Errors
     /// A device that cannot be started.

@@ -1,4 +1,4 @@
-//! Faults that a door is told to have, so as to see what a driver makes of them.
+//! Faults that are injected into a door, to see how a driver handles them.
 
 use std::fmt;
 use std::num::NonZeroU64;

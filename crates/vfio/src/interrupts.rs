@@ -77,7 +77,7 @@ impl Interrupts {
         Ok(())
     }
 
-    /// Nobody is told any more.
+    /// No interrupt is sent any more.
     pub(crate) fn clear(&self) {
         self.lock().iter_mut().for_each(|vector| *vector = None);
     }
@@ -87,7 +87,7 @@ impl Interrupts {
         let vectors = self.lock();
         let Some(Some(fd)) = vectors.get(usize::from(vector)) else {
             self.counts
-                .unmodelled("interrupt of a vector that nobody has set up");
+                .unmodelled("interrupt of a vector that is not set up");
             return;
         };
         let now = Timespec::default();

@@ -1,6 +1,6 @@
 //! Addresses of processes in the guest: the walk of the guest's IOMMU tables.
 //!
-//! QEMU does not tell a vfio-user device how addresses with a PASID are translated. The tables lie in
+//! QEMU does not inform a vfio-user device how addresses with a PASID are translated. The tables lie in
 //! the guest's memory, which the device has: root table, context table, PASID directory, PASID table,
 //! then first-stage or second-stage tables (VT-d specification 9.1 to 9.8). Where the root table is, the
 //! guest's helper module says in the function's vendor-specific capability.

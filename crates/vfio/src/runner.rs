@@ -47,7 +47,7 @@ impl Runner {
             Event::Message { .. } => counts.unmodelled("interrupt message storage"),
             // These are in the software error register, or in no record.
             Event::SoftwareError { .. } | Event::Abandoned { .. } => {}
-            step => counts.tell(&step),
+            step => counts.record(&step),
         };
         let device = RealtimeDevice::start_function(function, memory, options, listener)?;
         let queues = u16::from(device.hardware().wq_cap.work_queues());

@@ -61,7 +61,7 @@ pub enum Report<'a> {
 }
 
 impl Server {
-    /// Makes the socket. One that a server has left behind is replaced. `log` is told once of each
+    /// Makes the socket. One that a server has left behind is replaced. `log` gets one line for each
     /// thing that clients ask for and the function does not model.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ fn session(connection: &Connection<'_>, door: &mut Door) -> Result<(), VfioError
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Whoever has removed it has done no harm.
+        // If it has been removed already, no harm is done.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -46,7 +46,7 @@ enum Way {
     Engine,
     /// The same behind the `Mover` trait.
     Mover,
-    /// By nobody.
+    /// No bytes are copied.
     Nothing,
 }
 

@@ -32,6 +32,7 @@ mod error;
 pub mod forward;
 pub mod memory;
 pub mod net;
+mod notify;
 pub mod port;
 pub mod protocol;
 pub mod queue;

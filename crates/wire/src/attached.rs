@@ -53,7 +53,7 @@ pub struct Attached {
     /// Occupancy up to which the limited portal accepts; 0 for a dedicated queue.
     pub threshold: u16,
     /// What the program signs with in the rings, so that what it has left there when it dies can be
-    /// told. The same for all queues of one device that one process maps.
+    /// recognised. The same for all queues of one device that one process maps.
     pub client: u16,
     /// What else the queue is.
     pub flags: Flags,

@@ -16,7 +16,7 @@ pub struct Node {
     version: u32,
     /// Number of the device, as in `dsa0`.
     pub device: u32,
-    /// Names this open file; whoever maps the portal says it.
+    /// Names this open file; the process that maps the portal sends it.
     pub cookie: u64,
     /// Number of the work queue.
     pub wq: u16,

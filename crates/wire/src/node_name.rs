@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// The name of a socket that stands for an open node where no file system does: in the abstract
-/// namespace, below that of the service. Whoever holds the socket, by whatever way it came, learns
+/// namespace, below that of the service. Every holder of the socket, by whatever way it came, learns
 /// from it who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeName {

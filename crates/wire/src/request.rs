@@ -61,7 +61,7 @@ pub struct RequestHead {
     reserved: [u8; 4],
 }
 
-// Longer than an `Attach`: so they are told apart.
+// Longer than an `Attach`: so they are distinguished.
 const _: () = assert!(size_of::<RequestHead>() == 40);
 
 impl<'a> Request<'a> {
@@ -69,7 +69,7 @@ impl<'a> Request<'a> {
     pub const MAX_BYTES: usize = size_of::<RequestHead>() + MAX_PATH + MAX_DATA;
 
     /// The three parts of the message: head, path, bytes. Path and bytes are not longer than
-    /// [`MAX_PATH`] and [`MAX_DATA`], or nobody reads it.
+    /// [`MAX_PATH`] and [`MAX_DATA`], or it is not read.
     pub fn parts(self) -> (RequestHead, &'a [u8], &'a [u8]) {
         let none: &[u8] = &[];
         let (kind, cookie, flags, path, bytes) = match self {

@@ -92,7 +92,7 @@ impl Hold {
     pub const SEIZED: Hold = Hold(1);
     /// It was traced before, and has the filter.
     pub const HELD: Hold = Hold(2);
-    /// It is not traced. Whoever is to know why has been told.
+    /// It is not traced. The user has been informed why.
     pub const LEFT_ALONE: Hold = Hold(3);
 }
 

@@ -11,20 +11,27 @@ use crate::{MAGIC, VERSION, WireError, greets, read};
 pub struct Unmapped {
     magic: u64,
     version: u32,
-    reserved: [u8; 4],
+    /// The low half of the cookie that was [attached](crate::Attach) with: by another connection, where a program
+    /// has closed that of the mapping.
+    node: u32,
 }
 
-// Shorter than the other messages: so they are told apart.
+// Shorter than the other messages: so they are distinguished.
 const _: () = assert!(size_of::<Unmapped>() == 16);
 
 impl Unmapped {
-    /// Ends the mapping.
-    pub const fn new() -> Unmapped {
+    /// Ends a mapping of the node with this cookie.
+    pub const fn new(cookie: u64) -> Unmapped {
         Unmapped {
             magic: MAGIC,
             version: VERSION,
-            reserved: [0; 4],
+            node: cookie as u32,
         }
+    }
+
+    /// Whether it is a mapping of the node with this cookie.
+    pub const fn is_of(&self, cookie: u64) -> bool {
+        self.node == cookie as u32
     }
 
     /// Reads a message.
@@ -38,12 +45,6 @@ impl Unmapped {
     }
 }
 
-impl Default for Unmapped {
-    fn default() -> Unmapped {
-        Unmapped::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,7 +52,8 @@ mod tests {
 
     #[test]
     fn it_is_told_apart_from_other_messages() {
-        let message = Unmapped::new();
+        let message = Unmapped::new(7 << 32 | 9);
+        assert!(message.is_of(9) && !message.is_of(7 << 32));
         assert_eq!(Unmapped::from_message(message.as_bytes()), Ok(message));
         assert!(Unmapped::from_message(&[]).is_err());
         assert!(Unmapped::from_message(Attach::new(1, 4096).as_bytes()).is_err());

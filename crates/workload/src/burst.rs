@@ -1,4 +1,4 @@
-//! Descriptors back to back, nobody waiting for them.
+//! Descriptors back to back, without waiting for completions.
 
 use dray::{Application, Completion, Mover, Next, Progress};
 use dray_clock::{Duration, Time};

@@ -106,7 +106,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Counts the operations that end, for whoever shows how far a run is.
+    /// Counts the operations that end, for progress displays.
     pub fn watched(self, gauge: Gauge) -> ClosedLoop {
         ClosedLoop {
             gauge: Some(gauge),

@@ -1,4 +1,4 @@
-//! How far a measurement is, for whoever watches.
+//! How far a measurement is, for progress displays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -58,7 +58,7 @@ impl Ratio {
         self.ratio.max(1.0 / self.ratio.max(f64::MIN_POSITIVE))
     }
 
-    /// Whether it changed, as far as repetitions can tell.
+    /// Whether it changed, as far as repetitions show.
     pub fn change(&self) -> Change {
         let (low, high) = self.interval.unwrap_or((self.ratio, self.ratio));
         if low > 1.0 {

@@ -12,7 +12,7 @@ pub struct Outcome {
     pub gb_per_sec: f64,
     /// Mean time of a descriptor in ns, where one is in flight at a time.
     pub latency_ns: Option<f64>,
-    /// Cycles a second of the clock that latencies are told in.
+    /// Cycles a second of the clock that latencies are given in.
     pub cycles_per_sec: u64,
     /// Share of their time that cores spent submitting, in percent.
     pub cpu_percent: f64,

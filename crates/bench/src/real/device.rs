@@ -105,7 +105,7 @@ pub(super) fn doubt() -> Option<String> {
     is_virtual().then(|| text.to_owned())
 }
 
-/// What a queue is, for whoever reads its numbers.
+/// What a queue is, for readers of its numbers.
 pub fn describe(queue: &QueueInfo) -> String {
     let what = match is_virtual() {
         true => "virtual device of dray run",

@@ -158,7 +158,7 @@ pub(super) fn ticks_per_second() -> u64 {
     (ticks / u128::from(took.max(1))) as u64
 }
 
-/// Latencies are told in nanoseconds where there is no such counter.
+/// Latencies are given in nanoseconds where there is no such counter.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn ticks_per_second() -> u64 {
     1_000_000_000

@@ -123,7 +123,7 @@ fn share(
     let buffers = operand_rings(micros, &made);
     let placement = placed(micros, &made, cpu);
     let shape = micros.shape();
-    // SAFETY: the buffers are in this thread's arenas, which nobody else uses.
+    // SAFETY: the buffers are in this thread's arenas, which nothing else uses.
     unsafe { prepare(&shape, &buffers) };
     let mut doubts = Vec::new();
     if !pinned {

@@ -23,7 +23,7 @@ const WARM_UP: u64 = 4;
 const STALLED: Duration = Duration::from_secs(10);
 
 /// Runs the test on every CPU: NOOPs in bursts of half a queue, so that a dedicated queue loses none
-/// and a shared one refuses none. Between bursts, unmeasured, a NOOP with a record tells that the
+/// and a shared one refuses none. Between bursts, unmeasured, a NOOP with a record shows that the
 /// queue is empty.
 pub(super) fn run(
     micros: &Micros,

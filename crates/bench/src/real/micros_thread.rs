@@ -12,7 +12,7 @@ use dray_workload::{
 use crate::micros::{Access, Micros};
 
 const PAGE: u64 = 4096;
-/// Time between two words to whoever watches.
+/// Time between two progress reports.
 const WATCHED: Duration = Duration::from_millis(50);
 
 /// What a CPU did.
@@ -69,7 +69,7 @@ pub(super) fn share(
         doubts.push("no huge page was to be had: translations are part of the time".to_owned());
     }
     let shape = micros.shape();
-    // SAFETY: the buffers are in this thread's arenas, which nobody else uses.
+    // SAFETY: the buffers are in this thread's arenas, which nothing else uses.
     unsafe { prepare(&shape, &buffers) };
     let mut work = Software::new(shape, Routine::Library, buffers, micros.buffers);
     // Code and translations are warm before the first iteration that counts.
@@ -138,30 +138,30 @@ fn repeat(
         None => Duration::from_secs_f64(micros.seconds.clamp(0.001, 1e6)),
     };
     let per_round = u64::from(micros.buffers);
-    let (mut told_at, mut told) = (Instant::now(), (0, Duration::ZERO));
-    let tell = |share: &Share, told: (u64, Duration)| {
+    let (mut reported_at, mut reported) = (Instant::now(), (0, Duration::ZERO));
+    let report = |share: &Share, reported: (u64, Duration)| {
         if let Some(gauge) = watched {
             gauge.add(match micros.iterations {
-                Some(_) => share.rounds - told.0,
-                None => (share.elapsed - told.1).as_nanos() as u64,
+                Some(_) => share.rounds - reported.0,
+                None => (share.elapsed - reported.1).as_nanos() as u64,
             });
         }
     };
     while share.rounds < iterations && share.elapsed < limit {
         placement.place();
         let start = Instant::now();
-        // SAFETY: the buffers are in the calling thread's arenas, and nobody else uses them.
+        // SAFETY: the buffers are in the calling thread's arenas, and nothing else uses them.
         unsafe { work.rounds(micros.buffers, 1) };
         let took = start.elapsed();
         share.elapsed += took;
         share.rounds += 1;
         share.percentiles.record(took, per_round);
-        if start.duration_since(told_at) > WATCHED {
-            tell(share, told);
-            (told_at, told) = (start, (share.rounds, share.elapsed));
+        if start.duration_since(reported_at) > WATCHED {
+            report(share, reported);
+            (reported_at, reported) = (start, (share.rounds, share.elapsed));
         }
     }
-    tell(share, told);
+    report(share, reported);
 }
 
 /// The first buffer that does not hold what it should.
@@ -175,7 +175,7 @@ pub(super) fn wrong(shape: &Shape, buffers: &Buffers) -> Option<u64> {
         }
         (0..ring.count).find(|index| {
             let at = ring.at(*index) as *const u8;
-            // SAFETY: the buffer is in an arena of the calling thread, which nobody else uses.
+            // SAFETY: the buffer is in an arena of the calling thread, which nothing else uses.
             let found = unsafe { std::slice::from_raw_parts(at, expected.len()) };
             found != expected
         })

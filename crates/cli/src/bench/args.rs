@@ -22,7 +22,7 @@ Without --real, cases run in modelled time: Time is virtual, CPU is the time tha
 iteration. A case ends after --benchmark_min_time, or sooner once it has repeated itself often
 enough. An iteration is qsize operations (async: qsize/threads of each thread); a batch counts as
 one operation of Latency/Op, all its bytes count in Throughput.
-Exit codes: 0 ok, 1 a case failed, 2 usage or bad input.";
+Exit codes: 0 ok, 1 a case failed, 2 usage or bad input, 3 there is no DSA (--device hw).";
 
 /// Flags are Google Benchmark's and DML's, spelled as those tools spell them.
 #[derive(Debug, clap::Args)]

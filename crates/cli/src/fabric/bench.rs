@@ -30,6 +30,9 @@ Examples:
 The same seed gives the same numbers on every machine.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
+/// Longest experiment file, bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Arguments of `dray fabric bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -147,7 +150,7 @@ fn chosen(args: &Args) -> anyhow::Result<Vec<FabricExperiment>> {
     if !args.file.is_empty() {
         let mut experiments = Vec::new();
         for path in &args.file {
-            let text = std::fs::read_to_string(path)
+            let text = dray_pcie::read_text(path, MAX_BYTES)
                 .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", path.display()))?;
             experiments.push(FabricExperiment::parse(&text, &path.display().to_string())?);
         }

@@ -28,9 +28,9 @@ Examples:
   dray fabric compare-estimators --topology gpu8 --outstanding 4096,65536 --format csv
 
 Draws flows between random hosts and endpoints, each with a random demand up to the narrowest edge of its path and one of the
-outstanding sizes. `ingress` is told the arbiter and the queues of the row, unless --assume-arbiter or --assume-queues tell it
-something else. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
-|estimate - simulated| / simulated. Differences are paired: both estimators saw the same instances. Exit codes: 0 ok, 1 failed,
+outstanding sizes. `ingress` assumes the arbiter and the queues of the row, unless --assume-arbiter or --assume-queues name
+others. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
+|estimate - simulated| / simulated. Differences are paired: both estimators have the same instances. Exit codes: 0 ok, 1 failed,
 2 usage or bad input.";
 
 /// Arguments of `dray fabric compare-estimators`.
@@ -75,10 +75,10 @@ pub(crate) struct Args {
         default_value = "per-output,fifo"
     )]
     queues: Vec<QueueName>,
-    /// What `ingress` is told of the arbiter instead of the truth.
+    /// The arbiter that `ingress` assumes, if not the simulated one.
     #[arg(long, value_enum, value_name = "ARBITER")]
     assume_arbiter: Option<ArbiterName>,
-    /// What `ingress` is told of the queues instead of the truth.
+    /// The queue organisation that `ingress` assumes, if not the simulated one.
     #[arg(long, value_enum, value_name = "QUEUES")]
     assume_queues: Option<QueueName>,
     /// Virtual time measured of each instance, after half as much of warm-up, us.

@@ -22,7 +22,7 @@ Examples (dsa_perf_micros's own):
 
 Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
 modelled time. The result line is dsa_perf_micros's, cycles are of a 2 GHz time stamp counter.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw).";
 
 /// Flags are dsa_perf_micros's, with their meaning.
 #[derive(Debug, clap::Args)]

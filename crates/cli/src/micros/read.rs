@@ -145,7 +145,7 @@ const PAUSE: u32 = 1 << 7;
 const UMWAIT: u32 = 1 << 8;
 const MOVDIR64B_RATE: u32 = 1 << 27;
 const ENQCMD_RATE: u32 = 1 << 30;
-/// A doorbell write, MOVDIR64B to memory, ENQCMD to memory: nothing published tells their cost.
+/// A doorbell write, MOVDIR64B to memory, ENQCMD to memory: their cost has not been published.
 const UNKNOWN_RATES: u32 = (1 << 28) | (1 << 29) | (1 << 31);
 
 pub(super) fn misc(text: &str) -> anyhow::Result<(WaitMode, Option<Submission>)> {

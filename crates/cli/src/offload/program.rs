@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use dray_portal::program::{Obstacle, PreloadSupport, kind};
+use dray_interpose::program::{Obstacle, PreloadSupport, kind};
 
 use crate::complain::Usage;
 

@@ -73,6 +73,9 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     if let Some(fraction) = &args.core_fraction {
         set("DTO_CPU_SIZE_FRACTION", fraction);
     }
+    if let Some(seconds) = &args.deadline {
+        set(settings::DEADLINE, seconds);
+    }
     if let Some(switch) = args.adapt {
         let on = if switch == Switch::On { "1" } else { "0" };
         set("DTO_AUTO_ADJUST_KNOBS", on);
@@ -149,6 +152,7 @@ fn checked(variables: &[(&'static str, OsString)]) -> anyhow::Result<Settings> {
                 "DTO_CPU_SIZE_FRACTION" => "--core-fraction 0.25",
                 "DTO_WQ_LIST" => "--wq wq0.0,wq2.0",
                 "DTO_MIN_BYTES" => "--min-bytes 64k",
+                settings::DEADLINE => "--deadline 60",
                 _ => "unset the variable to get its default",
             };
             Err(Usage::error(error.to_string(), option))

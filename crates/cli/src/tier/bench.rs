@@ -51,6 +51,10 @@ pub(super) struct Args {
     /// Pairs of runs of a program, with and without dray.
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u64).range(2..=1000))]
     runs: u64,
+    /// Milliseconds of the first turn of one of them; each later turn of both is twice as long. With 0 one runs after the
+    /// other has ended. The program is stopped and continued by signals meanwhile.
+    #[arg(long, default_value_t = 50, value_name = "MS", value_parser = clap::value_parser!(u64).range(..=10_000))]
+    slice: u64,
     /// What `program` runs; without it, one that reads and writes 64 MiB, and one that maps, drops and
     /// unmaps memory all the time.
     #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
@@ -112,7 +116,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     Engine::check()?;
     let programs = match programs {
-        true => program::measure(&args.program, args.runs as usize)?,
+        true => program::measure(
+            &args.program,
+            args.runs as usize,
+            Duration::from_millis(args.slice),
+        )?,
         false => Vec::new(),
     };
     let wants = |what| args.what.is_empty() || args.what.contains(&what);
@@ -214,26 +222,10 @@ fn print_costs(text: &mut String, costs: &[Cost]) -> fmt::Result {
     }
     writeln!(
         text,
-        "core time of a page without its copy, ns: median (quartiles)"
+        "core time of a page without its copy, ns: median (quartiles), and medians of the time of its parts"
     )?;
     for cost in costs {
-        let frames = match (cost.way, cost.reuse) {
-            ("hemem", _) => "mapped files",
-            (_, true) => "reused frames",
-            (_, false) => "new frames",
-        };
-        writeln!(
-            text,
-            "  {:11} {:13} {:>4} x {}  {:>8} ({} to {}), {} batches",
-            cost.way,
-            frames,
-            cost.pages,
-            if cost.huge { "2M" } else { "4K" },
-            cost.core_ns.median,
-            cost.core_ns.lower,
-            cost.core_ns.upper,
-            cost.batches
-        )?;
+        writeln!(text, "  {cost}")?;
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(super) fn run(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<Exi
             "pgrep -a NAME names processes by number",
         ));
     }
-    let hosted = Hosted::new(setup, &knobs(args)?)?;
+    let hosted = Hosted::new(setup, &knobs(args, setup)?)?;
     let session = hosted.session;
     let mut remote = RemoteProcess::new(pid, [fast, slow], session, Path::new(DIRECTORY))?;
     eprint!("{}", notes(&snapshot(&session)));

@@ -5,17 +5,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dray_portal::program::{Obstacle, PreloadSupport, kind};
+use dray_interpose::program::{Obstacle, PreloadSupport, kind};
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, Setup, VIRTUAL};
 use dray_tier::size::{Size, SizeError, machine};
 use dray_tier::stats::Snapshot;
 use dray_tier::sys::damon::DIRECTORY;
+use dray_tier::sys::references::can_be_checked;
 use dray_tier::tracking::Choice;
-use dray_tier::{Engine, TierError};
+use dray_tier::{Engine, Release, TierError};
 
-use super::{Mover, Order, Session, Tracking, remote, table};
+use super::{Mover, Order, Reused, Session, Tracking, remote, table};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
@@ -43,7 +44,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
     }
     let launch_it = Launch {
         setup,
-        knobs: knobs(args)?,
+        knobs: knobs(args, &setup)?,
         program: args.program.clone(),
         library,
     };
@@ -51,7 +52,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
     let snapshot = dray_tier::stats::snapshot(&ended.session);
     match args.stats {
         Some(format) => eprint!("{}", table::print(&snapshot, format)?),
-        None => eprint!("{}", notes(&snapshot)),
+        None => eprint!("{}{}", notes(&snapshot), table::untiered(&snapshot)),
     }
     match (ended.code, ended.signal) {
         (_, Some(signal)) => Ending::Signalled(signal).pass_on(),
@@ -134,7 +135,19 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
         nodes: [fast.1, slow.1],
         policy: args.policy.index(),
         shared_read: args.order == Order::SharedRead,
-        reuse: args.reuse_frames,
+        release: match args.reuse_frames {
+            None => Release::Kernel,
+            Some(Reused::Always) => Release::Reuse,
+            Some(Reused::Checked) if can_be_checked() => Release::Checked,
+            Some(Reused::Checked) => {
+                // Without userfaultfd nothing can be asked.
+                Engine::check()?;
+                return Err(Usage::error(
+                    "this kernel does not say whether it still refers to a frame",
+                    "without --reuse-frames frames go back to the kernel",
+                ));
+            }
+        },
         device: match args.mover {
             Mover::Hw => HW,
             _ => VIRTUAL,
@@ -148,7 +161,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
 }
 
 /// Knobs in the order in which they are set.
-pub(super) fn knobs(args: &Session) -> anyhow::Result<Vec<String>> {
+pub(super) fn knobs(args: &Session, setup: &Setup) -> anyhow::Result<Vec<String>> {
     let mut knobs: Vec<String> = Vec::new();
     knobs.extend(args.overhead.map(|percent| format!("overhead={percent}")));
     if args.stats.is_some() {
@@ -159,7 +172,7 @@ pub(super) fn knobs(args: &Session) -> anyhow::Result<Vec<String>> {
         knobs.push("dsa_state=1".to_owned());
         knobs.push("use_dsa_copy_pages=1".to_owned());
     }
-    let trial = dray_tier::Session::private(&setup(args)?)?;
+    let trial = dray_tier::Session::private(setup)?;
     for knob in &knobs {
         let set = trial.set(knob);
         set.map_err(|error| Usage::error(error.to_string(), error.hint()))?;

@@ -23,12 +23,24 @@ pub(super) fn print(snapshot: &Snapshot, format: Format) -> anyhow::Result<Strin
     for process in &snapshot.processes {
         self::process(&mut text, process)?;
     }
+    text.push_str(&untiered(snapshot));
     if snapshot.knobs.get("timer") == Some(&1) || snapshot.timer.iter().any(|t| t.calls > 0) {
         for timer in snapshot.timer.iter().filter(|timer| timer.calls > 0) {
             self::timer(&mut text, timer)?;
         }
     }
     Ok(text)
+}
+
+/// Programs that are not tiered, a line each.
+pub(super) fn untiered(snapshot: &Snapshot) -> String {
+    let untiered = &snapshot.untiered;
+    let mut lines: Vec<String> = untiered.named.clone();
+    let more = untiered.count.saturating_sub(untiered.named.len() as u64);
+    if more > 0 {
+        lines.push(format!("{more} more programs are not tiered"));
+    }
+    lines.iter().map(|line| format!("note: {line}\n")).collect()
 }
 
 fn process(text: &mut String, process: &ProcessSnapshot) -> std::fmt::Result {

@@ -40,7 +40,7 @@ impl StatsFile {
 
     /// Writes the last report, and waits until it is in the file.
     pub(super) fn end(self, report: &Report) -> anyhow::Result<()> {
-        // If the thread has ended, its error is what is told.
+        // If the thread has ended, its error is what is reported.
         let _ = self.to.send(text(report)?);
         drop(self.to);
         match self.writer.join() {

@@ -120,7 +120,10 @@ fn a_batch_larger_than_the_queue_allows() {
         "\"max_batch_size\":64",
         "\"max_batch_size\":32",
     );
-    let message = refused(dir.path(), "--config p.json --only fig3");
+    let message = refused(
+        dir.path(),
+        "--config p.json --only fig3 --set batch=1,4,16,64",
+    );
     says(
         &message,
         &[
@@ -179,7 +182,10 @@ fn a_platform_with_a_negative_latency() {
         "",
     );
     fs::write(dir.path().join("mine.toml"), text).unwrap();
-    let message = refused(dir.path(), "--platform mine.toml");
+    let message = refused(
+        dir.path(),
+        "--platform mine.toml --only fig6a --set dst_node=local,remote",
+    );
     says(
         &message,
         &[
@@ -200,7 +206,10 @@ fn a_platform_with_a_missing_unit() {
         "",
     );
     fs::write(dir.path().join("mine.toml"), text).unwrap();
-    let message = refused(dir.path(), "--platform mine.toml");
+    let message = refused(
+        dir.path(),
+        "--platform mine.toml --only fig6a --set dst_node=local,remote",
+    );
     says(
         &message,
         &["mine.toml", "'poll'", "unit none", "write unit = \"ns\""],
@@ -213,7 +222,10 @@ fn a_machine_without_the_memory_of_a_figure() {
     let topology =
         "[topology]\nsockets = 1\ndevices_per_socket = 1\ncores_per_socket = 4\ncxl_nodes = 0";
     fs::write(dir.path().join("mine.toml"), platform("", topology)).unwrap();
-    let message = refused(dir.path(), "--platform mine.toml");
+    let message = refused(
+        dir.path(),
+        "--platform mine.toml --only fig6a --set dst_node=local,remote",
+    );
     says(
         &message,
         &[
@@ -224,7 +236,10 @@ fn a_machine_without_the_memory_of_a_figure() {
             "hint:",
         ],
     );
-    let message = refused(dir.path(), "--platform mine.toml --only fig6b");
+    let message = refused(
+        dir.path(),
+        "--platform mine.toml --only fig6b --set dst_node=cxl",
+    );
     says(&message, &["fig6b", "no cxl memory", "topology.cxl_nodes"]);
 }
 
@@ -329,5 +344,31 @@ fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
         let names = chart.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let charts = names.filter(|name| name.ends_with(".svg")).count();
         assert!(charts > 0, "{figure}");
+    }
+}
+
+/// Without a device every command that was asked for one ends with 3, and says what to do.
+#[test]
+fn a_missing_device_is_exit_code_3_everywhere() {
+    let dir = directory();
+    // A machine without the driver.
+    for name in ["sys", "dev"] {
+        fs::create_dir(dir.path().join(name)).expect("a directory");
+    }
+    for command in [
+        "tier --fast 64M --mover hw -- /bin/true",
+        "vhost --port v.sock --mover hw",
+        "offload --mover hw -- /bin/true",
+        "figures --device hw --out report",
+        "bench --device hw",
+        "micros --device hw",
+    ] {
+        let output = dray(dir.path(), command)
+            .env("DRAY_SYSFS_PATH", dir.path().join("sys"))
+            .env("DRAY_DEV_PATH", dir.path().join("dev"))
+            .assert()
+            .code(3);
+        let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        says(&stderr, &["error: ", "\nhint: "]);
     }
 }

@@ -2,16 +2,17 @@
 //! runs itself again there.
 
 use std::env;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
-use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
+use dray::hw::{self, HwError, HwMover, HwOptions, OpenQueue, Submitting};
 use dray::{
     Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, WaitPolicy, wait,
 };
-use dray_conformance::{Disruption, ProcessDoor, check};
+use dray_conformance::{Disruption, Held, ProcessDoor, check};
 use dray_spec::Status;
 
 /// Set in the process inside.
@@ -105,6 +106,60 @@ fn survives(submitting: Option<Submitting>, how: Disruption) {
     println!("{}", check(&mut core).expect("this core conforms"));
 }
 
+/// A page whose faults stay unanswered until it is released: a device that blocks on faults holds what
+/// accesses it. `None` where this process may not hold faults of the kernel.
+fn held_page() -> Option<Held> {
+    // linux/userfaultfd.h
+    const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
+    const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
+    const UFFD_API: u64 = 0xaa;
+    const MODE_MISSING: u64 = 1;
+    // SAFETY: it makes a file.
+    let file = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+    let file = i32::try_from(file).ok().filter(|file| *file >= 0)?;
+    // SAFETY: it is open, and nothing else has it.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    let mut api = [UFFD_API, 0, 0];
+    // SAFETY: a structure of three words.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), UFFDIO_API, &raw mut api) };
+    assert_eq!(answer, 0);
+    let page = untouched_pages(1) as u64;
+    let mut area = [page, 4096, MODE_MISSING, 0];
+    // SAFETY: a structure of four words; nothing is on the page yet.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), UFFDIO_REGISTER, &raw mut area) };
+    assert_eq!(answer, 0);
+    Some(Held {
+        page,
+        // All faults are answered with a page of zeros then.
+        release: Box::new(move || drop(file)),
+    })
+}
+
+#[test]
+fn a_wait_for_what_the_device_holds_ends_at_its_deadline() {
+    let test = "a_wait_for_what_the_device_holds_ends_at_its_deadline";
+    // Engines of their own: the device answers the driver while they wait.
+    for profile in ["4e1w-d", "4e1w-s"] {
+        if !is_inside(test, &["--profile", profile, "--faults", "touch"]) {
+            continue;
+        }
+        let Some(held) = held_page() else {
+            println!("not run: this process may not hold page faults of the kernel");
+            return;
+        };
+        let mover = hw::open(None, HwOptions::default()).expect("a work queue");
+        let mut door = ProcessDoor::new("hw", Executor::Hardware, mover).with_held(move || held);
+        match check(&mut door) {
+            Ok(report) => {
+                println!("{report}");
+                assert_eq!(report.held, 3);
+            }
+            Err(mismatch) => panic!("{mismatch}"),
+        }
+        return;
+    }
+}
+
 #[test]
 fn a_dedicated_queue_conforms() {
     if is_inside("a_dedicated_queue_conforms", &["--profile", "1e1w-d"]) {
@@ -144,7 +199,7 @@ fn why_a_queue_takes_nothing_more_is_said() {
     let queue = mover.info().name();
     let mut channel = Channel::new(mover);
     disrupt(&queue, Disruption::QueueReset);
-    // The portal of before leads to the queue of now: nobody executes what comes from there.
+    // The portal of before leads to the queue of now: what comes from there is not executed.
     channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
     let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
     assert_eq!(done.result, Err(Failure::NotExecuted));
@@ -274,7 +329,7 @@ fn a_page_that_is_not_present_faults_and_the_rest_can_be_resumed() {
     assert_eq!(first.status(), Status::PAGE_FAULT);
     assert_eq!(first.record.bytes_completed, 4096);
     assert_eq!(first.record.fault_address & !0xfff, from + 4096);
-    // SAFETY: mapped, and nobody else writes it.
+    // SAFETY: mapped, and nothing else writes it.
     unsafe { mover.touch(from + 4096, true) };
     let rest = copy(&mut mover, from + 4096, to + 4096, 4096);
     assert_eq!(rest.status(), Status::SUCCESS);
@@ -351,6 +406,49 @@ fn more_in_flight_than_the_queue_has_entries_are_all_executed() {
     }
     assert_eq!(mover.submit(), Progress::Done);
     assert!((1..=1000).eq(values.iter().copied()));
+}
+
+#[test]
+fn movers_of_several_threads_share_a_dedicated_queue() {
+    let test = "movers_of_several_threads_share_a_dedicated_queue";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mut info = hw::discover().expect("work queues").remove(0);
+    // Fewer than the movers would fill.
+    info.entries = 4;
+    let queue = OpenQueue::open(&info, HwOptions::default()).expect("a work queue");
+    let mut values = vec![0_u64; 3 * 500];
+    std::thread::scope(|scope| {
+        for part in values.chunks_mut(500) {
+            let mut mover = queue.mover().expect("a mover");
+            scope.spawn(move || {
+                let base = part.as_mut_ptr().expose_provenance() as u64;
+                let (mut next, mut left) = (0, part.len());
+                let mut ended = [Completion::default(); 16];
+                while left > 0 {
+                    while next < 500 {
+                        let fill = Operation::fill(next + 1, base + 8 * next, 8);
+                        // SAFETY: the values outlive the mover's work, which is waited for.
+                        if unsafe { mover.enqueue(&fill) }.is_err() {
+                            break;
+                        }
+                        next += 1;
+                    }
+                    mover.submit();
+                    let count = mover.poll(&mut ended);
+                    for completion in &ended[..count] {
+                        assert_eq!(completion.status(), Status::SUCCESS);
+                    }
+                    left -= count;
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    for part in values.chunks(500) {
+        assert!((1..=500).eq(part.iter().copied()));
+    }
 }
 
 #[test]

@@ -34,5 +34,6 @@ mod run_supervised;
 mod run_write;
 mod session;
 mod tier;
+mod tier_refused;
 mod vfio;
 mod vhost;

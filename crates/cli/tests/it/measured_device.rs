@@ -1,8 +1,11 @@
 //! `--device hw`: the same measurements on a device of this machine, which inside `dray run` is virtual.
 
+mod put_back;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
+use put_back::listed;
 use serde_json::Value;
 
 /// `dray` inside `dray run` with a profile.
@@ -227,7 +230,7 @@ fn what_is_not_measured_is_named_with_its_reason() {
     for (figure, line, is_expected) in [
         (
             "devices",
-            "1 point is modelled only: one device is measured at a time",
+            "1 point is modelled only: 2 devices are needed, and programs leave 1 of this machine free",
             true,
         ),
         (
@@ -248,59 +251,166 @@ fn what_is_not_measured_is_named_with_its_reason() {
     }
 }
 
-#[test]
-fn an_interrupted_measurement_puts_the_device_back() {
-    let out = tempfile::tempdir().expect("a directory");
-    // Enough points that one of them is measured when the signal comes.
-    let text = format!(
-        "$DRAY config list -i > $OUT/before
-         {FIG4} --set wq_size=1..128 & pid=$!
-         until [ -s $OUT/report/device-samples.jsonl ]; do kill -0 $pid || exit 9; done
-         kill -INT $pid; wait $pid; echo $? > $OUT/code
-         $DRAY config list -i > $OUT/after"
-    );
-    let output = script("4e1w-s", out.path(), &text);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let read = |name: &str| std::fs::read_to_string(out.path().join(name)).expect("a file");
-    assert_eq!(read("code").trim(), "130", "{errors}");
-    assert_eq!(read("before"), read("after"));
-    assert!(!out.path().join("report/index.html").exists());
+/// A profile of two devices, in a file.
+fn two_devices(directory: &Path) -> String {
+    let devices = ["1e1w-s", "dsa1-1e1w-s"].map(|name| {
+        let profile = dray_idxd::Profile::named(name).expect("a profile");
+        profile.device_profiles()[0].clone()
+    });
+    let path = directory.join("two.json");
+    let profile = dray_idxd::Profile::of(devices.to_vec());
+    std::fs::write(&path, profile.to_json()).expect("a file");
+    path.display().to_string()
 }
 
-/// What `config list -i` said, in the file at `path`, without the errors that a device has met.
-fn listed(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path).expect("a file");
-    let mut found: Value = serde_json::from_str(&text).expect("JSON");
-    for device in found.as_array_mut().expect("devices") {
-        device.as_object_mut().expect("a device").remove("errors");
+/// Figures measured on two devices with these arguments each, the configuration compared before and after:
+/// what was printed, and the samples of each figure.
+fn on_two_devices(out: &Path, figures: &[(&str, &str)]) -> (String, Vec<Vec<Value>>) {
+    let mut text = "$DRAY config list -i > $OUT/before\n".to_owned();
+    for (figure, set) in figures {
+        let line = format!(
+            "$DRAY figures --device hw --only {figure} {set} --jobs 1 --out $OUT/{figure} || exit 9\n"
+        );
+        text.push_str(&line);
     }
-    found
+    text.push_str("$DRAY config list -i > $OUT/after\n");
+    let output = script(&two_devices(out), out, &text);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(listed(&out.join("before")), listed(&out.join("after")));
+    let samples = figures.iter().map(|(figure, _)| {
+        let path = out.join(figure).join("device-samples.jsonl");
+        let text = std::fs::read_to_string(path).expect("samples");
+        let line = |line: &str| serde_json::from_str(line).expect("JSON");
+        text.lines().map(line).collect::<Vec<Value>>()
+    });
+    (errors, samples.collect())
+}
+
+/// Whether two threads can have a CPU each.
+fn has_two_cpus() -> bool {
+    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2)
+}
+
+/// The values of one column of a figure's rows that were measured on a device.
+fn column(out: &Path, figure: &str, name: &str) -> Vec<f64> {
+    let path = out.join(figure).join(format!("{figure}.csv"));
+    let text = std::fs::read_to_string(path).expect("a table");
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let at = |name: &str| {
+        let at = names.iter().position(|known| *known == name);
+        at.unwrap_or_else(|| panic!("no {name} in {names:?}"))
+    };
+    let (backend, value) = (at("backend"), at(name));
+    let rows = lines.map(|line| line.split(',').collect::<Vec<&str>>());
+    let measured = rows.filter(|row| row[backend] == "device");
+    measured
+        .map(|row| row[value].parse().expect("a number"))
+        .collect()
 }
 
 #[test]
-fn a_killed_measurement_leaves_a_configuration_that_can_be_undone() {
+fn several_devices_are_measured_at_once_and_put_back() {
     let out = tempfile::tempdir().expect("a directory");
-    // Enough points that the measurement is not over when the signal comes.
-    let text = format!(
-        "$DRAY config list -i > $OUT/before
-         ({FIG4} --set wq_size=1..128 & echo $! > $OUT/pid; wait $!; echo $? > $OUT/code) &
-         until [ \"$(cat /sys/bus/dsa/devices/wq0.0/mode)\" = dedicated ] && [ -s $OUT/pid ]; do
-             [ ! -s $OUT/code ] || exit 9
-         done
-         kill -KILL $(cat $OUT/pid); wait
-         $DRAY config list -i > $OUT/killed
-         $DRAY config --undo || exit 8
-         $DRAY config list -i > $OUT/after"
+    let figures = [
+        ("devices", "--set size=4k --set devices=1,2,3"),
+        ("split", "--set pages=8 --set devices=1,2"),
+    ];
+    let (errors, samples) = on_two_devices(out.path(), &figures);
+    let why = "devices: 1 point is modelled only: 3 devices are needed, and programs leave 2 of this machine free";
+    assert!(errors.contains(why), "{errors}");
+    let queues = |lines: &[Value]| -> Vec<String> {
+        let name = |line: &Value| line["queue"].as_str().expect("a name").to_owned();
+        let mut names: Vec<String> = lines.iter().map(name).collect();
+        names.sort();
+        names
+    };
+    if !has_two_cpus() {
+        assert!(errors.contains("2 threads need a CPU each"), "{errors}");
+        return;
+    }
+    for ((figure, _), samples) in figures.iter().zip(&samples) {
+        assert_eq!(queues(samples), ["wq0.0", "wq0.0", "wq1.0"], "{figure}");
+        for line in samples {
+            let taken = line["nanoseconds"].as_array().expect("samples");
+            assert!(taken.len() >= 27, "{figure}: {}", taken.len());
+        }
+    }
+    assert_eq!(column(out.path(), "devices", "throughput_gbps").len(), 2);
+    let lists = column(out.path(), "split", "list_ns");
+    assert!(
+        lists.len() == 2 && lists.iter().all(|ns| *ns > 0.0),
+        "{lists:?}"
     );
-    let output = script("4e1w-s", out.path(), &text);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let code = std::fs::read_to_string(out.path().join("code")).expect("a file");
-    assert_eq!(code.trim(), "137", "{errors}");
-    let before = listed(&out.path().join("before"));
-    assert_ne!(before, listed(&out.path().join("killed")));
-    assert_eq!(before, listed(&out.path().join("after")));
+    let page = out.path().join("split/index.html");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("dsa0, dsa1 (virtual device of dray run"));
+}
+
+#[test]
+fn one_core_feeds_two_devices() {
+    let out = tempfile::tempdir().expect("a directory");
+    let figures = [(
+        "devices",
+        "--set size=4k --set devices=2 --set cores=1 --set mode=sync,async",
+    )];
+    let (errors, samples) = on_two_devices(out.path(), &figures);
+    assert_eq!(samples[0].len(), 2, "{errors}");
+    for line in &samples[0] {
+        assert_eq!(line["queue"], "wq0.0 wq1.0");
+    }
+}
+
+#[test]
+fn two_tenants_are_measured_beside_each_other() {
+    let out = tempfile::tempdir().expect("a directory");
+    let figures = [
+        (
+            "tenants",
+            "--set size=4k --set wq_size=16 --set depth=4 --set neighbour_size=4k --set sharing=device",
+        ),
+        (
+            "overtaking",
+            "--set neighbour_size=4k --set wq_size=16 --set sharing=device",
+        ),
+        ("priorities", "--set priority=1,15 --set wq_size=16"),
+    ];
+    let (errors, samples) = on_two_devices(out.path(), &figures);
+    if !has_two_cpus() {
+        assert!(errors.contains("2 threads need a CPU each"), "{errors}");
+        return;
+    }
+    let has = |line: &Value, queue: &str, is_neighbour: bool| {
+        line["queue"] == queue && (line["neighbour"] == true) == is_neighbour
+    };
+    // A queue for each, in one group or in two. (One queue that both fill may keep a thread out for seconds on two
+    // CPUs, which the device needs as well.)
+    let expected = [
+        ("tenants", 1, 0, 1),
+        ("overtaking", 1, 0, 1),
+        ("priorities", 2, 0, 2),
+    ];
+    for ((figure, own, shared, apart), lines) in expected.into_iter().zip(&samples) {
+        let count = |queue, is_neighbour| {
+            let lines = lines.iter().filter(|line| has(line, queue, is_neighbour));
+            lines.count()
+        };
+        assert_eq!(count("wq0.0", false), own, "{figure}: {errors}");
+        assert_eq!(count("wq0.0", true), shared, "{figure}");
+        assert_eq!(count("wq0.1", true), apart, "{figure}");
+    }
+    for line in samples.iter().flatten() {
+        let taken = line["nanoseconds"].as_array().expect("samples");
+        assert!(taken.len() >= 27, "{}", taken.len());
+    }
+    for (figure, rows) in [("tenants", 1), ("overtaking", 1), ("priorities", 2)] {
+        for name in ["throughput_gbps", "neighbour_gbps", "latency_ns"] {
+            let values = column(out.path(), figure, name);
+            assert_eq!(values.len(), rows, "{figure} {name}");
+            assert!(values.iter().all(|value| *value > 0.0), "{figure} {name}");
+        }
+    }
 }
 
 #[test]

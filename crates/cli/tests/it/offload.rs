@@ -1,9 +1,13 @@
 //! `dray offload` on programs that we did not write, and on one that tries everything.
 
+mod survey;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::common::{directory, dray};
 use serde_json::Value;
@@ -104,6 +108,78 @@ fn every_call_is_right_wherever_it_comes_from() {
             );
         }
     }
+}
+
+#[test]
+fn threads_share_a_dedicated_queue() {
+    let dir = directory();
+    let program = compiled(&dir, "threads", &[]);
+    let way = "run --profile 1e1w-d -- DRAY offload --mover hw";
+    let output = assert_cmd::Command::new(binary())
+        .current_dir(dir.path())
+        .args(arguments(way, "--adapt off --stats=json --"))
+        .arg(&program)
+        .args(["16", "50"])
+        .assert()
+        .success()
+        .stdout("right\n");
+    let stats = json(&output.get_output().stderr);
+    let offloaded = number(&stats, "offloaded_bytes");
+    assert_eq!(offloaded, by(&stats, "hardware"));
+    assert!(
+        offloaded * 10 >= number(&stats, "eligible_bytes") * 9,
+        "{stats:#}"
+    );
+}
+
+/// In it an engine waits where a program's own page faults stay unanswered.
+const HELD: &str = "run --profile 4e1w-d --faults touch -- DRAY offload --mover hw";
+
+/// Exit code of the program if the kernel has no such page faults for it.
+const IMPOSSIBLE: i32 = 77;
+
+fn held(program: &Path, what: &str) -> std::process::Output {
+    let output = assert_cmd::Command::new(binary())
+        .args(arguments(
+            HELD,
+            "--adapt off --deadline 0.2 --stats=json --",
+        ))
+        .arg(program)
+        .arg(what)
+        // Long after the deadline: a program that waits for ever fails the test.
+        .timeout(Duration::from_secs(120))
+        .output();
+    output.expect("it runs")
+}
+
+#[test]
+fn the_core_finishes_a_comparison_that_the_device_holds() {
+    let dir = directory();
+    let program = compiled(&dir, "held", &[]);
+    let output = held(&program, "compare");
+    if output.status.code() == Some(IMPOSSIBLE) {
+        println!("not run: this process may not hold page faults of the kernel");
+        return;
+    }
+    assert_eq!(output.stdout, b"right\n", "{output:?}");
+    let core = json(&output.stderr)["on_the_core"].to_string();
+    assert!(core.contains("no completion in time"), "{core}");
+}
+
+#[test]
+fn a_copy_that_the_device_holds_ends_the_program() {
+    let dir = directory();
+    let program = compiled(&dir, "held", &[]);
+    let output = held(&program, "copy");
+    if output.status.code() == Some(IMPOSSIBLE) {
+        println!("not run: this process may not hold page faults of the kernel");
+        return;
+    }
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let said = "/dev/dsa/wq0.0: no completion for 0.2 s of a call of 131072 bytes.";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("hint: DRAY_OFFLOAD_DEADLINE"), "{text}");
 }
 
 fn redis(way: &str, values: &str, bytes: &str) -> (String, Vec<u8>) {
@@ -310,6 +386,11 @@ fn bad_input_is_refused_with_a_hint() {
     refused("offload --core-fraction 1 -- /bin/true", "below 1");
     refused("offload --core-fraction half -- /bin/true", "below 1");
     refused("offload --wq wq0 -- /bin/true", "names of work queues");
+    refused(
+        "offload --deadline soon -- /bin/true",
+        "seconds are expected",
+    );
+    refused("offload --deadline=-1 -- /bin/true", "hint: --deadline 60");
     refused("offload --wait sleep -- /bin/true", "sleep");
     refused("offload --movr cpu -- /bin/true", "--mover");
 }
@@ -355,118 +436,4 @@ fn what_is_preloaded_already_stays_loaded() {
         .success();
     let text = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
     assert!(text.contains("libdray_offload.so:/lib"), "{text}");
-}
-
-/// Copies of one size from one place, and fills of another.
-const SURVEYED: &str = r#"
-#include <stdlib.h>
-#include <string.h>
-__attribute__((noinline)) void copy_pages(char *to, const char *from) {
-    memcpy(to, from, 65536);
-}
-__attribute__((noinline)) void clear(char *to) { memset(to, 0, 3000); }
-int main(void) {
-    char *a = aligned_alloc(4096, 65536), *b = aligned_alloc(4096, 1 << 20);
-    for (int i = 0; i < 500; i++) copy_pages(b, a);
-    for (int i = 0; i < 70; i++) clear(b + 1);
-    return a[77] + b[5];
-}
-"#;
-
-#[test]
-fn a_survey_counts_by_place_and_says_what_a_device_saves() {
-    let dir = directory();
-    let source = dir.path().join("surveyed.c");
-    fs::write(&source, SURVEYED).expect("a file");
-    let program = dir.path().join("surveyed");
-    let status = Command::new("cc")
-        .args(["-O1", "-fno-builtin", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .status()
-        .expect("a compiler");
-    assert!(status.success());
-    let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
-    let output = dray(dir.path(), survey).assert().success();
-    let found = json_lines(&output.get_output().stderr);
-    let places = found["places"].as_array().expect("a list");
-    let place = |function: &str| {
-        let name = format!("surveyed!{function}+");
-        let mut found = places.iter().filter(|place| {
-            place["place"]
-                .as_str()
-                .is_some_and(|text| text.starts_with(&name))
-        });
-        found
-            .next()
-            .unwrap_or_else(|| panic!("{function}: {places:#?}"))
-    };
-    let copies = place("copy_pages");
-    assert_eq!(copies["call"], "memcpy");
-    assert_eq!(
-        (number(copies, "calls"), number(copies, "bytes")),
-        (500, 500 << 16)
-    );
-    assert_eq!(number(copies, "calls_on_buffers_seen_before"), 499);
-    assert_eq!(number(&copies["to"], "page"), 500);
-    let fills = place("clear");
-    assert_eq!(
-        (number(fills, "calls"), number(fills, "bytes")),
-        (70, 210_000)
-    );
-    assert_eq!(number(&fills["to"], "other"), 70);
-    assert_eq!(number(&fills["from"], "other"), 0);
-    // The model says that such copies are worth a device where the core has other work.
-    let saved = &copies["saved_ns"]["asynchronous"];
-    let [low, value, high] = ["low", "value", "high"].map(|n| saved[n].as_f64().expect(n));
-    assert!(low <= value && value <= high && value > 0.0, "{saved}");
-    assert_eq!(found["platform"], "spr-2s");
-    assert!(found["overhead_ns_per_call"].as_f64() > Some(0.0));
-    let page = fs::read_to_string(dir.path().join("survey.html")).expect("a page");
-    assert!(page.contains("<svg") && page.contains("copy_pages"));
-    assert!(!page.contains(".csv") && !page.contains(".svg"));
-    let text = dray(
-        dir.path(),
-        "offload --survey --platform spr-2s --config 4e1w-s -- ./surveyed",
-    )
-    .assert()
-    .success();
-    let text = String::from_utf8_lossy(&text.get_output().stderr).into_owned();
-    for part in [
-        "surveyed!copy_pages+",
-        "Recording a call took",
-        "with 4e1w-s",
-        "Asynchronously",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-}
-
-/// The last line is the document.
-fn json_lines(stderr: &[u8]) -> Value {
-    let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-#[test]
-fn a_survey_of_nothing_and_one_that_cannot_be() {
-    let dir = directory();
-    let output = dray(dir.path(), "offload --survey --calls memcmp -- /bin/true")
-        .assert()
-        .success();
-    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(text.contains("survey of /bin/true"), "{text}");
-    refused(
-        "offload --survey --platform nothing -- /bin/true",
-        "nothing",
-    );
-    refused(
-        "offload --survey --min-bytes 4k -- /bin/true",
-        "--min-bytes",
-    );
-    refused("offload --report x.html -- /bin/true", "--survey");
-    dray(dir.path(), "offload --survey -- no-such-program")
-        .assert()
-        .code(127);
 }

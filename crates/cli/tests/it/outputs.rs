@@ -43,7 +43,7 @@ fn node(path: &Path, kind: rustix::fs::FileType, minor: u32) -> bool {
 }
 
 fn reader(path: PathBuf) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || fs::read(path).expect("somebody writes"))
+    thread::spawn(move || fs::read(path).expect("a writer"))
 }
 
 #[test]

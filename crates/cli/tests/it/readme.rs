@@ -125,6 +125,44 @@ fn the_examples_run_on_virtual_devices() {
     validate.assert().success();
 }
 
+/// README's line for another device: what it cannot have is named, and the rest is drawn.
+#[test]
+fn figures_of_the_example_name_what_they_leave_out() {
+    let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/my-accel-config.json");
+    let directory = tempfile::tempdir().unwrap();
+    let mut figures = Command::cargo_bin("dray").unwrap();
+    figures.current_dir(directory.path());
+    figures.args([
+        "figures",
+        "--only",
+        "fig4,pages,migration,vhost-cores",
+        "--config",
+    ]);
+    let output = figures.arg(&profile).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    for line in [
+        "fig4: 7 points are left out: wq_size 128: size is 256 for all work queues",
+        "pages: 12 points are left out: batch above 64 (max_batch_size)",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let page = std::fs::read_to_string(directory.path().join("dray-report/index.html")).unwrap();
+    assert!(page.contains("batch above 64 (max_batch_size)"));
+    // A value that was asked for is an error.
+    let mut figures = Command::cargo_bin("dray").unwrap();
+    figures.current_dir(directory.path());
+    figures.args([
+        "figures",
+        "--only",
+        "fig4",
+        "--set",
+        "wq_size=1,128",
+        "--config",
+    ]);
+    figures.arg(&profile).assert().failure().code(2);
+}
+
 /// The program that README's install line names is the one that it puts on `PATH`.
 #[test]
 fn the_install_line_names_the_package_of_dray() {

@@ -13,7 +13,7 @@ const SMALL: &str = "--set size=256,4k";
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).expect("the run made it");
     let read = |entry: std::io::Result<fs::DirEntry>| {
-        let entry = entry.expect("nobody else is here");
+        let entry = entry.expect("no other process is here");
         let name = entry.file_name().into_string().expect("names are ASCII");
         (name, fs::read(entry.path()).expect("only files are here"))
     };

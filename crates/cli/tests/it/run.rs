@@ -359,8 +359,13 @@ fn nodes_are_found_by_their_numbers() {
         readlink /dev/char/$numbers; test /dev/char/$numbers -ef /dev/dsa/wq0.0 && echo same
         echo wq0.0 >/sys/bus/dsa/drivers/user/unbind
         ls /dev/char/$numbers 2>/dev/null || echo gone";
-    let output = shell(&["--profile", "1e1w-d"], script);
-    assert_eq!(output.out, "../dsa/wq0.0\nsame\ngone\n", "{output:?}");
+    for options in [
+        &["--profile", "1e1w-d"][..],
+        &["--profile", "1e1w-d", "--redirect"],
+    ] {
+        let output = shell(options, script);
+        assert_eq!(output.out, "../dsa/wq0.0\nsame\ngone\n", "{output:?}");
+    }
 }
 
 #[test]
@@ -375,10 +380,15 @@ fn character_devices_are_where_the_device_model_has_them() {
         test -e /sys/dev/char/1:3 && echo others
         echo wq0.0 >/sys/bus/dsa/drivers/user/unbind
         ls -d 'dsa!wq0.0' wq0.0/dsa* /sys/dev/char/$numbers 2>/dev/null || echo gone";
-    let output = shell(&["--profile", "1e1w-d"], script);
-    let expected = "numbers\nDEVNAME=dsa/wq0.0\n1\n/sys/bus/dsa\nDEVTYPE=wq\nDRIVER=user\nMODALIAS=idxd:t0\n\
+    for options in [
+        &["--profile", "1e1w-d"][..],
+        &["--profile", "1e1w-d", "--redirect"],
+    ] {
+        let output = shell(options, script);
+        let expected = "numbers\nDEVNAME=dsa/wq0.0\n1\n/sys/bus/dsa\nDEVTYPE=wq\nDRIVER=user\nMODALIAS=idxd:t0\n\
                     same\nheard\n/sys/bus/dsa\nothers\ngone\n";
-    assert_eq!(output.out, expected, "{output:?}");
+        assert_eq!(output.out, expected, "{output:?}");
+    }
 }
 
 #[test]
@@ -402,8 +412,13 @@ fn the_driver_is_a_module_that_can_be_removed() {
         exec 9>&-; modprobe -r idxd && cat /sys/bus/dsa/devices/dsa0/state
         cat /sys/bus/dsa/devices/wq0.0/size; modprobe idxd && echo loaded
         rmmod no_such_module 2>/dev/null || echo theirs";
-    let output = shell(&["--profile", "1e1w-d"], script);
-    let expected = "1\n0\n1\nkept\ndisabled\n0\nloaded\ntheirs\n";
-    assert_eq!(output.out, expected, "{output:?}");
-    assert!(output.err.contains("Module idxd is in use"), "{output:?}");
+    for options in [
+        &["--profile", "1e1w-d"][..],
+        &["--profile", "1e1w-d", "--redirect"],
+    ] {
+        let output = shell(options, script);
+        let expected = "1\n0\n1\nkept\ndisabled\n0\nloaded\ntheirs\n";
+        assert_eq!(output.out, expected, "{output:?}");
+        assert!(output.err.contains("Module idxd is in use"), "{output:?}");
+    }
 }

@@ -1,8 +1,8 @@
-//! How sessions end, and what those are told whom they cannot serve.
+//! How sessions end, and what programs learn that they cannot serve.
 
 use std::process::{Command, Stdio};
 
-use crate::session::{Session, program};
+use crate::session::{Ended, Session, program};
 
 #[test]
 fn children_that_it_did_not_start_are_spared() {
@@ -69,4 +69,85 @@ for name in (8, 0):
     std::fs::write(session.path().join("program.py"), program).expect("a file");
     let ended = session.shell(&[], "python3 program.py");
     assert_eq!(ended.out, "14\n14\n", "{ended:?}");
+}
+
+const WAITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/waits.py");
+
+/// A session that has ended with its device: it says so, and which thread it was.
+#[track_caller]
+fn ended_with_its_device(ended: &Ended, thread: &str) {
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let error = format!(
+        "error: the virtual device has ended: {thread} panicked: injected by a test; \
+         its programs are killed"
+    );
+    assert!(ended.err.contains(&error), "{ended:?}");
+    assert!(ended.err.contains("hint: "), "{ended:?}");
+}
+
+/// Descriptors that were accepted end with an error, calls are refused.
+#[test]
+fn who_waits_for_a_device_learns_of_its_end() {
+    let cases = [
+        ("movdir64b", "1e1w-d", &[][..], "map ENXIO"),
+        ("enqcmd", "4e1w-s", &[], "map ENXIO"),
+        ("write", "1e1w-d", &["--personality", "7.2"], "write ENXIO"),
+        ("write", "4e1w-s", &["--personality", "7.2"], "write ENXIO"),
+    ];
+    for (way, profile, more, last) in cases {
+        let options = [
+            &["--profile", profile, "--inject-panic", "dispatcher:8:60000"],
+            more,
+        ]
+        .concat();
+        let script = format!("python3 {WAITS} /dev/dsa/wq0.0 {way} 8");
+        let ended = Session::new().shell(&options, &script);
+        let expected = format!("last 0x20\nstate ENXIO\nopen ENXIO\n{last}\n");
+        assert_eq!(ended.out, expected, "{way} {profile}: {ended:?}");
+        ended_with_its_device(&ended, "dray-dispatcher");
+    }
+}
+
+#[test]
+fn a_device_s_end_is_said_where_paths_are_redirected() {
+    let options = [
+        "--redirect",
+        "--profile",
+        "4e1w-s",
+        "--inject-panic",
+        "dispatcher:8:60000",
+    ];
+    let script = format!("python3 {WAITS} /dev/dsa/wq0.0 enqcmd 8");
+    let ended = Session::new().shell(&options, &script);
+    assert!(ended.out.starts_with("last 0x20\n"), "{ended:?}");
+    ended_with_its_device(&ended, "dray-dispatcher");
+}
+
+/// One that is traced, and one that waits for nothing that the device could say.
+#[test]
+fn a_device_s_end_is_the_end_of_all_programs() {
+    let program = crate::build::static_program();
+    let script = format!(
+        "{} copy-shared /dev/dsa/wq0.0 & sleep 1000",
+        program.display()
+    );
+    let options = ["--profile", "4e1w-s", "--inject-panic", "dispatcher:3"];
+    let ended = Session::new().shell(&options, &script);
+    ended_with_its_device(&ended, "dray-dispatcher");
+}
+
+#[test]
+fn threads_that_serve_the_device_are_missed_as_well() {
+    for (panic, script, thread) in [
+        ("driver", "exec 9<>/dev/dsa/wq0.0", "dray-driver"),
+        ("files", "ls /sys/bus/dsa/devices", "fuser-0"),
+    ] {
+        let panic = format!("{panic}:1:60000");
+        let options = ["--profile", "1e1w-d", "--inject-panic", &panic];
+        // An error, and not a wait.
+        let script = format!("({script}) 2>/dev/null || echo refused");
+        let ended = Session::new().shell(&options, &script);
+        assert_eq!(ended.out, "refused\n", "{ended:?}");
+        ended_with_its_device(&ended, thread);
+    }
 }

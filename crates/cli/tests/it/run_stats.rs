@@ -131,8 +131,7 @@ fn writes_of_the_wrong_kind_are_counted_and_explained() {
         "advice: wq0.0: 7 ENQCMD were answered with retry, as each will be: the queue is dedicated";
     assert!(ended.err.contains(advice), "{ended:?}");
     let ended = wrong(&["--stats"], "1e1w-s", &["movdir64b", "5"]);
-    let advice =
-        "advice: wq0.0: 5 MOVDIR64B were ignored, and nobody was told: the queue is shared";
+    let advice = "advice: wq0.0: 5 MOVDIR64B were ignored without a report: the queue is shared";
     assert!(ended.err.contains(advice), "{ended:?}");
     assert!(!ended.err.contains("did not find the device"), "{ended:?}");
     // The right kind is no matter to speak of.
@@ -140,7 +139,7 @@ fn writes_of_the_wrong_kind_are_counted_and_explained() {
     assert!(!ended.err.contains("ENQCMD"), "{ended:?}");
 }
 
-/// Its environment has lost the library, and nobody supervises it.
+/// Its environment has lost the library, and it has no supervisor.
 const LOST: [&str; 2] = ["--supervise", "never"];
 
 fn without_library(options: &[&str], preload: &str) -> Ended {

@@ -199,7 +199,7 @@ fn ends_are_passed_on() {
 
 #[test]
 fn a_program_that_could_not_be_executed_after_all_may_be_later() {
-    // Whoever writes to a file keeps it from being executed, which shows late.
+    // An open writer keeps a file from being executed, which shows late.
     let script = format!(
         "
 import os, shutil
@@ -429,8 +429,8 @@ fn a_program_without_the_library_in_its_environment_has_a_portal() {
     assert_eq!((output.out.as_str(), output.err.as_str()), (COPIED, ""));
 }
 
-/// Programs that were started past whoever looks at environments: by the C library itself from a program
-/// that has no library any more, and by one that nobody had looked at.
+/// Programs that were started past the check of environments: by the C library itself from a program
+/// that has no library any more, and by one that was not checked.
 #[test]
 fn a_program_is_supervised_when_it_opens_a_queue_without_the_library() {
     let dynamic = text(crate::build::dynamic_program());
@@ -458,7 +458,7 @@ sys.exit(os.waitstatus_to_exitcode(os.system('{dynamic} {mode} /dev/dsa/wq0.0'))
     }
 }
 
-/// Where it cannot be had the program runs all the same, and its user is told.
+/// Where it cannot be had the program runs all the same, and its user gets a note.
 #[test]
 fn a_program_that_cannot_be_supervised_is_named_when_it_opens_a_queue() {
     let (starter, dynamic) = (starter(), text(crate::build::dynamic_program()));

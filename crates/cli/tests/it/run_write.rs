@@ -57,7 +57,10 @@ fn a_killed_client_gives_its_queue_back() {
         python3 -c 'open(\"/dev/dsa/wq0.0\", \"r+b\", 0)' 2>/dev/null || echo busy
         exec 9>&-
         python3 -c 'import os; os.open(\"/dev/dsa/wq0.0\", os.O_RDWR); os.kill(os.getpid(), 9)'
-        cat /sys/bus/dsa/devices/wq0.0/clients
+        clients=/sys/bus/dsa/devices/wq0.0/clients
+        # FUSE does not wait for the end of a file.
+        for try in $(seq 600); do [ $(cat $clients) = 0 ] && break; sleep 0.1; done
+        cat $clients
         exec 9<>/dev/dsa/wq0.0 && echo open";
     let output = Session::new().shell(&["--profile", "1e1w-d"], script);
     assert_eq!(output.out, "busy\n0\nopen\n", "{output:?}");

@@ -243,7 +243,7 @@ impl Drop for Running {
     }
 }
 
-/// A process, told apart from later ones of the same number.
+/// A process, distinguished from later ones of the same number.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: u32,

@@ -1,15 +1,17 @@
 //! `dray tier` on programs that we did not write. It needs root, or users' userfaultfd, and Linux 6.8.
 
 use std::fs;
-use std::io::{BufRead, Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::io::{BufRead, Read};
 
 use crate::common::{directory, dray};
+use crate::tier_refused::refused;
 
 /// A program that checks what it has written, and forks.
-const PYTHON: &str = r#"
-import hashlib, os, random, sys
+pub(crate) const PYTHON: &str = r#"
+import faulthandler, hashlib, os, random, signal, sys
+# If it stands still: says where, or ends without a word if it cannot.
+faulthandler.dump_traceback_later(600, exit=True)
+signal.alarm(660)
 random.seed(1)
 blocks = [bytearray(random.randbytes(65536)) for _ in range(600)]
 sums = [hashlib.sha256(block).digest() for block in blocks]
@@ -72,6 +74,22 @@ fn python_keeps_its_memory_and_its_children() {
     assert_eq!(bytes["device"], 0);
 }
 
+/// `checked` where the kernel can be asked; an error where not.
+#[test]
+fn frames_are_used_again_as_asked() {
+    let frames = |option: &str| python(option)["frames"].clone();
+    assert_eq!(frames(""), "new frames");
+    assert_eq!(frames("--reuse-frames"), "reused frames");
+    if dray_tier::sys::references::can_be_checked() {
+        assert_eq!(frames("--reuse-frames=checked"), "checked frames");
+    } else {
+        let dir = directory();
+        dray(dir.path(), "tier --reuse-frames=checked -- true")
+            .assert()
+            .code(2);
+    }
+}
+
 #[test]
 fn shared_read_keeps_them_too() {
     python("--order shared-read --policy lru");
@@ -105,7 +123,10 @@ fn a_work_queue_copies() {
 
 /// Pages of a mapping of its own, which it serves by a userfaultfd of its own.
 const SERVES_ITSELF: &str = r#"
-import ctypes, mmap, os, struct, sys, threading, time
+import ctypes, faulthandler, mmap, os, signal, struct, sys, threading, time
+# If it stands still: says where, or ends without a word if it cannot.
+faulthandler.dump_traceback_later(600, exit=True)
+signal.alarm(660)
 # By the names that programs are linked with.
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
@@ -198,37 +219,87 @@ fn a_program_goes_on_when_dray_is_killed() {
     assert_eq!(rest, "whole\n");
 }
 
-/// What redis-server says of its data, at the end of a BGSAVE, and on standard error.
-fn redis(tier: &str) -> (String, Vec<u8>) {
+/// What redis-server says of so many values of 64 KiB under a command, at the end of a BGSAVE, and on standard error.
+fn redis(values: u32, command: &[&str]) -> (String, Vec<u8>) {
     let dir = directory();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/offload/redis.py");
-    let mut command = assert_cmd::Command::new("/usr/bin/python3");
-    command.arg(script).arg(dir.path()).args(["600", "65536"]);
-    if !tier.is_empty() {
-        command.arg(env!("CARGO_BIN_EXE_dray"));
-        command.args(tier.split(' '));
-    }
-    let output = command.assert().success().get_output().clone();
+    let mut python = assert_cmd::Command::new("/usr/bin/python3");
+    python.arg(script).arg(dir.path());
+    python.args([&values.to_string(), "65536"]).args(command);
+    let output = python.assert().success().get_output().clone();
     (
         String::from_utf8(output.stdout).expect("text"),
         output.stderr,
     )
 }
 
+/// `dray tier` with pages that move all the time.
+fn rotating(arguments: &str) -> Vec<String> {
+    let tier = format!(
+        "tier {arguments} --policy rotate --knob promote_rate_limit_MBps=1000 --stats=json --"
+    );
+    let dray = env!("CARGO_BIN_EXE_dray");
+    std::iter::once(dray)
+        .chain(tier.split_whitespace())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn redis_rotating(values: u32, session: &[&str], arguments: &str) -> (String, serde_json::Value) {
+    let tier = rotating(arguments);
+    let command: Vec<&str> = session
+        .iter()
+        .copied()
+        .chain(tier.iter().map(String::as_str))
+        .collect();
+    let (said, stderr) = redis(values, &command);
+    (said, json(&stderr))
+}
+
 #[test]
 fn redis_keeps_its_data_and_saves_it_while_pages_move() {
-    let (plain, _) = redis("");
+    let (plain, _) = redis(600, &[]);
     assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
+    // Debian's has an allocator of its own: its mappings are others than the C library's, and its threads.
+    assert!(plain.contains("mem_allocator:jemalloc"), "{plain}");
     for order in ["strict", "shared-read"] {
-        let tier = format!(
-            "tier --fast 16M --order {order} --policy rotate --knob interval_ms=2 \
-             --knob promote_rate_limit_MBps=1000 --stats=json --"
-        );
-        let (tiered, stderr) = redis(&tier);
+        let arguments = format!("--fast 16M --order {order} --knob interval_ms=2");
+        let (tiered, stats) = redis_rotating(600, &[], &arguments);
         assert_eq!(tiered, plain, "{order}");
-        let stats = json(&stderr);
         assert!(sum(&stats, "demoted_pages") > 0, "{order}: {stats:#}");
     }
+}
+
+/// Its memory is tiered from its first moments on, while it starts its threads.
+#[test]
+fn redis_starts_each_time() {
+    let (plain, _) = redis(40, &[]);
+    let mut demoted = 0;
+    for start in 0..8 {
+        let (tiered, stats) = redis_rotating(40, &[], "--fast 1M --knob interval_ms=1");
+        assert_eq!(tiered, plain, "start {start}");
+        demoted += sum(&stats, "demoted_pages");
+    }
+    assert!(demoted > 0);
+}
+
+/// The work queues are those of `dray run`, and the program is one that we did not write.
+#[test]
+fn redis_keeps_its_data_while_a_work_queue_copies() {
+    let (plain, _) = redis(200, &[]);
+    let run = [
+        env!("CARGO_BIN_EXE_dray"),
+        "run",
+        "--profile",
+        "1e1w-s",
+        "--",
+    ];
+    let arguments = "--fast 8M --mover hw --knob interval_ms=5";
+    let (tiered, stats) = redis_rotating(200, &run, arguments);
+    assert_eq!(tiered, plain);
+    assert!(sum(&stats, "demoted_pages") > 0, "{stats:#}");
+    let bytes = &stats["timer"][0]["bytes"];
+    assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
 
 #[test]
@@ -268,215 +339,6 @@ fn programs_end_as_they_do_by_themselves() {
         .interrupted();
 }
 
-/// What somebody else monitors with DAMON: a stand-in of its files, locked, in mounts of this command's own.
-fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
-    let files = dir.join("kdamonds");
-    fs::create_dir(&files).expect("a directory");
-    fs::write(files.join("nr_kdamonds"), "1\n").expect("a file");
-    let mut command = assert_cmd::Command::new("unshare");
-    command.current_dir(dir).args(["--mount", "sh", "-c"]);
-    command.arg("mount --bind kdamonds $0 && exec flock kdamonds/nr_kdamonds \"$@\"");
-    command.arg(dray_tier::sys::damon::DIRECTORY);
-    command.arg(env!("CARGO_BIN_EXE_dray"));
-    command.args(arguments.split(' '));
-    command
-}
-
-#[test]
-fn damon_that_is_in_use_is_said() {
-    if !Path::new(dray_tier::sys::damon::DIRECTORY).exists() {
-        eprintln!("skipped: this kernel has no DAMON");
-        return;
-    }
-    let dir = directory();
-    let asked = "tier --fast 16M --tracking damon -- echo ran";
-    let output = where_damon_is_in_use(dir.path(), asked)
-        .assert()
-        .code(1)
-        .stdout("")
-        .get_output()
-        .clone();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let error =
-        "error: accesses cannot be tracked with DAMON: DAMON is in use\nhint: --tracking best";
-    assert!(text.contains(error), "{text}");
-    // The best that there is then is hints, and that is said.
-    let dir = directory();
-    let script = dir.path().join("script.py");
-    fs::write(&script, PYTHON).expect("a file");
-    let best = "tier --fast 16M --knob interval_ms=5 -- /usr/bin/python3 script.py";
-    let output = where_damon_is_in_use(dir.path(), best)
-        .assert()
-        .success()
-        .stdout("whole\n")
-        .get_output()
-        .clone();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let said = "DAMON is in use; instead writes by PAGEMAP_SCAN, reads by hint faults\n";
-    assert!(text.contains(said), "{text}");
-}
-
-fn refused(arguments: &str, message: &str) {
-    let dir = directory();
-    let output = dray(dir.path(), arguments).assert().code(2);
-    let text = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(text.contains(message), "{arguments}: {text}");
-}
-
-#[test]
-fn what_cannot_be_is_named() {
-    let echo = "-- /bin/echo";
-    for (arguments, message) in [
-        ("--fast 0", "a tier of 0 bytes holds nothing"),
-        ("--fast 4096T", "larger than this machine's memory"),
-        ("--fast node:77", "there is no NUMA node 77"),
-        ("--fast 1X", "neither a size"),
-        (
-            "--fast node:0 --slow node:0",
-            "both tiers are the same node",
-        ),
-        ("--fast 1M --knob x=1", "there is no knob `x`"),
-        ("--fast 1M --knob limit_chans=9", "out of range: 1 to 8"),
-        (
-            "--fast 1M --knob dsa_copy_threshold=99999",
-            "out of range: 1 to 13312",
-        ),
-        (
-            "--fast 1M --knob use_concur_to_compact=1",
-            "no meaning outside a kernel",
-        ),
-        (
-            "--fast 1M --knob use_dsa_copy_pages=1",
-            "cannot be set while dsa_state=0",
-        ),
-    ] {
-        refused(&format!("tier {arguments} {echo}"), message);
-    }
-    refused("tier --fast 1M", "no program is named");
-    refused("tier --fast 1M --pid 1", "both tiers must be nodes");
-    let nodes = "tier --fast node:0 --slow node:77";
-    refused(&format!("{nodes} --pid 1"), "there is no NUMA node 77");
-    refused("tier set limit_chans=0", "out of range");
-    refused("tier status --session 4194305", "no such session");
-    refused("tier bench small --time 0", "more than 0");
-    refused("tier bench small --fast 1M", "twice the fast tier");
-    refused(
-        "tier prepare --node 77 --dry-run",
-        "there is no NUMA node 77",
-    );
-}
-
-#[test]
-fn static_and_privileged_programs_are_named() {
-    let dir = directory();
-    let program = dir.path().join("static");
-    // An ELF file for x86-64 without an interpreter, as far as its headers go.
-    let mut elf = vec![0u8; 120];
-    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-    elf[16..20].copy_from_slice(&[2, 0, 62, 0]);
-    elf[32] = 64;
-    elf[52..58].copy_from_slice(&[64, 0, 56, 0, 1, 0]);
-    elf[64] = 1;
-    executable(&program, &elf, 0o755);
-    let name = |path: &Path| format!("tier --fast 1M -- {}", path.display());
-    refused(&name(&program), "is statically linked");
-    // A real program that becomes another user: the dynamic linker obeys no environment then.
-    let program = dir.path().join("setuid");
-    let bytes = fs::read("/bin/true").expect("a program");
-    executable(&program, &bytes, 0o755);
-    const DAEMON: u32 = 1;
-    if std::os::unix::fs::chown(&program, Some(DAEMON), None).is_err() {
-        eprintln!("skipped: only root can make a program setuid to another user");
-        return;
-    }
-    // Changing the owner takes the bit away, so it comes last.
-    executable(&program, &bytes, 0o4755);
-    refused(&name(&program), "setuid has privileges of its own");
-    refused(&name(&program), "setuid, setgid or file capabilities");
-}
-
-/// Runs `dray ARGUMENTS` after a shell line, in which `"$@"` is the command; its standard error.
-fn said_after(line: &str, arguments: &str) -> (Option<i32>, String) {
-    let dir = directory();
-    let output = std::process::Command::new("sh")
-        .current_dir(dir.path())
-        // A user who may not go through the directories above it executes it all the same.
-        .args([
-            "-c",
-            &format!("exec 9<\"$0\"; {line}"),
-            env!("CARGO_BIN_EXE_dray"),
-        ])
-        .arg("/proc/self/fd/9")
-        .args(arguments.split(' '))
-        .output()
-        .expect("sh starts");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), text)
-}
-
-#[test]
-fn where_userfaultfd_is_forbidden_the_setting_is_named() {
-    let setting = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
-    if setting.ok().as_deref() != Some("0\n") {
-        eprintln!("skipped: users may use userfaultfd here");
-        return;
-    }
-    let nobody = "exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"";
-    let (code, text) = said_after(nobody, "tier --fast 1M -- /bin/echo ran");
-    assert_eq!(code, Some(1), "{text}");
-    let error = "error: userfaultfd is forbidden here (Operation not permitted (os error 1)): \
-                 vm.unprivileged_userfaultfd is 0, and this process has no CAP_SYS_PTRACE\n";
-    assert!(text.contains(error), "{text}");
-    for way in [
-        "sysctl vm.unprivileged_userfaultfd=1",
-        "chmod 0666 /dev/userfaultfd",
-        "run as root",
-    ] {
-        assert!(text.contains(way), "{text}");
-    }
-}
-
-/// As containers have it: neither the system call nor the device.
-const FILTERED: &str = r#"
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
-ALLOW, REFUSE = 0x7fff0000, 0x00050000 | 1
-program = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, 323), (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
-code = b"".join(struct.pack("HBBI", *one) for one in program)
-buffer = ctypes.create_string_buffer(code)
-filter = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(buffer))
-prctl = lambda *words: libc.prctl(*[ctypes.c_ulong(word) for word in words])
-assert prctl(38, 1, 0, 0, 0) == 0
-argument = ctypes.create_string_buffer(filter)
-assert prctl(22, 2, ctypes.addressof(argument), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-"#;
-
-#[test]
-fn a_seccomp_filter_that_forbids_it_is_named() {
-    let dir = directory();
-    let script = dir.path().join("filtered.py");
-    fs::write(&script, FILTERED).expect("a file");
-    // Without /dev/userfaultfd, in mounts of its own.
-    let line = format!(
-        "[ ! -e /dev/userfaultfd ] || mount -t tmpfs none /dev || exit 77; exec /usr/bin/python3 {} \"$@\"",
-        script.display()
-    );
-    let line = format!("exec unshare --mount sh -c '{line}' - \"$@\"");
-    let (code, text) = said_after(&line, "tier --fast 1M -- /bin/echo ran");
-    assert_eq!(code, Some(1), "{text}");
-    let error = "): a seccomp filter is in force, as in containers\nhint: in a container: --device /dev/userfaultfd";
-    assert!(text.contains(error), "{text}");
-}
-
-fn executable(path: &Path, bytes: &[u8], mode: u32) {
-    let mut file = fs::File::create(path).expect("a file");
-    file.write_all(bytes).expect("room");
-    let permissions = fs::Permissions::from_mode(mode);
-    file.set_permissions(permissions).expect("our own file");
-}
-
 #[test]
 fn a_program_is_measured_with_and_without() {
     let dir = directory();
@@ -487,6 +349,12 @@ fn a_program_is_measured_with_and_without() {
     assert_eq!(cost["program"], "/bin/sh");
     assert_eq!(cost["plain_s"].as_array().map(Vec::len), Some(2));
     assert!(cost["percent"]["low"].is_number(), "{json}");
+    // The agent and the command run, and take some of what the program takes with dray.
+    let seconds = |name: &str| cost[name][0].as_f64().expect("a number");
+    assert!(
+        seconds("own_s") > 0.0 && seconds("own_s") <= seconds("tiered_s"),
+        "{json}"
+    );
     refused("tier bench gups -- /bin/true", "nothing to measure");
     refused("tier bench fits small", "each runs alone");
     dray(dir.path(), "tier bench program --runs 2 -- /bin/false")

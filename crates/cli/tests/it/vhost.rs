@@ -48,7 +48,7 @@ fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
     assert!(!dir.path().join("s").exists(), "the socket is removed");
 }
 
-/// A pipe is written and stays one; what cannot be written is told before a port is opened.
+/// A pipe is written and stays one; what cannot be written is an error before a port is opened.
 #[test]
 fn counters_go_where_they_can_be_written() {
     use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
@@ -73,6 +73,51 @@ fn counters_go_where_they_can_be_written() {
         );
     }
     assert!(!dir.path().join("s").exists(), "the socket is removed");
+}
+
+/// A front end decides how many messages it sends that are refused, not how many lines are printed.
+#[test]
+fn refused_messages_do_not_flood_stderr() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    const MESSAGES: u64 = 5000;
+    let dir = directory();
+    let run = "vhost --port s --duration 3 --format json";
+    let started = Command::new(assert_cmd::cargo::cargo_bin("dray"))
+        .args(run.split_whitespace())
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut program = Program(started.unwrap());
+    let until = Instant::now() + PATIENCE;
+    let mut stream = loop {
+        match UnixStream::connect(dir.path().join("s")) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+    };
+    // SET_VRING_NUM: queue 0, size 0.
+    let message: Vec<u8> = [8u32, 1, 8, 0, 0]
+        .iter()
+        .flat_map(|w| w.to_ne_bytes())
+        .collect();
+    // It may end before it has read all of them.
+    let _ = stream.write_all(&message.repeat(MESSAGES as usize));
+    let (mut out, mut err) = (String::new(), String::new());
+    let (stdout, stderr) = (program.0.stdout.take(), program.0.stderr.take());
+    stdout.unwrap().read_to_string(&mut out).unwrap();
+    stderr.unwrap().read_to_string(&mut err).unwrap();
+    assert!(program.0.wait().unwrap().success());
+    let lines = err.lines().filter(|line| line.contains("refused:")).count();
+    assert!((1..=100).contains(&lines), "{lines} lines: {err}");
+    assert!(
+        err.contains("more connections and refused messages"),
+        "{err}"
+    );
+    let counters: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let refused = counters["ports"][0]["control"]["refused"].as_u64().unwrap();
+    assert!(refused > 100, "{refused}");
 }
 
 /// A program, which ends with the test.
@@ -126,9 +171,9 @@ fn packets_come_back(port: &str, options: &str, device: &str) {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    // testpmd connects once, and ends if nobody listens; with a client it listens itself.
+    // testpmd connects once, and ends if no socket listens; with a client it listens itself.
     if !port.contains("client") {
-        wait_until("nobody listens", &|| socket.exists());
+        wait_until("no socket listens", &|| socket.exists());
     }
     let port = format!("net_virtio_user0,path=s,queues=1,queue_size=256{device}");
     let testpmd = Command::new("dpdk-testpmd")

@@ -6,6 +6,7 @@ use std::ops::Range;
 use dray::{Application, Capabilities, Executor, Mover, drive};
 
 use super::disruptions::Disrupter;
+use super::held::Held;
 use super::pages::ProcessPages;
 
 /// Alignment of the suite's memory; dualcast compares address bits 11:0.
@@ -16,8 +17,10 @@ pub const PAGE: u64 = 4096;
 pub enum Part {
     /// Batches and their fences.
     Batches,
-    /// Operations on a page that nobody may access.
+    /// Operations on an inaccessible page.
     Faults,
+    /// Completions that do not come before a deadline.
+    Held,
     /// A queue that is disabled or reset, a device that is reset.
     Disruptions,
 }
@@ -47,7 +50,7 @@ pub trait Door {
     /// The bytes of that memory.
     fn bytes(&self) -> Vec<u8>;
 
-    /// A page that nobody may access, and whose faults its mover tells: after [`Door::prepare`]. `None`: it
+    /// A page without access, whose faults its mover reports: after [`Door::prepare`]. `None`: it
     /// does not look at addresses.
     fn forbidden(&mut self) -> Option<u64> {
         None
@@ -58,12 +61,18 @@ pub trait Door {
         None
     }
 
+    /// Takes memory whose operations its mover's device holds, if there is some: after [`Door::prepare`].
+    fn held(&mut self) -> Option<Held> {
+        None
+    }
+
     /// Why a part of the suite is not put to it, if it offers nothing for that part.
     fn refusal(&self, part: Part) -> &'static str {
         match part {
             Part::Batches => "the mover's queue takes no batches of four",
             Part::Faults => "this mover does not look at addresses",
-            Part::Disruptions => "nobody disrupts this mover's queue here",
+            Part::Held => "nothing holds this mover's completions here",
+            Part::Disruptions => "nothing disrupts this mover's queue here",
         }
     }
 
@@ -78,6 +87,7 @@ pub struct ProcessDoor<M> {
     mover: M,
     pages: ProcessPages,
     faults: Option<Box<dyn FnMut(Range<u64>)>>,
+    held: Option<Box<dyn FnOnce() -> Held>>,
     disrupter: Option<Disrupter>,
 }
 
@@ -98,16 +108,25 @@ impl<M: Mover> ProcessDoor<M> {
             mover,
             pages: ProcessPages::new(0),
             faults: None,
+            held: None,
             disrupter: None,
         }
     }
 
-    /// The mover tells page faults; `guard` learns before each part of the suite which page nobody may
-    /// access.
+    /// The mover reports page faults; `guard` learns before each part of the suite which page has no access.
     #[must_use]
     pub fn with_faults(self, guard: impl FnMut(Range<u64>) + 'static) -> ProcessDoor<M> {
         ProcessDoor {
             faults: Some(Box::new(guard)),
+            ..self
+        }
+    }
+
+    /// The mover's device holds what `held` gives, which is called once.
+    #[must_use]
+    pub fn with_held(self, held: impl FnOnce() -> Held + 'static) -> ProcessDoor<M> {
+        ProcessDoor {
+            held: Some(Box::new(held)),
             ..self
         }
     }
@@ -152,6 +171,10 @@ impl<M: Mover> Door for ProcessDoor<M> {
         self.faults.as_ref().map(|_| self.pages.guard().start)
     }
 
+    fn held(&mut self) -> Option<Held> {
+        self.held.take().map(|held| held())
+    }
+
     fn disrupter(&mut self) -> Option<Disrupter> {
         self.disrupter.take()
     }
@@ -162,7 +185,9 @@ impl<M: Mover> Door for ProcessDoor<M> {
             (Part::Faults, Executor::Cpu) => "this core's faults are the program's own",
             (Part::Faults, _) => "this mover does not look at addresses",
             (Part::Disruptions, Executor::Cpu) => "a core has no queue that could be disabled",
-            (Part::Disruptions, _) => "nobody disrupts this mover's queue here",
+            (Part::Held, Executor::Cpu) => "a core executes before it answers",
+            (Part::Held, _) => "nothing holds this mover's completions here",
+            (Part::Disruptions, _) => "nothing disrupts this mover's queue here",
         }
     }
 

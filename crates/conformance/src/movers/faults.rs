@@ -1,4 +1,4 @@
-//! Operations on a page that nobody may access: the fault is told, and nothing else is written.
+//! Operations on an inaccessible page: the fault is reported, and nothing else is written.
 
 use dray::{Capabilities, Operation};
 use dray_spec::{CompletionRecord, Status};

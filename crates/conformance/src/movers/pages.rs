@@ -1,11 +1,11 @@
-//! Pages of this process between two that nobody may access.
+//! Pages of this process between two inaccessible ones.
 
 use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::door::PAGE;
 
-/// Pages of this process, present in memory, with a guard page before and behind them: whoever writes
+/// Pages of this process, present in memory, with a guard page before and behind them: an operation that writes
 /// outside ends the process.
 #[derive(Debug)]
 pub struct ProcessPages {
@@ -65,7 +65,7 @@ impl ProcessPages {
         self.start() as u64
     }
 
-    /// Addresses of the page behind, which nobody may access.
+    /// Addresses of the page behind, which is inaccessible.
     pub fn guard(&self) -> Range<u64> {
         let start = self.base() + self.size as u64;
         start..start + PAGE
@@ -74,7 +74,7 @@ impl ProcessPages {
     /// Writes the first bytes.
     pub fn put(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.len);
-        // SAFETY: so many bytes are between the guards, and nobody else has them now.
+        // SAFETY: so many bytes are between the guards, and no other reference to them exists now.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start(), bytes.len()) };
     }
 

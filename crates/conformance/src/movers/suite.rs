@@ -10,6 +10,7 @@ use super::case::{AREA, Case, cases};
 use super::disruptions::{Disrupted, Disruption};
 use super::door::{Door, PAGE, Part};
 use super::faults;
+use super::held::Waiting;
 use super::integrity;
 use super::refused;
 use super::script::Script;
@@ -32,8 +33,10 @@ pub struct Report {
     pub in_batches: usize,
     /// Times that the mover was full, and went on.
     pub full: usize,
-    /// Operations on a page that nobody may access; 0 where the mover does not look at addresses.
+    /// Operations on an inaccessible page; 0 where the mover does not look at addresses.
     pub faults: usize,
+    /// Operations that ended after a deadline; 0 where nothing holds completions.
+    pub held: usize,
     /// Operations whose queue was disabled or reset meanwhile; 0 where it cannot be.
     pub disrupted: usize,
     /// Parts that were not put to the door, each with the reason.
@@ -44,7 +47,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<24} {:>4} operations {:>3} refused {:>3} DIF and delta {:>3} in batches {:>4} times full {:>3} faults {:>3} disrupted",
+            "{:<24} {:>4} operations {:>3} refused {:>3} DIF and delta {:>3} in batches {:>4} times full {:>3} faults {:>3} held {:>3} disrupted",
             self.door,
             self.operations,
             self.refused,
@@ -52,6 +55,7 @@ impl fmt::Display for Report {
             self.in_batches,
             self.full,
             self.faults,
+            self.held,
             self.disrupted
         )?;
         for (part, reason) in &self.refusals {
@@ -75,6 +79,7 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
         integrity: integrity(door)?,
         in_batches: in_batches(door)?,
         faults: page_faults(door)?,
+        held: held(door)?,
         // The last, for a queue that was disabled may stay so.
         disrupted: disruptions(door)?,
         refusals: Vec::new(),
@@ -82,6 +87,7 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
     let parts = [
         (Part::Batches, report.in_batches),
         (Part::Faults, report.faults),
+        (Part::Held, report.held),
         (Part::Disruptions, report.disrupted),
     ];
     let refused = parts.into_iter().filter(|(_, count)| *count == 0);
@@ -217,7 +223,7 @@ fn in_batches<D: Door>(door: &mut D) -> Result<usize, String> {
     Ok(all.iter().map(Vec::len).sum())
 }
 
-/// Operations on a page that nobody may access.
+/// Operations on an inaccessible page.
 fn page_faults<D: Door>(door: &mut D) -> Result<usize, String> {
     let mut bytes = noise((faults::PAGES * PAGE) as usize);
     let base = door.prepare(&bytes);
@@ -243,6 +249,30 @@ fn page_faults<D: Door>(door: &mut D) -> Result<usize, String> {
     match door.bytes() == bytes {
         true => Ok(all.len()),
         false => Err("an operation that faulted has written elsewhere".into()),
+    }
+}
+
+/// Copies to a page that the device waits for.
+fn held<D: Door>(door: &mut D) -> Result<usize, String> {
+    let capabilities = door.capabilities();
+    let base = door.prepare(&noise(PAGE as usize));
+    let Some(held) = door.held() else {
+        return Ok(0);
+    };
+    let copy = |n: u64| {
+        let copy = Operation::memmove(base + 64 * n, held.page + 64 * n, 64);
+        match capabilities.block_on_fault {
+            true => copy.with_block_on_fault(),
+            false => copy,
+        }
+    };
+    let operations: Vec<Operation> = (0..3).map(copy).collect();
+    let count = operations.len();
+    let mut run = Waiting::new(operations, held.release);
+    door.run(&mut run);
+    match run.wrong {
+        None => executed_by(door, &run.executors).map(|()| count),
+        Some(wrong) => Err(format!("held: {wrong}")),
     }
 }
 

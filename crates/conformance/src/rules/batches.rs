@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Flags, Status};
 
-use super::case::{Case, Reported, told};
+use super::case::{Case, Reported, reported};
 use super::layout::{DST, LIST, RECORD, SRC};
 use super::results::record;
 use super::rule::{Rule, with_gen_cap, without_flags};
@@ -29,8 +29,8 @@ pub(super) fn rules() -> Vec<Rule> {
                 _ => d,
             });
             all = all.broken_by(case.clone().with_list(&list));
-            let told = record(Status::BATCH_FAIL, 1, 3);
-            let continuing = Case::new(batch, told).with_list(&list);
+            let reported = record(Status::BATCH_FAIL, 1, 3);
+            let continuing = Case::new(batch, reported).with_list(&list);
             all = all.broken_by(continuing.on(|c| with_gen_cap(c, 15)));
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn rules() -> Vec<Rule> {
             .broken_by(
                 Case::new(
                     Descriptor::batch(LIST, 1).with_completion(RECORD),
-                    told(Status::DESCRIPTOR_COUNT),
+                    reported(Status::DESCRIPTOR_COUNT),
                 )
                 .with_list(&[good.with_completion(RECORD); 3]),
             )
@@ -71,7 +71,7 @@ pub(super) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Errors are told in a record of its own, beside that of the batch.
+/// Errors are reported in a record of its own, beside that of the batch.
 fn with_quiet_record(mut descriptor: Descriptor) -> Descriptor {
     descriptor.completion_addr = RECORD + 64;
     descriptor.with_flags(Flags::COMPLETION_ADDRESS_VALID)

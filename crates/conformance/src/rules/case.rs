@@ -43,7 +43,7 @@ impl Reported {
     }
 }
 
-/// What a device did with a case, as seen by whoever ran it.
+/// What a device did with a case, as its runner saw it.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// Records that became visible, with their addresses, in order.
@@ -58,15 +58,15 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Mismatch {
     /// The submitter learned something else.
-    #[error("told {told:?} instead of {expected:?}")]
+    #[error("reported {reported:?} instead of {expected:?}")]
     Reported {
         /// What it learned.
-        told: Reported,
+        reported: Reported,
         /// What it must learn.
         expected: Reported,
     },
     /// The submitter learned more than one thing.
-    #[error("told {records} records and {errors} errors")]
+    #[error("reported {records} records and {errors} errors")]
     Often {
         /// Records of the descriptor.
         records: usize,
@@ -94,7 +94,7 @@ pub struct Case {
     writes: Option<Vec<(u64, Vec<u8>)>>,
     writes_other: Vec<(u64, Vec<u8>)>,
     /// What the submitter must learn.
-    pub told: Reported,
+    pub reported: Reported,
 }
 
 impl fmt::Debug for Case {
@@ -106,8 +106,10 @@ impl fmt::Debug for Case {
 impl Case {
     /// A descriptor on the queue of a device that has its operation. One that is refused must write
     /// nothing.
-    pub fn new(descriptor: Descriptor, told: Reported) -> Case {
-        let refused = told.status().is_some_and(|status| status.code() >= 0x10);
+    pub fn new(descriptor: Descriptor, reported: Reported) -> Case {
+        let refused = reported
+            .status()
+            .is_some_and(|status| status.code() >= 0x10);
         Case {
             change: |_| {},
             container: Container::Queue,
@@ -116,7 +118,7 @@ impl Case {
             bytes: Vec::new(),
             writes: refused.then(Vec::new),
             writes_other: Vec::new(),
-            told,
+            reported,
         }
     }
 
@@ -159,7 +161,7 @@ impl Case {
         self
     }
 
-    /// The memory afterwards is not looked at: the operation is carried out, only nobody is told.
+    /// The memory afterwards is not looked at: the operation is carried out, but not reported.
     #[must_use]
     pub fn anywhere(self) -> Case {
         Case {
@@ -224,9 +226,9 @@ impl Case {
     /// The first thing that is not.
     pub fn judge(&self, seen: &Observed) -> Result<(), Mismatch> {
         let mine: Vec<_> = seen.records.iter().filter(|r| r.0 == RECORD).collect();
-        let told = match (&mine[..], &seen.errors[..]) {
+        let reported = match (&mine[..], &seen.errors[..]) {
             ([], []) => Reported::Nothing,
-            ([(_, record)], []) => match self.told {
+            ([(_, record)], []) => match self.reported {
                 Reported::Status(_) => Reported::Status(record.status()),
                 _ => Reported::Record(*record),
             },
@@ -238,10 +240,10 @@ impl Case {
                 });
             }
         };
-        if told != self.told {
+        if reported != self.reported {
             return Err(Mismatch::Reported {
-                told,
-                expected: self.told,
+                reported,
+                expected: self.reported,
             });
         }
         let Some(writes) = &self.writes else {
@@ -275,12 +277,12 @@ impl Case {
 }
 
 /// A record with nothing but a status.
-pub(super) fn told(status: Status) -> Reported {
+pub(super) fn reported(status: Status) -> Reported {
     Reported::Record(CompletionRecord::with_status(status))
 }
 
 /// A record that refuses these flags.
-pub(super) fn told_flags(flags: Flags) -> Reported {
+pub(super) fn reported_flags(flags: Flags) -> Reported {
     let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
     record.set_invalid_flags(flags);
     Reported::Record(record)

@@ -4,12 +4,12 @@ use dray_spec::{Descriptor, Opcode, Status};
 
 use dray_device::{DeviceConfig, WorkQueueMode};
 
-use super::case::{Case, Reported, told};
+use super::case::{Case, Reported, reported};
 use super::layout::{LIST, OWN_PASID, RECORD};
 use super::rule::{Rule, may_be_member, valid, valid_one};
 
 pub(super) fn rules() -> Vec<Rule> {
-    let bad = told(Status::BAD_OPCODE);
+    let bad = reported(Status::BAD_OPCODE);
     let noop = valid_one(Opcode::Noop);
     let mut unknown = Rule::new("8.1.2", "the operation is in the architecture").allows(noop);
     for code in (0x0b..=0x0f).chain([0x16, 0x1f, 0x22]).chain(0x27..=0xff) {
@@ -58,7 +58,7 @@ pub(super) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Status 0x1d, which no record tells.
+/// Status 0x1d, which no record reports.
 fn privilege() -> Rule {
     let shared: fn(&mut DeviceConfig) = |config| {
         config.work_queues[0].mode = WorkQueueMode::Shared;

@@ -3,7 +3,7 @@
 use dray_spec::{CompletionRecord, Descriptor, FaultInfo, Status, WindowFlags};
 
 use super::PAGE;
-use super::case::{Case, Reported, told};
+use super::case::{Case, Reported, reported};
 use super::layout::{DST, HOLE, RECORD, SRC};
 use super::profile::handle;
 use super::rule::Rule;
@@ -44,8 +44,9 @@ fn refused(status: Status, handle: u16) -> Reported {
 /// Bytes come from where the handle says, and go where it says.
 fn moved() -> Vec<Rule> {
     let text = *b"between two address spaces, 40 bytes of.";
-    let here =
-        |d: Descriptor, told| Case::new(d.with_completion(RECORD), told).with_bytes(SRC, &text);
+    let here = |d: Descriptor, reported| {
+        Case::new(d.with_completion(RECORD), reported).with_bytes(SRC, &text)
+    };
     let copy = Descriptor::inter_domain_copy(SRC, DST, 40);
     // The other address space holds the complement of what is here.
     let plain = Case::new(
@@ -137,8 +138,9 @@ fn entries() -> Vec<Rule> {
     let pattern = Descriptor::inter_domain_compare_pattern(SRC, 0, 64);
     let pattern = |handle| pattern.with_source_handle(handle).with_completion(RECORD);
     let denied = |d, handle| Case::new(d, refused(Status::IDPT_PERMISSION, handle));
-    let without_pasid =
-        |d| Case::new(d, told(Status::INTER_DOMAIN_PASID)).on(|c| c.work_queues[0].pasid = None);
+    let without_pasid = |d| {
+        Case::new(d, reported(Status::INTER_DOMAIN_PASID)).on(|c| c.work_queues[0].pasid = None)
+    };
     let single: fn(&mut dray_device::DeviceConfig) = |c| c.capabilities.id_cap &= !2;
     let many = refused(Status::IDPT_HANDLE, handle::MANY);
     let update = Descriptor::update_window(0, 0, WindowFlags::new(), handle::OWN);
@@ -229,7 +231,7 @@ fn update(base: u64, size: u64, flags: WindowFlags, handle: u16) -> Descriptor {
 fn updates() -> Vec<Rule> {
     let window = WindowFlags::new().with_read(true).with_window_enable(true);
     let set = |handle| update(SRC, PAGE, window, handle);
-    let bad = |handle| Case::new(set(handle), told(Status::UPDATE_WINDOW_ENTRY));
+    let bad = |handle| Case::new(set(handle), reported(Status::UPDATE_WINDOW_ENTRY));
     vec![
         Rule::new("5.6", "an entry to update is in the table")
             .broken_by(bad(handle::COUNT))
@@ -252,8 +254,8 @@ fn update_fields() -> Vec<Rule> {
     let on = off.with_window_enable(true);
     let offset = on.with_offset_mode(true);
     let set = |base, size, flags| update(base, size, flags, handle::OWN);
-    let bad = |d| Case::new(d, told(Status::UPDATE_WINDOW_FIELDS));
-    let reserved = |d| Case::new(d, told(Status::NONZERO_RESERVED));
+    let bad = |d| Case::new(d, reported(Status::UPDATE_WINDOW_FIELDS));
+    let reserved = |d| Case::new(d, reported(Status::NONZERO_RESERVED));
     vec![
         Rule::new("5.4", "a window is not empty")
             .broken_by(bad(set(SRC, 0, on)))

@@ -388,7 +388,7 @@ fn lists() -> Vec<Rule> {
             ))
             .broken_by(half)
             .allows(batch(last, 2)),
-        Rule::new("8.3.2", "beside a fault, the result tells of failures")
+        Rule::new("8.3.2", "beside a fault, the result reports failures")
             .broken_by(failed.on(|c| with_gen_cap(c, 15)))
             .broken_by(continued.on(|c| with_gen_cap(c, 15)))
             .allows(batch(last, 2)),

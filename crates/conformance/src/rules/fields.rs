@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 
 use dray_device::DeviceConfig;
 
-use super::case::{Case, Reported, told};
+use super::case::{Case, Reported, reported};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::rule::{Rule, may_be_member, unchecked, valid, valid_one, with_gen_cap, without_flags};
 
@@ -60,7 +60,7 @@ fn with_byte(descriptor: Descriptor, byte: usize) -> Descriptor {
 
 fn reserved(&(opcode, ranges): &(Opcode, &[(usize, usize)])) -> Rule {
     let legal = valid_one(opcode);
-    let bad = told(Status::NONZERO_RESERVED);
+    let bad = reported(Status::NONZERO_RESERVED);
     let mut rule = Rule::new("Table 5-3", format!("reserved bytes of {opcode}")).allows(legal);
     for byte in ranges.iter().flat_map(|&(first, last)| first..=last) {
         rule = rule.broken_by(Case::new(with_byte(legal, byte), bad));
@@ -80,7 +80,7 @@ fn reserved(&(opcode, ranges): &(Opcode, &[(usize, usize)])) -> Rule {
 
 /// Bits that are reserved in bytes that are not.
 fn bits() -> Vec<Rule> {
-    let bad = told(Status::NONZERO_RESERVED);
+    let bad = reported(Status::NONZERO_RESERVED);
     let mut dif = Rule::new("8.3.17.1", "reserved bits of DIF flags");
     let mut destination = Rule::new("8.3.17.3", "reserved bits of destination DIF flags");
     let with_bit = |mut d: Descriptor, byte: usize, bit: u8| {
@@ -114,7 +114,7 @@ fn bits() -> Vec<Rule> {
 
 /// Fields that a flag makes valid.
 fn freed() -> Vec<Rule> {
-    let bad = told(Status::NONZERO_RESERVED);
+    let bad = reported(Status::NONZERO_RESERVED);
     let success = |d: Descriptor| Case::new(d, Reported::Status(Status::SUCCESS));
     let mut address = Rule::new("8.1.4", "no completion address without its flag");
     let mut handle = Rule::new("8.1.8", "no interrupt handle without its flag");
@@ -160,7 +160,7 @@ fn freed() -> Vec<Rule> {
             ))
             .allows(strided),
     );
-    let misaligned = told(Status::ADDRESS_ALIGNMENT);
+    let misaligned = reported(Status::ADDRESS_ALIGNMENT);
     let mut stride = Rule::new("5.4", "a stride is a power of 2 from 4096 on");
     for bad in [0, 1, 2048, 4095, 4097, 6144, u32::MAX] {
         stride = stride.broken_by(Case::new(fetch.with_region_stride(bad), misaligned));
@@ -188,7 +188,7 @@ fn freed() -> Vec<Rule> {
                 "8.3.12",
                 format!("{opcode}: the address of a seed is aligned"),
             )
-            .broken_by(Case::new(odd, told(Status::ADDRESS_ALIGNMENT)))
+            .broken_by(Case::new(odd, reported(Status::ADDRESS_ALIGNMENT)))
             .allows(read),
         );
         let wide = |at: u64| {
@@ -205,7 +205,7 @@ fn freed() -> Vec<Rule> {
                 format!("{opcode}: 64 bits have a seed of 8 bytes"),
             )
             .broken_by(Case::new(narrow, bad))
-            .broken_by(Case::new(wide(4), told(Status::ADDRESS_ALIGNMENT)).on(able))
+            .broken_by(Case::new(wide(4), reported(Status::ADDRESS_ALIGNMENT)).on(able))
             .kept_by(success(narrow.with_flags(Flags::CRC_64)).on(able))
             .kept_by(success(wide(8)).on(able)),
         );
@@ -234,7 +234,7 @@ fn aligned() -> Vec<Rule> {
     let batch = |list| Descriptor::batch(list, 2).with_completion(RECORD);
     let mut list = Rule::new("8.3.2", "descriptor lists are aligned").allows(batch(LIST + 64));
     for off in [1, 8, 32, 63] {
-        let bad = told(Status::DESCRIPTOR_LIST_ALIGNMENT);
+        let bad = reported(Status::DESCRIPTOR_LIST_ALIGNMENT);
         list = list.broken_by(Case::new(batch(LIST + off), bad));
     }
     let mut rules = vec![record, list];
@@ -244,7 +244,7 @@ fn aligned() -> Vec<Rule> {
 
 /// What is aligned to 8 bytes (spec Table 5-6, 0x1c).
 fn eights() -> Vec<Rule> {
-    let bad = told(Status::ADDRESS_ALIGNMENT);
+    let bad = reported(Status::ADDRESS_ALIGNMENT);
     let create = |a, b, size| Descriptor::create_delta(a, b, size, DST2 + 1, 80);
     let apply = |dst, size| Descriptor::apply_delta(DELTA, dst, size, 10);
     let dix = |dst| Descriptor::dix_generate(SRC, dst, 512, 0, 0, unchecked());

@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
-use super::case::{Case, Reported, told, told_flags};
+use super::case::{Case, Reported, reported, reported_flags};
 use super::layout::{DST, LIST, OWN_PASID, RECORD, SRC};
 use super::profile::{handle, version_2};
 use super::rule::{
@@ -87,13 +87,13 @@ fn table() -> Vec<Rule> {
         for bit in 5..24 {
             let flag = Flags::from_bits(1 << bit);
             if allowed & 1 << bit == 0 && flag != Flags::COMPLETION_TC_SELECTOR {
-                let case = Case::new(legal.with_flags(flag), told_flags(flag));
+                let case = Case::new(legal.with_flags(flag), reported_flags(flag));
                 rule = rule.broken_by(case.on(able));
             }
         }
         if allowed & Flags::BLOCK_ON_FAULT.bits() == 0 {
             let flag = Flags::BLOCK_ON_FAULT;
-            let case = Case::new(legal.with_flags(flag), told_flags(flag));
+            let case = Case::new(legal.with_flags(flag), reported_flags(flag));
             rule = rule.broken_by(case.on(able));
         }
         for flag in COLUMNS.iter().filter(|f| allowed & f.bits() != 0) {
@@ -131,7 +131,7 @@ fn places() -> Vec<Rule> {
     let mut fence = Rule::new("8.1.3", "a fence only in a batch");
     for descriptor in valid() {
         let fenced = descriptor.with_flags(Flags::FENCE);
-        fence = fence.broken_by(Case::new(fenced, told_flags(Flags::FENCE)));
+        fence = fence.broken_by(Case::new(fenced, reported_flags(Flags::FENCE)));
         if may_be_member(&descriptor) {
             fence = fence.kept_by(success(fenced).in_batch());
         }
@@ -143,7 +143,7 @@ fn places() -> Vec<Rule> {
 fn capabilities() -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut needs = |name, descriptor: Descriptor, flag, off, on: fn(&mut DeviceConfig)| {
-        let broken = Case::new(descriptor, told_flags(flag)).on(off);
+        let broken = Case::new(descriptor, reported_flags(flag)).on(off);
         let rule = Rule::new("Table 5-4", name).broken_by(broken);
         rules.push(rule.kept_by(success(descriptor).on(on)));
     };
@@ -201,20 +201,20 @@ fn capabilities() -> Vec<Rule> {
         (Flags::DRAIN_READBACK2_VALID, drain.with_readback2(SRC)),
     ] {
         let name = format!("the device reads {flag:?} back for a drain");
-        let broken = Case::new(descriptor, told_flags(flag));
+        let broken = Case::new(descriptor, reported_flags(flag));
         let rule = Rule::new("8.3.3", name).broken_by(broken);
         rules.push(rule.kept_by(success(descriptor).on(|c| with_gen_cap(c, 9))));
     }
 
     let wide = Descriptor::fill_16(1 << 100 | 7, DST, 64).with_completion(RECORD);
-    let broken = Case::new(wide, told_flags(Flags::FILL_PATTERN_16));
+    let broken = Case::new(wide, reported_flags(Flags::FILL_PATTERN_16));
     let rule = Rule::new("8.3.5", "the device fills with 16 bytes").broken_by(broken);
     rules.push(rule.kept_by(success(wide).on(|c| with_gen_cap(c, 10))));
 
     let wide = Descriptor::inter_domain_fill_16(1 << 100 | 7, DST, 64)
         .with_destination_handle(handle::WHOLE)
         .with_completion(RECORD);
-    let broken = Case::new(wide, told_flags(Flags::FILL_PATTERN_16));
+    let broken = Case::new(wide, reported_flags(Flags::FILL_PATTERN_16));
     let rule = Rule::new("8.3.29", "the device fills other domains with 16 bytes");
     rules.push(
         rule.broken_by(broken.on(|c| without_gen_cap(c, 10)))
@@ -223,25 +223,25 @@ fn capabilities() -> Vec<Rule> {
 
     let strided = valid_one(Opcode::TranslationFetch).with_region_stride(4096);
     let flag = Flags::TRANSLATION_FETCH_USE_STRIDE;
-    let broken = Case::new(strided, told_flags(flag)).on(|c| without_gen_cap(c, 7));
+    let broken = Case::new(strided, reported_flags(flag)).on(|c| without_gen_cap(c, 7));
     let rule = Rule::new("8.3.11", "the device fetches with a stride");
     rules.push(rule.broken_by(broken).allows(strided));
 
     let flag = Flags::UPDATE_WINDOW_SUPPRESS_DRAIN;
     let hasty = valid_one(Opcode::UpdateWindow).with_flags(flag);
-    let broken = Case::new(hasty, told_flags(flag)).on(|c| c.capabilities.id_cap &= !(1 << 25));
+    let broken = Case::new(hasty, reported_flags(flag)).on(|c| c.capabilities.id_cap &= !(1 << 25));
     let rule = Rule::new("8.3.27", "the device updates windows without a drain");
     rules.push(rule.broken_by(broken).allows(hasty));
 
     let batch = valid_one(Opcode::Batch);
     let failed = batch.with_flags(Flags::BATCH_ERROR);
-    let broken = Case::new(failed, told_flags(Flags::BATCH_ERROR));
+    let broken = Case::new(failed, reported_flags(Flags::BATCH_ERROR));
     let rule = Rule::new("8.3.2", "the device continues batches").broken_by(broken);
     let kept = Case::new(failed, Reported::Status(Status::BATCH_FAIL));
     rules.push(rule.kept_by(kept.on(|c| with_gen_cap(c, 15))));
 
     let crc = valid_one(Opcode::CrcGenerate);
-    let wide = Case::new(crc.with_flags(Flags::CRC_64), told_flags(Flags::CRC_64));
+    let wide = Case::new(crc.with_flags(Flags::CRC_64), reported_flags(Flags::CRC_64));
     let rule = Rule::new("8.3.12", "the device has CRCs of 64 bits").broken_by(wide);
     rules.push(rule.kept_by(success(crc.with_flags(Flags::CRC_64)).on(able)));
     rules
@@ -262,23 +262,23 @@ fn durable_writes() -> [Rule; 3] {
     let both = reserved | Flags::DESTINATION_READBACK;
     [
         Rule::new("Table 8-4", "the device makes writes durable")
-            .broken_by(Case::new(durable, told_flags(flag)).on(version_3))
-            .broken_by(Case::new(durable, told_flags(flag)).on(|c| with_gen_cap(c, 5)))
+            .broken_by(Case::new(durable, reported_flags(flag)).on(version_3))
+            .broken_by(Case::new(durable, reported_flags(flag)).on(|c| with_gen_cap(c, 5)))
             .kept_by(success(durable).on(able)),
         Rule::new(
             "Table 8-4",
             "cache control 3 with readback needs readback alone",
         )
         .broken_by(
-            Case::new(read_back, told_flags(Flags::DESTINATION_READBACK)).on(|c| {
+            Case::new(read_back, reported_flags(Flags::DESTINATION_READBACK)).on(|c| {
                 c.capabilities.version = 0x300;
                 without_gen_cap(c, 8);
             }),
         )
         .kept_by(success(read_back).on(version_3)),
         Rule::new("Table 8-4", "cache control 3 is not for the cache")
-            .broken_by(Case::new(memmove.with_flags(reserved), told_flags(reserved)).on(able))
-            .broken_by(Case::new(memmove.with_flags(both), told_flags(reserved)).on(able))
+            .broken_by(Case::new(memmove.with_flags(reserved), reported_flags(reserved)).on(able))
+            .broken_by(Case::new(memmove.with_flags(both), reported_flags(reserved)).on(able))
             .kept_by(success(durable).on(able)),
     ]
 }
@@ -295,11 +295,11 @@ fn user_interrupts() -> Vec<Rule> {
             c.work_queues[0].privileged = true;
         };
         rule = rule
-            .broken_by(Case::new(asks, told_flags(flag)).on(off))
+            .broken_by(Case::new(asks, reported_flags(flag)).on(off))
             .kept_by(success(asks).on(privileged));
         if may_be_member(&legal) {
             rule = rule
-                .broken_by(Case::new(asks, told_flags(flag)).on(off).in_batch())
+                .broken_by(Case::new(asks, reported_flags(flag)).on(off).in_batch())
                 .kept_by(success(asks).on(privileged).in_batch());
         }
     }
@@ -315,7 +315,7 @@ fn user_interrupts() -> Vec<Rule> {
         c.work_queues[0].pasid = None;
     };
     let rule = rule
-        .broken_by(Case::new(asks, told_flags(flag)).on(shared))
+        .broken_by(Case::new(asks, reported_flags(flag)).on(shared))
         .kept_by(success(asks.with_privileged()).on(shared))
         .kept_by(success(asks.with_privileged()).on(shared).in_batch())
         .kept_by(success(asks).on(without_pasid));
@@ -334,7 +334,7 @@ fn traffic_classes() -> Vec<Rule> {
         c.groups[0].traffic_classes = [1, 2];
         c.pci.traffic_classes = 1 << 2;
     };
-    let bad = told(Status::TRAFFIC_CLASS);
+    let bad = reported(Status::TRAFFIC_CLASS);
     let mut rule = Rule::new("5.4", "a virtual channel carries the traffic class");
     for &(opcode, columns, _) in ALLOWED {
         let record = Flags::COMPLETION_TC_SELECTOR;
@@ -358,7 +358,7 @@ fn traffic_classes() -> Vec<Rule> {
                     Case::new(without_flags(legal.with_flags(all), selector), bad).on(only_b),
                 );
         }
-        // Nobody can be told in a record that would need that class.
+        // No record can be written that would need that class.
         let error = Reported::Error(Status::TRAFFIC_CLASS, 0);
         rule = rule.broken_by(Case::new(legal.with_flags(record), error).on(only_a));
     }
@@ -392,7 +392,7 @@ fn domains() -> Vec<Rule> {
         };
         let name = format!("{} needs another domain", name_of(&legal));
         let mut rule =
-            Rule::new("Table 5-5", name).broken_by(Case::new(legal, told_flags(missing)));
+            Rule::new("Table 5-5", name).broken_by(Case::new(legal, reported_flags(missing)));
         if needed.contains(source) {
             rule = rule.allows(legal.with_source_handle(handle::WHOLE));
         }
@@ -429,7 +429,7 @@ fn dependencies() -> Vec<Rule> {
             "8.1.3",
             "the traffic class of a seed needs a seed in memory",
         )
-        .broken_by(Case::new(crc, told_flags(Flags::ADDRESS3_TC_SELECTOR)))
+        .broken_by(Case::new(crc, reported_flags(Flags::ADDRESS3_TC_SELECTOR)))
         .allows(seed_in_memory(crc)),
     ];
     for (selector, kept) in [
@@ -437,7 +437,7 @@ fn dependencies() -> Vec<Rule> {
         (Flags::ADDRESS2_TC_SELECTOR, drain.with_readback2(SRC)),
     ] {
         let name = format!("{selector:?} of a drain needs its readback");
-        let broken = Case::new(drain.with_flags(selector), told_flags(selector));
+        let broken = Case::new(drain.with_flags(selector), reported_flags(selector));
         let kept = success(kept.with_flags(selector));
         let rule = Rule::new("8.3.3", name).broken_by(broken);
         rules.push(rule.kept_by(kept.on(able)));
@@ -467,7 +467,7 @@ fn required() -> Vec<Rule> {
         without.completion_addr = 0;
         let error = Reported::Error(Status::INVALID_FLAGS, 0);
         let rule = Rule::new("Table 5-5", name)
-            .broken_by(Case::new(unasked, told_flags(record)))
+            .broken_by(Case::new(unasked, reported_flags(record)))
             .broken_by(Case::new(without, error));
         rules.push(rule.allows(legal));
     }
@@ -476,7 +476,7 @@ fn required() -> Vec<Rule> {
     silent.completion_addr = RECORD;
     rules.push(
         Rule::new("Table 5-5", "a drain needs a record or an interrupt")
-            .broken_by(Case::new(silent, told_flags(record | interrupt)))
+            .broken_by(Case::new(silent, reported_flags(record | interrupt)))
             .kept_by(Case::new(silent.with_interrupt(3), Reported::Nothing))
             .allows(silent.with_flags(record)),
     );
@@ -484,7 +484,7 @@ fn required() -> Vec<Rule> {
     let zero = Descriptor::memmove(SRC, DST, 0);
     let error = Reported::Error(Status::TRANSFER_SIZE, 0);
     rules.push(
-        Rule::new("8.1.3", "who asks for nothing is told nothing but errors")
+        Rule::new("8.1.3", "no completion requested: only errors are reported")
             .broken_by(Case::new(zero, error))
             .kept_by(Case::new(move_alone, Reported::Nothing)),
     );

@@ -121,7 +121,7 @@ impl Pages {
 }
 
 impl fmt::Debug for Pages {
-    /// Without the bytes: whoever reads it has a failed case before him.
+    /// Without the bytes: its reader looks at a failed case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Pages from {:#x}: {:?}", self.base, self.pages)
     }

@@ -106,8 +106,8 @@ fn case(opcode: Opcode, blocks: &[Vec<u8>], source: u8, dif: u8, done: u32) -> C
     } else {
         Status::DIF_ERROR
     };
-    let told = Reported::Record(ended(opcode, status, dif, done));
-    let case = Case::new(descriptor, told).with_bytes(SRC, &blocks.concat());
+    let reported = Reported::Record(ended(opcode, status, dif, done));
+    let case = Case::new(descriptor, reported).with_bytes(SRC, &blocks.concat());
     let case = case.writing(DST, &[]);
     (0..done).fold(case, |case, n| match opcode {
         Opcode::DifStrip => case.writing(DST + 512 * u64::from(n), &[0xff; 512]),
@@ -237,7 +237,7 @@ fn made() -> Vec<Rule> {
             let made = |n: u32| field(guard, tags(n).app & !TAGS.app_mask, tags(n).reference);
             let mut record = CompletionRecord::with_status(Status::SUCCESS);
             record.set_destination_tags(tags(2));
-            let told = Reported::Record(record);
+            let reported = Reported::Record(record);
             let d = Descriptor::dif_insert(SRC, DST, 1024, flags, destination, TAGS);
             let protected = [
                 zeros[..512].to_vec(),
@@ -245,11 +245,11 @@ fn made() -> Vec<Rule> {
                 zeros[512..].to_vec(),
                 made(1),
             ];
-            let inserted = Case::new(d.with_completion(RECORD), told)
+            let inserted = Case::new(d.with_completion(RECORD), reported)
                 .with_bytes(SRC, &zeros)
                 .writing(DST, &protected.concat());
             let d = Descriptor::dix_generate(SRC, DST, 1024, flags, destination, TAGS);
-            let generated = Case::new(d.with_completion(RECORD), told)
+            let generated = Case::new(d.with_completion(RECORD), reported)
                 .with_bytes(SRC, &zeros)
                 .writing(DST, &[made(0), made(1)].concat());
             (insert, apart) = match flags {
@@ -321,8 +321,8 @@ fn faults() -> Vec<Rule> {
             d
         };
         let two = checking(opcode, 2, 0, 0);
-        let told = fault(ended(opcode, Status::PAGE_FAULT, 0, 1), false);
-        let source = Case::new(moved(two, near, DST), told).with_bytes(near, &good(0));
+        let reported = fault(ended(opcode, Status::PAGE_FAULT, 0, 1), false);
+        let source = Case::new(moved(two, near, DST), reported).with_bytes(near, &good(0));
         let blocks = [good(0), good(1)].concat();
         let success = Reported::Record(ended(opcode, Status::SUCCESS, 0, 2));
         let kept = Case::new(two, success).with_bytes(SRC, &blocks);
@@ -333,8 +333,8 @@ fn faults() -> Vec<Rule> {
         let rule = Rule::new("8.3.14", format!("{opcode}: the source ends"));
         rules.push(rule.broken_by(source).broken_by(bad).kept_by(kept.clone()));
         if opcode != Opcode::DifCheck {
-            let told = fault(ended(opcode, Status::PAGE_FAULT, 0, 1), true);
-            let destination = Case::new(moved(two, SRC, near), told).with_bytes(SRC, &blocks);
+            let reported = fault(ended(opcode, Status::PAGE_FAULT, 0, 1), true);
+            let destination = Case::new(moved(two, SRC, near), reported).with_bytes(SRC, &blocks);
             let rule = Rule::new("8.3.16", format!("{opcode}: the destination ends"));
             rules.push(rule.broken_by(destination).kept_by(kept));
         }
@@ -363,7 +363,7 @@ fn faults() -> Vec<Rule> {
         let source = fault(named(ended(Status::PAGE_FAULT, 1), 1), false);
         let destination = fault(named(ended(Status::PAGE_FAULT, 1), 3), true);
         let success = Reported::Record(ended(Status::SUCCESS, 2));
-        let case = |src, dst, told| Case::new(make(src, dst).with_completion(RECORD), told);
+        let case = |src, dst, reported| Case::new(make(src, dst).with_completion(RECORD), reported);
         rules.push(
             Rule::new("8.3.15", format!("{opcode}: source and destination end"))
                 .broken_by(case(near, DST, source))

@@ -26,7 +26,7 @@ pub(super) const OWN_PASID: u32 = 1;
 pub(super) const OTHER_PASID: u32 = 2;
 /// PASID of an address space with nothing but submitter bitmaps: [`BITMAP`] and a hole.
 pub(super) const BITMAP_PASID: u32 = 3;
-/// A bitmap that admits [`OWN_PASID`]; that of the page behind it admits nobody.
+/// A bitmap that admits [`OWN_PASID`]; that of the page behind it admits no submitter.
 pub(super) const BITMAP: u64 = BASE;
 
 /// What the one entry at [`DELTA`] writes.

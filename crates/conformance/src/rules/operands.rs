@@ -2,7 +2,7 @@
 
 use dray_spec::{Descriptor, Opcode, Status};
 
-use super::case::{Case, Reported, told};
+use super::case::{Case, Reported, reported};
 use super::layout::{DELTA, DST, DST2, LIST, RECORD, SRC};
 use super::rule::{Rule, UNCHECKED, name_of, unchecked, valid, with_gen_cap, without_gen_cap};
 use dray_device::DeviceConfig;
@@ -32,7 +32,7 @@ const LIMITS: [fn(&mut DeviceConfig); 2] = [
 ];
 
 fn sizes() -> Vec<Rule> {
-    let bad = told(Status::TRANSFER_SIZE);
+    let bad = reported(Status::TRANSFER_SIZE);
     let sized = |mut descriptor: Descriptor, size| {
         descriptor.size = size;
         descriptor
@@ -89,7 +89,7 @@ fn least_of(descriptor: &Descriptor) -> u32 {
 
 /// Sizes that are no whole number of blocks.
 fn blocks() -> Vec<Rule> {
-    let bad = told(Status::TRANSFER_SIZE);
+    let bad = reported(Status::TRANSFER_SIZE);
     let mut rule = Rule::new("8.3.14", "a transfer with fields is whole blocks");
     for (code, block) in (0..).zip([512, 520, 4096, 4104]) {
         let tags = unchecked();
@@ -125,7 +125,7 @@ fn blocks() -> Vec<Rule> {
 
 /// Regions of a translation fetch, which no limit of transfers concerns.
 fn regions() -> Vec<Rule> {
-    let bad = told(Status::TRANSFER_SIZE);
+    let bad = reported(Status::TRANSFER_SIZE);
     let fetch = |at, size| Descriptor::translation_fetch(at, size).with_completion(RECORD);
     let fault = Reported::Status(Status::PAGE_FAULT);
     vec![
@@ -151,8 +151,8 @@ fn deltas() -> Vec<Rule> {
     };
     let success = |d| Case::new(d, Reported::Status(Status::SUCCESS));
     let fault = |d| Case::new(d, Reported::Status(Status::PAGE_FAULT));
-    let size = told(Status::TRANSFER_SIZE);
-    let record = told(Status::DELTA_RECORD_SIZE);
+    let size = reported(Status::TRANSFER_SIZE);
+    let record = reported(Status::DELTA_RECORD_SIZE);
     // Nothing of the record lies in what it describes.
     let largest = Descriptor::create_delta(SRC, SRC, 0x8_0000, LIST, 80);
     let applied = Descriptor::apply_delta(LIST, DST, 0x8_0000, 10);
@@ -188,7 +188,7 @@ fn deltas() -> Vec<Rule> {
 
 /// Buffers of operations whose result has another size than their source.
 fn integrity_overlaps() -> Vec<Rule> {
-    let bad = told(Status::OVERLAP);
+    let bad = reported(Status::OVERLAP);
     let tags = unchecked();
     let mut rules = Vec::new();
     let insert = |dst| Descriptor::dif_insert(SRC + 4096, dst, 1024, 0, 0, tags);
@@ -257,7 +257,7 @@ fn integrity_overlaps() -> Vec<Rule> {
 }
 
 fn counts() -> Vec<Rule> {
-    let bad = told(Status::DESCRIPTOR_COUNT);
+    let bad = reported(Status::DESCRIPTOR_COUNT);
     let batch = |count| Descriptor::batch(LIST, count).with_completion(RECORD);
     let success = |count| Case::new(batch(count), Reported::Status(Status::SUCCESS));
     let mut limits = Rule::new("8.3.2", "a batch has no more members than the limit");
@@ -288,7 +288,7 @@ fn counts() -> Vec<Rule> {
 }
 
 fn overlaps() -> Vec<Rule> {
-    let bad = told(Status::OVERLAP);
+    let bad = reported(Status::OVERLAP);
     let unable: fn(&mut DeviceConfig) = |config| without_gen_cap(config, 1);
     let memmove = |dst| Descriptor::memmove(SRC + 4096, dst, 4096).with_completion(RECORD);
     let copy_crc = |dst| Descriptor::copy_crc(SRC + 4096, dst, 4096, 0).with_completion(RECORD);
@@ -332,7 +332,7 @@ fn overlaps() -> Vec<Rule> {
         .allows(apart(0))
         .allows(apart(4096));
     for off in [1, 2, 4, 64, 2048, 4095, 4097] {
-        pages = pages.broken_by(Case::new(apart(off), told(Status::DUALCAST_ALIGNMENT)));
+        pages = pages.broken_by(Case::new(apart(off), reported(Status::DUALCAST_ALIGNMENT)));
     }
     vec![moved, copied, cast, pages]
 }

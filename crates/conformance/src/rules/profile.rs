@@ -44,14 +44,8 @@ pub(super) mod handle {
 /// DSA 1.0, as a fourth generation Xeon has it.
 pub(super) fn version_1() -> DeviceConfig {
     let queue = WorkQueueConfig {
-        mode: WorkQueueMode::Dedicated,
-        size: 16,
-        threshold: 16,
-        priority: 10,
         pasid: Some(OWN_PASID),
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, WorkQueueMode::Dedicated, 16)
     };
     DeviceConfig::sapphire_rapids(1, vec![queue])
 }

@@ -34,7 +34,7 @@ fn compared() -> Vec<Rule> {
         ("compare: predicate", same, other, 0),
         ("compare pattern: predicate", pattern, no_pattern, 1),
     ] {
-        let case = |d: Descriptor, told| Case::new(d.with_completion(RECORD), told);
+        let case = |d: Descriptor, reported| Case::new(d.with_completion(RECORD), reported);
         let mut rule = Rule::new("Table 8-17", name)
             .kept_by(case(same, record(yes, 0, 0)))
             .kept_by(case(other, record(yes, 1, first)));
@@ -56,7 +56,7 @@ fn compared() -> Vec<Rule> {
     rules
 }
 
-/// A difference is told, not the fault behind it (spec 8.3.6); a fault before it is.
+/// A difference is reported, not the fault behind it (spec 8.3.6); a fault before it is.
 fn faults_behind_differences() -> Vec<Rule> {
     let end = SRC + 12 * 4096;
     let compare = |a| Descriptor::compare(a, end - 8, 16).with_completion(RECORD);

@@ -1,5 +1,7 @@
 //! Commands that wait for descriptors, or give them up (spec 3.15).
 
+use dray_spec::{CompletionRecord, Flags, Status};
+
 use super::Device;
 use super::ending::abandoned;
 use crate::job::JobOrigin;
@@ -52,7 +54,7 @@ impl Device {
         self.awaited
     }
 
-    /// Gives descriptors up: what is in a queue is gone, of what has left it nobody is told. Its end
+    /// Gives descriptors up: what is in a queue is gone, what has left it is not reported. Its end
     /// is still to come, and can be [awaited](Device::await_work): engines may be at it.
     pub(crate) fn abandon_work(&mut self, scope: Scope, effects: &mut Vec<Effect>) {
         for index in 0..self.queues.len() {
@@ -111,11 +113,36 @@ impl Device {
         }
     }
 
-    /// Whether an engine's work on this need not go on: nobody will be told. Its end must be said
-    /// all the same.
+    /// Whether an engine's work on this need not go on: its end is not reported. The
+    /// runner must call `done` for it all the same.
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         let job = self.jobs.get(id);
         job.is_none_or(|job| job.job_origin.disposition.abandoned)
+    }
+
+    /// Of all descriptors that have not ended, and that a record was asked of: the record with this status, for a
+    /// runner that cannot go on. Members come before their batches. The device knows nothing of it.
+    pub fn records_of_unended(&self, status: Status) -> Vec<Effect> {
+        let mut records: Vec<(bool, Effect)> = Vec::new();
+        for id in self.jobs.ids() {
+            let Some(job) = self.jobs.get(id) else {
+                continue;
+            };
+            let addressed = job
+                .descriptor
+                .flags()
+                .contains(Flags::COMPLETION_ADDRESS_VALID);
+            if addressed && !job.job_origin.disposition.abandoned {
+                let record = Effect::Record {
+                    address: job.descriptor.completion_addr,
+                    record: CompletionRecord::with_status(status),
+                    pasid: job.job_origin.submitter.pasid,
+                };
+                records.push((job.job_origin.is_member(), record));
+            }
+        }
+        records.sort_by_key(|(is_member, _)| !is_member);
+        records.into_iter().map(|(_, record)| record).collect()
     }
 
     fn concerns(&self, scope: Scope, job_origin: &JobOrigin) -> bool {

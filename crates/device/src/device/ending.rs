@@ -42,7 +42,7 @@ impl Device {
     pub(super) fn end_batch(&mut self, id: WorkId, batch: u32, effects: &mut Vec<Effect>) {
         let mut record = self.batches.get_mut(batch).record(self.batch_continuation);
         if record.status() == Status::BATCH_PAGE_FAULT && !self.translates(id) {
-            // A read that failed, at an address that the device is not told (spec 5.8.1, 0x20).
+            // A read that failed, at an address that the device does not know (spec 5.8.1, 0x20).
             record.status = Status::HARDWARE_ERROR_READ.0;
             record.fault_address = 0;
             record.fault_info = 0;
@@ -124,7 +124,7 @@ impl Device {
         Some(job_origin)
     }
 
-    /// The end of a job that is not plain, or that somebody waits for.
+    /// The end of a job that is not plain, or that a drain or a fence waits for.
     #[cold]
     fn tell_in_full(
         &mut self,
@@ -198,7 +198,7 @@ impl Device {
     }
 }
 
-/// The end of a descriptor that nobody is told of.
+/// The end of a descriptor that is not reported.
 #[cold]
 pub(super) fn abandoned(wq: u16, job: &Job) -> Effect {
     let d = &job.descriptor;

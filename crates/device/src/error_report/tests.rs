@@ -77,7 +77,7 @@ fn ended(job: &Job, record: &CompletionRecord, logged: bool) -> (bool, Errors, R
 
 /// Record, software error, interrupt: what a descriptor with an interrupt has of each, without an
 /// event log.
-fn told(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
+fn reported(flags: Flags, status: Status) -> (bool, Option<u64>, bool) {
     let mut record = CompletionRecord::with_status(status);
     record.fault_address = 0x5000;
     let (written, errors, reports) = ended(&job(flags, Disposition::default()), &record, false);
@@ -97,18 +97,18 @@ fn an_end_is_told_where_the_specification_says() {
         Status::SUCCESS_PREDICATE,
         Status::BATCH_FAIL,
     ] {
-        assert_eq!(told(CRAV | RCR, status), (true, None, true));
-        assert_eq!(told(CRAV, status), (false, None, true));
-        assert_eq!(told(Flags::EMPTY, status), (false, None, true));
+        assert_eq!(reported(CRAV | RCR, status), (true, None, true));
+        assert_eq!(reported(CRAV, status), (false, None, true));
+        assert_eq!(reported(Flags::EMPTY, status), (false, None, true));
     }
     for status in [
         Status::BAD_OPCODE,
         Status::OVERLAP,
         Status::HARDWARE_ERROR_READ,
     ] {
-        assert_eq!(told(CRAV | RCR, status), (true, None, true));
-        assert_eq!(told(CRAV, status), (true, None, true));
-        assert_eq!(told(Flags::EMPTY, status), (false, Some(0), true));
+        assert_eq!(reported(CRAV | RCR, status), (true, None, true));
+        assert_eq!(reported(CRAV, status), (true, None, true));
+        assert_eq!(reported(Flags::EMPTY, status), (false, Some(0), true));
     }
 }
 
@@ -121,8 +121,8 @@ fn a_page_fault_that_has_no_record_is_told_with_its_address() {
         Status::BATCH_PAGE_FAULT,
         Status::READBACK_PAGE_FAULT,
     ] {
-        assert_eq!(told(CRAV, status), (true, None, true));
-        assert_eq!(told(Flags::EMPTY, status), (false, Some(0x5000), true));
+        assert_eq!(reported(CRAV, status), (true, None, true));
+        assert_eq!(reported(Flags::EMPTY, status), (false, Some(0x5000), true));
     }
 }
 
@@ -133,12 +133,15 @@ fn a_record_that_cannot_be_written_is_an_error_and_nothing_else() {
         Status::COMPLETION_ADDRESS_FAULT.with_write_fault(),
         Status::COMPLETION_ADDRESS_ALIGNMENT,
     ] {
-        assert_eq!(told(CRAV | RCR, status), (false, Some(0x40), false));
+        assert_eq!(reported(CRAV | RCR, status), (false, Some(0x40), false));
     }
-    assert_eq!(told(CRAV | RCR, Status::PRIVILEGE), (false, Some(0), false));
+    assert_eq!(
+        reported(CRAV | RCR, Status::PRIVILEGE),
+        (false, Some(0), false)
+    );
     // An interrupt that is itself at fault is not sent.
     assert_eq!(
-        told(CRAV | RCR, Status::INTERRUPT_HANDLE),
+        reported(CRAV | RCR, Status::INTERRUPT_HANDLE),
         (true, Some(0), false)
     );
 }

@@ -15,8 +15,8 @@ use crate::{Access, DescriptorResult, Memory, Payload};
 /// has looked up.
 ///
 /// `memory` is the descriptor's own address space, which reaches the others through
-/// [`alternate`](Memory::alternate). Faults are told as by [`execute`](crate::execute), with the
-/// handle of the entry; of a window in offset mode the address is not told (spec 3.14.4).
+/// [`alternate`](Memory::alternate). Faults are reported as by [`execute`](crate::execute), with the
+/// handle of the entry; of a window in offset mode the address is not reported (spec 3.14.4).
 pub fn execute_between(
     opcode: Opcode,
     d: &Descriptor,

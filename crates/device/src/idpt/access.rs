@@ -18,7 +18,7 @@ pub struct Domain {
     pub space: AddressSpace,
     /// First byte there.
     pub address: u64,
-    /// The submitter works with offsets and is not told addresses (spec 3.14.4).
+    /// The submitter works with offsets and does not learn addresses (spec 3.14.4).
     pub hidden: bool,
     /// For an entry with many submitters: space, address and mask of the bit that must be 1. On a
     /// page that cannot be accessed it is 0 (spec 3.14.2).

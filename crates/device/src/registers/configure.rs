@@ -138,7 +138,7 @@ fn write_queue(
 pub(crate) fn part(config: &DeviceConfig) -> (Hardware, PciControls) {
     let mut hardware = Hardware::new(config.capabilities.clone());
     hardware.without_driver = true;
-    // Whoever has no registers can configure what is fixed for software.
+    // A caller without registers can configure what is fixed for software.
     hardware.gen_cap.set_configurable(true);
     let restricted = config
         .work_queues

@@ -16,7 +16,7 @@ pub(crate) fn read(entry: &IdptEntry, at: u64) -> u64 {
     }
 }
 
-/// Writes what can be written now: most fields only while nobody can use or change the entry (spec
+/// Writes what can be written now: most fields only while no descriptor can use or change the entry (spec
 /// Table 9-10). What the write itself allows or forbids holds from then on.
 pub(crate) fn write(entry: &mut IdptEntry, at: u64, bits: Bits) {
     let usable = entry.control.usable();

@@ -77,7 +77,7 @@ impl Backlog {
     }
 
     /// Whether something waits that a command about `scope` has to wait for (spec 3.15). Of a record
-    /// that came too late nobody knows whose it is.
+    /// that came too late its descriptor is not known.
     pub(crate) fn concerns(&self, scope: Scope, config: &DeviceConfig) -> bool {
         let unknown = |entry: &EventLogEntry| {
             let head = ErrorHead::from_bits(entry.head);
@@ -87,7 +87,7 @@ impl Backlog {
         entries.any(|entry| unknown(entry) || is_about(entry, scope, config))
     }
 
-    /// Descriptors are given up: what would have been told of them is gone.
+    /// Descriptors are given up: their reports are gone.
     pub(crate) fn abandon(&mut self, scope: Scope, config: &DeviceConfig) {
         self.0.retain(|entry| !is_about(entry, scope, config));
     }

@@ -20,7 +20,7 @@ pub use mmio::Bar;
 /// A PCI function with an accelerator behind it: registers, portals, state machines, and the
 /// [`Device`] whose work they govern.
 ///
-/// Nothing happens by itself. Whoever runs it reads and writes registers and portals for software,
+/// Nothing happens by itself. Its runner reads and writes registers and portals for software,
 /// lets engines [`take`](Function::take) work and says what became of it, and carries out the
 /// effects, in the order in which they come.
 #[derive(Debug, Clone)]
@@ -144,7 +144,7 @@ impl Function {
         self.device.interrupts_ref()?.message(vector)
     }
 
-    /// Makes all interrupt handles worthless, as a move to another host does, and tells software
+    /// Makes all interrupt handles worthless, as a move to another host does, and informs software
     /// (spec 3.7).
     pub fn revoke_handles(&mut self, effects: &mut Vec<Effect>) {
         let revoked = self.device.interrupts().is_some_and(Interrupts::revoke);

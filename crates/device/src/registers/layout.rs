@@ -50,7 +50,7 @@ pub(crate) enum Spot {
 }
 
 /// The places of the tables. Where they fit, they are those of the specification's example (Figure
-/// 9-1), the MSI-X table that of appendix C; OFFSETS says them, and so nobody depends on them.
+/// 9-1), the MSI-X table that of appendix C; OFFSETS says them, and so no driver depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     pub(crate) permissions: Table,
@@ -161,7 +161,7 @@ mod tests {
     fn layout(change: impl FnOnce(&mut Capabilities)) -> Layout {
         let mut capabilities = Capabilities {
             version: 0x100,
-            gen_cap: 0x40_915f_0107,
+            gen_cap: Capabilities::sapphire_rapids().gen_cap,
             max_groups: 4,
             max_work_queues: 8,
             max_engines: 4,

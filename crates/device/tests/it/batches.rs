@@ -1,4 +1,4 @@
-//! Batches: fences, counts, what is told, and what a stale handle can do.
+//! Batches: fences, counts, what is reported, and what a stale handle can do.
 
 use crate::common::manual_runner::{ManualRunner, batch, noop, records};
 use crate::common::profile::{one_group, queue};
@@ -229,8 +229,11 @@ fn behind_a_failed_fence_the_unread_rest_of_the_list_does_not_matter() {
         .device
         .list_fetched_until(work.id, &list, 0x1080, &mut effects);
     let first = runner.member(work.id);
-    let told = runner.ended(&first, Status::PAGE_FAULT);
-    assert_eq!(told, [(11, Status::PAGE_FAULT), (1, Status::BATCH_FAIL)]);
+    let reported = runner.ended(&first, Status::PAGE_FAULT);
+    assert_eq!(
+        reported,
+        [(11, Status::PAGE_FAULT), (1, Status::BATCH_FAIL)]
+    );
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn every_status_of_a_record_is_in_the_table() {
     let seen: BTreeSet<u8> = rules()
         .iter()
         .flat_map(|rule| rule.cases().cloned().collect::<Vec<_>>())
-        .filter_map(|case| case.told.status())
+        .filter_map(|case| case.reported.status())
         .map(|status| status.code())
         .collect();
     let mut expected: BTreeSet<u8> = (0x01..=0x09).collect();

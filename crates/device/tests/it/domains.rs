@@ -167,7 +167,7 @@ fn an_aborted_user_of_a_window_and_an_aborted_update_end_with_the_user() {
         let mut ended: Vec<u64> = effects.iter().map(abandoned).collect();
         ended.sort_unstable();
         assert_eq!(ended, [1, 2, 3]);
-        // Nobody is taken to use the window any more.
+        // The window counts as unused from here on.
         assert_eq!(function.submit(PORTAL, &update(4, 0)), Submission::Accepted);
         let update = function.take(0, &mut effects).expect("an update");
         assert_eq!(update.kind, WorkKind::Execute(Opcode::UpdateWindow));

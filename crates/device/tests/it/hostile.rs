@@ -1,4 +1,4 @@
-//! Descriptors that nobody sane would write: none of them panics, hangs or writes elsewhere.
+//! Descriptors that no driver writes: none of them panics, hangs or writes elsewhere.
 
 use crate::common::profile::{one_group, queue};
 use crate::common::runner::Runner;
@@ -218,9 +218,9 @@ fn any_64_bytes_end_in_a_record_or_an_error_and_write_nowhere_else() {
             // Its members write where they like.
             return Ok(());
         }
-        let told = runner.records.len() + runner.errors.len();
+        let reported = runner.records.len() + runner.errors.len();
         let asked = d.flags().contains(Flags::REQUEST_COMPLETION_RECORD);
-        prop_assert!(told <= 1 && (told == 1 || !asked));
+        prop_assert!(reported <= 1 && (reported == 1 || !asked));
         let mut allowed = targets(&d);
         allowed.extend(
             runner

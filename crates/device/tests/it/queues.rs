@@ -223,12 +223,12 @@ fn a_drain_waits_for_a_failure_and_for_what_is_refused() {
         runner.ended(&first, Status::PAGE_FAULT),
         [(1, Status::PAGE_FAULT)]
     );
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     runner
         .device
-        .done(refused.id, &rejection.outcome(), &mut told);
-    let told = crate::common::manual_runner::records(&told);
-    assert_eq!(told, [(2, Status::INVALID_FLAGS), (3, SUCCESS)]);
+        .done(refused.id, &rejection.outcome(), &mut reported);
+    let reported = crate::common::manual_runner::records(&reported);
+    assert_eq!(reported, [(2, Status::INVALID_FLAGS), (3, SUCCESS)]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "command-line",
     title: "kernel command line",
     needs: &["dmar"],
-    why: "VT-d works in scalable mode, which PASIDs need, only if the kernel is told so: \
+    why: "VT-d works in scalable mode, which PASIDs need, only if the kernel's command line says so: \
 intel_iommu=on,sm_on, unless it was built with INTEL_IOMMU_DEFAULT_ON and \
 INTEL_IOMMU_SCALABLE_MODE_DEFAULT_ON. `iommu=pt` does no harm. The module parameter idxd.sva=0 \
 turns shared virtual addressing off in the driver alone.",
@@ -107,7 +107,7 @@ fn scalable(survey: &Survey) -> Word {
     match kernel.option("INTEL_IOMMU_SCALABLE_MODE_DEFAULT_ON") {
         Some(Setting::BuiltIn) => Word::Fine,
         Some(_) => Word::Missing,
-        // Not to be told from the configuration; the devices tell it.
+        // The configuration does not show it; the devices do.
         None => match survey
             .devices
             .all()

@@ -63,7 +63,7 @@ fn silent(device: &Device) -> Option<Finding> {
         _ => return None,
     };
     let what = format!(
-        "the state of {} cannot be told: the driver is stuck or broken",
+        "the state of {} cannot be read: the driver is stuck or broken",
         device.name
     );
     let mend = Mend::advice("See what the kernel says; if idxd hangs, only a restart helps.")

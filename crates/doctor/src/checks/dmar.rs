@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     title: "DMAR table (VT-d)",
     needs: &["pci"],
     why: "VT-d, the DMA remapping that gives a device the address space of a process, is turned on by \
-the firmware, which tells the kernel in the ACPI table DMAR. Without the table there is no \
+the firmware, which informs the kernel by the ACPI table DMAR. Without the table there is no \
 remapping, whatever the command line says. In a virtual machine the table belongs to the virtual \
 IOMMU.",
     sources: &[IDXD_CONFIG_5, USER_GUIDE, LRL],

@@ -19,7 +19,7 @@ fail without.",
 fn judge(context: &Context<'_>) -> Verdict {
     let host = &context.survey.host;
     let Some(pages) = host.huge_pages else {
-        return Verdict::Unknown(format!("{MEMORY} does not tell"));
+        return Verdict::Unknown(format!("{MEMORY} does not say"));
     };
     let gigantic = *host.gigantic_pages.as_ref().unwrap_or(&0);
     if pages > 0 || gigantic > 0 {

@@ -62,7 +62,7 @@ fn judge(context: &Context<'_>) -> Verdict {
     };
     let mut findings = Vec::new();
     let (mut explained, mut unknown) = (0, 0);
-    let mut told: Vec<&str> = Vec::new();
+    let mut named: Vec<&str> = Vec::new();
     for line in messages.lines().filter(|line| !line.trim().is_empty()) {
         if is_harmless(line) {
             continue;
@@ -79,10 +79,10 @@ fn judge(context: &Context<'_>) -> Verdict {
             explained += 1;
             continue;
         }
-        if told.contains(&known.what) {
+        if named.contains(&known.what) {
             continue;
         }
-        told.push(known.what);
+        named.push(known.what);
         let mend = Mend::advice(known.advice).then(known.commands.iter().copied());
         let finding = Finding::error(known.what).seen([Evidence::new("said", line.trim())]);
         findings.push(finding.mend(mend));

@@ -29,7 +29,7 @@ fn judge(context: &Context<'_>) -> Verdict {
     match survey.process.has_raw_io() {
         Some(true) => return Verdict::Holds("this process has it".to_owned()),
         Some(false) => {}
-        None => return Verdict::Unknown(format!("{STATUS} does not tell")),
+        None => return Verdict::Unknown(format!("{STATUS} does not say")),
     }
     let kernel = &survey.kernel;
     let certain = kernel.version() >= Some((6, 10));

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     title: "shared virtual addressing",
     needs: &["options", "command-line", "iommu", "driver"],
     why: "User and shared work queues need shared virtual addressing: the device uses the addresses of \
-a process, told apart by PASIDs. The driver tries to turn it on when it loads; if that fails it says \
+a process, distinguished by PASIDs. The driver tries to turn it on when it loads; if that fails it says \
 \"Unable to turn on user SVA feature\" without a reason, and pasid_enabled is 0. The reasons are the \
 ones for which drivers/iommu/intel refuses: the remapping unit lacks scalable mode, PASIDs, page \
 requests, first-stage translation or coherent page walks (its ecap register says so, and firmware \
@@ -307,7 +307,7 @@ fn unknown_registers(survey: &Survey) -> Option<Cause> {
     };
     Some(Cause {
         likelihood: Likelihood::Possible,
-        what: "the firmware may have left PASIDs off (PCI ENQCMD/ENQCMDS); the remapping units' ecap registers would tell"
+        what: "the firmware may have left PASIDs off (PCI ENQCMD/ENQCMDS); the remapping units' ecap registers would show it"
             .to_owned(),
         evidence: vec![evidence],
         mend: firmware(),

@@ -71,7 +71,7 @@ pub(super) struct Index {
     /// What the base has and this machine has not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) removed: Vec<String>,
-    /// What was looked for in vain; if it is not told, all that is not there.
+    /// What was looked for in vain; if it is not given, all that is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) missing: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

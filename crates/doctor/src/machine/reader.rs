@@ -30,7 +30,7 @@ impl Reader {
     ) -> Reading<T> {
         let (answer, answered) = mpsc::sync_channel(1);
         let job: Job = Box::new(move || {
-            // Nobody waits any more for an answer that is late.
+            // An answer that is late is no longer waited for.
             let _ = answer.send(read());
         });
         self.worker()?

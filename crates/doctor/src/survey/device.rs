@@ -165,7 +165,7 @@ impl Queue {
         self.mode.as_deref() == Ok("shared")
     }
 
-    /// Whether somebody has begun to configure it.
+    /// Whether its configuration has begun.
     pub(crate) fn is_configured(&self) -> bool {
         matches!(self.size, Ok(1..)) || matches!(self.group, Ok(0..))
     }

@@ -10,7 +10,7 @@ pub(crate) const GOVERNOR: &str = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_
 pub(crate) const IDLE: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
 pub(crate) const LIBRARY: &str = "libaccel-config.so.1";
 
-/// Where ld.so looks without being told (ld.so(8)), with the directories of Debian's and of
+/// Where ld.so looks by default (ld.so(8)), with the directories of Debian's and of
 /// Red Hat's 64-bit libraries.
 const LOADER_DIRS: &[&str] = &[
     "/lib/x86_64-linux-gnu",

@@ -88,7 +88,7 @@ impl Kernel {
         self.words().any(|known| known == word)
     }
 
-    /// The words of the command line, without those that a shell would obey: they are typed again.
+    /// The words of the command line, without those that mean something to a shell: they are typed again.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         let line = self.command_line.as_deref().unwrap_or_default();
         line.split_whitespace().filter(|word| is_word(word))

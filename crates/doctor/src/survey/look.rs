@@ -53,7 +53,7 @@ impl Look<'_> {
         Ok(name.unwrap_or_default().to_owned())
     }
 
-    /// Whether something exists, if that can be told.
+    /// Whether something exists, if that is known.
     pub(crate) fn exists(self, path: &str) -> Reading<bool> {
         match self.0.stat(path) {
             Ok(_) => Ok(true),

@@ -83,7 +83,7 @@ impl Function {
 
     /// Which of the capabilities that SVA needs under a kernel the function lacks.
     ///
-    /// None if they cannot be told: without CAP_SYS_ADMIN the kernel shows 64 bytes only.
+    /// None if they cannot be read: without CAP_SYS_ADMIN the kernel shows 64 bytes only.
     pub(crate) fn lacks(&self, kernel: Option<Version>) -> Option<Vec<&'static str>> {
         let config = self.config.as_ref().ok().filter(|c| c.len() >= 4096)?;
         let found = extended_capabilities(config);
@@ -97,7 +97,7 @@ impl Function {
     }
 }
 
-/// Whether a name is a domain, bus, device and function, and nothing that a shell would obey.
+/// Whether a name is a domain, bus, device and function, and nothing that means something to a shell.
 pub(super) fn is_address(name: &str) -> bool {
     name.len() <= 16
         && name.contains(':')

@@ -45,7 +45,7 @@ impl Process {
         }
     }
 
-    /// Whether the process has CAP_SYS_RAWIO, if it can be told.
+    /// Whether the process has CAP_SYS_RAWIO, if that is known.
     pub(crate) fn has_raw_io(&self) -> Option<bool> {
         Some(self.capabilities? >> SYS_RAWIO & 1 == 1)
     }

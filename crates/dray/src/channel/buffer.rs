@@ -75,7 +75,7 @@ impl PageBuffer {
 
 impl Drop for PageBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nobody else has it.
+        // SAFETY: allocated with this layout, and nothing else has it.
         unsafe { dealloc(self.base.as_ptr(), PageBuffer::layout(self.len)) };
     }
 }

@@ -21,7 +21,7 @@ pub use request::Request;
 /// Completions that are looked at together.
 const LOOK: usize = 32;
 
-/// How long a channel that is dropped waits without a completion if it was not told otherwise.
+/// How long a channel that is dropped waits without a completion by default.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an operation was not taken. The buffers come back in [`Rejected`].
@@ -120,7 +120,7 @@ struct InFlight<B> {
 /// accepted, and waits for what is in flight, but no longer than ten seconds without a completion
 /// ([`with_drop_timeout`](Channel::with_drop_timeout)): the buffers of what a device holds then stay
 /// allocated for ever, as do those of a channel that is forgotten, so a device never writes to memory
-/// that somebody else has. One thread uses a channel at a
+/// that has another owner. One thread uses a channel at a
 /// time: all that hands operations over takes it exclusively.
 ///
 /// Nothing is allocated after [`Channel::new`].
@@ -149,7 +149,7 @@ pub struct Channel<M: Mover, B: Buffer = Vec<u8>> {
 }
 
 impl<M: Mover, B: Buffer> Channel<M, B> {
-    /// A channel on a mover that nobody else uses.
+    /// A channel on a mover that nothing else uses.
     pub fn new(mover: M) -> Channel<M, B> {
         let count = mover.slots();
         Channel {
@@ -324,7 +324,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     }
 
     /// Keeps the buffers of an operation, in the slot that is its user data, until its completion has
-    /// been polled: they are valid, stay where they are, and nobody else accesses them. They belong to
+    /// been polled: they are valid, stay where they are, and nothing else accesses them. They belong to
     /// this operation alone, since they came by value.
     fn keep(&mut self, mut request: Request<B>) -> Result<(u32, Operation), Box<Rejected<B>>> {
         match self.check(&mut request) {
@@ -389,7 +389,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
             let slot = completion.user_data as usize;
             let place = self.slots.get_mut(slot).and_then(Option::take);
             let Some(kept) = place else {
-                debug_assert!(false, "a completion of nobody");
+                debug_assert!(false, "a completion without an operation");
                 continue;
             };
             self.free.push(slot as u32);

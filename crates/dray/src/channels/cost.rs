@@ -153,7 +153,7 @@ impl Learned {
             false => prior,
         };
         let tried = class.decided.is_multiple_of(TRIED)
-            // The first of a class tell both times apart.
+            // The first ones of a class measure both.
             || !known && class.decided.is_multiple_of(4);
         match (device, tried) {
             (true, false) => Verdict::Device,

@@ -1,4 +1,4 @@
-//! Channels: what is enqueued, and to whom it goes.
+//! Channels: what is enqueued, and which mover gets it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,20 +8,12 @@ use dray_spec::{CompletionRecord, Flags, Opcode};
 
 use super::cost::{ClassIndex, Learned, Verdict};
 use super::parts_table::{NONE, Part, Parts};
+use super::requirements::{check, together};
 use super::{
-    ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, Member, Outcome,
-    PageFaultPolicy, Require,
+    ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy, Require,
 };
 use crate::parts::{granule, is_parallel, part};
-use crate::{
-    BatchError, Capabilities, Completion, CpuMover, Executor, Full, Mover, Operation, Progress,
-    Ticket, Timestamp,
-};
-
-/// Slots that there can be.
-const MOST_SLOTS: usize = 1 << 20;
-/// Channels that there can be.
-const MOST_CHANNELS: usize = 1 << 10;
+use crate::{Capabilities, Completion, CpuMover, Executor, Mover, Operation, Ticket};
 
 /// A mover, and what it has.
 #[derive(Debug)]
@@ -85,9 +77,9 @@ pub(super) struct Slot {
 pub struct Channels<M: Mover> {
     pub(super) lanes: Vec<Lane<M>>,
     pub(super) options: ChannelsOptions,
-    /// The core may execute operations: nobody else is required, and the memory is this process's.
+    /// The core may execute operations: no other executor is required, and the memory is this process's.
     pub(super) core_allowed: bool,
-    capabilities: Capabilities,
+    pub(super) capabilities: Capabilities,
     pub(super) slots: Vec<Slot>,
     pub(super) free: Vec<u32>,
     pub(super) parts: Parts,
@@ -112,7 +104,7 @@ pub struct Channels<M: Mover> {
 }
 
 impl<M: Mover> Channels<M> {
-    /// Channels on these movers, which nobody else uses.
+    /// Channels on these movers, which nothing else uses.
     ///
     /// # Errors
     /// Options that exclude each other, or that a mover cannot keep; see [`ChannelsError`].
@@ -191,13 +183,13 @@ impl<M: Mover> Channels<M> {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Operations that can be enqueued: outcomes that nobody has polled count as well.
-    fn room(&self) -> usize {
+    /// Operations that can be enqueued: outcomes that were not polled count as well.
+    pub(super) fn room(&self) -> usize {
         self.free.len().saturating_sub(self.ended.len())
     }
 
     /// A slot for an operation; one must be free.
-    fn open(&mut self, operation: &Operation) -> (u32, Ticket) {
+    pub(super) fn open(&mut self, operation: &Operation) -> (u32, Ticket) {
         let slot = self.free.pop().unwrap_or(0);
         let ticket = Ticket(self.next_ticket);
         self.next_ticket = self.next_ticket.wrapping_add(1);
@@ -221,7 +213,7 @@ impl<M: Mover> Channels<M> {
     }
 
     /// Why the core executes an operation; `None`: a device does.
-    fn core_reason(&mut self, slot: u32) -> Option<CoreReason> {
+    pub(super) fn core_reason(&mut self, slot: u32) -> Option<CoreReason> {
         let operation = self.slots[slot as usize].operation;
         if self.lanes.is_empty() {
             return Some(CoreReason::NoDevice);
@@ -264,7 +256,7 @@ impl<M: Mover> Channels<M> {
     }
 
     /// Divides an operation into stripes, and queues them.
-    fn stripe(&mut self, slot: u32) {
+    pub(super) fn stripe(&mut self, slot: u32) {
         let mut operation = self.slots[slot as usize].operation;
         let opcode = operation.opcode();
         if self.options.page_fault == PageFaultPolicy::BlockOnFault
@@ -359,181 +351,4 @@ pub(super) fn takes<M>(lane: &Lane<M>, operation: &Operation) -> bool {
         ..lane.capabilities
     };
     dividing.supports(operation)
-}
-
-fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(), ChannelsError> {
-    let counted = |what, asked, most| match (1..=most).contains(&asked) {
-        true => Ok(()),
-        false => Err(ChannelsError::Count { what, asked, most }),
-    };
-    counted("slots", options.slots, MOST_SLOTS)?;
-    counted("stripes", options.max_stripes, MOST_CHANNELS)?;
-    if !lanes.is_empty() {
-        counted("channels", lanes.len(), MOST_CHANNELS)?;
-    }
-    let required = options.require != Require::Any;
-    if required && lanes.is_empty() {
-        return Err(ChannelsError::NoChannel);
-    }
-    let policies = [
-        ("choice", options.choice != Choice::Device),
-        (
-            "page-fault",
-            options.page_fault == PageFaultPolicy::FinishOnCore,
-        ),
-        ("full-queue", options.full_queue == FullQueuePolicy::Core),
-    ];
-    if let Some((policy, _)) = policies.into_iter().find(|(_, core)| required && *core) {
-        return Err(ChannelsError::CoreExcluded { policy });
-    }
-    for (channel, lane) in lanes.iter().enumerate() {
-        let executor = lane.executor;
-        let no_device = executor == Some(Executor::Cpu) && required;
-        if options.require == Require::Hardware && executor != Some(Executor::Hardware) || no_device
-        {
-            return Err(ChannelsError::NotHardware { channel, executor });
-        }
-        let blocks = lane.capabilities.block_on_fault;
-        if options.page_fault == PageFaultPolicy::BlockOnFault && !blocks {
-            return Err(ChannelsError::NoBlockOnFault { channel });
-        }
-    }
-    Ok(())
-}
-
-/// What all of them can do, or the core if it may.
-fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -> Capabilities {
-    let software = Capabilities {
-        max_batch: u32::try_from(slots).unwrap_or(u32::MAX),
-        ..Capabilities::software()
-    };
-    let Some(first) = lanes.first() else {
-        return software;
-    };
-    let mut all = first.capabilities;
-    all.divides = true;
-    for lane in lanes {
-        let other = &lane.capabilities;
-        for (word, others) in all.operations.0.iter_mut().zip(other.operations.0) {
-            *word |= others;
-        }
-        all.max_transfer_bytes = all.max_transfer_bytes.min(other.max_transfer_bytes);
-        all.max_batch = all.max_batch.min(other.max_batch);
-        all.block_on_fault &= other.block_on_fault;
-    }
-    if core_allowed {
-        for (word, others) in all.operations.0.iter_mut().zip(software.operations.0) {
-            *word |= others;
-        }
-    }
-    all.max_batch = all.max_batch.min(software.max_batch);
-    all
-}
-
-// SAFETY: an operation's outcome is given when all its parts have completed on their movers, and the
-// core has done with it.
-unsafe impl<M: Mover> Mover for Channels<M> {
-    fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
-    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
-        let slots = self.slots.len();
-        if self.room() == 0 || self.parts.available() == 0 {
-            return Err(Full { slots });
-        }
-        let (slot, ticket) = self.open(operation);
-        match self.core_reason(slot) {
-            Some(reason) => {
-                self.slots[slot as usize].outcome.core_reason = Some(reason);
-                self.on_core.push_back(slot);
-            }
-            None => self.stripe(slot),
-        }
-        Ok(ticket)
-    }
-
-    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
-        let (slots, count) = (self.slots.len(), operations.len());
-        let max = self.capabilities.max_batch;
-        if count == 0 || count > max as usize {
-            return Err(BatchError::Size {
-                operations: count,
-                max,
-            });
-        }
-        if self.room() < count || self.parts.available() < count {
-            return Err(Full { slots }.into());
-        }
-        let ticket = Ticket(self.next_ticket);
-        for operation in operations {
-            let (slot, _) = self.open(operation);
-            let index = self.parts.add(Part {
-                slot,
-                next: NONE,
-                operation: *operation,
-                offset: 0,
-                done: 0,
-                in_flight: 0,
-                faults: 0,
-                record: CompletionRecord::default(),
-                member: u16::MAX,
-                in_batch: true,
-            });
-            self.slots[slot as usize].first = index;
-            self.slots[slot as usize].left = 1;
-            self.grouped.push_back(index);
-        }
-        self.groups.push_back(count as u32);
-        Ok(ticket)
-    }
-
-    fn submit(&mut self) -> Progress {
-        self.dispatch()
-    }
-
-    fn poll(&mut self, into: &mut [Completion]) -> usize {
-        self.reap();
-        let count = into.len().min(self.ended.len());
-        for (place, outcome) in into.iter_mut().zip(self.ended.drain(..count)) {
-            *place = outcome.completion;
-        }
-        count
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp::from_duration(self.start.elapsed())
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn executor(&self) -> Option<Executor> {
-        match self.options.require {
-            Require::Hardware => Some(Executor::Hardware),
-            _ => None,
-        }
-    }
-
-    fn withdraw(&mut self) -> usize {
-        self.take_back()
-    }
-
-    unsafe fn touch(&mut self, addr: u64, write: bool) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { crate::cpu::touch(addr, write) };
-    }
-}
-
-impl<M: Mover> Channels<M> {
-    /// As [`Mover::poll`], with who did what of each operation, and why.
-    pub fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
-        self.reap();
-        let count = into.len().min(self.ended.len());
-        for (place, outcome) in into.iter_mut().zip(self.ended.drain(..count)) {
-            *place = outcome;
-        }
-        count
-    }
 }

@@ -5,10 +5,12 @@ mod cost;
 mod dispatch;
 mod engine;
 mod error;
+mod mover;
 mod options;
 mod outcome;
 mod parts_table;
 mod reap;
+mod requirements;
 
 pub use cost::{CostModel, Learned};
 pub use engine::Channels;

@@ -5,7 +5,7 @@ use super::CostModel;
 /// A mover, and the memory node near it.
 #[derive(Debug)]
 pub struct Member<M> {
-    /// The mover; nobody else uses it.
+    /// The mover; nothing else uses it.
     pub mover: M,
     /// NUMA node of its device; `None`: unknown, taken for local.
     pub numa_node: Option<u32>,
@@ -64,7 +64,7 @@ pub enum FullQueuePolicy {
 /// Who must execute all operations: if he does not, they fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Require {
-    /// Nobody in particular: what no device does, the core does.
+    /// Any executor: what no device does, the core does.
     #[default]
     Any,
     /// A device, of hardware or virtual.
@@ -78,7 +78,7 @@ pub enum Require {
 pub struct ChannelsOptions {
     /// Operations that can be enqueued or in flight at once. Default 256.
     pub slots: usize,
-    /// Who must execute all operations. Default: nobody in particular.
+    /// Who must execute all operations. Default: any executor.
     pub require: Require,
     /// Who executes an operation. Default: a device.
     pub choice: Choice,

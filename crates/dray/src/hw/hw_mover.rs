@@ -42,7 +42,8 @@ impl Default for HwOptions {
 ///
 /// An operation that is larger than the queue's largest transfer travels in parts, one after the
 /// other, and completes once, as if it were one; a member of a batch does not. It keeps no more descriptors in flight than the queue has entries, so that a dedicated queue
-/// that it has to itself loses none.
+/// that it has to itself loses none. Several movers of a process use one dedicated queue by a
+/// [`OpenQueue`](super::OpenQueue).
 ///
 /// A queue that was disabled, or whose device was reset, while it was open executes nothing more, also
 /// if it is enabled again: within a tenth of a second of polling, all that was not complete completes
@@ -127,6 +128,15 @@ impl HwMover {
     /// # Errors
     /// It cannot be opened, or mapped; no slots.
     pub fn open(info: &QueueInfo, options: HwOptions) -> Result<HwMover, HwError> {
+        let port = HwPort::open(info, options.submitting, options.portal_rotates)?;
+        HwMover::on_port(info, port, options)
+    }
+
+    pub(super) fn on_port(
+        info: &QueueInfo,
+        port: HwPort,
+        options: HwOptions,
+    ) -> Result<HwMover, HwError> {
         let most = u32::MAX >> 1;
         let slots = u32::try_from(options.slots).ok();
         let slots = slots.filter(|slots| (1..=most).contains(slots));
@@ -134,7 +144,6 @@ impl HwMover {
             asked: options.slots,
             most,
         })?;
-        let port = HwPort::open(info, options.submitting, options.portal_rotates)?;
         let capabilities = match port.submitting() {
             Submitting::Portal => info.capabilities,
             // The kernel reads one descriptor, and on some devices refuses batches.

@@ -6,7 +6,7 @@ use dray_spec::Descriptor;
 ///
 /// # Safety
 /// `portal` must be a mapped portal, aligned to 64 bytes, and the processor must have the
-/// instruction (or somebody who emulates it).
+/// instruction (or an emulation of it).
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) unsafe fn movdir64b(portal: *mut u8, descriptor: &Descriptor) {

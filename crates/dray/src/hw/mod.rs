@@ -11,15 +11,19 @@
 //! ```
 
 mod attributes;
+mod credits;
 mod discovery;
 mod error;
 mod hw_mover;
 mod instructions;
+mod open_queue;
 mod port;
 mod portal;
+mod state;
 
 pub use discovery::{Paths, QueueInfo, discover, is_virtual};
 pub use error::HwError;
 pub use hw_mover::{HwMover, HwOptions, open, open_all};
+pub use open_queue::OpenQueue;
 pub use port::Submitting;
 pub use portal::Portal;

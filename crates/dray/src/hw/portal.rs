@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use dray_spec::Descriptor;
 
@@ -19,18 +20,26 @@ const PORTAL_BYTES: usize = 4096;
 /// themselves. Applications take [`HwMover`](super::HwMover).
 #[derive(Debug)]
 pub struct Portal {
-    base: NonNull<u8>,
+    mapping: Arc<Mapping>,
     offset: usize,
     /// Bytes from one descriptor's line to the next: 0 or 64.
     step: usize,
 }
 
-// SAFETY: the mapping belongs to this value.
-unsafe impl Send for Portal {}
+/// The page, for as long as a portal uses it. It keeps the queue open.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+}
 
-impl Drop for Portal {
+// SAFETY: the mapping belongs to this value.
+unsafe impl Send for Mapping {}
+// SAFETY: threads only store to it, each descriptor by one instruction.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and nobody else has the address.
+        // SAFETY: mapped with this length, and no portal has the address any more.
         let unmapped = unsafe { libc::munmap(self.base.as_ptr().cast(), PORTAL_BYTES) };
         debug_assert_eq!(unmapped, 0, "a mapping of its own");
     }
@@ -51,11 +60,20 @@ impl Portal {
         })
     }
 
+    /// The same page for another thread, which begins at another line of it.
+    pub(super) fn shared(&self, turn: usize) -> Portal {
+        Portal {
+            mapping: self.mapping.clone(),
+            offset: turn * 8 * self.step % PORTAL_BYTES,
+            step: self.step,
+        }
+    }
+
     /// The line that the next descriptor goes to.
     #[inline]
     fn line(&mut self) -> *mut u8 {
         // SAFETY: the offset is below the size of the mapping.
-        let line = unsafe { self.base.as_ptr().add(self.offset) };
+        let line = unsafe { self.mapping.base.as_ptr().add(self.offset) };
         self.offset = (self.offset + self.step) % PORTAL_BYTES;
         line
     }
@@ -63,7 +81,7 @@ impl Portal {
 
 #[cfg(target_arch = "x86_64")]
 impl Portal {
-    /// SFENCE and MOVDIR64B, for a dedicated queue: nothing tells whether the queue had room.
+    /// SFENCE and MOVDIR64B, for a dedicated queue: there is no answer whether the queue had room.
     ///
     /// # Safety
     /// What the descriptor names, its completion record with it, must stay valid until the device has
@@ -109,7 +127,7 @@ impl Portal {
         let base = base.ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         let step = if rotates { size_of::<Descriptor>() } else { 0 };
         Ok(Portal {
-            base,
+            mapping: Arc::new(Mapping { base }),
             offset: 0,
             step,
         })

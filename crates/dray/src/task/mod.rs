@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use crate::{Buffer, Channel, Mover};
 
-/// A client and a driver for a mover that nobody else uses.
+/// A client and a driver for a mover that nothing else uses.
 pub fn channel<M: Mover, B: Buffer>(mover: M) -> (Client<B>, Driver<M, B>) {
     let shared = Arc::new(shared::Shared::new(mover.slots()));
     let driver = Driver::new(Channel::new(mover), shared.clone());

@@ -12,13 +12,13 @@ use crate::{ChannelError, Completed, Rejected, Request};
 /// What a request became.
 pub(super) type Answer<B> = Result<Completed<B>, Box<Rejected<B>>>;
 
-/// Nobody uses the cell.
+/// The cell is free.
 const FREE: u8 = 0;
 /// The driver has it: a request, or an operation in flight.
 const REQUESTED: u8 = 1;
 /// The future has it: an answer.
 const ANSWERED: u8 = 2;
-/// The driver has it, and nobody waits for the answer.
+/// The driver has it, and no future waits for the answer.
 const ABANDONED: u8 = 3;
 
 /// What is in a cell.
@@ -57,7 +57,7 @@ pub(super) struct Shared<B> {
     closed: AtomicBool,
 }
 
-// SAFETY: a cell's content is accessed by whoever its state names, and handed over with release and
+// SAFETY: a cell's content is accessed by the side that its state names, and handed over with release and
 // acquire; the rest is atomic.
 unsafe impl<B: Send> Sync for Shared<B> {}
 
@@ -91,7 +91,7 @@ impl<B> Shared<B> {
     /// The caller must be the one that the cell's state names.
     unsafe fn replace(&self, index: u32, content: Content<B>) -> Content<B> {
         let place = self.cells[index as usize].content.get();
-        // SAFETY: by the caller's promise nobody else accesses it.
+        // SAFETY: by the caller's promise nothing else accesses it.
         unsafe { std::ptr::replace(place, content) }
     }
 
@@ -111,7 +111,7 @@ impl<B> Shared<B> {
                 closed: self.closed.load(Ordering::SeqCst),
             });
         };
-        // SAFETY: a number out of `free` belongs to whoever took it.
+        // SAFETY: a number out of `free` belongs to the caller that took it.
         drop(unsafe { self.replace(index, Content::Request(request)) });
         let cell = &self.cells[index as usize];
         cell.waker.register(waker);
@@ -172,7 +172,7 @@ impl<B> Shared<B> {
         }
     }
 
-    /// Nobody waits for the answer of this cell any more.
+    /// No future waits for the answer of this cell any more.
     pub(super) fn abandon(&self, index: u32) {
         let cell = &self.cells[index as usize];
         let left =

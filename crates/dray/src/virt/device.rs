@@ -57,7 +57,7 @@ impl VirtualDevice {
         VirtualDevice::start_in(config, options, Vouched, |_| {})
     }
 
-    /// A device that takes page faults where `space` says so; `listener` is told of interrupts and
+    /// A device that takes page faults where `space` says so; `listener` receives interrupts and
     /// software errors, on a thread of the device.
     ///
     /// # Errors

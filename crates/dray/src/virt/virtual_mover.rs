@@ -12,7 +12,7 @@ use crate::queue::{Port, Queue, mover_on_queue};
 use crate::slots::SlotMemory;
 use crate::{Capabilities, Executor};
 
-/// How long a mover that is dropped waits without a completion if it was not told otherwise.
+/// How long a mover that is dropped waits without a completion by default.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Submits to one portal of a virtual device.

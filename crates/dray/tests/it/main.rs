@@ -6,4 +6,5 @@ mod channels;
 mod machine;
 mod never;
 mod pages;
+mod policies;
 mod task;

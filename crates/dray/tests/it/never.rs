@@ -19,14 +19,14 @@ use crate::machine::{device, queue};
 
 const AFTER: Duration = Duration::from_millis(2);
 
-/// Translations that nobody answers until it is opened: engines hold their descriptors.
+/// Translations that stay unanswered until it is opened: engines hold their descriptors.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Translation for Gate {
     fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
         let (open, opened) = &*self.0;
-        let held = open.lock().expect("nobody panics in it");
+        let held = open.lock().expect("no thread panics in it");
         drop(opened.wait_while(held, |open| !*open).expect("as above"));
         len
     }
@@ -38,7 +38,7 @@ struct Opener(Gate);
 impl Opener {
     fn open(&self) {
         let (open, opened) = &*self.0.0;
-        *open.lock().expect("nobody panics in it") = true;
+        *open.lock().expect("no thread panics in it") = true;
         opened.notify_all();
     }
 }

@@ -66,7 +66,7 @@ fn a_future_that_is_dropped_leaves_its_buffers_until_the_device_is_done() {
     for _ in 0..100 {
         let mut future = Box::pin(client.request(Request::fill(1, vec![0; 100_000])));
         assert!(future.as_mut().poll(&mut context).is_pending());
-        // Handed over, and then nobody waits for it.
+        // Handed over, and then no future waits for it.
         assert!(
             std::pin::Pin::new(&mut driver)
                 .poll(&mut context)
@@ -319,7 +319,7 @@ fn a_channel_on_a_queue_that_is_disabled_gives_everything_back() {
     let done = channel.wait(WaitPolicy::Yield, None).expect("it ends");
     assert_eq!(done.result, Err(Failure::NotExecuted));
     assert_eq!(done.buffers.destination, Some(vec![0; 64]));
-    // Dropped with operations that nobody takes: it does not wait for them.
+    // Dropped with operations that no driver takes: it does not wait for them.
     channel.fill(1, vec![0; 64]).expect("a slot");
     channel.submit();
     drop(channel);

@@ -1,33 +1,44 @@
 //! Why a point is modelled only.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use dray::WaitPolicy;
+use dray_idxd::Profile;
 use dray_platform::{Distance, WaitMode};
 
+use super::configuration::configuration;
 use super::nodes::Nodes;
+use super::{memory, streams};
+use crate::point_counts::PointCounts;
 use crate::workload::{What, Workload};
 
-/// What a point needs, and a measurement on a device of this machine does not have.
+/// What this machine has for measurements on its devices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here {
+    pub(super) nodes: Nodes,
+    /// Devices that no program uses.
+    pub(super) devices: u16,
+    /// CPUs on the socket of the device.
+    pub(super) local_cpus: u16,
+    /// CPUs on another.
+    pub(super) remote_cpus: u16,
+}
+
+/// What a point needs, and a measurement on devices of this machine does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Missing {
-    /// Several devices at once.
-    Devices,
-    /// Several cores on one device.
-    Cores,
-    /// Another tenant beside.
-    Neighbour,
-    /// A core on another socket than the device.
-    RemoteCore,
+    /// More devices at once.
+    Devices { needed: u16, there: u16 },
+    /// A CPU for each thread.
+    Cpus { needed: u16, there: u16 },
     /// Memory of another socket, which this machine does not have.
     RemoteNode,
     /// Memory behind CXL, which this machine does not have.
     CxlNode,
     /// UMWAIT, which this processor does not have.
     Umwait,
-    /// A list of pages.
-    Pages,
+    /// Buffers of so many bytes.
+    Memory { bytes: u64 },
     /// A burst without end, a fault, a program, a kernel.
     OtherThanOffload,
     /// Another configuration than that of the queue that was named.
@@ -37,14 +48,27 @@ pub(crate) enum Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Missing::Devices => "one device is measured at a time",
-            Missing::Cores => "one core is measured at a time",
-            Missing::Neighbour => "one tenant is measured at a time",
-            Missing::RemoteCore => "the core is on the socket of the device",
+            Missing::Devices { needed, there } => {
+                return write!(
+                    f,
+                    "{needed} devices are needed, and programs leave {there} of this machine free"
+                );
+            }
+            Missing::Cpus { needed, there } => {
+                return write!(
+                    f,
+                    "{needed} threads need a CPU each on one socket, and there are {there}"
+                );
+            }
+            Missing::Memory { bytes } => {
+                return write!(
+                    f,
+                    "buffers of {bytes} bytes are more than there is room for"
+                );
+            }
             Missing::RemoteNode => "this machine has no memory of another socket",
             Missing::CxlNode => "this machine has no memory behind CXL",
             Missing::Umwait => "this processor has no UMWAIT",
-            Missing::Pages => "lists of pages are not measured on a device",
             Missing::OtherThanOffload => {
                 "only operations in a closed loop are measured on a device"
             }
@@ -53,17 +77,45 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What a point of one stream of operations lacks here, but for its configuration.
-pub(super) fn missing(w: &Workload, nodes: Nodes) -> Option<Missing> {
+/// What a point lacks here. `is_named`: one queue was named, which stays as it is.
+pub(super) fn missing(
+    w: &Workload,
+    profile: &Profile,
+    here: &Here,
+    is_named: bool,
+) -> Option<Missing> {
+    let tenants = w.tenants;
+    let (devices, threads) = (tenants.devices, streams::count(&tenants));
+    let cpus = match tenants.core_node {
+        Distance::Local => here.local_cpus,
+        _ => here.remote_cpus,
+    };
+    // The queue that was named is there.
+    let most = if is_named {
+        u16::MAX
+    } else {
+        here.devices.max(1)
+    };
+    let stays = || configuration(profile, w).is_ok_and(|new| new.to_json() == profile.to_json());
     let needs = [
         (w.what != What::Offload, Missing::OtherThanOffload),
-        (w.list.is_some(), Missing::Pages),
-        (w.tenants.devices > 1, Missing::Devices),
-        (w.tenants.neighbour.is_some(), Missing::Neighbour),
-        (w.tenants.cores() > 1, Missing::Cores),
-        (w.tenants.core_node != Distance::Local, Missing::RemoteCore),
+        (is_named && !stays(), Missing::Configuration),
         (
-            !w.nodes.iter().all(|node| nodes.has(*node)),
+            devices > most,
+            Missing::Devices {
+                needed: devices,
+                there: here.devices,
+            },
+        ),
+        (
+            threads > cpus,
+            Missing::Cpus {
+                needed: threads,
+                there: cpus,
+            },
+        ),
+        (
+            !w.nodes.iter().all(|node| here.nodes.has(*node)),
             match w.nodes {
                 _ if w.nodes.contains(&Distance::Cxl) => Missing::CxlNode,
                 _ => Missing::RemoteNode,
@@ -73,6 +125,7 @@ pub(super) fn missing(w: &Workload, nodes: Nodes) -> Option<Missing> {
             w.wait == WaitMode::Umwait && !WaitPolicy::Umwait.is_supported(),
             Missing::Umwait,
         ),
+        (!memory::has_room(w), Missing::Memory { bytes: w.largest() }),
     ];
     let missing = needs.into_iter().find(|(is_needed, _)| *is_needed);
     missing.map(|(_, missing)| missing)
@@ -81,27 +134,21 @@ pub(super) fn missing(w: &Workload, nodes: Nodes) -> Option<Missing> {
 /// Points that are modelled only: how many of each figure, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotMeasured {
-    points: BTreeMap<(String, Missing), usize>,
+    points: PointCounts<Missing>,
 }
 
 impl NotMeasured {
     pub(crate) fn add(&mut self, figure: &str, missing: Missing) {
-        *self.points.entry((figure.to_owned(), missing)).or_default() += 1;
+        self.points.add(figure, missing);
     }
 
     /// Points in all.
     pub fn count(&self) -> usize {
-        self.points.values().sum()
+        self.points.count()
     }
 
     /// A line for each figure and reason.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.points.iter().map(|((figure, missing), count)| {
-            let points = match count {
-                1 => "1 point is".to_owned(),
-                count => format!("{count} points are"),
-            };
-            format!("{figure}: {points} modelled only: {missing}")
-        })
+        self.points.lines("modelled only")
     }
 }

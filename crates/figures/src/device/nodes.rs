@@ -63,6 +63,20 @@ impl Nodes {
             Distance::Cxl => self.cxl,
         }
     }
+
+    /// Those of `cpus` that are at such a distance, by the nodes in `root`.
+    pub(crate) fn cpus(self, root: &Path, cpus: &[u16], distance: Distance) -> Vec<u16> {
+        let is_on = |cpu: &u16, node: u16| root.join(format!("node{node}/cpu{cpu}")).exists();
+        match (self.at(distance), distance) {
+            (Some(node), _) => cpus
+                .iter()
+                .copied()
+                .filter(|cpu| is_on(cpu, node))
+                .collect(),
+            (None, Distance::Local) => cpus.to_vec(),
+            (None, _) => Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +94,12 @@ mod tests {
         assert_eq!(nodes.at(Distance::Local), Some(1));
         assert_eq!(nodes.at(Distance::Remote), Some(0));
         assert_eq!(nodes.at(Distance::Cxl), Some(2));
+        fs::create_dir(root.path().join("node0/cpu3")).unwrap();
+        let cpus = |nodes: Nodes, distance| nodes.cpus(root.path(), &[2, 3], distance);
+        assert_eq!(cpus(nodes, Distance::Remote), [3]);
+        assert!(cpus(nodes, Distance::Local).is_empty());
+        assert_eq!(cpus(Nodes::default(), Distance::Local), [2, 3]);
+        assert!(cpus(Nodes::default(), Distance::Remote).is_empty());
         let unknown = Nodes::read(root.path(), None);
         assert_eq!(unknown.at(Distance::Remote), Some(1));
         // A virtual device may name a node that is not there.

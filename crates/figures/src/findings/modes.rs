@@ -45,7 +45,7 @@ pub(super) fn engines(figure: &Figure) -> Vec<Option<String>> {
         (!list.is_empty()).then(|| list.join("; "))
     };
     let modes = figure.experiment.values("mode");
-    let told = |mode: Option<&str>| {
+    let text = |mode: Option<&str>| {
         let what = mode.map(|m| format!("{m}: ")).unwrap_or_default();
         Some(format!(
             "{what}throughput with {last} engines against {first}: {}.",
@@ -53,8 +53,8 @@ pub(super) fn engines(figure: &Figure) -> Vec<Option<String>> {
         ))
     };
     match modes.len() {
-        0 | 1 => vec![told(None)],
-        _ => modes.iter().map(|m| told(m.text())).collect(),
+        0 | 1 => vec![text(None)],
+        _ => modes.iter().map(|m| text(m.text())).collect(),
     }
 }
 

@@ -161,7 +161,7 @@ impl Switch {
         }
     }
 
-    /// Tells the switches of a run apart.
+    /// Number of the switch within a run.
     fn identity(&self) -> usize {
         self.buffers.src.base as usize
     }

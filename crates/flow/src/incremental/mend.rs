@@ -3,23 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::store::{DEMAND, Port, State};
-use super::{Change, IncrementalMaxMin, Method, Precision};
-use crate::incidence::Incidence;
+use super::store::Port;
+use super::{IncrementalMaxMin, Precision};
 use crate::level::{Share, water_level};
 
-/// Relative error of a level below which an exact update calls it unchanged.
-const EXACT: f64 = 1e-12;
-/// An approximate update is exact as long as it visits no more hops than this ...
-const EXACT_HOPS: usize = 6_000;
-/// ... and then follows errors of a level down to the bound divided by this: what several edges leave undone adds up, and
-/// more so where an edge stops few of its flows.
-const MARGIN: f64 = 8.0;
+/// An approximate update is exact as long as it visits no more than this part of all hops ...
+const EXACT_PART: usize = 24;
+/// ... and then follows errors of a level down to the bound divided by this.
+const MARGIN: f64 = 64.0;
 /// Part of a capacity that rounding may take from the sum of the rates.
 const ROUNDING: f64 = 1e-15;
-
-/// In place of an edge: what stops the flow is looked up if it is needed.
-const LOOK_UP: u32 = DEMAND - 1;
 
 /// A flow that may change when an edge gets a new level.
 #[derive(Clone, Copy)]
@@ -32,7 +25,7 @@ pub(super) struct Move {
 
 impl Port {
     /// What is too much on the edge, and for which excess its level would be wrong by all of itself.
-    fn wrong_by(&self) -> (f64, f64) {
+    pub(super) fn wrong_by(&self) -> (f64, f64) {
         let excess = self.load.value() - self.capacity;
         if self.level == f64::INFINITY {
             // The fastest flow has at least the mean rate, and would have to give the excess.
@@ -54,7 +47,7 @@ impl Port {
 /// The edges to mend.
 pub(super) struct Agenda {
     /// Relative error of a level that is left as it is.
-    error: f64,
+    pub(super) error: f64,
     /// The lowest level first.
     pub(super) queue: BinaryHeap<Reverse<(u64, u32)>>,
 }
@@ -62,14 +55,14 @@ pub(super) struct Agenda {
 impl Agenda {
     pub(super) fn new() -> Self {
         Self {
-            error: EXACT,
+            error: 0.0,
             queue: BinaryHeap::new(),
         }
     }
 
     /// Empties it for the next update.
-    pub(super) fn start(&mut self) {
-        self.error = EXACT;
+    pub(super) fn start(&mut self, error: f64) {
+        self.error = error;
         self.queue.clear();
     }
 
@@ -83,7 +76,7 @@ impl Agenda {
         // An edge that is not full rises from its level; a full one falls at most to this.
         let key = if excess <= 0.0 {
             port.level
-        } else if port.level.is_finite() && port.stopped.value() > 0.0 {
+        } else if port.level.is_finite() && port.count > 0 {
             (port.level - excess / port.stopped.value()).max(reached)
         } else {
             reached
@@ -97,37 +90,9 @@ impl Agenda {
 }
 
 impl IncrementalMaxMin {
-    /// Mends the edges that are wrong.
-    pub(super) fn settle(&mut self) -> Change {
-        let mut work = Work {
-            // Beyond this a refill is cheaper than to go on; up to it the attempt costs little beside one.
-            most: match self.precision {
-                Precision::Exact => self.store.live_hops / 16 + 1_000,
-                Precision::Within(_) => self.store.live_hops / 2 + 1_000,
-            },
-            spent: 0,
-            edges: 0,
-            lowest: f64::INFINITY,
-        };
-        let local = self.follow(&mut work);
-        if !local {
-            // Levels are mended from below: what is under the lowest key has not changed.
-            let from = match self.precision {
-                Precision::Exact => work.lowest * (1.0 - 1e-9),
-                // What is below is only nearly right: this is the chance to mend it.
-                Precision::Within(_) => 0.0,
-            };
-            self.refill(from);
-        }
-        Change {
-            affected: self.changes().count(),
-            edges: work.edges,
-            method: if local { Method::Local } else { Method::Refill },
-        }
-    }
-
-    /// Mends the edges in the queue by increasing level until none is wrong. Gives false if that takes too much work.
-    fn follow(&mut self, work: &mut Work) -> bool {
+    /// Mends the edges in the queue by increasing level until none is wrong. If that takes too much work, it gives the level
+    /// below which nothing has changed.
+    pub(super) fn follow(&mut self, work: &mut Work) -> Result<(), f64> {
         while let Some(Reverse((bits, edge))) = self.agenda.queue.pop() {
             let key = f64::from_bits(bits);
             let port = &mut self.store.ports[edge as usize];
@@ -135,24 +100,22 @@ impl IncrementalMaxMin {
                 continue;
             }
             port.queued = f64::INFINITY;
-            if let Precision::Within(bound) = self.precision {
-                let hops = work.spent + 4 * port.members as usize;
-                if hops > EXACT_HOPS && !port.is_wrong(bound / MARGIN) {
-                    continue;
-                }
-                if work.spent > EXACT_HOPS {
-                    self.agenda.error = bound / MARGIN;
-                }
+            if let Precision::Within(bound) = self.precision
+                && work.spent > self.store.live_hops / EXACT_PART
+            {
+                self.agenda.error = bound / MARGIN;
+                self.is_inexact = true;
             }
+            let port = &self.store.ports[edge as usize];
             if !port.is_wrong(self.agenda.error) {
                 continue;
             }
             let old = port.level;
             if work.spent > work.most {
                 work.lowest = work.lowest.min(key);
-                return false;
+                return Err(work.lowest);
             }
-            let level = self.level_of(edge, work);
+            let (level, all) = self.level_of(edge, work);
             let next = self
                 .agenda
                 .queue
@@ -165,9 +128,15 @@ impl IncrementalMaxMin {
                 continue;
             }
             work.lowest = work.lowest.min(key).min(level);
+            if all {
+                self.contended.restart(&mut self.store, edge, level);
+            }
             self.apply(edge, level, work);
+            if all {
+                self.list_members(edge, work);
+            }
         }
-        true
+        Ok(())
     }
 
     /// Queues `edge` if it is wrong. `reached` is the level below which all is final.
@@ -176,140 +145,151 @@ impl IncrementalMaxMin {
             .look(&mut self.store.ports[edge as usize], edge, reached);
     }
 
-    /// The level of `edge` for what limits its flows elsewhere; leaves the flows that it may concern in `self.moves`.
-    ///
-    /// A flow has the least of the levels on its path, so the flows that the edge does not stop are no faster than those that
-    /// it stops. If its level rises, only the latter change. If it falls, those of the former change that are faster
-    /// than what it may fall to.
-    fn level_of(&mut self, edge: u32, work: &mut Work) -> f64 {
-        let port = self.store.ports[edge as usize];
-        let excess = port.load.value() - port.capacity;
-        let (moves, shares) = (&mut self.moves, &mut self.shares);
+    /// The level of `edge` for what limits its flows elsewhere, and whether it had to look at all of them. Leaves the flows that
+    /// it may concern in `self.moves`.
+    fn level_of(&mut self, edge: u32, work: &mut Work) -> (f64, bool) {
+        work.edges += 1;
+        // Every edge counts, so that edges that make each other wrong end in a refill.
+        work.spent += 1;
+        let list = std::mem::take(&mut self.contended.lists[edge as usize]);
+        let (level, room) = self.level_among(edge, &list, work);
+        self.contended.lists[edge as usize] = list;
+        let is_known = level < f64::INFINITY || !self.shares.is_empty() || room >= 0.0;
+        if is_known && self.contended.covers(edge, level) {
+            return (level, false);
+        }
+        let members = std::mem::take(&mut self.store.paths.members[edge as usize]);
+        let (level, _) = self.level_among(edge, &members, work);
+        self.store.paths.members[edge as usize] = members;
+        (level, true)
+    }
+
+    /// The level of `edge` if of its flows only `flows` come to be stopped by something else; and what they have together.
+    fn level_among(&mut self, edge: u32, flows: &[u32], work: &mut Work) -> (f64, f64) {
+        let Self {
+            store,
+            moves,
+            shares,
+            ..
+        } = self;
+        let port = store.ports[edge as usize];
         moves.clear();
         shares.clear();
-        work.edges += 1;
-        work.spent += port.members as usize / 8 + 1;
-        // What the flows of `shares` have together.
         let mut room = port.load;
         room.add(-port.capacity);
         let mut room = room.negated();
-        let stopped = port.stopped.value();
-        if port.level.is_finite() && excess <= 0.0 {
-            // Out of the way of the minimum over the other edges.
-            self.store.ports[edge as usize].level = f64::INFINITY;
-            for &flow in self.store.members(edge) {
-                let state = &self.store.states[flow as usize];
-                if state.stop == edge {
-                    let cap = self.store.least_level(state);
-                    let weight = state.weight;
-                    moves.push(Move {
-                        flow,
-                        stop: LOOK_UP,
-                        cap,
-                    });
-                    shares.push(Share { cap, weight });
-                    room.add(weight * state.level);
-                }
+        let (mut stay, mut weight_that_stays) = (port.count, port.stopped);
+        for &flow in flows {
+            let state = &store.states[flow as usize];
+            let (weight, is_stopped) = (state.weight, state.stop == edge);
+            let (mut cap, mut stop) = (store.level(state), state.stop);
+            room.add(weight * cap);
+            if is_stopped {
+                stay -= 1;
+                weight_that_stays.add(-weight);
+                (cap, stop) = store.limit_elsewhere(flow, edge);
+                work.spent += state.span().len();
             }
-            self.store.ports[edge as usize].level = port.level;
-            work.spent += 4 * moves.len();
-            return water_level(shares, room.value());
+            moves.push(Move { flow, stop, cap });
+            shares.push(Share { cap, weight });
+            work.spent += 1;
         }
-        let mut low = 0.0;
-        if port.level.is_finite() && stopped > 0.0 {
-            low = port.level - excess / stopped;
+        if stay > 0 {
+            let weight = weight_that_stays.value();
+            room.add(weight * port.level);
             shares.push(Share {
                 cap: f64::INFINITY,
-                weight: stopped,
-            });
-            room.add(stopped * port.level);
-        }
-        for &flow in self.store.members(edge) {
-            let &State {
-                level,
-                stop,
                 weight,
-                ..
-            } = &self.store.states[flow as usize];
-            if stop == edge {
-                let cap = f64::INFINITY;
-                moves.push(Move { flow, stop, cap });
-            } else if level > low {
-                moves.push(Move {
-                    flow,
-                    stop,
-                    cap: level,
-                });
-                shares.push(Share { cap: level, weight });
-                room.add(weight * level);
-            }
+            });
         }
-        water_level(shares, room.value())
+        let fits = shares.is_empty();
+        let level = water_level(shares, room.value());
+        if level == f64::INFINITY && !fits {
+            // All of them fit: `water_level` has emptied the shares.
+            return (level, 0.0);
+        }
+        (level, room.value())
     }
 
-    /// Gives `edge` its new level, its flows theirs, and queues the edges that this makes wrong.
-    ///
-    /// Three short loops instead of a long one: each waits for memory that it could have asked for ahead.
+    /// Gives `edge` its new level, the flows of `self.moves` what stops them, and queues the edges that this makes wrong.
     fn apply(&mut self, edge: u32, level: f64, work: &mut Work) {
-        let reached = level.min(self.store.ports[edge as usize].level);
-        self.store.ports[edge as usize].level = level;
-        self.steps.clear();
-        for &Move { flow, stop, cap } in &self.moves {
-            let (new_level, new_stop) = if cap <= level {
-                (cap, stop)
-            } else {
-                (level, edge)
-            };
-            let new_stop = match new_stop {
-                LOOK_UP => self.store.limit_elsewhere(flow, edge).1,
-                known => known,
-            };
-            let state = &mut self.store.states[flow as usize];
-            let old_level = state.level;
-            if new_level == old_level && new_stop == state.stop {
-                continue;
+        let old = self.store.ports[edge as usize].level;
+        let reached = level.min(old);
+        self.touch_edge(edge);
+        let moves = std::mem::take(&mut self.moves);
+        for &Move { flow, stop, cap } in &moves {
+            if self.store.states[flow as usize].stop == edge && cap < level {
+                self.change_stop(flow, stop, cap, reached);
             }
-            if state.touched != self.update {
-                state.touched = self.update;
-                state.before = old_level;
-                self.touched.push(flow);
-            }
-            let delta = state.weight * new_level - state.weight * old_level;
-            if delta != 0.0 {
-                self.steps.push((state.span(), delta));
-            }
-            self.store.set_level(flow, new_level, new_stop);
         }
-        self.marked.clear();
-        self.applied = self.applied.wrapping_add(1);
-        for (span, delta) in &self.steps {
-            for &at in self.store.paths.hops(span.clone()) {
-                let port = &mut self.store.ports[at as usize];
-                port.load.add(*delta);
-                if port.marked != self.applied {
-                    port.marked = self.applied;
-                    self.marked.push(at);
+        let port = &mut self.store.ports[edge as usize];
+        port.level = level;
+        if port.count > 0 {
+            let by = level - old;
+            let (row, hops) = self.rows.row(&self.store, edge);
+            for entry in row {
+                let port = &mut self.store.ports[entry.edge as usize];
+                port.load.add(by * entry.weight);
+                if entry.edge != edge {
+                    self.agenda.look(port, entry.edge, reached);
                 }
             }
-            work.spent += span.len();
+            work.spent += row.len() / 4 + hops / 16;
         }
-        for &at in &self.marked {
-            if at != edge {
-                self.agenda
-                    .look(&mut self.store.ports[at as usize], at, reached);
+        for &Move { flow, cap, .. } in &moves {
+            if cap > level && self.store.states[flow as usize].stop != edge {
+                self.change_stop(flow, edge, level, reached);
             }
         }
+        self.moves = moves;
+    }
+
+    /// Lets `stop`, which has the level `level` or will have it, stop `flow`.
+    fn change_stop(&mut self, flow: u32, stop: u32, level: f64, reached: f64) {
+        self.touch(flow);
+        let state = self.store.states[flow as usize];
+        let by = state.weight * level - state.weight * self.store.level(&state);
+        self.rows.remove(&self.store, flow, state.stop);
+        self.store.set_stop(flow, stop);
+        self.rows.add(&self.store, flow, stop);
+        self.contended.list(&mut self.store, flow);
+        for at in state.span() {
+            let edge = self.store.paths.edge(at);
+            let port = &mut self.store.ports[edge as usize];
+            port.load.add(by);
+            self.agenda.look(port, edge, reached);
+        }
+    }
+
+    /// Lists the flows of `edge` again.
+    fn list_members(&mut self, edge: u32, work: &mut Work) {
+        let members = std::mem::take(&mut self.store.paths.members[edge as usize]);
+        for &flow in &members {
+            work.spent += self.contended.list_again(&mut self.store, flow, edge);
+        }
+        self.store.paths.members[edge as usize] = members;
     }
 }
 
 /// What one update has done so far.
 pub(super) struct Work {
     /// Hops that it may visit.
-    most: usize,
+    pub(super) most: usize,
     /// Hops that it visited.
-    spent: usize,
+    pub(super) spent: usize,
     /// Edges of which it computed the level.
-    edges: usize,
+    pub(super) edges: usize,
     /// No level below this has changed.
-    lowest: f64,
+    pub(super) lowest: f64,
+}
+
+impl Work {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            spent: 0,
+            edges: 0,
+            lowest: f64::INFINITY,
+        }
+    }
 }

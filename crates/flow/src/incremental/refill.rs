@@ -1,7 +1,7 @@
 //! All flows from a level on, filled again.
 
-use super::IncrementalMaxMin;
-use super::store::{DEMAND, Port, State};
+use super::store::{DEMAND, Port, State, Store};
+use super::{EXACT, IncrementalMaxMin};
 use crate::compensated::Sum;
 use crate::filling::{EdgeState, Stop};
 
@@ -11,38 +11,42 @@ impl IncrementalMaxMin {
         for port in &mut self.store.ports {
             port.queued = f64::INFINITY;
         }
-        self.agenda.start();
+        self.agenda.start(EXACT);
+        self.rows.clear();
+        self.contended.outdate();
         self.sort_order();
         self.start_filling(from);
+        for flow in 0..self.store.states.len() {
+            if rises(&self.store, &self.store.states[flow], from) {
+                self.touch(flow as u32);
+            }
+        }
         let (store, results) = (&mut self.store, &mut self.results);
         for port in &mut store.ports {
             if port.level >= from {
                 port.level = f64::INFINITY;
                 port.stopped = Sum::default();
+                port.count = 0;
             }
         }
-        results.resize(store.states.len(), (0.0, Stop::Demand));
+        results.clear();
+        results.resize(store.states.len(), None);
         self.filling
             .run(store, self.order.iter().copied(), |flow, level, stop| {
-                results[flow as usize] = (level, stop);
+                results[flow as usize] = Some((level, stop));
             });
         // In the order of the flows, as they lie in memory: they stopped in another one.
-        for (flow, (state, &(level, stop))) in store.states.iter_mut().zip(&*results).enumerate() {
-            if !rises(state, from) {
-                continue;
-            }
-            if state.touched != self.update {
-                state.touched = self.update;
-                state.before = state.level;
-                self.touched.push(flow as u32);
-            }
-            state.level = level;
-            state.stop = DEMAND;
-            if let Stop::Edge(edge) = stop {
-                let port = &mut store.ports[edge as usize];
-                port.level = level;
-                port.stopped.add(state.weight);
-                state.stop = edge;
+        for (state, result) in store.states.iter_mut().zip(&*results) {
+            match *result {
+                None => {}
+                Some((_, Stop::Demand)) => state.stop = DEMAND,
+                Some((level, Stop::Edge(edge))) => {
+                    let port = &mut store.ports[edge as usize];
+                    port.level = level;
+                    port.stopped.add(state.weight);
+                    port.count += 1;
+                    state.stop = edge;
+                }
             }
         }
         for (port, edge) in store.ports.iter_mut().zip(&self.filling.edges) {
@@ -56,7 +60,10 @@ impl IncrementalMaxMin {
     fn start_filling(&mut self, from: f64) {
         let (store, filling) = (&self.store, &mut self.filling);
         let flows = store.states.len();
-        let rising = store.states.iter().filter(|state| rises(state, from));
+        let rising = store
+            .states
+            .iter()
+            .filter(|state| rises(store, state, from));
         if 2 * rising.count() < store.here {
             let left = |port: &Port| {
                 let mut left = port.load;
@@ -68,8 +75,8 @@ impl IncrementalMaxMin {
             };
             filling.restart(store.ports.iter().map(left), flows, false);
             for (flow, state) in store.states.iter().enumerate() {
-                if rises(state, from) {
-                    filling.release(store, flow as u32, state.weight * state.level);
+                if rises(store, state, from) {
+                    filling.release(store, flow as u32, state.weight * store.level(state));
                 }
             }
         } else {
@@ -84,8 +91,8 @@ impl IncrementalMaxMin {
                 true,
             );
             for (flow, state) in store.states.iter().enumerate() {
-                if state.is_here() && !rises(state, from) {
-                    filling.freeze(store, flow as u32, state.weight, state.level);
+                if state.is_here() && !rises(store, state, from) {
+                    filling.freeze(store, flow as u32, state.weight, store.level(state));
                 }
             }
         }
@@ -111,8 +118,8 @@ impl IncrementalMaxMin {
 }
 
 /// Whether a refill from the level `from` lets the flow rise again.
-fn rises(state: &State, from: f64) -> bool {
-    state.is_here() && state.level >= from
+fn rises(store: &Store, state: &State, from: f64) -> bool {
+    state.is_here() && store.level(state) >= from
 }
 
 #[cfg(test)]
@@ -162,7 +169,7 @@ mod tests {
             let before: Vec<_> = solver.rates().collect();
             let mut levels: Vec<f64> = before
                 .iter()
-                .map(|(flow, _)| solver.store.states[flow.index()].level)
+                .map(|(flow, _)| solver.store.level(&solver.store.states[flow.index()]))
                 .collect();
             levels.sort_by(f64::total_cmp);
             let port = |solver: &IncrementalMaxMin| -> Vec<[f64; 3]> {

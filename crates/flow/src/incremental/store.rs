@@ -6,7 +6,7 @@ use crate::compensated::Sum;
 use crate::filling::Stop;
 use crate::incidence::Incidence;
 
-/// What an incremental solver knows of an edge: one cache line.
+/// State of an edge: one cache line.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 pub(super) struct Port {
@@ -18,29 +18,27 @@ pub(super) struct Port {
     pub(super) stopped: Sum,
     /// Its key in the queue of the update; infinite if it is not there.
     pub(super) queued: f64,
-    /// Number of the change that marked it last.
-    pub(super) marked: u32,
+    /// How many flows it stops.
+    pub(super) count: u32,
     /// How many flows take it.
     pub(super) members: u32,
 }
 
-/// What an incremental solver knows of a flow, within one cache line.
-#[repr(align(16))]
+/// State of a flow. Its level is that of what stops it.
 #[derive(Clone, Copy)]
 pub(super) struct State {
-    pub(super) level: f64,
+    pub(super) weight: f64,
+    pub(super) demand_level: f64,
     /// Its level before the update that touched it last.
     pub(super) before: f64,
-    pub(super) weight: f64,
+    /// Number of the update that touched it, and not only its edge, last.
+    pub(super) touched: u32,
+    /// The edge that stops it, or [`DEMAND`].
+    pub(super) stop: u32,
     /// Where its path starts in the hops.
     start: u32,
     /// How long its path is; 0 if the flow is not here.
     hops: u32,
-    /// The edge that stops it, or [`DEMAND`].
-    pub(super) stop: u32,
-    /// Number of the update that touched it last.
-    pub(super) touched: u32,
-    pub(super) demand_level: f64,
 }
 
 /// In place of an edge: the flow's demand stops it.
@@ -71,17 +69,27 @@ pub(super) struct Paths {
     hops: Vec<u32>,
     /// By hop: where the flow stands in the edge's list.
     places: Vec<u32>,
+    /// By hop: whether the edge's list of contended flows has the flow.
+    pub(super) listed: Vec<bool>,
     /// By edge.
     pub(super) members: Vec<Vec<u32>>,
 }
 
 impl Paths {
-    pub(super) fn hops(&self, span: Range<usize>) -> &[u32] {
-        &self.hops[span]
+    pub(super) fn of(&self, state: &State) -> &[u32] {
+        &self.hops[state.span()]
     }
 
-    pub(super) fn of(&self, state: &State) -> &[u32] {
-        self.hops(state.span())
+    pub(super) fn edge(&self, hop: usize) -> u32 {
+        self.hops[hop]
+    }
+
+    /// The hop of `span` that takes `edge`.
+    pub(super) fn position(&self, span: Range<usize>, edge: u32) -> Option<usize> {
+        let at = self.hops[span.clone()]
+            .iter()
+            .position(|&hop| hop == edge)?;
+        Some(span.start + at)
     }
 }
 
@@ -119,7 +127,7 @@ impl Store {
                 stopped: Sum::default(),
                 queued: f64::INFINITY,
                 members: 0,
-                marked: 0,
+                count: 0,
             })
             .collect();
         Self {
@@ -147,28 +155,20 @@ impl Store {
         self.states.get(flow as usize).is_some_and(State::is_here)
     }
 
+    /// The rate per weight of a flow.
+    pub(super) fn level(&self, state: &State) -> f64 {
+        match state.stop {
+            DEMAND => state.demand_level,
+            edge => self.ports[edge as usize].level,
+        }
+    }
+
     pub(super) fn rate(&self, flow: u32) -> f64 {
         let state = &self.states[flow as usize];
-        state.weight * state.level
+        state.weight * self.level(state)
     }
 
-    /// The rate that a flow will have when the edges of its path are mended: each level moved by what is missing on the
-    /// edge, by at most `bound` of itself.
-    pub(super) fn rate_ahead(&self, flow: u32, bound: f64) -> f64 {
-        let state = &self.states[flow as usize];
-        let levels = self.paths.of(state).iter().map(|&edge| {
-            let port = &self.ports[edge as usize];
-            let stopped = port.stopped.value();
-            if port.level == f64::INFINITY || stopped <= 0.0 {
-                return port.level;
-            }
-            let missing = (port.capacity - port.load.value()) / stopped;
-            port.level + missing.clamp(-bound * port.level, bound * port.level)
-        });
-        state.weight * levels.fold(state.demand_level, f64::min)
-    }
-
-    /// Adds a flow at level 0.
+    /// Adds a flow that nothing but its demand stops. Its rate is not in the loads yet.
     pub(super) fn insert(&mut self, path: &[u32], demand: f64, weight: f64) -> u32 {
         self.compact();
         let slot = self.next_slot();
@@ -178,19 +178,19 @@ impl Store {
             .map(|&edge| self.ports[edge as usize].capacity)
             .fold(f64::INFINITY, f64::min);
         let state = State {
-            level: 0.0,
-            before: 0.0,
             weight,
+            demand_level: demand.min(2.0 * narrowest) / weight,
+            before: 0.0,
+            touched: 0,
+            stop: DEMAND,
             start: self.paths.hops.len() as u32,
             hops: path.len() as u32,
-            stop: DEMAND,
-            touched: 0,
-            demand_level: demand.min(2.0 * narrowest) / weight,
         };
         for &edge in path {
             let members = &mut self.paths.members[edge as usize];
             self.paths.hops.push(edge);
             self.paths.places.push(members.len() as u32);
+            self.paths.listed.push(false);
             members.push(slot as u32);
             self.ports[edge as usize].members += 1;
             self.weights[edge as usize].add(weight);
@@ -205,7 +205,7 @@ impl Store {
         slot as u32
     }
 
-    /// Takes a flow off its edges.
+    /// Takes a flow off its edges, which nothing stops and no list has.
     pub(super) fn remove(&mut self, flow: u32) {
         let State { weight, .. } = self.states[flow as usize];
         let span = self.states[flow as usize].span();
@@ -216,9 +216,8 @@ impl Store {
             members.swap_remove(place);
             if let Some(&moved) = members.get(place) {
                 let path = self.states[moved as usize].span();
-                let hops = &self.paths.hops[path.clone()];
-                if let Some(at) = hops.iter().position(|&at| at == edge) {
-                    self.paths.places[path.start + at] = place as u32;
+                if let Some(at) = self.paths.position(path, edge) {
+                    self.paths.places[at] = place as u32;
                 }
             }
             let port = &mut self.ports[edge as usize];
@@ -228,7 +227,6 @@ impl Store {
                 self.weights[edge as usize] = Sum::default();
                 port.level = f64::INFINITY;
                 port.load = Sum::default();
-                port.stopped = Sum::default();
             }
         }
         self.here -= 1;
@@ -242,7 +240,8 @@ impl Store {
         if paths.hops.len() < 2 * self.live_hops + 1024 {
             return;
         }
-        let (mut hops, mut places) = (
+        let (mut hops, mut places, mut listed) = (
+            Vec::with_capacity(self.live_hops),
             Vec::with_capacity(self.live_hops),
             Vec::with_capacity(self.live_hops),
         );
@@ -250,20 +249,12 @@ impl Store {
             let path = state.span();
             state.start = hops.len() as u32;
             hops.extend_from_slice(&paths.hops[path.clone()]);
-            places.extend_from_slice(&paths.places[path]);
+            places.extend_from_slice(&paths.places[path.clone()]);
+            listed.extend_from_slice(&paths.listed[path]);
         }
         paths.hops = hops;
         paths.places = places;
-    }
-
-    /// The least level on the path of a flow, or that of its demand.
-    pub(super) fn least_level(&self, state: &State) -> f64 {
-        let levels = self
-            .paths
-            .of(state)
-            .iter()
-            .map(|&edge| self.ports[edge as usize].level);
-        levels.fold(state.demand_level, f64::min)
+        paths.listed = listed;
     }
 
     /// The least level of the edges of `flow` but `except`, or its demand, and what has it.
@@ -279,19 +270,23 @@ impl Store {
         least
     }
 
-    pub(super) fn set_level(&mut self, flow: u32, level: f64, stop: u32) {
+    /// Sets what stops a flow. The caller moves the loads.
+    pub(super) fn set_stop(&mut self, flow: u32, stop: u32) {
         let state = &mut self.states[flow as usize];
-        let (old, weight) = (state.stop, state.weight);
-        state.level = level;
-        state.stop = stop;
-        if old == stop {
-            return;
-        }
+        let weight = state.weight;
+        let old = std::mem::replace(&mut state.stop, stop);
         if old != DEMAND {
-            self.ports[old as usize].stopped.add(-weight);
+            let port = &mut self.ports[old as usize];
+            port.stopped.add(-weight);
+            port.count -= 1;
+            if port.count == 0 {
+                port.stopped = Sum::default();
+            }
         }
         if stop != DEMAND {
-            self.ports[stop as usize].stopped.add(weight);
+            let port = &mut self.ports[stop as usize];
+            port.stopped.add(weight);
+            port.count += 1;
         }
     }
 }

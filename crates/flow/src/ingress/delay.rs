@@ -172,7 +172,7 @@ mod tests {
             let wait = wait_for(&loops, 4.5, 0.0, guess);
             assert!((rate(&loops, wait) - 4.5).abs() < 1e-12, "{wait} {guess}");
         }
-        // Nobody waits less than for something else.
+        // No flow waits less than for something else.
         assert_eq!(wait_for(&loops, 4.5, 10.0, 0.0), 10.0);
         assert_eq!(wait_for(&loops[..1], 4.0, 0.0, 0.0), 1.0);
         assert_eq!(wait_for(&loops[2..], 4.0, 0.0, 0.0), 0.0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::flows::Flows;
 use crate::port::Queues;
 
-/// What tells queues apart: where the bytes come from, and where they go if that has a queue of its own.
+/// What distinguishes queues: where the bytes come from, and where they go if that has a queue of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     /// From an edge to any other.

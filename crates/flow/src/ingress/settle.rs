@@ -7,16 +7,15 @@ use crate::flows::Flows;
 use crate::port::Arbiter;
 
 /// Rounds over all constraints.
-const ROUNDS: usize = 1_000;
-/// From this round on, the mean of the rates is taken: where full buffers hold each other in a ring, waiting times may go round
-/// for ever.
-const AVERAGED: usize = 800;
+const ROUNDS: usize = 6_000;
 /// Change of a waiting time, as a part of how long a byte is on its way, that ends the rounds.
 const SETTLED: f64 = 1e-10;
 /// Rounds after which the change must have become less, or else waiting times move half as far.
 const WATCHED: usize = 100;
 /// Least part of the way to its new value that a waiting time moves in a round.
-const SMALLEST_STEP: f64 = 0.125;
+const SMALLEST_STEP: f64 = 1.0 / 512.0;
+/// Range of each rate over `WATCHED` rounds, as a part of it, that ends rounds of smaller steps too.
+const STEADY: f64 = 1e-3;
 /// Change of a time, as a part of it, that counts as none.
 const UNCHANGED: f64 = 1e-13;
 
@@ -31,6 +30,36 @@ pub(super) struct Solver<'f, 'n> {
     /// Counts changes.
     now: u64,
     scratch: Scratch,
+}
+
+/// What a rate was in some rounds.
+#[derive(Clone, Copy, Default)]
+struct Range {
+    least: f64,
+    most: f64,
+    sum: f64,
+    count: u32,
+}
+
+impl Range {
+    fn add(&mut self, rate: f64) {
+        self.least = if self.count == 0 {
+            rate
+        } else {
+            rate.min(self.least)
+        };
+        self.most = rate.max(self.most);
+        self.sum += rate;
+        self.count += 1;
+    }
+
+    fn is_steady(&self) -> bool {
+        self.most - self.least <= STEADY * self.most
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.count)
+    }
 }
 
 /// Memory that is used again for each constraint.
@@ -71,9 +100,10 @@ impl<'f, 'n> Solver<'f, 'n> {
 
     /// Computes all waiting times until no rate changes. Gives false if that does not come.
     pub(super) fn settle(&mut self) -> bool {
-        let mut sums = vec![0.0; self.rates.len()];
+        let mut ranges = vec![Range::default(); self.rates.len()];
         let (mut step, mut watched) = (1.0, f64::INFINITY);
-        for round in 0..ROUNDS {
+        let mut is_steady = false;
+        for round in 1..=ROUNDS {
             let (mut at, mut change) = (0, 0.0f64);
             while at < self.structure.constraints.len() {
                 change = change.max(self.solve(at as u32, step));
@@ -84,23 +114,26 @@ impl<'f, 'n> Solver<'f, 'n> {
                 self.fit();
                 return true;
             }
-            if round % WATCHED == WATCHED - 1 {
-                // Waiting times go round: smaller steps end that.
-                if change > 0.9 * watched {
-                    step = (0.5 * step).max(SMALLEST_STEP);
-                }
-                watched = change;
+            for (range, &rate) in ranges.iter_mut().zip(&self.rates) {
+                range.add(rate);
             }
-            if round >= AVERAGED {
-                for (sum, rate) in sums.iter_mut().zip(&self.rates) {
-                    *sum += rate;
-                }
+            if round % WATCHED > 0 {
+                continue;
             }
+            is_steady = step < 1.0 && ranges.iter().all(Range::is_steady);
+            if is_steady || round == ROUNDS {
+                break;
+            }
+            ranges.fill(Range::default());
+            // Waiting times go round: smaller steps end that.
+            if change > 0.9 * watched {
+                step = (0.5 * step).max(SMALLEST_STEP);
+            }
+            watched = change;
         }
-        let count = (ROUNDS - AVERAGED) as f64;
-        self.rates = sums.into_iter().map(|sum| sum / count).collect();
+        self.rates = ranges.iter().map(Range::mean).collect();
         self.fit();
-        false
+        is_steady
     }
 
     /// Slows the flows of each edge down to its capacity.
@@ -219,8 +252,9 @@ impl<'f, 'n> Solver<'f, 'n> {
                 if let Some(held_by) = self.structure.claims[claim as usize].held_by {
                     self.set_capacity(held_by, f64::INFINITY, step);
                 }
-                // Nothing holds it up any more.
-                largest = largest.max(self.approach(claim, 0.0, 1.0));
+                // Nothing holds it up any more. It comes to that by steps as it went, so that a limit that comes and goes with
+                // the waiting that it causes finds its balance.
+                largest = largest.max(self.approach(claim, 0.0, step));
             }
             return largest;
         }

@@ -204,7 +204,7 @@ fn a_job_ends_when_its_last_byte_has_arrived() {
     assert!(schedule(&network, &jobs, Policy::StartAll, &MaxMin, || 0.0).is_err());
 }
 
-/// So late that a job's time is below what a double tells apart: it ends all the same.
+/// So late that a job's time is below what a double can represent: it ends all the same.
 #[test]
 fn a_small_job_that_comes_very_late_ends() {
     let network = one_edge();

@@ -60,7 +60,7 @@ pub fn vhost_messages(bytes: &[u8]) {
         Ok(Some(frame)) => front_end.hand(frame),
         _ => None,
     };
-    assert_eq!(answer.map(|bytes| bytes.len()), Some(20), "nobody answers");
+    assert_eq!(answer.map(|bytes| bytes.len()), Some(20), "no answer");
     front_end.check();
 }
 

@@ -13,7 +13,7 @@ pub trait Registers {
     /// Reads eight bytes at an offset.
     fn read64(&self, offset: u64) -> u64;
 
-    /// Writes four bytes. What the device does at once is appended to `effects`, if whoever has the registers runs the
+    /// Writes four bytes. What the device does at once is appended to `effects`, if the side that has the registers runs the
     /// device, too; one that runs by itself leaves them as they are.
     fn write32(&mut self, offset: u64, value: u32, effects: &mut Vec<Effect>);
 

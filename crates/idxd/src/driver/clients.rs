@@ -43,7 +43,7 @@ impl<R: Registers> Driver<R> {
     /// disabled meanwhile knows nothing of it any more.
     ///
     /// # Errors
-    /// `ENOENT` where nobody has opened this; `EAGAIN` while descriptors are in flight.
+    /// `ENOENT` where this is not open; `EAGAIN` while descriptors are in flight.
     pub fn release(&mut self, client: ClientId) -> Result<(), Errno> {
         let mut homes = self.devices.iter().enumerate().flat_map(|(index, device)| {
             let queues = device.queues.iter().enumerate();

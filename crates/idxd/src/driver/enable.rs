@@ -212,7 +212,7 @@ impl<R: Registers> Device<R> {
         }
         if self.configurable() {
             let kernel = self.queues[wq].kind == WorkQueueType::Kernel;
-            // A dedicated queue of users gets the PASID of whoever opens it.
+            // A dedicated queue of users gets the PASID of the process that opens it.
             let shared = (!dedicated && self.part.pasid_enabled).then_some(0);
             let pasid = self.kernel_pasid(wq).or(shared);
             if pasid.is_some() {

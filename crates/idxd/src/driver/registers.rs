@@ -10,7 +10,7 @@ use dray_spec::registers::{
 use super::state::{Device, WorkQueueType};
 use super::{CommandStatus, Errno, Registers};
 
-/// Effects of register writes, for whoever runs the device.
+/// Effects of register writes, for the device's runner.
 pub(super) type Effects = Vec<Effect>;
 
 fn offsets(registers: &impl Registers) -> TableOffsets {

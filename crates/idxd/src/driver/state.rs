@@ -190,7 +190,7 @@ pub(super) struct Device<R> {
     pub(super) groups: Vec<Group>,
     /// Group of each engine.
     pub(super) engines: Vec<Option<u16>>,
-    /// A command, with its operand, that was issued and whose end nobody has seen.
+    /// A command, with its operand, that was issued and whose end was not seen yet.
     pub(super) unfinished: Option<(Command, u32)>,
     fixed_classes: bool,
     fresh_allowed: u32,

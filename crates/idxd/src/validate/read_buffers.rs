@@ -13,7 +13,7 @@ pub(crate) struct ReadBuffers {
 
 /// The group's read buffers. Where the profile does not say, none are kept and all that the
 /// other groups do not keep are allowed; so they are where it says 0, which kernels before 6.2 show
-/// for a group that was never told.
+/// for a group whose limit was never written.
 pub(crate) fn of(
     group: &GroupProfile,
     device: &DeviceProfile,

@@ -1,4 +1,4 @@
-//! Several cores and several devices: what they share, that nobody is left out, and what does not
+//! Several cores and several devices: what they share, that none is left out, and what does not
 //! fit.
 
 use crate::common::busy::Busy;

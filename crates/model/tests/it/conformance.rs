@@ -112,6 +112,7 @@ impl Door for ModelDoor {
         match part {
             Part::Batches => "the channel takes no batches of four",
             Part::Faults => "the modelled core makes pages present itself",
+            Part::Held => "a modelled device ends whatever it has: time passes until then",
             Part::Disruptions => {
                 "a modelled device takes no commands: it is never disabled or reset"
             }

@@ -43,7 +43,7 @@ fn run(mut world: World, options: ChannelOptions, operations: Vec<Operation>) ->
     once
 }
 
-/// An engine with nobody beside it, by the platform's own closed forms.
+/// An engine without neighbours, by the platform's own closed forms.
 struct Engine<'a> {
     platform: &'a PlatformFile,
     pipe: EnginePipe,

@@ -48,7 +48,7 @@ pub(crate) fn measure(arena: &mut Arena, ours: Side<'_>, peer: Side<'_>) -> Meas
     turn(peer);
     let (mut ratios, mut of_ours, mut of_peer) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        // Whoever is first in one round is second in the next.
+        // The first of one round is second in the next.
         let (a, b) = match round % 2 {
             0 => {
                 let a = turn(ours);
@@ -72,7 +72,7 @@ pub(crate) fn measure(arena: &mut Arena, ours: Side<'_>, peer: Side<'_>) -> Meas
 }
 
 /// Some of ISA-L's functions leave the upper halves of vector registers in use (2.30's zero detection
-/// does), which slows down whoever comes next.
+/// does), which slows down the next one.
 fn clean_upper_halves() {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx") {

@@ -1,7 +1,8 @@
 //! One block after the other: its field checked, its field made.
 
-use super::guard::{TOGETHER, guard, guards, guards_and_copies, guards_and_hints};
+use super::guard::{TOGETHER, Work, guard, guards, guards_and_copies, guards_and_hints, run};
 use super::row::{Copies, Row};
+use super::run::Fields;
 use super::tags::Field;
 use super::{BadBlock, DestinationDifFlags, DifFlags, DifStatus, SourceDifFlags, Tags};
 
@@ -72,36 +73,19 @@ impl Checker {
         Some(guards_and_copies(blocks, copies, self.flags))
     }
 
-    /// Checks a whole group in one go, where nothing but the reference tag changes from block to block and
-    /// every field is as expected. False: nothing was checked, and a bad block may be among them.
-    #[inline(always)]
-    pub(super) fn check_group(&mut self, group: Row<'_>, guards: Option<[u16; TOGETHER]>) -> bool {
-        let last = self.tags.reference.checked_add(TOGETHER as u32);
-        let (Some(_), false) = (last, self.source.app_tag_incrementing()) else {
-            return false;
+    /// Works on groups of blocks with their fields until one has a field that is not as expected, and
+    /// returns how many blocks these groups have; see [`run`].
+    #[inline]
+    pub(super) fn run(&mut self, src: &[u8], work: Work<'_>) -> usize {
+        let fields = Fields::expected(self.flags, self.source, self.tags, self.compared);
+        let (Some(fields), false) = (fields, self.source.guard_check_disable()) else {
+            return 0;
         };
-        let step = u64::from(!self.source.reference_tag_fixed());
-        // The reference tag is in the lowest bits, and does not wrap.
-        let expected = self.tags.field(0).bits();
-        let guards = guards.unwrap_or_default();
-        let mut differs = 0;
-        let mut blocks = group.blocks();
-        for (n, guard) in (0..).zip(guards) {
-            let Some((_, field)) = blocks.next().and_then(|block| block.split_last_chunk()) else {
-                return false;
-            };
-            let field = Field::read(*field);
-            let expected = (expected + n * step) | u64::from(guard) << 48;
-            differs |= (field.bits() ^ expected) & self.compared;
-            // Such a field may say that its block is not to be checked.
-            differs |= u64::from(field.app == u16::MAX);
-        }
-        if differs != 0 {
-            return false;
-        }
-        self.tags = self.source.advance(self.tags, TOGETHER);
-        self.bytes_completed += group.bytes.len();
-        true
+        let size = self.flags.block_size();
+        let blocks = run(src, work, size.bytes(), &fields);
+        self.tags = self.source.advance(self.tags, blocks);
+        self.bytes_completed += blocks * size.protected_bytes();
+        blocks
     }
 
     /// Checks a block with its field against its guard, if that was computed, and takes them apart.
@@ -181,6 +165,19 @@ impl Maker {
             destination,
             tags,
         }
+    }
+
+    /// Copies groups of blocks, adds a field to each, and returns how many blocks these groups have; see
+    /// [`run`].
+    #[inline]
+    pub(super) fn run(&mut self, src: &[u8], dst: &mut [u8]) -> usize {
+        let bytes = self.flags.block_size().bytes();
+        let Some(fields) = Fields::made(self.flags, self.destination, self.tags) else {
+            return 0;
+        };
+        let blocks = run(src, Work::Insert(dst), bytes, &fields);
+        self.tags = self.destination.advance(self.tags, blocks);
+        blocks
     }
 
     /// The guards of blocks of data.

@@ -1,5 +1,22 @@
 //! The guard: CRC-16/T10-DIF of a block.
 
+/// Calls `work_on::<BYTES, CHECKS, COPIES>(src, dst, fields)` for the size and the [`Work`].
+///
+/// A macro, because a function that took `work_on` as a value would lose what it is compiled for.
+#[cfg(target_arch = "x86_64")]
+macro_rules! run_as {
+    ($work_on:ident, $src:expr, $work:expr, $bytes:expr, $fields:expr) => {
+        match ($bytes, $work) {
+            (512, Work::Check) => $work_on::<512, true, false>($src, &mut [], $fields),
+            (512, Work::Insert(dst)) => $work_on::<512, false, true>($src, dst, $fields),
+            (512, Work::Strip(dst)) => $work_on::<512, true, true>($src, dst, $fields),
+            (_, Work::Check) => $work_on::<520, true, false>($src, &mut [], $fields),
+            (_, Work::Insert(dst)) => $work_on::<520, false, true>($src, dst, $fields),
+            (_, Work::Strip(dst)) => $work_on::<520, true, true>($src, dst, $fields),
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod fold;
 mod polynomial;
@@ -9,6 +26,7 @@ mod short;
 mod wide;
 
 use super::row::{Copies, Row};
+use super::run::Fields;
 use super::{BlockSize, DifFlags};
 use polynomial::through_zeros;
 
@@ -87,6 +105,40 @@ pub(super) fn guards_and_copies(
     guards(blocks, flags)
 }
 
+/// What is done with the blocks of a run.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "nothing is worked on as a run there")
+)]
+pub(super) enum Work<'a> {
+    /// Their fields are checked.
+    Check,
+    /// Their data are copied, and fields are made.
+    Insert(&'a mut [u8]),
+    /// Their fields are checked, and the data copied.
+    Strip(&'a mut [u8]),
+}
+
+/// Works on the first blocks of a row, whose fields are a run, and returns how many that were: groups of
+/// [`TOGETHER`], until a field is not as expected; none on some processors. What is left can be worked on
+/// one by one.
+#[inline]
+pub(super) fn run(src: &[u8], work: Work<'_>, bytes: usize, fields: &Fields) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if wide::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        return unsafe { wide::runs::run(src, work, bytes, fields) };
+    }
+    #[cfg(target_arch = "x86_64")]
+    if short::is_for(bytes) {
+        // SAFETY: the processor has the instructions, as was just checked.
+        return unsafe { short::runs::run(src, work, bytes, fields) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (src, work, bytes, fields);
+    0
+}
+
 /// The guard of a block of data, which has the size that the flags say.
 pub(super) fn guard(block: &[u8], flags: DifFlags) -> u16 {
     finished(crc(block), flags)
@@ -94,6 +146,12 @@ pub(super) fn guard(block: &[u8], flags: DifFlags) -> u16 {
 
 /// A guard from the CRC with seed 0.
 fn finished(crc: u16, flags: DifFlags) -> u16 {
+    crc ^ share(flags)
+}
+
+/// What seed and inversion add to the CRC with seed 0.
+#[inline]
+pub(super) fn share(flags: DifFlags) -> u16 {
     // A CRC is linear: the seed's share depends on the length alone.
     let seed = if flags.invert_crc_seed() {
         SEED_SHARE[flags.block_size() as usize]
@@ -101,7 +159,7 @@ fn finished(crc: u16, flags: DifFlags) -> u16 {
         0
     };
     let inversion = if flags.invert_crc_result() { 0xffff } else { 0 };
-    crc ^ seed ^ inversion
+    seed ^ inversion
 }
 
 /// What a seed of 0xFFFF adds to the CRC of a block, for each [`BlockSize`].

@@ -1,4 +1,4 @@
-//! Data integrity fields, as spec 8.3.14 to 8.3.18 and appendix B tell them.
+//! Data integrity fields, as spec 8.3.14 to 8.3.18 and appendix B define them.
 
 use crate::{
     BadBlock, DestinationDifFlags, DifError, DifFlags, DifSizeError, SourceDifFlags, Tags,

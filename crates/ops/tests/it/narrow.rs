@@ -47,6 +47,46 @@ fn results(data: &[u8]) -> Vec<u8> {
     all
 }
 
+/// A field that is wrong, or that says that its block is not to be checked, at each place in turn.
+#[test]
+fn one_odd_field_is_found_on_both_kinds_of_processors() {
+    let (blocks, tags) = (13, Tags::default());
+    let not_checked = SourceDifFlags::new().with_app_tag_f_detect(true);
+    for size in [BlockSize::Bytes512, BlockSize::Bytes520] {
+        let flags = DifFlags::new().with_block_size(size);
+        let step = size.protected_bytes();
+        let data: Vec<u8> = (0..blocks * size.bytes()).map(|n| (n / 3) as u8).collect();
+        let mut good = vec![0; blocks * step];
+        let made = dif_insert(&data, &mut good, flags, DestinationDifFlags::new(), tags);
+        assert!(made.is_ok(), "{made:?}");
+        for odd in 0..blocks {
+            for (at, byte) in [(0, 0x11), (step - 8, 0x11), (step - 6, 0xff)] {
+                let mut src = good.clone();
+                src[odd * step + at] ^= byte;
+                if byte == 0xff {
+                    src[odd * step + at..][..2].fill(byte);
+                }
+                let mut expected = vec![7; data.len()];
+                let strip = oracle::dif_strip(&src, &mut expected, flags, not_checked, tags);
+                assert_eq!(strip.is_ok(), byte == 0xff, "{odd}, {at}");
+                for without in [false, true] {
+                    leave_out_vpclmulqdq(without);
+                    let mut stripped = vec![7; data.len()];
+                    let result = dif_strip(&src, &mut stripped, flags, not_checked, tags);
+                    let checked = dif_check(&src, flags, not_checked, tags);
+                    leave_out_vpclmulqdq(false);
+                    assert_eq!(
+                        (&result, &checked),
+                        (&strip, &strip),
+                        "{odd}, {at}, {without}"
+                    );
+                    assert!(stripped == expected, "{odd}, {at}, {without}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn processors_with_and_without_vpclmulqdq_agree() {
     let data: Vec<u8> = (0..40_000_u32).map(|n| ((n * n) >> 5) as u8).collect();

@@ -154,7 +154,7 @@ fn collect_numa(node: &PciNode, numa: &mut Vec<u32>) {
 }
 
 impl Writer {
-    /// Adds a function below `upper`. `port` is the link as the port above sees it.
+    /// Adds a function below `upper`. `port` is the link as the port above reports it.
     fn add(&mut self, node: &PciNode, upper: &str, port: Option<&PciLink>) {
         if !node.is_bridge() {
             let Some(word) = node.word() else {

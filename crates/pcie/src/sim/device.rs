@@ -10,7 +10,7 @@ use super::simulation::{
 use super::tlp::TlpKind;
 use crate::topology::{NodeId, NodeKind};
 
-/// Bytes of the word that tells the host of completion, and its TLP's payload.
+/// Bytes of the completion word in host memory, and its TLP's payload.
 const WORD_BYTES: u32 = 64;
 /// Bits of the number of a piece in an event.
 const PIECE_BITS: u32 = 14;
@@ -354,7 +354,7 @@ impl Simulation<'_> {
         self.engine_read(index);
     }
 
-    /// Tells the host that a transfer is complete.
+    /// Writes the completion word of a transfer.
     fn send_word(&mut self, id: u32, node: NodeId) {
         let route = self.streams[self.transfers[id as usize].stream as usize].to_host;
         let port = self.network.agent_port(node, PORT_WORDS);
@@ -386,7 +386,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The last byte of a write between devices is in the memory of the second, which tells the
+    /// The last byte of a write between devices is in the memory of the second, which sends the word to the
     /// host.
     pub(super) fn last_written(&mut self, id: u32) {
         let stream = self.transfers[id as usize].stream;

@@ -47,7 +47,9 @@ impl SourceState {
         if let Some(rate) = source.rate_gib_s
             && !(rate.is_finite() && rate >= 1e-3)
         {
-            return Err(fail(format!("a rate of {rate} GiB/s is not a demand")));
+            return Err(fail(format!(
+                "a rate of {rate:e} GiB/s; a source sends at least 0.001"
+            )));
         }
         if source
             .window_bytes

@@ -1,4 +1,4 @@
-//! What the simulator knows of a stream and of its transfers.
+//! State of a stream and of its transfers.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::topology::{NodeKind, Topology};
 
 /// Bytes of a line that a core loads or stores at a time.
 pub(super) const LINE: u64 = 64;
-/// Ticket of a transfer that nobody asked for by call.
+/// Ticket of a transfer that a stream starts by itself, without a call.
 pub(super) const NO_TICKET: u64 = u64::MAX;
 /// Longest transfer.
 const MAX_BYTES: u64 = 1 << 40;

@@ -30,7 +30,7 @@ pub(crate) enum TlpKind {
     DmaRead,
     /// The data of such a request.
     DmaData,
-    /// The word that tells the host that a transfer is complete.
+    /// The word in host memory which says that a transfer is complete.
     CompletionWord,
     /// Data of a [`Source`](super::Source).
     Source,

@@ -1,5 +1,7 @@
 //! The topologies that are built in.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::PcieError;
@@ -52,13 +54,26 @@ pub(super) fn find(name: &str) -> Result<(String, String), PcieError> {
 
 /// Reads a text file of reasonable length.
 pub(crate) fn read(path: &Path) -> Result<String, PcieError> {
-    let io = |message: String| PcieError::Io {
+    read_text(path, MAX_BYTES).map_err(|error| PcieError::Io {
         path: path.to_owned(),
-        message,
-    };
-    let length = std::fs::metadata(path).map_err(|error| io(error.to_string()))?;
-    if length.len() > MAX_BYTES {
-        return Err(io(format!("is longer than {MAX_BYTES} bytes")));
+        message: error.to_string(),
+    })
+}
+
+/// The text of a file of at most `max_bytes`. It reads no more than that: a device file may have no end.
+///
+/// # Errors
+///
+/// A file that cannot be read, is longer, or is not UTF-8.
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(max_bytes + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        let message = format!("is longer than {max_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
-    std::fs::read_to_string(path).map_err(|error| io(error.to_string()))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not text in UTF-8"))
 }

@@ -16,14 +16,14 @@ mod text;
 
 use std::collections::HashMap;
 
-pub use catalog::{built_in, built_in_names};
+pub use catalog::{built_in, built_in_names, read_text};
 pub use node::{
     Arbiter, EndpointParameters, EngineParameters, HostParameters, Node, NodeKind,
     QueueOrganisation, Switching,
 };
 pub use rate::LinkRate;
 
-pub(crate) use catalog::read as read_text;
+pub(crate) use catalog::read as read_file;
 pub(crate) use file::{EndpointEntry, ForwarderEntry, HostEntry, LinkEntry, TopologyFile};
 pub(crate) use rate::{COMPLETION_HEADER, WRITE_HEADER};
 

@@ -1,5 +1,7 @@
 //! The benchmark's calls, its experiments and its checks.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use dray_pcie::Topology;
 use dray_pcie::bench::{
     FabricExperiment, Session, Verdict, built_in_experiments, check_all, run_experiment,
@@ -102,6 +104,59 @@ fn an_experiment_gives_the_same_numbers_again() {
             .iter()
             .any(|event| event["name"] == "MMIO CplD" && event["ph"] == "X")
     );
+}
+
+/// The rules of the Chrome JSON trace format, and those by which Perfetto reads it: it drops what is below a nanosecond, and a
+/// slice that begins before the one before it on its track has ended.
+#[test]
+fn traces_follow_the_format() {
+    let experiments = built_in_experiments().unwrap();
+    for id in ["latency", "arrival"] {
+        let experiment = experiments.iter().find(|known| known.id == id).unwrap();
+        let trace = trace_experiment(experiment, 1).unwrap();
+        let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let mut names = BTreeMap::new();
+        let mut slices: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut open = BTreeSet::new();
+        let ns = |value: &serde_json::Value| (value.as_f64().unwrap() * 1000.0) as u64;
+        for event in events {
+            let track = event["tid"].as_u64();
+            let phase = event["ph"].as_str().unwrap();
+            assert!(
+                event["name"].is_string() && event["pid"].is_u64(),
+                "{event}"
+            );
+            if phase == "M" {
+                if let Some(track) = track {
+                    assert!(track > 0, "{event}");
+                    let other = names.insert(track, event["args"]["name"].to_string());
+                    assert_eq!(other, None, "two tracks have the number {track}");
+                }
+                continue;
+            }
+            let track = track.unwrap();
+            assert!(names.contains_key(&track), "{event} is on no track");
+            let start = ns(&event["ts"]);
+            let name = (event["id"].to_string(), event["name"].to_string());
+            match phase {
+                "X" => slices
+                    .entry(track)
+                    .or_default()
+                    .push((start, start + ns(&event["dur"]))),
+                "b" => assert!(open.insert(name), "{event}"),
+                "e" => assert!(open.remove(&name), "{event}"),
+                _ => panic!("{event}"),
+            }
+        }
+        assert!(open.is_empty() && !slices.is_empty(), "{open:?}");
+        for (track, mut slices) in slices {
+            slices.sort_unstable();
+            for pair in slices.windows(2) {
+                assert!(pair[0].1 <= pair[1].0, "{}: {pair:?}", names[&track]);
+            }
+        }
+    }
 }
 
 #[test]

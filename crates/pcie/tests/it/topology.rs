@@ -1,5 +1,7 @@
 //! Topology files: what is shipped, routes, and what is refused.
 
+use std::path::Path;
+
 use dray_pcie::{NodeKind, PcieError, Topology, built_in_names};
 
 fn names(topology: &Topology, from: &str, to: &str) -> Vec<String> {
@@ -398,4 +400,14 @@ fn sockets_of_a_host_stand_side_by_side() {
     let x = |index: usize| boxes[index][0];
     // The file has host1.0, host1.1, host2.0 and host2.1 first.
     assert!(x(0) < x(1) && x(1) < x(2) && x(2) < x(3), "{boxes:?}");
+}
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    for device in ["/dev/zero", "/dev/full"] {
+        let error = Topology::resolve(device).unwrap_err().to_string();
+        assert!(error.contains("is longer than"), "{error}");
+    }
+    let error = dray_pcie::read_text(Path::new("/dev/zero"), 100).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
 }

@@ -29,7 +29,7 @@ pub struct Transfer {
     pub reads: [Option<Stream>; 2],
     /// Up to two destinations.
     pub writes: [Option<Stream>; 2],
-    /// Writes go to the cache: partial lines are merged there and hold nobody up.
+    /// Writes go to the cache: partial lines are merged there and delay nothing.
     pub cache_control: bool,
     /// The destination is read back before the completion record is written (spec 3.10).
     pub readback: bool,

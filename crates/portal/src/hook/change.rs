@@ -1,4 +1,4 @@
-//! Functions that change names, which nobody can in sysfs and devtmpfs shows nobody.
+//! Functions that change names: sysfs allows it to no process, and devtmpfs shows no change.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::mem::transmute;

@@ -8,7 +8,7 @@ use dray_wire::SOCKET_VARIABLE;
 
 use super::{Strings, spawn};
 use crate::connect::socket_variable;
-use crate::program::{Obstacle, PreloadSupport, UnknownError};
+use dray_interpose::program::{Obstacle, PreloadSupport, UnknownError};
 
 /// What keeps a program of this kind from a portal when it is executed with this environment. What
 /// cannot be read or executed is the original's to refuse.
@@ -22,7 +22,7 @@ pub(super) unsafe fn obstacle(
     match kind {
         Ok(PreloadSupport::Hindered(obstacle)) => Some(obstacle),
         Ok(PreloadSupport::Native) => {
-            // Where nobody knows its file this is no shared object, and nothing was preloaded.
+            // Where its file is not known this is no shared object, and nothing was preloaded.
             let library = spawn::library()?;
             let socket = socket_variable().map_or(&b""[..], CStr::to_bytes);
             // SAFETY: as the caller promises.

@@ -1,7 +1,7 @@
 //! The exec family: a thread that is about to become a program without a dynamic linker comes under
 //! the supervisor first.
 //!
-//! The C library's functions call one another past whoever stands in front of them, so that each has
+//! The C library's functions call one another past interposed functions, so that each has
 //! to be here. What they answer is what the originals answer: they are called in any case.
 
 use std::arch::naked_asm;
@@ -16,9 +16,9 @@ use super::environment::obstacle;
 use super::{Strings, count, libc_answer, looks_at_programs};
 use crate::connect::socket_name;
 use crate::next::Next;
-use crate::program::{Path, PreloadSupport, UnknownError, kind, kind_at};
 use crate::supervised::enter;
 use crate::syscall::{name, syscall};
+use dray_interpose::program::{Path, PreloadSupport, UnknownError, kind, kind_at};
 
 type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
 type Execveat = unsafe extern "C" fn(c_int, *const c_char, Strings, Strings, c_int) -> c_int;
@@ -51,7 +51,7 @@ pub(super) fn environment() -> Strings {
 pub(super) fn directories() -> Option<&'static CStr> {
     // SAFETY: the name is one.
     let value = unsafe { libc::getenv(c"PATH".as_ptr()) };
-    // SAFETY: the value is a string, and stays as long as nobody changes the environment meanwhile.
+    // SAFETY: the value is a string, and stays as long as no thread changes the environment meanwhile.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 

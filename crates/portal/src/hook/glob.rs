@@ -1,4 +1,4 @@
-//! glob: the C library opens directories by itself, unless it is told by what.
+//! glob: the C library opens directories by itself, unless it is given functions for that.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::transmute;

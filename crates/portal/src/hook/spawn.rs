@@ -12,9 +12,9 @@ use super::exec::directories;
 use super::{Strings, count, looks_at_programs};
 use crate::connect::{socket_name, socket_variable};
 use crate::next::Next;
-use crate::program::{Obstacle, Path, kind};
 use crate::supervised::enter;
 use crate::syscall::{name, syscall};
+use dray_interpose::program::{Obstacle, Path, kind};
 
 type Spawn = unsafe extern "C" fn(
     *mut libc::pid_t,
@@ -188,7 +188,7 @@ impl List {
     }
 
     fn as_mut(&mut self) -> &mut [*const c_char] {
-        // SAFETY: the pages are as long, of nobody else, and zeros are null pointers.
+        // SAFETY: the pages are as long, not shared, and zeros are null pointers.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.count) }
     }
 }
@@ -197,7 +197,7 @@ impl Drop for List {
     fn drop(&mut self) {
         let bytes = self.count * size_of::<*const c_char>();
         let arguments = [self.start.addr(), bytes, 0, 0, 0, 0];
-        // SAFETY: the pages are ours, and nobody has a pointer into them any more.
+        // SAFETY: the pages are ours, and no pointer into them is left.
         let _ = unsafe { syscall(libc::SYS_munmap, arguments) };
     }
 }

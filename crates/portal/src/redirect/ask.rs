@@ -17,7 +17,7 @@ use crate::connect::{connect, retry};
 /// Has `request` carried out; how many bytes were taken.
 ///
 /// # Errors
-/// The error number of the call that it stands for; `EIO` if nobody is there to answer.
+/// The error number of the call that it stands for; `EIO` if there is no answer.
 pub(crate) fn ask(request: Request<'_>) -> Result<usize, i32> {
     let (reply, _) = exchange(request, true)?;
     Ok(reply.bytes as usize)
@@ -35,7 +35,7 @@ pub(crate) fn open(path: &[u8], flags: i32) -> Result<i32, i32> {
 
 fn exchange(request: Request<'_>, close_on_exec: bool) -> Result<(Reply, Option<OwnedFd>), i32> {
     let socket = connect().map_err(|_| libc::EIO)?;
-    // A command waits for what is in flight as long as it takes; the end of the other side is told.
+    // A command waits for what is in flight as long as it takes; the end of the other side is noticed.
     set_socket_timeout(&socket, Timeout::Recv, None).map_err(|_| libc::EIO)?;
     let (head, path, bytes) = request.parts();
     let parts = [head.as_bytes(), path, bytes].map(IoSlice::new);

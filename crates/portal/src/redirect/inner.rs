@@ -18,7 +18,7 @@ pub(crate) fn lead(target: u64) {
     }
 }
 
-/// In a process with one thread: nobody executes the function meanwhile.
+/// In a process with one thread: no other thread executes the function meanwhile.
 fn change(target: u64) -> Option<()> {
     let single = next::of_libc(c"__libc_single_threaded")?;
     // SAFETY: a byte of that name (`sys/single_threaded.h`).

@@ -15,12 +15,13 @@ pub(crate) type FilePath = Text<LONGEST>;
 
 /// Directories that hold both the machine's files and ours. The machine's are found by their own
 /// names; what is listed or entered is a directory with links to them beside ours.
-const COMMON: [&[u8]; 7] = [
+const COMMON: [&[u8]; 8] = [
     b"/dev",
     b"/sys",
     b"/sys/bus",
     b"/sys/bus/pci",
     b"/sys/bus/pci/devices",
+    b"/sys/dev",
     b"/sys/devices",
     b"/sys/module",
 ];

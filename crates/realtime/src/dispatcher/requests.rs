@@ -72,7 +72,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             if !self.sources.iter().any(|s| s.reader.is_awaited()) {
                 if !self.sources.iter().any(|s| s.reader.is_behind()) {
-                    self.shared.bury();
+                    self.shared.free_departed();
                 }
                 break;
             }

@@ -33,8 +33,9 @@ impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     fn execute(&mut self, index: usize, task: &Task) -> Option<DescriptorResult> {
         let engine = &mut self.engines[index];
+        let apart = !engine.alone || self.sink.memory.may_wait(task.blocks());
         match &mut engine.worker {
-            Some(worker) if !engine.alone && matches!(task.action, Action::Execute(_)) => {
+            Some(worker) if apart && matches!(task.action, Action::Execute(_)) => {
                 engine.outstanding += 1;
                 worker.order(*task);
                 None

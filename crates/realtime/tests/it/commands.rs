@@ -62,7 +62,7 @@ fn an_abort_ends_what_is_in_flight_once_and_waits_for_the_engines() {
             }
             thread::scope(|scope| {
                 let waits = scope.spawn(|| command(&device, abort, operand));
-                // The engine that is held up may be the dispatcher, who then cannot tell.
+                // The engine that is held up may be the dispatcher, which then cannot report.
                 witness.open_gate();
                 waits.join().expect("the command ends");
             });

@@ -75,13 +75,13 @@ impl SharedMemory for SharedPages {
 fn run(case: &Case, config: DeviceConfig, options: Options) -> Observed {
     let memory = SharedPages::new(case.memory());
     let errors: Reported<(Status, u64)> = Arc::default();
-    let told = errors.clone();
+    let reported = errors.clone();
     let listener = move |event| {
         if let Event::SoftwareError {
             status, address, ..
         } = event
         {
-            locked(&told).push((status, address));
+            locked(&reported).push((status, address));
         }
     };
     let device = RealtimeDevice::start(config, memory.clone(), options, listener);

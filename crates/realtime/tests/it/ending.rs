@@ -1,5 +1,6 @@
 //! Devices that stop, with work under way or asleep, and devices that break.
 
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::common::{
@@ -68,8 +69,8 @@ fn aborting_drops_what_has_not_been_started_and_waits_for_what_has() {
             device.stop(Stop::Abort).expect("no failure");
         });
         let written = witness.records.lock().expect("not poisoned").len();
-        let told = (0..16).filter(|n| records.status(*n) != Status::NONE);
-        assert_eq!(told.count(), written);
+        let reported = (0..16).filter(|n| records.status(*n) != Status::NONE);
+        assert_eq!(reported.count(), written);
         assert_eq!(witness.held.load(std::sync::atomic::Ordering::SeqCst), 0);
     }
 }
@@ -120,6 +121,37 @@ fn a_panic_in_the_dispatcher_leaves_nobody_waiting() {
             failure.to_string(),
             "the device has halted: dray-dispatcher panicked: on request"
         );
+    }
+}
+
+/// Also what was in the rings, in the queues and with engines when it panicked.
+#[test]
+fn a_panic_in_the_dispatcher_ends_all_that_was_accepted() {
+    for (engines, options) in ways() {
+        let (device, witness) = start(config(engines, vec![queue(0, Dedicated, 64)]), options);
+        let records = Records::new(32);
+        let mut sink = [0; 64];
+        let portal = portal(&device, 0, true);
+        witness.trap.store(records.address(0), Ordering::SeqCst);
+        hold(&portal, &witness, &mut sink, 1);
+        for n in 0..32 {
+            insist(
+                &portal,
+                &Descriptor::noop().with_completion(records.address(n)),
+            );
+        }
+        witness.open_gate();
+        let failure = device.stop(Stop::Drain).expect_err("a panic");
+        assert_eq!(failure.thread, "dray-dispatcher");
+        assert_eq!(records.status(0), Status::NONE, "it cannot be written");
+        let reported: Vec<Status> = (1..32).map(|n| records.status(n)).collect();
+        assert!(!reported.contains(&Status::NONE), "{reported:?}");
+        if engines == 1 {
+            assert!(
+                reported.contains(&Status::HARDWARE_ERROR_READ),
+                "{reported:?}"
+            );
+        }
     }
 }
 

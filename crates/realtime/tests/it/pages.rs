@@ -83,14 +83,14 @@ fn begin(function: Function, absent: &[u8], options: Options) -> Machine {
         absent: (first, first + absent.len() as u64),
     };
     let errors = Arc::new(Mutex::new(Vec::new()));
-    let told = errors.clone();
+    let reported = errors.clone();
     let listener = move |event| {
         if let Event::SoftwareError {
             status, address, ..
         } = event
         {
-            let mut told = told.lock().expect("nobody panics with it");
-            told.push((status, address));
+            let mut reported = reported.lock().expect("no thread panics with it");
+            reported.push((status, address));
         }
     };
     let device = RealtimeDevice::start_function(function, memory, options, listener);
@@ -107,7 +107,10 @@ impl Machine {
         let queue = CommandRegister::queue(0);
         let drained = self.device.command(Command::DrainWq, queue);
         assert_eq!(drained.expect("it runs"), Ok(0));
-        self.errors.lock().expect("nobody panics with it").clone()
+        self.errors
+            .lock()
+            .expect("no thread panics with it")
+            .clone()
     }
 }
 

@@ -20,9 +20,9 @@ fn stepped() -> impl Iterator<Item = (u16, Options)> {
     })
 }
 
-/// What was told, checked: each descriptor has a beginning, and one end after it.
-fn told(witness: &Witness) -> Vec<Event> {
-    let events = witness.events.lock().expect("nobody panics with it");
+/// What was reported, checked: each descriptor has a beginning, and one end after it.
+fn reported(witness: &Witness) -> Vec<Event> {
+    let events = witness.events.lock().expect("no thread panics with it");
     let mut alive = HashSet::<WorkId>::new();
     for event in events.iter() {
         match event {
@@ -57,7 +57,7 @@ fn descriptors_batches_and_their_members_have_a_beginning_and_an_end() {
         insist(&portal, &drain);
         records.wait(1);
         device.stop(Stop::Drain).expect("no failure");
-        let events = told(&witness);
+        let events = reported(&witness);
         let accepted = events.iter().filter_map(|event| match event {
             Event::Accepted { descriptor, .. } => descriptor.opcode().ok(),
             _ => None,
@@ -69,7 +69,7 @@ fn descriptors_batches_and_their_members_have_a_beginning_and_an_end() {
         });
         assert_eq!(members.count(), 3);
         let ends = events.iter().filter_map(|event| match event {
-            Event::Ended { record, .. } => Some(record.expect("nobody aborts").status()),
+            Event::Ended { record, .. } => Some(record.expect("there is no abort").status()),
             _ => None,
         });
         assert_eq!(ends.collect::<Vec<_>>(), [Status::SUCCESS; 5]);
@@ -91,7 +91,7 @@ fn what_is_given_up_ends_without_a_record() {
             witness.open_gate();
         });
         device.stop(Stop::Drain).expect("no failure");
-        let events = told(&witness);
+        let events = reported(&witness);
         let is_abandoned = |event: &&Event| matches!(event, Event::Abandoned { .. });
         let given_up = |event: &&Event| matches!(event, Event::Ended { record: None, .. });
         assert_eq!(

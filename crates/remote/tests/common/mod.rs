@@ -164,15 +164,10 @@ pub(crate) fn device(child: &Child, presence: Presence) -> (RealtimeDevice, Arc<
     spaces.add(CHILD, child.pid()).expect("a process");
     let memory = RemoteMemory::new(spaces.clone(), presence);
     let queue = WorkQueueConfig {
-        size: 8,
-        threshold: 8,
         priority: 1,
-        mode: WorkQueueMode::Shared,
-        pasid: Some(0),
         block_on_fault: true,
-        max_batch_size: 32,
         max_transfer_size: 1 << 30,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(0, WorkQueueMode::Shared, 8)
     };
     let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
     let device = RealtimeDevice::start(config, memory, Options::default(), |_| ());

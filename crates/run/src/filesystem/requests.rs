@@ -264,7 +264,7 @@ impl Filesystem for Files {
         mut reply: ReplyDirectory,
     ) {
         if offset == 0 {
-            // Whoever rewinds sees what has changed.
+            // A reader that rewinds sees what has changed.
             match self.listing(inode) {
                 Ok(listing) => drop(lock(&self.listings).insert(handle.0, Arc::new(listing))),
                 Err(error) => return reply.error(errno(error)),

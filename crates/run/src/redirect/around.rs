@@ -8,13 +8,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Directories that hold both.
-const COMMON: [&str; 8] = [
+const COMMON: [&str; 9] = [
     "",
     "/dev",
     "/sys",
     "/sys/bus",
     "/sys/bus/pci",
     "/sys/bus/pci/devices",
+    "/sys/dev",
     "/sys/devices",
     "/sys/module",
 ];

@@ -13,7 +13,7 @@ use rustix::process::{
 use crate::RunError;
 use crate::error::system;
 
-/// How long the dead are given to be gone, and how often: somebody outside may trace them.
+/// How long the dead are given to be gone, and how often: a process outside may trace them.
 const REST: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 5000;
 
@@ -62,7 +62,7 @@ impl Descendants {
                     Err(Errno::PERM) => left.push(process.id),
                     _ => dying.push(process.id),
                 }
-                process.bury();
+                process.reap();
             }
             if dying.is_empty() {
                 break;
@@ -103,7 +103,7 @@ impl Process {
     fn kill(&self) -> Result<(), Errno> {
         let id = Pid::from_raw(self.id).ok_or(Errno::SRCH)?;
         let file = pidfd_open(id, PidfdFlags::empty())?;
-        // The file is of whoever has the number now.
+        // The file is of the process that has the number now.
         match Process::read(self.id) {
             Some(now) if now.began == self.began && !now.ended => {
                 pidfd_send_signal(&file, Signal::KILL)
@@ -113,7 +113,7 @@ impl Process {
     }
 
     /// If it has ended, and is a child.
-    fn bury(&self) {
+    fn reap(&self) {
         if let Some(id) = Pid::from_raw(self.id) {
             // Otherwise the next round does.
             let _ = waitpid(Some(id), WaitOptions::NOHANG);

@@ -1,4 +1,4 @@
-//! The directory of a session: nobody else's to enter, gone when the session is.
+//! The directory of a session: only its user may enter it, gone when the session is.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -18,7 +18,7 @@ pub(super) const PREFIX: &str = "dray-redirect-";
 /// Locked as long as the launcher or the first process lives: either removes the directory, and all
 /// processes that could need it end with them.
 const LOCK: &str = "lock";
-/// Where everybody has a place. They are the system's, whoever they seem to belong to: in a namespace
+/// Where every user has a place. They are the system's, whatever owner they show: in a namespace
 /// of users root can have another number.
 const COMMON: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
 /// Longest name of a directory in which there is a place: programs have room for so much.
@@ -99,7 +99,12 @@ impl SessionDirectory {
     /// Writes a file that can be executed beside the tree.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         let path = self.path.join(name);
-        self.write(&path, bytes, 0o755)
+        let parent = path.parent().unwrap_or(&self.path);
+        DirBuilder::new()
+            .mode(0o755)
+            .recursive(true)
+            .create(parent)
+            .and_then(|()| self.write(&path, bytes, 0o755))
             .map_err(|source| RunError::Files { path, source })
     }
 
@@ -129,7 +134,7 @@ impl Drop for SessionDirectory {
     }
 }
 
-/// Whether nobody but the user and root can put something else in the place of what is made in
+/// Whether only the user and root can put something else in the place of what is made in
 /// `parent`: programs load a library from there.
 fn safe(parent: &Path) -> io::Result<()> {
     let refused = |text: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, text));

@@ -80,7 +80,7 @@ impl Files {
         self.outcome(failed)
     }
 
-    /// The session's end removes the directory, and the last nodes may be closed after that: nobody reads the files.
+    /// The session's end removes the directory, and the last nodes may be closed after that: the files have no readers.
     fn outcome(&self, failed: Option<io::Error>) -> io::Result<()> {
         match failed {
             Some(error) if fs::symlink_metadata(&self.root).is_ok() => Err(error),
@@ -107,7 +107,7 @@ impl Files {
     }
 
     /// Makes one attribute's file what the tree shows now, whatever a program has made of it. What is
-    /// none of the tree's is removed: nobody can create files in sysfs.
+    /// none of the tree's is removed: files cannot be created in sysfs.
     ///
     /// # Errors
     /// What read(2) of the attribute fails with; `EACCES` for a file that is none of the tree's.
@@ -143,7 +143,7 @@ impl Files {
         let is_ours = parent.is_some_and(|parent| parent.thing == Thing::Directory);
         let file = self.file(path);
         if is_ours && fs::symlink_metadata(&file).is_ok_and(|there| there.is_file()) {
-            // Somebody else may have been quicker.
+            // Another thread may have been quicker.
             let _ = fs::remove_file(file);
         }
     }
@@ -213,7 +213,7 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     there.set_len(bytes.len() as u64)
 }
 
-/// Opens a file for writing, also one that nobody may write: its permissions are for programs.
+/// Opens a file for writing, also one without write permission: its permissions are for programs.
 fn open(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true);

@@ -17,7 +17,7 @@ use crate::error::system;
 const TRIES: u32 = 200;
 const REST: Duration = Duration::from_millis(10);
 
-/// Starts a process in a session of its own that waits until nobody holds what is returned, and then
+/// Starts a process in a session of its own that waits until no process holds what is returned, and then
 /// removes the files. It is no descendant of this process.
 ///
 /// # Errors

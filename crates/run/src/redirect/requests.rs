@@ -35,7 +35,7 @@ struct Node {
     /// The other end: when it hangs up, the last descriptor of the node is closed.
     socket: Arc<OwnedFd>,
     cookie: u64,
-    /// Somebody is about to close it.
+    /// A thread is about to close it.
     noticed: bool,
 }
 
@@ -130,7 +130,7 @@ impl Redirected {
                     });
                     answer(&socket, refreshed.map(|()| 0), None);
                 };
-                // What the program has closed before is closed. Otherwise nobody who reads waits for
+                // What the program has closed before is closed. Otherwise no reader waits for
                 // those who write.
                 let any_closed = lock(&self.nodes).iter().any(Node::has_ended);
                 match any_closed {
@@ -221,7 +221,7 @@ fn text(path: &[u8]) -> Result<String, Errno> {
     String::from_utf8(path.to_vec()).map_err(|_| Errno::ENOENT)
 }
 
-/// Whoever does not take the answer has closed the connection.
+/// A client that does not take the answer has closed the connection.
 fn answer(socket: &OwnedFd, result: Result<u64, Errno>, file: Option<BorrowedFd<'_>>) {
     let reply = match result {
         Ok(bytes) => Reply::done(bytes),

@@ -1,8 +1,8 @@
-//! The command itself, which nobody has looked at before it is executed.
+//! The command itself, which no other part has looked at before it is executed.
 
 use std::ffi::{CStr, CString};
 
-use dray_portal::program::{Path, PreloadSupport, kind};
+use dray_interpose::program::{Path, PreloadSupport, kind};
 use dray_portal::supervised::enter;
 use dray_wire::SocketName;
 

@@ -1,9 +1,9 @@
-//! What the user is told, once each: scripts start many programs.
+//! Notes to the user, once each: scripts start many programs.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dray_portal::program::Obstacle;
+use dray_interpose::program::Obstacle;
 use dray_wire::Reason;
 
 use super::opener::Lack;

@@ -51,7 +51,7 @@ fn has_library(maps: &str) -> bool {
     maps.lines().any(|line| line.ends_with(LIBRARY))
 }
 
-/// Whether somebody traces a process, under whom nobody else can: a supervisor, or a debugger.
+/// Whether a process is traced, so that no other tracer can attach: by a supervisor, or a debugger.
 fn is_traced(process: Pid) -> bool {
     field(process, "TracerPid:").is_some_and(|tracer| tracer != "0")
 }

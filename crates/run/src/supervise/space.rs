@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             space.protect(0, u64::MAX, true),
             0,
-            "a parent's is nobody's"
+            "a parent's belongs to no child"
         );
         assert!(space.forked().find(0x1000).is_some());
     }

@@ -1,7 +1,7 @@
 //! Threads that ask to be supervised, before they execute a program.
 //!
 //! Each gets a thread of the launcher that traces it and all that it starts: ptrace(2) is for one
-//! thread alone, and one that waits for its tracees cannot be told of others.
+//! thread alone, and one that waits for its tracees cannot be given others.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,10 +25,10 @@ use crate::clients::Clients;
 use crate::processes::{field, process_of};
 use crate::serial_executor::SerialExecutor;
 
-/// Name of the threads that trace; it tells them from debuggers, in every session.
+/// Name of the threads that trace; it distinguishes them from debuggers, in every session.
 const THREAD: &str = "dray-supervisor";
 
-/// What they are told.
+/// Messages to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// What the session says.
@@ -153,7 +153,7 @@ impl Supervision {
     }
 }
 
-/// Whoever does not take the answer has been killed.
+/// A process that does not take the answer has been killed.
 fn say(connection: &OwnedFd, hold: Hold) {
     let answer = Supervised::new(hold);
     let _ = send(connection, answer.as_bytes(), SendFlags::NOSIGNAL);
@@ -193,13 +193,13 @@ mod tests {
     fn a_thread_is_found_by_its_own_number() {
         let process = std::process::id() as Tid;
         assert_eq!(thread_of(process, 0), Some(process));
-        let (number, told) = channel();
+        let (number, numbers) = channel();
         let (end, until) = channel::<()>();
         let thread = thread::spawn(move || {
             let _ = number.send(rustix::thread::gettid().as_raw_nonzero().get());
             let _ = until.recv();
         });
-        let tid = told.recv().unwrap();
+        let tid = numbers.recv().unwrap();
         // This process has the number that its namespace gives it.
         assert_eq!(thread_of(process, tid as u32), Some(tid));
         drop(end);

@@ -169,8 +169,8 @@ impl Supervisor {
         self.go_on(tid, 0)
     }
 
-    /// Has those go on of whom nobody will tell: who has started them is dead. Of one that is not, it
-    /// is told later.
+    /// Has those go on that no message will announce: the process that started them is dead. If it is not, the
+    /// message comes later.
     fn release(&mut self) -> io::Result<()> {
         for tid in std::mem::take(&mut self.early) {
             let process = process_of(tid as u32).map_or(tid, |process| process as Tid);
@@ -211,7 +211,7 @@ impl Supervisor {
     }
 }
 
-/// Of tracees that stop this process need not be told by signals: only this thread waits for them.
+/// This process needs no signals for tracees that stop: only this thread waits for them.
 pub(super) fn quieten() {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: zeros are an action: the default, nothing masked, no flags.

@@ -93,7 +93,7 @@ impl Form for Chrome {
             operation_name(ended.operation),
             micros(began),
             micros(end - began),
-            // 0 where nobody knows: no program has that number.
+            // 0 where it is not known: no program has that number.
             ended.pid.unwrap_or(0),
             ended.pasid,
             ended.wq,

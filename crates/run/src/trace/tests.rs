@@ -109,7 +109,7 @@ fn a_trace_is_whole_at_all_times() {
         let since = std::time::Instant::now();
         loop {
             let text = std::fs::read_to_string(&path).unwrap();
-            // A look may fall into a write; nobody writes for ever.
+            // A look may fall into a write; no writer writes for ever.
             let all: Vec<Value> = serde_json::from_str(&text).unwrap_or_default();
             if all.iter().filter(|e| e["ph"] == "X").count() == seen {
                 break;

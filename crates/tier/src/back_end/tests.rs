@@ -22,7 +22,7 @@ fn session() -> Session {
         nodes: [Some(0); 2],
         policy: 0,
         shared_read: false,
-        reuse: false,
+        release: crate::Release::Kernel,
         device: VIRTUAL,
         tracking: Choice::Hints,
     };

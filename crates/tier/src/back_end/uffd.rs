@@ -211,7 +211,7 @@ impl UffdBackEnd {
             let wanted = Wanted {
                 all: PRESENT,
                 none: FILE | ZERO,
-                tell: HUGE_PAGE,
+                report: HUGE_PAGE,
                 protect: false,
             };
             let pieces = &mut pieces;

@@ -13,7 +13,7 @@ use crate::sys::{PAGE, memory, thread_cpu_ns};
 /// Where one byte written has the kernel compact all of its memory.
 const CONTROL: &str = "/proc/sys/vm/compact_memory";
 
-/// Compaction, with its copies: the kernel does not tell them apart.
+/// Compaction, with its copies: the kernel does not separate the two.
 #[derive(Debug, Clone, Serialize)]
 pub struct Compaction {
     /// Core time of the calling thread for a page that moved, the search for pages and their copies

@@ -58,7 +58,7 @@ fn one(pages: u64, huge: bool, rounds: usize) -> Result<Frames, TierError> {
             samples.push((pair[1] - pair[0]) / pages);
         }
     }
-    // SAFETY: ours, and nobody uses it any more.
+    // SAFETY: ours, and no longer in use.
     unsafe { memory::unmap(start, len) };
     let [make, zero, drop] = samples.map(Quartiles::of);
     Ok(Frames {

@@ -51,17 +51,20 @@ pub fn hemem(batches: &[u64], rounds: usize) -> Result<Vec<Cost>, TierError> {
         }
         result.push(Cost {
             way: "hemem",
-            reuse: true,
+            frames: "mapped files",
             pages: *size,
             huge: false,
             batches: samples.len(),
             core_ns: Quartiles::of(samples),
             copy_ns: Quartiles::of(vec![0]),
             frames_ns: Quartiles::of(vec![0]),
+            protect_ns: Quartiles::of(vec![0]),
+            out_ns: Quartiles::of(vec![0]),
+            in_ns: Quartiles::of(vec![0]),
             release_ns: Quartiles::of(vec![0]),
         });
     }
-    // SAFETY: ours, and nobody uses it any more.
+    // SAFETY: ours, and no longer in use.
     unsafe { memory::unmap(home, most) };
     Ok(result)
 }

@@ -146,7 +146,7 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
         nodes: [None; 2],
         policy: case.policy,
         shared_read: false,
-        reuse: false,
+        release: crate::Release::Kernel,
         device: VIRTUAL,
         tracking: Choice::Hints,
     })

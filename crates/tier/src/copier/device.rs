@@ -37,9 +37,9 @@ impl DeviceCopier<VirtualMover> {
     /// No threads.
     pub fn start(channels: usize) -> Result<VirtualCopier, TierError> {
         let channels = channels.clamp(1, MOST_CHANNELS);
-        let failed = |cause: String| TierError::Mover {
+        let failed = |source| TierError::Mover {
             mover: "virtual",
-            cause,
+            source,
         };
         let options = Options {
             idle: Idle::Park {
@@ -49,11 +49,11 @@ impl DeviceCopier<VirtualMover> {
             ..Options::default()
         };
         let device = VirtualDevice::start(config(channels as u16), options)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.into()))?;
         let channels = (0..channels as u16)
             .map(|wq| device.open(wq, ENTRIES.into()))
             .collect::<Result<_, _>>()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(error.into()))?;
         Ok(DeviceCopier {
             name: "virtual",
             channels,
@@ -69,7 +69,7 @@ impl DeviceCopier<HwMover> {
     pub fn open(channels: usize) -> Result<HwCopier, TierError> {
         let failed = |error: hw::HwError| TierError::Mover {
             mover: "hw",
-            cause: error.to_string(),
+            source: error.into(),
         };
         let mut opened = Vec::new();
         let mut refused = None;
@@ -99,15 +99,10 @@ fn config(channels: u16) -> DeviceConfig {
         capabilities: Capabilities::sapphire_rapids(),
         work_queues: (0..channels)
             .map(|id| WorkQueueConfig {
-                id,
                 group: id % groups,
-                mode: WorkQueueMode::Dedicated,
-                size: ENTRIES,
-                priority: 10,
-                pasid: Some(0),
                 max_batch_size: 1024,
                 max_transfer_size: LONGEST,
-                ..WorkQueueConfig::default()
+                ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, ENTRIES)
             })
             .collect(),
         groups: (0..groups)

@@ -145,7 +145,7 @@ mod tests {
             nodes: [None; 2],
             policy: 0,
             shared_read: false,
-            reuse: false,
+            release: crate::Release::Kernel,
             device: 1,
             tracking: Choice::Best,
         };

@@ -77,7 +77,7 @@ impl KernelBackEnd {
         let wanted = Wanted {
             all: PRESENT,
             none: FILE | ZERO,
-            tell: PRESENT,
+            report: PRESENT,
             protect: false,
         };
         let mut pages = Vec::new();
@@ -207,7 +207,7 @@ impl BackEnd for KernelBackEnd {
             let mut report = Report::default();
             let start = std::time::Instant::now();
             let moved = self.move_unit(*number, to, &mut report);
-            // What the kernel does in which of its phases it does not tell.
+            // The kernel does not report its phases.
             report.copy = start.elapsed();
             self.session.record(reason, &report);
             if let Some(process) = self.process {

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A process that runs and is tiered from outside, between two nodes.
 #[derive(Debug)]
 pub struct RemoteProcess {
-    /// Readable once the process has ended, whoever has its number then.
+    /// Readable once the process has ended, even if its number is in use again.
     alive: File,
     session: Session,
     process: Option<&'static Process>,
@@ -188,7 +188,7 @@ mod tests {
             nodes: [Some(0), Some(0)],
             policy: 2,
             shared_read: false,
-            reuse: false,
+            release: crate::Release::Kernel,
             device: VIRTUAL,
             tracking,
         };

@@ -239,7 +239,7 @@ impl Engine {
                 let src = source(&flight, copied);
                 let (moved, count) = in_one_mapping(count, |count| {
                     let (start, len) = span(state, index, count);
-                    // SAFETY: the window's frame is nobody else's; who touches the page waits.
+                    // SAFETY: the window's frame is this batch's alone; a thread that touches the page waits.
                     unsafe { engine.uffd.move_pages(start, src, len, false) }
                 });
                 match moved {

@@ -1,12 +1,12 @@
 //! Events that are due of ranges that may be somebody else's by now.
 //!
-//! A thread unmaps or moves a mapping and then tells of it; another thread may have moved a mapping of
-//! its own to the free range by then, and may have told so first. What is out of the first mapping is
+//! A thread unmaps or moves a mapping, and the event of that follows; another thread may have moved a mapping of
+//! its own to the free range by then, and its event may come first. What is out of the first mapping is
 //! not to be mixed with what is out of the second: the books keep it at addresses that no program has,
-//! until its event comes. A thread that moves a mapping tells twice: that it has moved, and then that
+//! until its event comes. Of a thread that moves a mapping two events come: that it has moved, and then that
 //! the range where it was is unmapped.
 
-/// Bit from which on an address tells that it is set aside: programs have addresses below 2^56.
+/// Bit from which on an address says that it is set aside: programs have addresses below 2^56.
 const SHIFT: u32 = 57;
 /// How many ranges can be set aside at once.
 const KEYS: u64 = 127;
@@ -19,18 +19,18 @@ struct Due {
     of: Of,
 }
 
-/// What an event tells of.
+/// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     /// What the books have at that address.
     Present,
     /// What was there before: the books have it at addresses that are so much higher.
     Aside(u64),
-    /// What has gone, as another event has told.
+    /// What has gone, as another event has said.
     Nothing,
 }
 
-/// Part of a range that an event tells of.
+/// Part of a range that an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     /// First byte, as the event says.
@@ -73,7 +73,7 @@ impl DueEvents {
         Some(aside)
     }
 
-    /// A mapping has moved from a range: that the range is unmapped is still to be told.
+    /// A mapping has moved from a range: the event that the range is unmapped is still due.
     pub(crate) fn moved(&mut self, start: u64, end: u64) {
         let of = Of::Nothing;
         self.ranges.push(Due { start, end, of });
@@ -87,15 +87,15 @@ impl DueEvents {
 
     /// It has come that a range is unmapped: its parts, in order. Those of which it was due are due no more.
     pub(crate) fn unmapped(&mut self, start: u64, end: u64) -> Vec<Part> {
-        self.told(start, end, |_| true)
+        self.part_of(start, end, |_| true)
     }
 
     /// It has come that a range has moved: as [`DueEvents::unmapped`].
     pub(crate) fn remapped(&mut self, start: u64, end: u64) -> Vec<Part> {
-        self.told(start, end, |of| of != Of::Nothing)
+        self.part_of(start, end, |of| of != Of::Nothing)
     }
 
-    fn told(&mut self, start: u64, end: u64, concerns: impl Fn(Of) -> bool) -> Vec<Part> {
+    fn part_of(&mut self, start: u64, end: u64, concerns: impl Fn(Of) -> bool) -> Vec<Part> {
         let mut rest = vec![(start, end)];
         let mut parts = Vec::new();
         let mut left = Vec::with_capacity(self.ranges.len());

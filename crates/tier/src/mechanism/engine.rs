@@ -12,6 +12,7 @@ use crate::TierError;
 use crate::copier::PageCopier;
 use crate::error::system;
 use crate::sys::pagemap::{self, PageMap};
+use crate::sys::references;
 use crate::sys::uffd::{self, Permission, REGISTER_MISSING, Uffd};
 use crate::sys::{HUGE, PAGE, memory};
 
@@ -38,8 +39,31 @@ pub enum Release {
     /// They go back to the kernel, which may still use them (a pipe after vmsplice(2)).
     #[default]
     Kernel,
+    /// The next pages that move to that tier get them, if nothing but dray refers to them any more (see
+    /// [`crate::sys::references`]); they go back to the kernel if that is not certain. Huge ones always do.
+    /// Only where [`can_be_checked`](crate::sys::references::can_be_checked).
+    Checked,
     /// The next pages that move to that tier get them. Faster; not safe where programs splice.
     Reuse,
+}
+
+impl Release {
+    /// The way that makes the fewest frames and is safe with any program, on this kernel.
+    pub fn safe() -> Release {
+        match references::can_be_checked() {
+            true => Release::Checked,
+            false => Release::Kernel,
+        }
+    }
+
+    /// In words, for statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Release::Kernel => "new frames",
+            Release::Checked => "checked frames",
+            Release::Reuse => "reused frames",
+        }
+    }
 }
 
 /// How an engine works.
@@ -82,7 +106,7 @@ pub(crate) struct Migrator {
     pub(crate) pagemap: PageMap,
 }
 
-/// Tells of ranges: first byte, behind the last.
+/// Returns ranges: first byte, behind the last.
 pub type Ranges = fn() -> Vec<(u64, u64)>;
 
 /// Exchanges frames under managed memory.
@@ -104,7 +128,7 @@ pub struct Engine {
     pub(crate) migrator: Mutex<Migrator>,
     state: Mutex<State>,
     failure: Mutex<Option<TierError>>,
-    /// Tells whether a page is there.
+    /// Returns whether a page is there.
     frames: File,
     pinned: OnceLock<Ranges>,
 }
@@ -144,8 +168,8 @@ impl Engine {
         }
         let uffd = open(config.order)?;
         let windows = [
-            TierWindows::new(&config.tiers[0], &uffd)?,
-            TierWindows::new(&config.tiers[1], &uffd)?,
+            TierWindows::new(&config.tiers[0], config.release, &uffd)?,
+            TierWindows::new(&config.tiers[1], config.release, &uffd)?,
         ];
         let bell = SLOTS * PAGE;
         let huge = (bell + PAGE).next_multiple_of(HUGE);
@@ -160,7 +184,7 @@ impl Engine {
             call: "opening /proc/self/pagemap",
             errno: error.raw_os_error().unwrap_or(0),
         };
-        let pagemap = PageMap::own().map_err(proc)?;
+        let pagemap = PageMap::own_for_few_runs().map_err(proc)?;
         let frames = File::open("/proc/self/pagemap").map_err(proc)?;
         // SAFETY: it takes a value and flags.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -203,7 +227,7 @@ impl Drop for Engine {
         let (start, end) = self.hint_window;
         // Otherwise the kernel would report the unmapping and wait.
         let _ = self.uffd.unregister(start, end - start);
-        // SAFETY: ours, and nobody is left who uses it.
+        // SAFETY: ours, and no user of it is left.
         unsafe { memory::unmap(start, end - start) };
     }
 }

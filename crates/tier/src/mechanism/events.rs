@@ -27,7 +27,7 @@ impl Engine {
             };
             let timeout = if waits { -1 } else { 1 };
             poll([self.uffd.as_raw_fd(), self.wake.as_raw_fd()], timeout);
-            // Nobody may change the books between the reading of an event, which lets the
+            // No other thread may change the books between the reading of an event, which lets the
             // program go on, and its entry.
             let mut state = self.lock();
             loop {

@@ -10,8 +10,9 @@ use crate::sys::{HUGE, PAGE, memory};
 /// Slots of landing and making windows that a batch uses: base pages, huge pages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Used {
+    /// First slot, and how many.
     landing: [(u64, u64); 2],
-    /// The last is whether frames kept from earlier batches are used.
+    /// The last is whether frames kept from earlier batches are used, in slots of the landing window.
     making: [(u64, u64, bool); 2],
 }
 
@@ -31,7 +32,7 @@ impl Engine {
                 false => counts[0] += piece.len / PAGE,
             }
         }
-        let reuse = self.config.release == Release::Reuse;
+        let reuse = self.config.release != Release::Kernel;
         let mut usable = [true; 2];
         for (kind, count) in counts.into_iter().enumerate() {
             if let Err(error) = self.empty_windows(migrator, kind, count, to) {
@@ -40,17 +41,21 @@ impl Engine {
                 usable[kind] = false;
             }
             let landing = &mut migrator.windows[1 - to].landing[kind];
-            used.landing[kind] = (landing.at(landing.kept), count);
+            used.landing[kind] = (landing.kept, count);
             let kept = &mut migrator.windows[to].landing[kind];
             if reuse && count > 0 && kept.kept >= count {
                 kept.kept -= count;
-                used.making[kind] = (kept.at(kept.kept), count, true);
+                used.making[kind] = (kept.kept, count, true);
             } else {
-                let making = &migrator.windows[to].making[kind];
-                used.making[kind] = (making.base, count, false);
+                used.making[kind] = (0, count, false);
             }
         }
         let mut flights = Vec::with_capacity(counts.iter().sum::<u64>() as usize);
+        let landing = &migrator.windows[1 - to].landing;
+        let making = [0, 1].map(|kind: usize| match used.making[kind].2 {
+            true => &migrator.windows[to].landing[kind],
+            false => &migrator.windows[to].making[kind],
+        });
         let mut next = [0, 0];
         for piece in pieces {
             let (slot, kind) = match piece.huge {
@@ -62,12 +67,12 @@ impl Engine {
                     origin: piece.start + offset,
                     address: piece.start + offset,
                     huge: piece.huge,
-                    landing: used.landing[kind].0 + next[kind],
-                    made: used.making[kind].0 + next[kind],
+                    landing: landing[kind].at(used.landing[kind].0 + next[kind]),
+                    made: making[kind].at(used.making[kind].0 + next[kind]),
                     stage: Stage::In,
                     tries: 0,
                 });
-                next[kind] += slot;
+                next[kind] += 1;
             }
         }
         for flight in &mut flights {
@@ -75,7 +80,7 @@ impl Engine {
                 flight.stage = Stage::Ended(Outcome::NoFrame);
             }
         }
-        self.make(migrator, &mut flights, &used);
+        self.make(migrator, &mut flights, &used, to);
         (flights, used)
     }
 
@@ -98,7 +103,7 @@ impl Engine {
     }
 
     /// Has the kernel give frames to the making windows.
-    fn make(&self, migrator: &mut Migrator, flights: &mut [Flight], used: &Used) {
+    fn make(&self, migrator: &mut Migrator, flights: &mut [Flight], used: &Used, to: usize) {
         let fail = |flights: &mut [Flight], huge: bool, from: u64, outcome| {
             for flight in flights {
                 if flight.huge == huge && flight.made >= from {
@@ -106,41 +111,41 @@ impl Engine {
                 }
             }
         };
-        let (base, count, kept) = used.making[0];
+        let [base, huge] = [0, 1].map(|kind: usize| migrator.windows[to].making[kind].base);
+        let (_, count, kept) = used.making[0];
         if count > 0 && !kept {
             let made = memory::advise(base, count * PAGE, libc::MADV_POPULATE_WRITE);
             if made.is_err() {
                 fail(flights, false, 0, Outcome::NoFrame);
             }
         }
-        let (base, count, kept) = used.making[1];
+        let (_, count, kept) = used.making[1];
         if count == 0 || kept {
             return;
         }
         let len = count * HUGE;
-        if memory::advise(base, len, libc::MADV_POPULATE_WRITE).is_err() {
+        if memory::advise(huge, len, libc::MADV_POPULATE_WRITE).is_err() {
             fail(flights, true, 0, Outcome::NoFrame);
             return;
         }
-        let mut huge_until = base;
+        let mut huge_until = huge;
         let wanted = Wanted {
             all: HUGE_PAGE,
-            tell: HUGE_PAGE,
+            report: HUGE_PAGE,
             ..Wanted::default()
         };
-        let _ = migrator.pagemap.scan(base, base + len, wanted, |run| {
+        let _ = migrator.pagemap.scan(huge, huge + len, wanted, |run| {
             if run.start == huge_until {
                 huge_until = run.end;
             }
         });
-        if huge_until < base + len {
+        if huge_until < huge + len {
             fail(flights, true, huge_until, Outcome::NoHugeFrame);
         }
     }
 
     /// What becomes of the frames that are left in the windows.
     pub(super) fn release(&self, migrator: &mut Migrator, used: &Used, to: usize, clean: bool) {
-        let keep = clean && self.config.release == Release::Reuse;
         // A window that could not be emptied is mapped anew before it is used again.
         let check = |emptied: Result<(), TierError>| {
             if let Err(error) = emptied {
@@ -163,19 +168,24 @@ impl Engine {
         for kind in kinds {
             let (_, count) = used.landing[kind];
             let landing = &mut migrator.windows[1 - to].landing[kind];
+            let keep = clean
+                && match self.config.release {
+                    Release::Kernel => false,
+                    Release::Checked => count > 0 && landing.are_free(&mut migrator.pagemap, count),
+                    Release::Reuse => true,
+                };
             if keep {
                 landing.kept += count;
             } else if count > 0 {
                 check(landing.drop_landed(uffd, landing.kept, count));
             }
-            let (base, count, kept) = used.making[kind];
+            let (first, count, kept) = used.making[kind];
             if clean || count == 0 {
                 continue;
             }
             // Frames that were made and not used.
             if kept {
                 let window = &mut migrator.windows[to].landing[kind];
-                let first = (base - window.base) / window.slot;
                 check(window.drop_landed(uffd, first, count));
             } else {
                 check(migrator.windows[to].making[kind].drop_frames(0, count));

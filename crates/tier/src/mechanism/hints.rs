@@ -32,7 +32,7 @@ pub(crate) struct Hints {
     /// By the program's address.
     out: BTreeMap<u64, Hint>,
     free: Vec<u64>,
-    /// Slots whose frame nobody wants any more.
+    /// Slots whose frame is no longer wanted.
     pub(crate) waste: Vec<u64>,
     /// The window of huge slots: first byte, behind the last.
     window: (u64, u64),

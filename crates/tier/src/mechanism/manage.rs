@@ -11,6 +11,16 @@ use super::windows::TierWindows;
 use crate::sys::uffd::{REGISTER_MISSING, REGISTER_WP};
 use crate::sys::{PAGE, memory};
 
+/// Stops an engine when it is dropped.
+#[derive(Debug)]
+pub struct Stops<'a>(&'a Engine);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Everything in its place: no page is out as long as this lives. Faults are served all the same.
 #[derive(Debug)]
 pub struct Quiet<'a> {
@@ -34,7 +44,7 @@ fn empty_bell(bell: u64) {
 }
 
 impl Engine {
-    /// Manages private anonymous memory from now on. It waits while an event may be due that tells that
+    /// Manages private anonymous memory from now on. It waits while an event may be due which says that
     /// other memory is no more where this is: it must not be called by the thread that
     /// [serves](Engine::serve).
     ///
@@ -133,13 +143,18 @@ impl Engine {
         }
     }
 
+    /// Stops it when the result is dropped, also by a panic: a scope that a thread serves in ends then.
+    pub fn stops(&self) -> Stops<'_> {
+        Stops(self)
+    }
+
     /// Ends [`Engine::serve`]. No page is out afterwards, and nothing is managed.
     pub fn stop(&self) {
         loop {
             for (start, end) in self.regions() {
                 self.unregister(start, end);
             }
-            // Of what is set aside it is yet to be told where it is.
+            // Of what is set aside an event is due that says where it is.
             if self.lock().due.is_empty() {
                 break;
             }

@@ -103,7 +103,7 @@ impl State {
 
     /// The program drops the pages of a range: they read as zero when that is done.
     pub(crate) fn dropping(&mut self, start: u64, end: u64) {
-        // The kernel tells before it drops them, and who drops them waits: they are there.
+        // The kernel sends the event before it drops them, and the thread that drops them waits: they are there.
         flight::drop_range(&mut self.flights, start, end);
         self.hints.drop_range(start, end);
         self.blocks.change_range(start, end, |block, pages| {
@@ -143,7 +143,7 @@ impl State {
         self.blocks.shift(from, to, len);
     }
 
-    /// No event is due: what was set aside is wanted by nobody. How many pages were out of it.
+    /// No event is due: what was set aside is no longer wanted. How many pages were out of it.
     pub(crate) fn nothing_is_due(&mut self) -> u64 {
         let mut pages = 0;
         for (start, end) in self.due.take() {
@@ -157,7 +157,7 @@ impl State {
         pages
     }
 
-    /// Whether a page is on its way, so that whoever waits for it is woken at the end of the batch.
+    /// Whether a page is on its way, so that threads that wait for it are woken at the end of the batch.
     pub(crate) fn in_flight(&self, address: u64) -> bool {
         let within = |start: u64, len: u64| (start..start + len).contains(&address);
         self.flights
@@ -302,7 +302,7 @@ mod tests {
         state.remapped(A, far, LEN);
         assert_eq!(out(&mut state, A), (Some(2), Some(2)));
         assert_eq!(out(&mut state, far), (Some(1), Some(1)));
-        // Each thread tells then that it has left the range where it was.
+        // Each thread's event then says that it has left the range where it was.
         for left in [B, C, A] {
             state.unmapped(left, left + LEN);
         }

@@ -4,9 +4,11 @@
 //! of `UFFDIO_MOVE` must be. Frames to move in are made in windows that are not, bound to their
 //! tier's NUMA node. No forked child gets any of them: its frames would count as shared.
 
-use super::engine::Tier;
+use super::engine::{Release, Tier};
 use crate::TierError;
 use crate::error::system;
+use crate::sys::pagemap::PageMap;
+use crate::sys::references::{CHECKABLE, unreferenced};
 use crate::sys::uffd::{REGISTER_MISSING, Uffd};
 use crate::sys::{HUGE, PAGE, memory};
 
@@ -15,33 +17,55 @@ pub const BASE_SLOTS: u64 = 1024;
 /// Huge pages of a batch.
 pub const HUGE_SLOTS: u64 = 24;
 
+/// Slots of a window where base pages land, and their frames are kept: at least a batch.
+const LANDING_SLOTS: u64 = BASE_SLOTS.div_ceil(CHECKABLE) * CHECKABLE;
+
+/// What its memory is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// Huge pages.
+    Huge,
+    /// None.
+    Base,
+    /// Neither: base pages land there, and the kernel is asked for references to them.
+    Checked,
+}
+
 /// A row of slots of one size.
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) base: u64,
     pub(crate) slot: u64,
     pub(crate) slots: u64,
+    /// Slots in 2 MiB. Where frames can be checked the last page is none: see [`crate::sys::references`].
+    in_huge: u64,
     /// Slots from the first on that hold frames to be used again.
     pub(crate) kept: u64,
-    /// Emptying it has failed: pages that nobody wants may be in it.
+    /// Emptying it has failed: unwanted pages may be in it.
     unsure: bool,
     node: Option<u32>,
-    thp: bool,
+    advice: Advice,
 }
 
 impl Window {
-    fn new(slot: u64, slots: u64, tier: &Tier, thp: bool) -> Result<Window, TierError> {
-        let len = slot * slots;
-        let base = memory::reserve(len, HUGE).map_err(system("mmap"))?;
-        let window = Window {
-            base,
+    fn new(
+        slot: u64,
+        slots: u64,
+        in_huge: u64,
+        tier: &Tier,
+        advice: Advice,
+    ) -> Result<Window, TierError> {
+        let mut window = Window {
+            base: 0,
             slot,
             slots,
+            in_huge,
             kept: 0,
             unsure: false,
             node: tier.node,
-            thp,
+            advice,
         };
+        window.base = memory::reserve(window.len(), HUGE).map_err(system("mmap"))?;
         window.advise()?;
         Ok(window)
     }
@@ -51,9 +75,10 @@ impl Window {
             memory::bind(self.base, self.len(), node).map_err(|_| TierError::NoNode { node })?;
         }
         // Without huge pages in the kernel there are none to move either.
-        let advice = match self.thp {
-            true => libc::MADV_HUGEPAGE,
-            false => libc::MADV_NOHUGEPAGE,
+        let advice = match self.advice {
+            Advice::Huge => libc::MADV_HUGEPAGE,
+            Advice::Base => libc::MADV_NOHUGEPAGE,
+            Advice::Checked => return Ok(()),
         };
         let _ = memory::advise(self.base, self.len(), advice);
         Ok(())
@@ -71,7 +96,7 @@ impl Window {
             uffd.unregister(self.base, self.len())
                 .map_err(system("UFFDIO_UNREGISTER"))?;
         }
-        // SAFETY: the window is ours, and between batches nobody uses it.
+        // SAFETY: the window is ours, and between batches nothing uses it.
         unsafe { memory::renew(self.base, self.len()) }.map_err(system("mmap"))?;
         self.advise()?;
         if let Some(uffd) = uffd {
@@ -95,12 +120,24 @@ impl Window {
 
     /// Bytes.
     pub(crate) fn len(&self) -> u64 {
-        self.slot * self.slots
+        self.slots.div_ceil(self.in_huge) * HUGE
     }
 
     /// Where a slot is.
     pub(crate) fn at(&self, slot: u64) -> u64 {
-        self.base + slot * self.slot
+        self.base + slot / self.in_huge * HUGE + slot % self.in_huge * self.slot
+    }
+
+    /// Whether nothing but this window refers to the frames of `count` slots behind those that are kept.
+    pub(crate) fn are_free(&self, pagemap: &mut PageMap, count: u64) -> bool {
+        let (first, end) = (self.kept, self.kept + count);
+        if self.advice != Advice::Checked || self.unsure || end > self.slots {
+            return false;
+        }
+        (first / self.in_huge..end.div_ceil(self.in_huge)).all(|huge| {
+            let from = huge * self.in_huge;
+            unreferenced(pagemap, self.at(from), (end - from).min(self.in_huge))
+        })
     }
 
     /// Empties slots; the window is not registered.
@@ -108,7 +145,11 @@ impl Window {
     /// # Errors
     /// Pages may be left; [`Window::ready`] removes them.
     pub(crate) fn drop_frames(&mut self, first: u64, count: u64) -> Result<(), TierError> {
-        let emptied = memory::empty(self.at(first), count * self.slot);
+        if count == 0 {
+            return Ok(());
+        }
+        let (start, last) = (self.at(first), self.at(first + count - 1));
+        let emptied = memory::empty(start, last + self.slot - start);
         self.unsure |= emptied.is_err();
         emptied.map_err(system("MADV_DONTNEED"))
     }
@@ -155,16 +196,25 @@ pub(crate) struct TierWindows {
 }
 
 impl TierWindows {
-    pub(crate) fn new(tier: &Tier, uffd: &Uffd) -> Result<TierWindows, TierError> {
-        let pair = || -> Result<[Window; 2], TierError> {
-            Ok([
-                Window::new(PAGE, BASE_SLOTS, tier, false)?,
-                Window::new(HUGE, HUGE_SLOTS, tier, true)?,
-            ])
+    pub(crate) fn new(
+        tier: &Tier,
+        release: Release,
+        uffd: &Uffd,
+    ) -> Result<TierWindows, TierError> {
+        let advice = match release {
+            Release::Checked => Advice::Checked,
+            Release::Kernel | Release::Reuse => Advice::Base,
         };
+        let huge = || Window::new(HUGE, HUGE_SLOTS, 1, tier, Advice::Huge);
         let windows = TierWindows {
-            landing: pair()?,
-            making: pair()?,
+            landing: [
+                Window::new(PAGE, LANDING_SLOTS, CHECKABLE, tier, advice)?,
+                huge()?,
+            ],
+            making: [
+                Window::new(PAGE, BASE_SLOTS, HUGE / PAGE, tier, Advice::Base)?,
+                huge()?,
+            ],
         };
         for window in &windows.landing {
             uffd.register(window.base, window.len(), REGISTER_MISSING)

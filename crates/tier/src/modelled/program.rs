@@ -15,7 +15,7 @@ pub(super) const UNIT: u64 = 2 << 20;
 pub(super) const BASE_PAGES: u64 = 512;
 /// Seconds of virtual time between two decisions.
 pub(super) const STEP_S: f64 = 0.5;
-/// Samples of one step at most: more tell nothing new.
+/// Samples of one step at most: more add nothing.
 const SAMPLES: u64 = 20_000;
 /// Ten-thousandths of the fast tier that are kept free: `demote_scale_factor`.
 const KEEP_FREE: u64 = 200;
@@ -160,7 +160,7 @@ impl<'a> TieredProgram<'a> {
         self.accesses
             .each(self.seen, samples, |unit| seen_of[unit as usize] += 1);
         self.seen += samples;
-        // A count tells hot from cold only when it is large: it is halved after so many samples, not
+        // A count separates hot from cold only when it is large: it is halved after so many samples, not
         // after so much time.
         let cools = match self.tiering.policy().name() {
             "memtis" => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,

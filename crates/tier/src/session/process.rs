@@ -2,12 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Reason;
+use super::{Reason, Text};
 use crate::mechanism::{OUTCOMES, Outcome, Outcomes};
 use crate::tracking::{TRACKINGS, Tracking};
-
-/// Bytes of a note.
-const BYTES: usize = 512;
 
 /// What a note is about: a process has one of each, the last one that it said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +38,7 @@ pub struct Process {
     pub values: [AtomicU64; VALUES.len()],
     /// Pages by outcome, in the order of [`OUTCOMES`].
     pub outcomes: [AtomicU64; OUTCOMES.len()],
-    notes: [[AtomicU64; BYTES / 8]; NOTES],
+    notes: [Text<64>; NOTES],
 }
 
 /// Names of a process's values.
@@ -137,26 +134,12 @@ impl Process {
 
     /// Says what is to be known, instead of what was said about the same.
     pub fn note(&self, about: Note, text: &str) {
-        let mut bytes = [0u8; BYTES];
-        let mut len = text.len().min(BYTES - 1);
-        while !text.is_char_boundary(len) {
-            len -= 1;
-        }
-        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
-        let note = &self.notes[about as usize];
-        for (word, chunk) in note.iter().zip(bytes.as_chunks::<8>().0) {
-            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
-        }
+        self.notes[about as usize].put(text);
     }
 
     /// What it said last about something; empty if nothing.
     pub fn said(&self, about: Note) -> String {
-        let words = self.notes[about as usize].iter();
-        let bytes: Vec<u8> = words
-            .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.notes[about as usize].get()
     }
 
     /// All that it said, but for hints.
@@ -181,13 +164,7 @@ impl Process {
         }
         for (ours, theirs) in self.notes.iter().zip(&other.notes) {
             // Of several that have ended the first is kept, of each kind.
-            let free = theirs[0].load(Ordering::Relaxed) == 0;
-            for (ours, theirs) in ours.iter().zip(theirs) {
-                let word = ours.swap(0, Ordering::Relaxed);
-                if free {
-                    theirs.store(word, Ordering::Relaxed);
-                }
-            }
+            ours.move_to(theirs);
         }
         self.tracking.store(0, Ordering::Relaxed);
         if self.state.swap(0, Ordering::Relaxed) == 2 {

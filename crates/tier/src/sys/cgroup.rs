@@ -16,7 +16,7 @@ pub struct Cgroup {
 struct Limit {
     directory: PathBuf,
     bytes: u64,
-    /// Names of the files: what is used, and of the lines of `memory.stat` that tell of files.
+    /// Names of the files: what is used, and of the lines of `memory.stat` that count files.
     usage: &'static str,
     files: [&'static str; 2],
 }

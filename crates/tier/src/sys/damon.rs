@@ -15,6 +15,11 @@ use thiserror::Error;
 pub const DIRECTORY: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Whether the kernel monitors the whole machine, which excludes other monitors.
 const STAT: &str = "/sys/module/damon_stat/parameters/enabled";
+/// The largest age of regions in dray's scheme, by which a monitor that dray left is known. Everybody else who wants
+/// regions of all ages writes `u32::MAX`, and no region becomes as old as either.
+const MARK: u32 = u32::MAX - 1;
+/// Where the mark stands.
+const MARKED: &str = "0/contexts/0/schemes/0/access_pattern/age/max";
 /// Samples of one aggregation: `nr_accesses` is at most that.
 pub const SAMPLES: u32 = 20;
 
@@ -106,8 +111,10 @@ impl Damon {
             ours: false,
             runs: false,
         };
-        // This process may be another program than it was.
-        if damon.read("0/contexts/0/targets/0/pid_target") == Ok(pid.to_string()) {
+        // This process may be another program than it was; or a dray that monitored another was killed: its lock
+        // went with it.
+        let own = damon.read("0/contexts/0/targets/0/pid_target") == Ok(pid.to_string());
+        if own || damon.read(MARKED) == Ok(MARK.to_string()) {
             let _ = damon.write("0/state", "off");
         }
         let before = damon.read("nr_kdamonds").unwrap_or_default();
@@ -160,7 +167,7 @@ impl Damon {
             for (name, most) in [
                 ("sz", u64::MAX),
                 ("nr_accesses", u32::MAX.into()),
-                ("age", u32::MAX.into()),
+                ("age", MARK.into()),
             ] {
                 let path = format!("{scheme}/access_pattern/{name}/max");
                 self.write(&path, &most.to_string())?;
@@ -376,6 +383,28 @@ mod tests {
             Damon::take(absent.path(), 77),
             Err(DamonError::Absent)
         ));
+    }
+
+    #[test]
+    fn what_a_killed_dray_monitors_is_ended_and_what_others_monitor_is_not() {
+        let root = kernel("fvaddr");
+        let put = |path: &str, text: &str| fs::write(root.path().join(path), text).expect(path);
+        let mut killed = Damon::take(root.path(), 77).expect("it is free");
+        killed
+            .monitor(&[(4096, 8192)], ATTRIBUTES)
+            .expect("all files are there");
+        // Its end without its work.
+        killed.runs = false;
+        killed.ours = false;
+        drop(killed);
+        assert_eq!(read(&root, "0/state"), "on");
+        drop(Damon::take(root.path(), 78).expect("its lock is free"));
+        assert_eq!(read(&root, "0/state"), "off");
+        put("0/state", "on");
+        put(MARKED, &u32::MAX.to_string());
+        // The kernel refuses to change the number then (EBUSY), which these files cannot.
+        let _ = Damon::take(root.path(), 78);
+        assert_eq!(read(&root, "0/state"), "on");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn reserve(len: u64, align: u64) -> Result<u64, i32> {
 /// The error number.
 ///
 /// # Safety
-/// The range is the caller's, and nobody has references into it.
+/// The range is the caller's, and no reference into it exists.
 pub unsafe fn renew(start: u64, len: u64) -> Result<(), i32> {
     // SAFETY: the caller's own range is replaced.
     let got = unsafe {
@@ -69,7 +69,7 @@ pub unsafe fn renew(start: u64, len: u64) -> Result<(), i32> {
 /// Unmaps.
 ///
 /// # Safety
-/// The range is the caller's, and nobody has references into it.
+/// The range is the caller's, and no reference into it exists.
 pub unsafe fn unmap(start: u64, len: u64) {
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_munmap, start as usize, len as usize) };
@@ -138,7 +138,7 @@ pub fn bind(start: u64, len: u64, node: u32) -> Result<(), i32> {
 /// The error number, if not one byte could be read.
 ///
 /// # Safety
-/// `dst` is writable for `len` bytes and nobody accesses it.
+/// `dst` is writable for `len` bytes and nothing else accesses it.
 pub unsafe fn read_own(pid: i32, src: u64, dst: u64, len: u64) -> Result<u64, i32> {
     let vector = |base: u64| libc::iovec {
         iov_base: std::ptr::with_exposed_provenance_mut(base as usize),

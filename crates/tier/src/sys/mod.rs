@@ -5,6 +5,8 @@ pub mod damon;
 pub mod maps;
 pub mod memory;
 pub mod pagemap;
+pub mod processes;
+pub mod references;
 pub mod uffd;
 
 use std::io;

@@ -65,18 +65,22 @@ pub struct Run {
     pub categories: u64,
 }
 
-/// Which pages to tell of.
+/// Which pages to report.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted {
     /// All of these hold.
     pub all: u64,
     /// None of these holds.
     pub none: u64,
-    /// What to tell of each.
-    pub tell: u64,
-    /// Protects what is told of again: its next write is seen. Needs `WP_ASYNC`.
+    /// What to report of each.
+    pub report: u64,
+    /// Protects what is reported again: its next write is seen. Needs `WP_ASYNC`.
     pub protect: bool,
 }
+
+/// Runs that a call reports at most.
+const RUNS: usize = 1024;
+const FEW_RUNS: usize = 8;
 
 /// A process's page map.
 #[derive(Debug)]
@@ -94,6 +98,16 @@ impl PageMap {
         PageMap::open("/proc/self/pagemap")
     }
 
+    /// This process's, for ranges that are alike: the kernel has room for a few runs made with each scan.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn own_for_few_runs() -> io::Result<PageMap> {
+        let mut map = PageMap::own()?;
+        map.runs.truncate(FEW_RUNS);
+        Ok(map)
+    }
+
     /// Another process's.
     ///
     /// # Errors
@@ -104,11 +118,11 @@ impl PageMap {
 
     fn open(path: &str) -> io::Result<PageMap> {
         let file = File::open(path)?;
-        let runs = vec![Run::default(); 1024];
+        let runs = vec![Run::default(); RUNS];
         Ok(PageMap { file, runs })
     }
 
-    /// Tells `each` of runs in `start..end`.
+    /// Calls `each` for runs in `start..end`.
     ///
     /// # Errors
     /// The error number: `ENOTTY` before Linux 6.7.
@@ -136,7 +150,7 @@ impl PageMap {
                 category_inverted: wanted.none,
                 category_mask: wanted.all | wanted.none,
                 category_anyof_mask: 0,
-                return_mask: wanted.tell,
+                return_mask: wanted.report,
             };
             // SAFETY: the structure is the one that the call takes, and the vector has that length.
             let got = unsafe { libc::ioctl(self.file.as_raw_fd(), IOC_SCAN, &raw mut arg) };
@@ -173,7 +187,7 @@ mod tests {
         let mut seen = Vec::new();
         let wanted = Wanted {
             all: PRESENT,
-            tell: PRESENT,
+            report: PRESENT,
             ..Wanted::default()
         };
         let scan = map.scan(start, start + 16 * PAGE, wanted, |run| {

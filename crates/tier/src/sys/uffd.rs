@@ -102,7 +102,7 @@ const _: () = assert!(size_of::<Zeropage>() == 32);
 const _: () = assert!(size_of::<Writeprotect>() == 24);
 const _: () = assert!(size_of::<Message>() == 32);
 
-/// What the kernel tells about registered memory.
+/// What the kernel reports about registered memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A thread waits for a page that is missing.
@@ -229,7 +229,7 @@ impl Uffd {
     /// Wakes threads that wait for these pages; they look again.
     pub fn wake(&self, start: u64, len: u64) {
         let mut range = Range { start, len };
-        // It fails for a range that is none, and then nobody waits there.
+        // It fails for a range that is none, and then no thread waits there.
         // SAFETY: as above.
         let _ = unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WAKE, &raw mut range) };
     }
@@ -265,7 +265,7 @@ impl Uffd {
     /// the page has moved.
     ///
     /// # Safety
-    /// The content of `src` is gone afterwards: whoever has references there must know.
+    /// The content of `src` is gone afterwards: no reference into it may be left.
     pub unsafe fn move_pages(
         &self,
         dst: u64,
@@ -299,7 +299,7 @@ impl Uffd {
         }
         let error = errno();
         let done = u64::try_from(transfer.done).unwrap_or(0);
-        // A transfer that stopped half way says EAGAIN; why, the next call tells.
+        // A transfer that stopped half way says EAGAIN; the next call fails with the reason.
         Err((done, error))
     }
 

@@ -78,7 +78,7 @@ impl DamonTracker {
             self.kernel = cpu;
             wanted.sample = sample(self.attributes.sample, used, elapsed, overhead);
         }
-        // More regions than blocks tell no more.
+        // More regions than blocks add nothing.
         let blocks: u64 = ranges
             .iter()
             .map(|(start, end)| (end - start).div_ceil(BLOCK))

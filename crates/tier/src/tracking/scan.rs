@@ -4,7 +4,7 @@
 //! hint some 16 us. So both are as frequent as the overhead knob allows, and each has half of it.
 //!
 //! What a block's history counts is rounds: in one, each block of the slow tier has had a hint, and so have those of the
-//! fast tier that nobody writes to. With little overhead or much memory a round takes many intervals; were it intervals that
+//! fast tier without writes. With little overhead or much memory a round takes many intervals; were it intervals that
 //! are counted, nothing would ever be touched twice in few of them, and all that is only read would be idle.
 
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::sys::{HUGE, PAGE};
 
 /// Time that the first write to a page takes after a scan.
 const WRITE: Duration = Duration::from_nanos(1100);
-/// Time to take a hint out and put it back, and what it costs whoever touches it.
+/// Time to take a hint out and put it back, and what it costs a thread that touches it.
 const HINT: Duration = Duration::from_nanos(3200);
 const TOUCH: Duration = Duration::from_micros(16);
-/// A block whose hint nobody touched counts as idle for so many rounds.
+/// A block whose hint was not touched counts as idle for so many rounds.
 const UNTOUCHED: u16 = 8;
 
 /// Scans for writes, and takes single pages out for reads.
@@ -76,7 +76,7 @@ impl ScanTracker {
             let wanted = Wanted {
                 all: PRESENT | WRITTEN,
                 none: FILE | ZERO | HUGE_PAGE,
-                tell: WRITTEN,
+                report: WRITTEN,
                 protect: true,
             };
             let _ = self
@@ -87,7 +87,7 @@ impl ScanTracker {
         enter_present(&mut self.pagemap, engine, start, end, round, |blocks| {
             for run in &written {
                 blocks.change_range(run.start, run.end, |block, pages| {
-                    // Migration has written those, and nobody else perhaps.
+                    // Migration has written those, and perhaps nothing else.
                     let by_program = pages & !block.fresh;
                     block.fresh &= !pages;
                     if by_program != 0 {
@@ -103,7 +103,7 @@ impl ScanTracker {
     }
 
     /// Pages to take out: one of each block in turn, of the slow tier and of those of the fast tier
-    /// that nobody has written to for a while.
+    /// without writes for a while.
     fn choose(&mut self, engine: &Engine, count: usize) -> Vec<u64> {
         let mut chosen = Vec::with_capacity(count);
         for tier in [1, 0] {
@@ -142,7 +142,7 @@ impl ScanTracker {
         chosen
     }
 
-    /// Huge pages to take out, in turn: of the slow tier, and of those of the fast tier that nobody has
+    /// Huge pages to take out, in turn: of the slow tier, and of those of the fast tier that no thread has
     /// touched for a while.
     fn choose_huge(&mut self, engine: &Engine, count: usize) -> Vec<u64> {
         let mut chosen: Vec<u64> = Vec::with_capacity(count);
@@ -179,7 +179,7 @@ impl ScanTracker {
 }
 
 fn mark(engine: &Engine, touched: &[u64], untouched: &[u64]) {
-    // A hint on a huge page tells of all its blocks.
+    // A hint on a huge page counts for all its blocks.
     let change = |page: u64, change: fn(&mut Block)| {
         let number = block_of(page);
         engine.with_blocks(page, page + PAGE, |blocks| {

@@ -1,18 +1,26 @@
 //! Threads that check their memory while an engine moves it.
 
+mod failing;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use dray_tier::copier::{Copied, Copy, CopyError, Cores};
 use dray_tier::sys::{HUGE, PAGE, memory};
 use dray_tier::{Config, Engine, PageCopier, Piece};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
+pub(crate) use failing::Failing;
+
 /// Pages of a thread's memory at the start.
 const PAGES: u64 = 2048;
 const WRITERS: u64 = 2;
+/// Pages to ask for, at most, for each one that is to move. About 10 are asked for.
+const MOST_ASKED: u64 = 100;
+/// How long no thread may have memory.
+const WITHOUT: Duration = Duration::from_secs(120);
 
 /// What runs.
 pub(crate) struct Case {
@@ -47,6 +55,8 @@ impl Case {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) moved: u64,
+    /// Of them in huge pages.
+    pub(crate) moved_huge: u64,
     pub(crate) asked: u64,
     pub(crate) copy_failed: u64,
     pub(crate) checked: u64,
@@ -58,37 +68,6 @@ pub(crate) struct Outcome {
     pub(crate) outcomes: Vec<(&'static str, u64)>,
 }
 
-/// Fails in the middle of every third list.
-#[derive(Debug, Default)]
-pub(crate) struct Failing {
-    cores: Cores,
-    calls: u64,
-}
-
-impl PageCopier for Failing {
-    fn name(&self) -> &'static str {
-        "failing"
-    }
-
-    unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
-        self.calls += 1;
-        let fails = self.calls.is_multiple_of(3);
-        let part = match fails {
-            true => &list[..list.len() / 2],
-            false => list,
-        };
-        // SAFETY: the caller's promise.
-        let copied = unsafe { self.cores.copy(part) }?;
-        match fails {
-            true => Err(CopyError {
-                copier: "failing",
-                cause: "as the test wants".to_owned(),
-            }),
-            false => Ok(copied),
-        }
-    }
-}
-
 /// Where the threads have memory now; 0 is nowhere.
 struct Board {
     areas: Mutex<Vec<(u64, u64)>>,
@@ -97,6 +76,15 @@ struct Board {
     lost: AtomicU64,
     changes: AtomicU64,
     forks: AtomicU64,
+}
+
+/// Ends the threads, also where one of them or the engine panics: the test would wait for the others.
+struct Ends<'a>(&'a Board);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Release);
+    }
 }
 
 pub(crate) fn run(case: &Case) -> Outcome {
@@ -112,7 +100,9 @@ pub(crate) fn run(case: &Case) -> Outcome {
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
         let (engine, board) = (&engine, &board);
+        let ends = Ends(board);
         let server = scope.spawn(|| engine.serve());
+        let stops = engine.stops();
         let writers: Vec<_> = (0..WRITERS)
             .map(|id| scope.spawn(move || Writer::new(engine, board, id, case).run()))
             .collect();
@@ -120,11 +110,11 @@ pub(crate) fn run(case: &Case) -> Outcome {
             scope.spawn(|| compact(board));
         }
         migrate(engine, board, case, &mut outcome);
-        board.stop.store(true, Ordering::Release);
+        drop(ends);
         for writer in writers {
             writer.join().expect("a writer");
         }
-        engine.stop();
+        drop(stops);
         server.join().expect("the server");
     });
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -133,6 +123,22 @@ pub(crate) fn run(case: &Case) -> Outcome {
     outcome.changes = read(&board.changes);
     outcome.forks = read(&board.forks);
     outcome
+}
+
+/// Whether the kernel gives this process a huge page.
+pub(crate) fn has_huge_pages() -> bool {
+    let start = memory::reserve(HUGE, HUGE).expect("memory");
+    memory::advise(start, HUGE, libc::MADV_HUGEPAGE).expect("it is ours");
+    memory::advise(start, HUGE, libc::MADV_POPULATE_WRITE).expect("memory");
+    let smaps = std::fs::read_to_string("/proc/self/smaps").expect("this process's own");
+    // SAFETY: this function's, and nothing uses it any more.
+    unsafe { memory::unmap(start, HUGE) };
+    let mapping = format!("{start:x}-");
+    smaps
+        .lines()
+        .skip_while(|line| !line.starts_with(&mapping))
+        .find_map(|line| line.strip_prefix("AnonHugePages:"))
+        .is_some_and(|size| !size.trim_start().starts_with("0 "))
 }
 
 /// Has the kernel compact memory of which every second page was freed, until the threads end.
@@ -149,7 +155,7 @@ fn compact(board: &Board) {
         // SAFETY: this function's, and nothing uses it any more.
         unsafe { memory::unmap(start, BYTES) };
         if let Err(error) = written {
-            println!("the kernel cannot be told to compact memory: {error}");
+            println!("the kernel cannot be made to compact memory: {error}");
             return;
         }
     }
@@ -159,13 +165,18 @@ fn compact(board: &Board) {
 fn migrate(engine: &Engine, board: &Board, case: &Case, outcome: &mut Outcome) {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let mut totals = dray_tier::mechanism::Outcomes::default();
+    let mut without: Option<Instant> = None;
     while outcome.moved < case.moves {
         let areas = board.areas.lock().expect("no panic").clone();
         let (start, len) = areas[(rng.next_u64() % WRITERS) as usize];
         if len == 0 {
+            // A thread has none between two mappings; one that has panicked will have none any more.
+            let since = *without.get_or_insert_with(Instant::now);
+            assert!(since.elapsed() < WITHOUT, "no thread has memory to move");
             thread::yield_now();
             continue;
         }
+        without = None;
         let pages = len / PAGE;
         if case.hints && rng.next_u32().is_multiple_of(4) {
             let hints: Vec<u64> = (0..64)
@@ -216,11 +227,26 @@ fn migrate(engine: &Engine, board: &Board, case: &Case, outcome: &mut Outcome) {
             }
             pieces
         };
-        let report = engine.migrate(&pieces, (rng.next_u32() & 1) as usize);
+        let to = (rng.next_u32() & 1) as usize;
+        let mut report = engine.migrate(&pieces, to);
+        if case.huge {
+            outcome.moved_huge += report.outcomes.get(dray_tier::Outcome::Moved);
+        }
+        // What the manager does then: a machine may have no huge frame, and base pages find frames.
+        if report.outcomes.get(dray_tier::Outcome::NoHugeFrame) > 0 {
+            outcome.asked += report.pages;
+            totals.merge(&report.outcomes);
+            let base = pieces.iter().map(|piece| Piece {
+                huge: false,
+                ..*piece
+            });
+            report = engine.migrate(&base.collect::<Vec<_>>(), to);
+        }
         outcome.asked += report.pages;
         totals.merge(&report.outcomes);
         outcome.moved = totals.get(dray_tier::Outcome::Moved);
-        if case.config.unprotected && outcome.asked > 100 * case.moves {
+        // Without an end a test that moves nothing would say nothing.
+        if outcome.asked > MOST_ASKED * case.moves {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! A server on a thread, and a client that says exactly what it is told to say.
+//! A server on a thread, and a client that sends exactly what a test gives it.
 
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
@@ -287,15 +287,8 @@ pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
 /// A group with two engines, a dedicated queue 0 and, with PASIDs, a shared queue 1.
 pub(crate) fn config(version: u32) -> DeviceConfig {
     let queue = |id, mode, pasid| WorkQueueConfig {
-        id,
-        mode,
-        size: 16,
-        threshold: 16,
-        priority: 10,
         pasid,
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, mode, 16)
     };
     DeviceConfig {
         capabilities: dray_idxd::known_capabilities(version).expect("a known version"),

@@ -23,11 +23,20 @@ impl Immediate {
     }
 }
 
+/// Copies; 64 bytes without a call, as the core does on the synchronous path.
+///
 /// # Safety
-/// The addresses are valid, and nobody else uses the bytes that are written.
+/// The addresses are valid, and the bytes that are written are used by no one else of this process.
 #[inline]
 unsafe fn carry_out(source: u64, destination: u64, len: u32) {
     let (from, to) = (source as *const u8, destination as *mut u8);
+    if len == 64 {
+        // SAFETY: the caller's promise is the same.
+        let bytes = unsafe { from.cast::<[u8; 64]>().read_unaligned() };
+        // SAFETY: as above.
+        unsafe { to.cast::<[u8; 64]>().write_unaligned(bytes) };
+        return;
+    }
     // SAFETY: the caller's promise is the same.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len as usize) };
 }

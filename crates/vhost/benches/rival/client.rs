@@ -69,7 +69,7 @@ impl Testpmd {
         let until = Instant::now() + PATIENCE;
         while !socket.exists() {
             if Instant::now() > until {
-                return Err("nobody listens".to_owned());
+                return Err("no back end listens at the socket".to_owned());
             }
             std::thread::sleep(Duration::from_millis(5));
         }

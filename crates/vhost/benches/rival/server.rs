@@ -135,7 +135,7 @@ impl Drop for Own {
     }
 }
 
-/// Forwards at a socket and does what it is told on its standard input, until that ends.
+/// Forwards at a socket and carries out the commands on its standard input, until that ends.
 pub fn serve(socket: &Path) -> Result<(), String> {
     let (to, commands) = channel();
     std::thread::spawn(move || {
@@ -158,7 +158,7 @@ pub fn serve(socket: &Path) -> Result<(), String> {
                 events.clear();
             }
             match commands.try_recv() {
-                Ok(command) => println!("{}", obey(&mut switch, &command)),
+                Ok(command) => println!("{}", run_command(&mut switch, &command)),
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => break,
             }
@@ -172,7 +172,7 @@ pub fn serve(socket: &Path) -> Result<(), String> {
         .map_err(|_| "the back end panicked".to_owned())?
 }
 
-fn obey(switch: &mut Switch, command: &str) -> String {
+fn run_command(switch: &mut Switch, command: &str) -> String {
     let mut words = command.split_whitespace();
     let (first, number) = (words.next().unwrap_or_default(), words.next());
     let number: usize = number.and_then(|n| n.parse().ok()).unwrap_or_default();

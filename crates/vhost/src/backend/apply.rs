@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::device::{Backend, Saved};
-use super::notifier::non_blocking;
 use crate::VhostError;
 use crate::memory::{DirtyLog, MemoryMap, RegionInfo};
 use crate::net::rarp;
+use crate::notify::non_blocking;
 use crate::protocol::features as f;
 use crate::protocol::{Message, Notify, Reply, Request, Session, VringAddress, VringConfig};
 use crate::ring::MAX_SIZE;

@@ -59,7 +59,7 @@ enum Work {
     Disconnect,
 }
 
-/// Where a packed ring stood when its connection broke; some front ends cannot tell (QEMU).
+/// Where a packed ring stood when its connection broke; some front ends cannot say it (QEMU).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Saved {
     pub(super) address: VringAddress,
@@ -78,7 +78,7 @@ pub struct Backend {
     pub(super) queues: Vec<Queue>,
     pub(super) saved: Vec<Option<Saved>>,
     pub(super) injected: Vec<Packet>,
-    /// Where written pages are logged while LOG_ALL is in force, and who is told.
+    /// Where written pages are logged while LOG_ALL is in force, and the eventfd that is signalled.
     pub(super) log: Option<Arc<DirtyLog>>,
     pub(super) log_event: Option<OwnedFd>,
     pub(super) stats: ControlStats,

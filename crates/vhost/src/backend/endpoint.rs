@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub enum Role {
     Client,
 }
 
-/// Something worth telling.
+/// Something to report.
 #[derive(Debug)]
 pub enum Event {
     /// A front end has connected.
@@ -48,8 +48,9 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Endpoint {
     path: PathBuf,
-    role: Role,
     listener: Option<UnixListener>,
+    /// Device and inode of the socket that this side has created.
+    created: Option<(u64, u64)>,
     connection: Option<Connection>,
     /// The connection is gone, its copies are not.
     leaving: bool,
@@ -70,7 +71,7 @@ impl Endpoint {
         };
         Ok(Endpoint {
             path: path.to_owned(),
-            role,
+            created: listener.as_ref().and_then(|_| identity(path)),
             listener,
             connection: None,
             leaving: false,
@@ -220,13 +221,14 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if self.role == Role::Server {
+        // Another process may have put its own socket there meanwhile.
+        if self.created.is_some() && identity(&self.path) == self.created {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listens at a path. A socket that nobody listens at any more is replaced; no other file is.
+/// Listens at a path. A socket without a listener is replaced; no other file is.
 fn listen(path: &Path) -> Result<UnixListener, VhostError> {
     let error = |source| VhostError::Path {
         action: "listen at",
@@ -253,9 +255,14 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
+/// Device and inode of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
 fn is_stale(path: &Path) -> bool {
     let socket = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
-    let refused =
-        UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+    let refused = connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
     socket && refused
 }

@@ -4,7 +4,6 @@ mod apply;
 mod connection;
 mod device;
 mod endpoint;
-mod notifier;
 
 pub use connection::{Connection, Received};
 pub use device::{Backend, ControlStats, Handled};

@@ -103,7 +103,7 @@ impl Channel {
         }
     }
 
-    /// Whether copies of a queue are in flight, or ended and not yet told.
+    /// Whether copies of a queue are in flight, or their ends have not been polled.
     pub(crate) fn has_copies_of(&self, member: u32) -> bool {
         let member = &self.members[member as usize];
         member.in_flight > 0 || !member.inbox.is_empty()

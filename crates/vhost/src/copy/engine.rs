@@ -34,7 +34,7 @@ pub trait CopyEngine: Send {
     /// the engine has batches.
     ///
     /// # Safety
-    /// Until a copy's end has been polled its addresses are valid, and nobody else uses the bytes
+    /// Until a copy's end has been polled its addresses are valid, and nothing else uses the bytes
     /// that it writes. (A guest may write its own memory at any time; the copy then has whatever
     /// bytes.)
     unsafe fn submit(&mut self, copies: &[Copy]);

@@ -20,7 +20,7 @@ pub struct MoverCopier<M> {
 }
 
 impl<M: Mover> MoverCopier<M> {
-    /// Over a mover that nobody else uses; `executor` is its name in statistics.
+    /// Over a mover without other users; `executor` is its name in statistics.
     pub fn new(mover: M, executor: &'static str) -> MoverCopier<M> {
         MoverCopier {
             slots: mover.slots(),

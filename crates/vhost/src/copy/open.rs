@@ -66,14 +66,8 @@ pub fn open_hw(name: Option<&str>) -> Result<Box<dyn CopyEngine>, VhostError> {
 /// A device as Sapphire Rapids has it (DSA 1.0), with one engine.
 fn config(queues: u16) -> DeviceConfig {
     let queue = |id| WorkQueueConfig {
-        id,
-        mode: WorkQueueMode::Dedicated,
-        size: ENTRIES / queues,
-        priority: 10,
-        pasid: Some(0),
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, ENTRIES / queues)
     };
     DeviceConfig {
         capabilities: Capabilities {

@@ -1,9 +1,9 @@
-//! Packets out of nothing.
+//! Generated packets.
 
 use crate::net::{Packet, Pool};
 
-/// Bytes of a generated packet, without its frame check sequence, as testpmd's, if nobody says
-/// otherwise. Longer ones have zeros behind these.
+/// Bytes of a generated packet, without its frame check sequence, as testpmd's, unless
+/// another size is set. Longer ones have zeros behind these.
 const BYTES: usize = 64;
 
 /// UDP packets that differ in a sequence number.

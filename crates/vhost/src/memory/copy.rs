@@ -56,7 +56,7 @@ unsafe fn read(from: NonNull<u8>, at: usize) -> u128 {
 }
 
 /// # Safety
-/// 16 bytes are mapped at the offset, and nobody else of this process uses them.
+/// 16 bytes are mapped at the offset, and nothing else of this process uses them.
 #[inline]
 unsafe fn write(to: NonNull<u8>, at: usize, piece: u128) {
     // SAFETY: the caller's promise is the same.

@@ -125,6 +125,10 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
         if address < start || address >= end {
             continue;
         }
+        // Another thread may have given the slot to another range between these two loads.
+        if entry.start.load(Ordering::SeqCst) != start {
+            continue;
+        }
         let page = entry.page.load(Ordering::SeqCst);
         let from = address & !(page - 1);
         // SAFETY: the range lies in a mapping of ours, whose file has no page there any more.
@@ -148,7 +152,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     pass_on(signal, info, context);
 }
 
-/// Calls the handler that was there before, or restores it: the access faults again, and it is told.
+/// Calls the handler that was there before, or restores it: the access faults again, and that handler runs.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(Ok(Previous(previous))) = INSTALLED.get() else {
         // SAFETY: restoring the default action is allowed in a handler.

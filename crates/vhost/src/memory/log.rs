@@ -18,7 +18,7 @@ pub struct DirtyLog {
     mapping: Mapping,
     offset: u64,
     bytes: u64,
-    /// Told after writes, if the front end wants to know.
+    /// Signalled after writes, if the front end has sent one.
     event: Mutex<Option<OwnedFd>>,
 }
 
@@ -46,7 +46,7 @@ impl DirtyLog {
         })
     }
 
-    /// Where the front end is told of writes.
+    /// Sets the eventfd that is signalled after writes.
     pub fn set_event(&self, event: Option<OwnedFd>) {
         *self.event.lock().unwrap_or_else(PoisonError::into_inner) = event;
     }
@@ -84,11 +84,11 @@ impl DirtyLog {
         self.mapping.at(self.offset + at)
     }
 
-    /// Tells the front end that there is something in the log.
-    pub(crate) fn tell(&self) {
+    /// Notifies the front end that there is something in the log.
+    pub(crate) fn notify(&self) {
         let event = self.event.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(event) = event.as_ref() {
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+            let _ = crate::notify::signal(event);
         }
     }
 }

@@ -13,9 +13,16 @@ use crate::VhostError;
 /// A mapped memory file, from its beginning to the end of one region. Unmapped when dropped.
 #[derive(Debug)]
 pub struct Mapping {
+    /// Dropped first: once the range is unmapped, another thread may map and guard the same addresses.
+    guard: Guard,
+    range: Range,
+}
+
+/// A mapped range of addresses. Unmapped when dropped.
+#[derive(Debug)]
+struct Range {
     base: NonNull<u8>,
     len: usize,
-    guard: Guard,
 }
 
 // SAFETY: the mapping is memory that another process writes at any time; all access is through raw
@@ -69,29 +76,22 @@ impl Mapping {
         .map_err(|e| map(e.into()))?;
         let base = NonNull::new(base.cast::<u8>())
             .ok_or_else(|| map(io::Error::other("the mapping is at address 0")))?;
+        let range = Range { base, len };
         let start = base.as_ptr() as usize;
         // Huge pages can only be replaced whole; on other files the block size is no page size.
         let huge = is_huge(&file);
-        let guard = Guard::new(start, start + len, if huge { block } else { page });
-        let guard = match guard {
-            Ok(guard) => guard,
-            Err(error) => {
-                // SAFETY: the mapping was made above, and nothing points into it.
-                let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), len) };
-                return Err(error);
-            }
-        };
+        let guard = Guard::new(start, start + len, if huge { block } else { page })?;
         // SAFETY: advice about a mapping of ours; a core dump need not hold a guest.
         let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxDontDump) };
         drop(File::from(file));
-        Ok(Mapping { base, len, guard })
+        Ok(Mapping { guard, range })
     }
 
     /// The byte at `offset` of the file.
     pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
-        debug_assert!(offset <= self.len as u64);
+        debug_assert!(offset <= self.range.len as u64);
         // SAFETY: callers pass the offset of a region, which `new` checked to lie inside.
-        unsafe { self.base.add(offset as usize) }
+        unsafe { self.range.base.add(offset as usize) }
     }
 
     /// Whether the file was truncated under it, and an access found out.
@@ -100,9 +100,9 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for Range {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and whoever points into it holds it.
+        // SAFETY: the range was mapped with this length, and all that points into it holds its mapping.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -9,7 +9,7 @@ pub fn faults() -> u64 {
     super::guard::fault_count()
 }
 
-/// `count` elements in a front end's memory. Whoever has one holds the map that it was made from.
+/// `count` elements in a front end's memory. Its owner also holds the map that it was made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared<T> {
     ptr: NonNull<T>,

@@ -166,7 +166,7 @@ impl Drop for Packet {
             return;
         }
         let layout = Packet::layout(self.capacity());
-        // SAFETY: allocated with this layout, and nobody else has it.
+        // SAFETY: allocated with this layout, and only this packet points to it.
         unsafe { dealloc(self.metadata.as_ptr().cast(), layout) };
     }
 }

@@ -1,4 +1,4 @@
-//! The broadcast that tells switches where a guest is.
+//! The broadcast by which switches learn where a guest is.
 
 use super::Packet;
 

@@ -14,6 +14,7 @@ pub use xdp::Xdp;
 use crate::backend::Event;
 use crate::copy::Channel;
 use crate::net::{Packet, Pool};
+use crate::notify;
 use crate::queue::Queue;
 
 /// One port of a switch.
@@ -68,7 +69,7 @@ impl Port {
         }
     }
 
-    /// Looks after copies in flight. Returns whether there were any.
+    /// Polls for copies that have ended. Returns whether any were in flight.
     pub fn poll_copies(&mut self, channels: &mut [Channel], pool: &mut Pool) -> bool {
         match self {
             Port::Vhost(port) => port.poll_copies(channels, pool),
@@ -76,7 +77,7 @@ impl Port {
         }
     }
 
-    /// Looks after the control path.
+    /// Accepts connections and handles messages.
     pub fn poll_control(
         &mut self,
         channels: &mut [Channel],
@@ -112,7 +113,7 @@ impl Port {
     pub fn clear_notifications(&self) {
         if let Port::Vhost(port) = self {
             for kick in port.endpoint.backend.kicks() {
-                let _ = rustix::io::read(kick, &mut [0; 8]);
+                notify::clear(kick);
             }
         }
     }

@@ -13,7 +13,7 @@ bits! {
     CSUM = net::VIRTIO_NET_F_CSUM;
     /// The driver takes packets whose checksum is partial.
     GUEST_CSUM = net::VIRTIO_NET_F_GUEST_CSUM;
-    /// The device tells its largest packet.
+    /// The device reports its largest packet.
     MTU = net::VIRTIO_NET_F_MTU;
     /// The driver takes TCP segments over IPv4 that are too long for a packet.
     GUEST_TSO4 = net::VIRTIO_NET_F_GUEST_TSO4;
@@ -64,7 +64,7 @@ bits! {
     PROTOCOL_RESET_DEVICE = 13;
     /// Protocol feature: memory regions are added and removed one by one.
     PROTOCOL_CONFIGURE_MEM_SLOTS = 15;
-    /// Protocol feature: the device status is told.
+    /// Protocol feature: the front end sends the device status.
     PROTOCOL_STATUS = 16;
 }
 

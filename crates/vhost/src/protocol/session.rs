@@ -77,7 +77,7 @@ impl Session {
         self.protocol_features & f::PROTOCOL_REPLY_ACK != 0
     }
 
-    /// Largest packet that the guest has been told, without Ethernet header, in bytes.
+    /// MTU that the guest has taken from the device: the largest packet without Ethernet header, in bytes.
     pub fn mtu(&self) -> Option<u16> {
         self.mtu
     }

@@ -196,7 +196,7 @@ impl Queue {
     }
 }
 
-/// What copies point into that nobody waits for any longer.
+/// What copies point into after their queue has given them up.
 struct Abandoned {
     memory: Option<Arc<MemoryMap>>,
     log: Option<Arc<DirtyLog>>,
@@ -223,7 +223,7 @@ impl Abandoned {
             .iter()
             .map(|(at, len)| memory.log(log, *at, u64::from(*len)));
         let missed = pages.sum();
-        log.tell();
+        log.notify();
         missed
     }
 }

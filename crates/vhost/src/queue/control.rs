@@ -7,6 +7,7 @@ use super::{Queue, Running};
 use crate::copy::Channel;
 use crate::memory::MemoryMap;
 use crate::net::{HEADER_BYTES, LEGACY_HEADER_BYTES};
+use crate::notify;
 use crate::protocol::features as f;
 use crate::protocol::{VringAddress, VringConfig};
 use crate::ring::{Direction, Ring};
@@ -80,7 +81,7 @@ impl Queue {
         let places: Vec<usize> = self.channels().collect();
         self.detach(channels);
         if let Some(error) = &self.error {
-            let _ = rustix::io::write(error, &1u64.to_ne_bytes());
+            let _ = notify::signal(error);
         }
         self.running = None;
         self.draining = false;
@@ -89,11 +90,11 @@ impl Queue {
         }
     }
 
-    /// Where the driver is notified. What was published meanwhile is told at once.
+    /// Sets the eventfd that notifies the driver, and signals it once for what was published before.
     pub(crate) fn set_call(&mut self, call: Option<OwnedFd>) {
         self.call = call;
         if let (true, Some(call)) = (self.running.is_some(), &self.call) {
-            let _ = rustix::io::write(call, &1u64.to_ne_bytes());
+            let _ = notify::signal(call);
         }
     }
 

@@ -5,7 +5,7 @@ use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, Running};
 use crate::copy::Channel;
 use crate::net::{self, Header, MAX_PACKET_BYTES, Packet, Pool};
-use crate::ring::{Buffer, Direction, Segment};
+use crate::ring::{Ahead, Buffer, Direction, Segment};
 
 impl Queue {
     /// Copies up to `max` packets of the guest, appends them to `out`, and gives their buffers back.
@@ -14,7 +14,8 @@ impl Queue {
         if !self.slots.is_empty() || !self.may_fetch() {
             return 0;
         }
-        if !self.fetch(max) {
+        let ahead = Ahead::copied(Direction::FromGuest, self.usual_bytes);
+        if !self.fetch(max, &ahead) {
             return 0;
         }
         let before = out.len();
@@ -29,7 +30,7 @@ impl Queue {
         } = self;
         used.clear();
         for (at, buffer) in burst.buffers.iter().enumerate() {
-            prefetch_ahead(burst, at, Direction::FromGuest);
+            prefetch_ahead(burst, at, &ahead);
             used.push(buffer.used(0));
             let segments = burst.segments_of(buffer);
             match inspect(buffer, segments, *header_bytes, *features, discard) {
@@ -47,6 +48,7 @@ impl Queue {
                 }
             }
         }
+        self.usual_bytes = burst.buffers.last().map_or(0, |last| last.bytes as usize);
         if !self.memory_is_sound() {
             out.truncate(before);
         }
@@ -64,13 +66,14 @@ impl Queue {
         max: usize,
     ) -> usize {
         self.poll_channels(channels);
-        if max > 0 && self.may_fetch() && self.fetch(max) {
-            self.submit_fetched(channels, pool);
+        let ahead = Ahead::headers(Direction::FromGuest);
+        if max > 0 && self.may_fetch() && self.fetch(max, &ahead) {
+            self.submit_fetched(channels, pool, &ahead);
         }
         self.leave(out)
     }
 
-    fn submit_fetched(&mut self, channels: &mut [Channel], pool: &mut Pool) {
+    fn submit_fetched(&mut self, channels: &mut [Channel], pool: &mut Pool, ahead: &Ahead) {
         let discard = !self.enabled;
         let place = self.choose();
         let mut taker = Taker::begin(place, channels, self.copy_threshold);
@@ -83,7 +86,7 @@ impl Queue {
             ..
         } = self;
         for (at, buffer) in burst.buffers.iter().enumerate() {
-            prefetch_ahead(burst, at, Direction::FromGuest);
+            prefetch_ahead(burst, at, ahead);
             let segments = burst.segments_of(buffer);
             let used = buffer.used(0);
             let (len, header) = match inspect(buffer, segments, *header_bytes, *features, discard) {
@@ -125,7 +128,7 @@ impl Queue {
     /// Fetches a burst, and brings the beginnings of its first buffers into the cache. False if there
     /// is nothing.
     #[inline]
-    fn fetch(&mut self, max: usize) -> bool {
+    fn fetch(&mut self, max: usize, ahead: &Ahead) -> bool {
         let Queue {
             running: Some(Running { ring, memory }),
             burst,
@@ -137,11 +140,9 @@ impl Queue {
         burst.clear();
         let max = max.min(MAX_BURST);
         let result = ring.fetch(memory, Direction::FromGuest, max, burst);
-        prefetch_first(burst, Direction::FromGuest);
+        prefetch_first(burst, ahead);
         match result {
-            Ok(found) if found == max && max > 1 => {
-                ring.look_ahead(memory, Direction::FromGuest, max)
-            }
+            Ok(found) if found == max && max > 1 => ring.look_ahead(memory, ahead, max),
             Ok(_) => {}
             Err(fault) => self.break_ring(fault),
         }

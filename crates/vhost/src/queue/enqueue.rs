@@ -2,16 +2,16 @@
 
 use super::log::log_buffers;
 use super::place::{
-    Placed, Placer, core_copy, offset, prefetch_ahead, prefetch_first, scatter, write,
+    Placed, Placer, core_copy, offset, prefetch_ahead, prefetch_first, scatter, write_header,
 };
 use super::slots::Slots;
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
 use crate::copy::Channel;
 use crate::memory::DirtyLog;
-use crate::net::{self, HEADER_BYTES, Header, Packet};
+use crate::net::{self, Header, Packet};
 use crate::protocol::features as f;
-use crate::ring::{Burst, Direction, RingFault, Used};
+use crate::ring::{Ahead, Burst, Direction, RingFault, Used};
 
 impl Queue {
     /// Copies packets into the guest's buffers and gives them to the driver. Returns how many of
@@ -25,7 +25,9 @@ impl Queue {
             return 0;
         }
         let features = self.features;
-        let Some(mut work) = Work::begin(self, packets.len()) else {
+        let bytes = self.header_bytes + packets[0].len();
+        let ahead = Ahead::copied(Direction::ToGuest, bytes);
+        let Some(mut work) = Work::begin(self, packets.len(), ahead) else {
             return 0;
         };
         let (mut dealt, before) = (0, work.stats.packets);
@@ -34,7 +36,7 @@ impl Queue {
             work.prefetch_ahead();
             let (used, len) = (&mut *work.used, packet.len());
             if let Some((to, element)) = work.placer.place_whole(long + len) {
-                write(to, &header_bytes(packet, features, 1)[..long]);
+                write_header(to, &header_of(packet, features, 1), long);
                 core_copy(packet.data(), offset(to, long), len);
                 used.push(element);
                 work.stats.count_packet(len);
@@ -44,19 +46,18 @@ impl Queue {
             }
             match work.placer.place(len, |skipped| used.push(skipped)) {
                 Ok(Placed::In { from, to }) => {
-                    let header = header_bytes(packet, features, to - from);
-                    let header = &header[..work.placer.header_bytes as usize];
+                    let header = header_of(packet, features, to - from);
                     let source = packet.data();
                     scatter(
                         work.placer.burst,
                         (from, to),
-                        header,
+                        (&header, long),
                         len,
                         |to, at, part| {
                             core_copy(offset(source, at), to, part);
                         },
                     );
-                    push_used(work.placer.burst, (from, to), header.len() + len, work.used);
+                    push_used(work.placer.burst, (from, to), long + len, work.used);
                     work.stats.count_packet(len);
                     work.log((from, to), long + len);
                 }
@@ -91,7 +92,8 @@ impl Queue {
         let place = self.choose();
         let mut taker = Taker::begin(place, channels, self.copy_threshold);
         let features = self.features;
-        let Some((mut work, slots)) = Work::begin_async(self, packets.len()) else {
+        let ahead = Ahead::headers(Direction::ToGuest);
+        let Some((mut work, slots)) = Work::begin_async(self, packets.len(), ahead) else {
             return 0;
         };
         let mut dealt = 0;
@@ -100,7 +102,7 @@ impl Queue {
             work.prefetch_ahead();
             let len = packet.len();
             if let Some((to, used)) = work.placer.place_whole(long + len) {
-                write(to, &header_bytes(packet, features, 1)[..long]);
+                write_header(to, &header_of(packet, features, 1), long);
                 let (from, to) = (packet.data(), offset(to, long));
                 let packet = std::mem::take(packet);
                 match taker.takes(len, 1, slots) {
@@ -122,17 +124,16 @@ impl Queue {
             let skipped = |used: Used| slots.open(None, used, &[]);
             match work.placer.place(len, skipped) {
                 Ok(Placed::In { from, to }) => {
-                    let header = header_bytes(packet, features, to - from);
-                    let header = &header[..work.placer.header_bytes as usize];
+                    let header = header_of(packet, features, to - from);
                     let source = packet.data();
                     let burst = &*work.placer.burst;
                     let parts = burst.segments_between(from, to);
                     match taker.takes(len, parts, slots) {
-                        None => scatter(burst, (from, to), header, len, |to, at, part| {
+                        None => scatter(burst, (from, to), (&header, long), len, |to, at, part| {
                             core_copy(offset(source, at), to, part);
                         }),
                         Some((channel, member)) => {
-                            scatter(burst, (from, to), header, len, |to, at, part| {
+                            scatter(burst, (from, to), (&header, long), len, |to, at, part| {
                                 let from = offset(source, at);
                                 // SAFETY: as above.
                                 unsafe { stage(channel, member, slots, (from, to, part)) };
@@ -140,12 +141,15 @@ impl Queue {
                         }
                     }
                     work.used.clear();
-                    push_used(burst, (from, to), header.len() + len, work.used);
+                    push_used(burst, (from, to), long + len, work.used);
                     let packet = std::mem::take(packet);
                     slots.open(Some(packet), work.used[0], &work.used[1..]);
                     work.log((from, to), long + len);
                 }
-                Ok(Placed::Small) => work.stats.count_drops(DropCause::Small, 1),
+                Ok(Placed::Small) => {
+                    work.stats.count_drops(DropCause::Small, 1);
+                    drop(std::mem::take(packet));
+                }
                 Ok(Placed::None) => break,
                 Err(fault) => {
                     work.fault = Some(fault);
@@ -156,7 +160,8 @@ impl Queue {
         }
         taker.submit(work.stats);
         let fault = work.end();
-        packets.drain(..dealt);
+        // Packets without room own nothing.
+        packets.drain(..dealt).for_each(std::mem::forget);
         if let Some(fault) = fault {
             self.break_ring(fault);
         }
@@ -176,6 +181,7 @@ impl Queue {
 /// What a burst to the guest works on, borrowed from the queue.
 struct Work<'a> {
     placer: Placer<'a>,
+    ahead: Ahead,
     used: &'a mut Vec<Used>,
     stats: &'a mut QueueStats,
     /// What the core writes is logged at once; what a channel writes, when it has.
@@ -184,13 +190,17 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn begin(queue: &'a mut Queue, packets: usize) -> Option<Work<'a>> {
-        Work::begin_async(queue, packets).map(|(work, _)| work)
+    fn begin(queue: &'a mut Queue, packets: usize, ahead: Ahead) -> Option<Work<'a>> {
+        Work::begin_async(queue, packets, ahead).map(|(work, _)| work)
     }
 
     /// Fetches a buffer for each packet.
     #[inline]
-    fn begin_async(queue: &'a mut Queue, packets: usize) -> Option<(Work<'a>, &'a mut Slots)> {
+    fn begin_async(
+        queue: &'a mut Queue,
+        packets: usize,
+        ahead: Ahead,
+    ) -> Option<(Work<'a>, &'a mut Slots)> {
         let mergeable = queue.features & f::MRG_RXBUF != 0;
         let Queue {
             running: Some(Running { ring, memory }),
@@ -209,9 +219,9 @@ impl<'a> Work<'a> {
         used.clear();
         let count = packets.min(MAX_BURST);
         let fetched = ring.fetch(memory, Direction::ToGuest, count, burst);
-        prefetch_first(burst, Direction::ToGuest);
+        prefetch_first(burst, &ahead);
         if fetched == Ok(count) && count > 1 {
-            ring.look_ahead(memory, Direction::ToGuest, count);
+            ring.look_ahead(memory, &ahead, count);
         }
         let work = Work {
             placer: Placer {
@@ -222,6 +232,7 @@ impl<'a> Work<'a> {
                 mergeable,
                 header_bytes: *header_bytes as u32,
             },
+            ahead,
             used,
             stats,
             log: log.as_deref(),
@@ -233,7 +244,7 @@ impl<'a> Work<'a> {
     /// Brings a buffer's beginning into the cache before its turn comes.
     #[inline]
     fn prefetch_ahead(&self) {
-        prefetch_ahead(self.placer.burst, self.placer.next, Direction::ToGuest);
+        prefetch_ahead(self.placer.burst, self.placer.next, &self.ahead);
     }
 
     /// Logs the buffer that was taken last.
@@ -261,13 +272,13 @@ impl<'a> Work<'a> {
 
 /// The header of a packet in so many buffers. What the driver does not take is left out.
 #[inline]
-fn header_bytes(packet: &Packet, features: u64, buffers: usize) -> [u8; HEADER_BYTES] {
+fn header_of(packet: &Packet, features: u64, buffers: usize) -> Header {
     let mut header = match net::is_taken(&packet.header, features) {
         true => packet.header,
         false => Header::default(),
     };
     header.num_buffers = buffers as u16;
-    header.to_bytes()
+    header
 }
 
 /// The buffers of a packet, with the bytes written to each.

@@ -27,7 +27,7 @@ impl Queue {
         }
     }
 
-    /// Logs what was published, and tells the front end.
+    /// Logs what was published, and notifies the front end.
     #[cold]
     pub(super) fn log_published(&mut self) {
         let (Some(log), Some(running)) = (&self.log, &self.running) else {
@@ -37,7 +37,7 @@ impl Queue {
             let missed = running.ring.log_used(&self.used, log, at, &running.memory);
             self.stats.pages_not_logged += missed;
         }
-        log.tell();
+        log.notify();
     }
 }
 

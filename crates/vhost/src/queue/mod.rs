@@ -24,6 +24,7 @@ pub use stats::{DropCause, Drops, QueueStats, SIZE_BINS};
 use crate::copy::Channel;
 use crate::memory::{self, DirtyLog, MemoryMap};
 use crate::net::Packet;
+use crate::notify;
 use crate::ring::{Burst, Direction, Ring, RingFault, Used};
 use slots::Slots;
 
@@ -70,6 +71,8 @@ pub struct Queue {
     copy_threshold: u32,
     burst: Burst,
     used: Vec<Used>,
+    /// Bytes of the last buffer from the guest.
+    usual_bytes: usize,
     seen_faults: u64,
     /// Where writes to the guest are logged.
     log: Option<Arc<DirtyLog>>,
@@ -103,6 +106,7 @@ impl Queue {
             copy_threshold: DEFAULT_COPY_THRESHOLD,
             burst: Burst::default(),
             used: Vec::with_capacity(MAX_BURST),
+            usual_bytes: 0,
             seen_faults: memory::faults(),
             log: None,
             ring_log: None,
@@ -204,7 +208,7 @@ impl Queue {
             self.broken = Some(fault);
             self.stats.ring_faults += 1;
             if let Some(error) = &self.error {
-                let _ = rustix::io::write(error, &1u64.to_ne_bytes());
+                let _ = notify::signal(error);
             }
         }
     }
@@ -242,8 +246,8 @@ impl Queue {
         }
         match &self.call {
             None => self.stats.notifications_suppressed += 1,
-            Some(call) => match rustix::io::write(call, &1u64.to_ne_bytes()) {
-                Ok(_) => self.stats.notifications_sent += 1,
+            Some(call) => match notify::signal(call) {
+                Ok(()) => self.stats.notifications_sent += 1,
                 Err(_) => self.stats.notifications_failed += 1,
             },
         }

@@ -3,8 +3,8 @@
 use std::ptr::NonNull;
 
 use crate::memory::MemoryMap;
-use crate::net::HEADER_BYTES;
-use crate::ring::{AHEAD, Burst, Direction, Ring, RingFault, Segment, Used, prefetch_beginning};
+use crate::net::{HEADER_BYTES, Header};
+use crate::ring::{Ahead, Burst, Direction, Ring, RingFault, Segment, Used};
 
 /// What became of the search for a packet's buffers.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Placer<'_> {
         Some((segment.ptr, buffer.used(needed as u32)))
     }
 
-    /// The buffers for a packet of `len` bytes. `skipped` is told of each buffer passed over.
+    /// The buffers for a packet of `len` bytes. `skipped` is called with each buffer passed over.
     #[inline]
     pub(super) fn place(
         &mut self,
@@ -142,19 +142,19 @@ enum Merged {
 pub(super) fn scatter(
     burst: &Burst,
     (from, to): (usize, usize),
-    header: &[u8],
+    (header, header_bytes): (&Header, usize),
     len: usize,
     mut copy: impl FnMut(NonNull<u8>, usize, usize),
 ) {
     let first = &burst.buffers[from];
     let segment = burst.segments[first.first as usize];
-    if to - from == 1 && segment.len as usize >= header.len() + len {
-        write(segment.ptr, header);
-        // SAFETY: the segment is longer than header and data.
-        copy(unsafe { segment.ptr.add(header.len()) }, 0, len);
+    if to - from == 1 && segment.len as usize >= header_bytes + len {
+        write_header(segment.ptr, header, header_bytes);
+        copy(offset(segment.ptr, header_bytes), 0, len);
         return;
     }
-    let (mut header, mut done) = (header, 0);
+    let header = header.to_bytes();
+    let (mut header, mut done) = (&header[..header_bytes], 0);
     for buffer in &burst.buffers[from..to] {
         for segment in burst.segments_of(buffer) {
             let (mut ptr, mut room) = (segment.ptr, segment.len as usize);
@@ -173,15 +173,24 @@ pub(super) fn scatter(
     debug_assert_eq!(done, len);
 }
 
-/// Writes a header to a guest's memory.
+/// Writes the first `len` bytes of a header, 10 or 12, to a guest's memory.
 #[inline]
-pub(super) fn write(to: NonNull<u8>, bytes: &[u8]) {
-    if let Ok(whole) = <[u8; HEADER_BYTES]>::try_from(bytes) {
-        // SAFETY: callers have checked that so many bytes are mapped there.
-        unsafe { to.cast().write_unaligned(whole) };
-        return;
+pub(super) fn write_header(to: NonNull<u8>, header: &Header, len: usize) {
+    let (low, high) = header.to_words();
+    // SAFETY: callers have checked that `len` bytes are mapped there.
+    unsafe { to.cast().write_unaligned(low) };
+    let rest = offset(to, size_of_val(&low));
+    match len {
+        // SAFETY: as above.
+        HEADER_BYTES => unsafe { rest.cast().write_unaligned(high) },
+        // SAFETY: as above.
+        _ => unsafe { rest.cast().write_unaligned(high as u16) },
     }
-    // SAFETY: as above; they are no memory of ours.
+}
+
+/// Writes a part of a header to a guest's memory.
+fn write(to: NonNull<u8>, bytes: &[u8]) {
+    // SAFETY: callers have checked that so many bytes are mapped there; they are no memory of ours.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
 }
 
@@ -261,23 +270,23 @@ pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
 /// Brings the beginnings of the first buffers of a burst into the cache. What works on a buffer does it
 /// for a later one, see [`prefetch_ahead`].
 #[inline]
-pub(super) fn prefetch_first(burst: &Burst, direction: Direction) {
-    for at in 0..AHEAD {
-        prefetch(burst, at, direction);
+pub(super) fn prefetch_first(burst: &Burst, ahead: &Ahead) {
+    for at in 0..ahead.buffers {
+        prefetch(burst, at, ahead);
     }
 }
 
 /// Brings the beginning of the buffer into the cache that comes so much later than the one at `at`.
 #[inline]
-pub(super) fn prefetch_ahead(burst: &Burst, at: usize, direction: Direction) {
-    prefetch(burst, at + AHEAD, direction);
+pub(super) fn prefetch_ahead(burst: &Burst, at: usize, ahead: &Ahead) {
+    prefetch(burst, at + ahead.buffers, ahead);
 }
 
 #[inline]
-fn prefetch(burst: &Burst, at: usize, direction: Direction) {
+fn prefetch(burst: &Burst, at: usize, ahead: &Ahead) {
     if let Some(buffer) = burst.buffers.get(at)
         && let Some(segment) = burst.segments.get(buffer.first as usize)
     {
-        prefetch_beginning(segment.ptr, segment.len, direction);
+        ahead.prefetch(segment.ptr, segment.len);
     }
 }

@@ -140,8 +140,8 @@ impl Slots {
         self.copies.len() - self.copies_tail.wrapping_sub(self.copies_head) as usize
     }
 
-    /// Notes one of several copies of the slot that is opened next. Its number, by which its end is
-    /// told. There must be room.
+    /// Notes one of several copies of the slot that is opened next. Returns its number, which
+    /// its end carries. There must be room.
     #[inline]
     pub(super) fn stage(&mut self, source: NonNull<u8>, destination: NonNull<u8>, len: u32) -> u32 {
         let sequence = self.copies_tail;
@@ -262,33 +262,21 @@ impl Slots {
     /// Returns how many packets had a copy that a channel made.
     #[inline]
     pub(super) fn leave(&mut self, used: &mut Vec<Used>, out: &mut Vec<Packet>) -> u64 {
+        // Before the ring is enabled there are no slots at all.
         if self.is_empty() {
             return 0;
         }
-        let (start, mut offloaded, before) = (self.head, 0, out.len());
-        while self.head != self.tail && self.outstanding[self.at(self.head)] == 0 {
-            let slot = self.slots[self.at(self.head)];
-            used.push(slot.first);
-            for _ in 0..slot.more {
-                used.push(self.more[self.more_head as usize & (self.more.len() - 1)]);
-                self.more_head = self.more_head.wrapping_add(1);
-            }
-            offloaded += u64::from(slot.copies != 0);
-            if slot.copies != ONE {
-                self.copies_head = self.copies_head.wrapping_add(slot.copies);
-            }
-            self.head = self.head.wrapping_add(1);
+        let (start, len, before) = (self.at(self.head), self.len(), out.len());
+        let straight = len.min(self.slots.len() - start);
+        let mut end = start + done_prefix(&self.outstanding[start..start + straight]);
+        let mut offloaded = self.leave_between(start, end, used, out);
+        let mut count = end - start;
+        if count == straight && count < len {
+            end = done_prefix(&self.outstanding[..len - straight]);
+            offloaded += self.leave_between(0, end, used, out);
+            count += end;
         }
-        let count = self.head.wrapping_sub(start) as usize;
-        let at = self.at(start);
-        let straight = count.min(self.slots.len() - at);
-        for (from, to) in [(at, at + straight), (0, count - straight)] {
-            let packets = self.packets[from..to].iter_mut().map(take);
-            match self.empty {
-                0 => out.extend(packets),
-                _ => out.extend(packets.filter(|packet| packet.capacity() > 0)),
-            }
-        }
+        self.head = self.head.wrapping_add(count as u32);
         self.empty -= (count - (out.len() - before)) as u32;
         if self.is_empty() {
             // The next packets find the first slots in the cache.
@@ -297,6 +285,41 @@ impl Slots {
             self.head = self.tail;
         }
         offloaded
+    }
+
+    /// Packets and buffers of neighbouring slots, all of whose copies have ended.
+    #[inline]
+    fn leave_between(
+        &mut self,
+        from: usize,
+        to: usize,
+        used: &mut Vec<Used>,
+        out: &mut Vec<Packet>,
+    ) -> u64 {
+        let slots = &self.slots[from..to];
+        match self.more_head == self.more_tail {
+            true => used.extend(slots.iter().map(|slot| slot.first)),
+            false => {
+                for slot in slots {
+                    used.push(slot.first);
+                    for _ in 0..slot.more {
+                        used.push(self.more[self.more_head as usize & (self.more.len() - 1)]);
+                        self.more_head = self.more_head.wrapping_add(1);
+                    }
+                }
+            }
+        }
+        if self.copies_head != self.copies_tail {
+            for slot in slots.iter().filter(|slot| slot.copies != ONE) {
+                self.copies_head = self.copies_head.wrapping_add(slot.copies);
+            }
+        }
+        let packets = self.packets[from..to].iter_mut().map(take);
+        match self.empty {
+            0 => out.extend(packets),
+            _ => out.extend(packets.filter(|packet| packet.capacity() > 0)),
+        }
+        slots.iter().filter(|slot| slot.copies != 0).count() as u64
     }
 
     /// Where copies that have not ended write, and how many bytes; of packets with several copies, all
@@ -334,137 +357,14 @@ impl Slots {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn used(id: u16) -> Used {
-        Used {
-            id,
-            slots: 1,
-            len: 0,
-        }
-    }
-
-    fn stage(slots: &mut Slots) -> u32 {
-        slots.stage(NonNull::dangling(), NonNull::dangling(), 1)
-    }
-
-    #[test]
-    fn the_longest_done_prefix_leaves() {
-        // Figure 7 of the article: of four packets 0, 2 and 3 are done; only 0 leaves.
-        let mut slots = Slots::new(Direction::ToGuest);
-        slots.resize(4);
-        let copies: Vec<u32> = (0..4)
-            .map(|id| {
-                let copy = stage(&mut slots);
-                slots.open(None, used(id), &[]);
-                copy
-            })
-            .collect();
-        let mut out = Vec::new();
-        for done in [0, 2, 3] {
-            assert!(slots.complete(copies[done]));
-        }
-        assert_eq!(slots.leave(&mut out, &mut Vec::new()), 1);
-        assert_eq!(out, [used(0)]);
-        assert!(!slots.complete(copies[2]), "it has ended already");
-        assert!(slots.complete(copies[1]));
-        assert_eq!(slots.leave(&mut out, &mut Vec::new()), 3);
-        assert_eq!(out, [used(0), used(1), used(2), used(3)]);
-        assert!(!slots.complete(copies[0]), "it has left");
-        assert!(!slots.complete(copies[0] + 9), "never there");
-    }
-
-    #[test]
-    fn an_only_copy_is_found_again_from_its_slot() {
-        for direction in [Direction::ToGuest, Direction::FromGuest] {
-            let mut slots = Slots::new(direction);
-            slots.resize(4);
-            // Numbers go on beyond their highest.
-            slots.head = u32::MAX / 2 - 2;
-            slots.tail = slots.head;
-            for round in 0..6 {
-                let packet = Packet::from_bytes(&[1; 70]);
-                let (data, number) = (packet.data(), slots.only_copy());
-                let mut memory = 0u8;
-                let guest = NonNull::from(&mut memory);
-                slots.open_one(packet, guest, used(round));
-                let (mut out, mut left) = (Vec::new(), Vec::new());
-                assert_eq!(slots.leave(&mut out, &mut left), 0);
-                assert!(!slots.complete(number.wrapping_add(1) & !SEVERAL));
-                let copy = slots.copy(number).expect("in flight");
-                assert_eq!(slots.destinations(), [(copy.destination, 70)]);
-                assert!(slots.complete(number));
-                assert_eq!(slots.destinations(), []);
-                let expected = match direction {
-                    Direction::ToGuest => (data, guest),
-                    Direction::FromGuest => (guest, data),
-                };
-                assert_eq!((copy.source, copy.destination), expected);
-                assert_eq!(copy.len, 70);
-                assert!(!slots.complete(number), "twice");
-                assert_eq!(slots.leave(&mut out, &mut left), 1);
-                assert_eq!(out, [used(round)]);
-                assert_eq!(left[0].bytes(), [1; 70]);
-                assert!(slots.copy(number).is_none(), "it has left");
-            }
-        }
-    }
-
-    #[test]
-    fn room_for_copies_comes_back_with_their_packets() {
-        let mut slots = Slots::new(Direction::ToGuest);
-        slots.resize(4);
-        let room = slots.room();
-        let copies: Vec<u32> = (0..room).map(|_| stage(&mut slots)).collect();
-        slots.open(None, used(0), &[]);
-        assert_eq!(slots.room(), 0);
-        assert_eq!(slots.destinations().len(), room);
-        for copy in copies {
-            assert_eq!(slots.leave(&mut Vec::new(), &mut Vec::new()), 0);
-            assert!(slots.complete(copy));
-        }
-        assert_eq!(slots.destinations(), []);
-        assert_eq!(slots.leave(&mut Vec::new(), &mut Vec::new()), 1);
-        assert_eq!(slots.room(), room);
-    }
-
-    proptest! {
-        #[test]
-        fn packets_leave_in_ring_order_whatever_ends_first(
-            counts in proptest::collection::vec((0u32..4, 1usize..3), 1..40),
-            order in any::<u64>(),
-        ) {
-            let mut slots = Slots::new(Direction::ToGuest);
-            slots.resize(128);
-            let mut pending = Vec::new();
-            let (mut expected, mut numbers) = (Vec::new(), Vec::new());
-            for (i, (copies, buffers)) in counts.iter().enumerate() {
-                let list: Vec<Used> = (0..*buffers).map(|_| used(i as u16)).collect();
-                pending.extend((0..*copies).map(|_| stage(&mut slots)));
-                // Every fifth had a fault: there is nothing to deliver.
-                let packet = (i % 5 < 4).then(|| Packet::from_bytes(&[i as u8]));
-                numbers.extend(packet.as_ref().map(|p| p.bytes()[0]));
-                slots.open(packet, list[0], &list[1..]);
-                expected.extend(list);
-            }
-            let mut out = Vec::new();
-            let mut left = Vec::new();
-            let mut state = order;
-            while !pending.is_empty() {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-                let at = (state >> 33) as usize % pending.len();
-                prop_assert!(slots.complete(pending.swap_remove(at)));
-                slots.leave(&mut out, &mut left);
-            }
-            slots.leave(&mut out, &mut left);
-            let left: Vec<u8> = left.iter().map(|packet| packet.bytes()[0]).collect();
-            prop_assert_eq!(left, numbers);
-            prop_assert_eq!(out, expected);
-            prop_assert!(slots.is_empty());
-        }
-    }
+/// How many slots, from the first on, have no copy that has not ended.
+#[inline]
+fn done_prefix(outstanding: &[u32]) -> usize {
+    outstanding
+        .iter()
+        .take_while(|copies| **copies == 0)
+        .count()
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ mod chain;
 mod packed;
 mod split;
 
-pub(crate) use ahead::{AHEAD, prefetch_beginning};
+pub(crate) use ahead::Ahead;
 pub(crate) use burst::{Buffer, Used};
 pub use burst::{Burst, Direction, Fault, RingFault, Segment};
 use packed::Packed;
@@ -99,11 +99,11 @@ impl Ring {
     /// Brings into the cache what the next fetch of `count` buffers reads, and the beginnings of the
     /// first of these buffers. Only what is known to be available.
     #[inline]
-    pub(crate) fn look_ahead(&mut self, memory: &MemoryMap, direction: Direction, count: usize) {
+    pub(crate) fn look_ahead(&mut self, memory: &MemoryMap, ahead: &Ahead, count: usize) {
         let count = count as u32;
         match &self.kind {
-            Kind::Split(ring) => ring.look_ahead(memory, &mut self.hint, direction, count),
-            Kind::Packed(ring) => ring.look_ahead(memory, &mut self.hint, direction, count),
+            Kind::Split(ring) => ring.look_ahead(memory, &mut self.hint, ahead, count),
+            Kind::Packed(ring) => ring.look_ahead(memory, &mut self.hint, ahead, count),
         }
     }
 
@@ -157,7 +157,7 @@ impl Ring {
     }
 
     /// Asks the driver to notify when it makes more available, or not to. Returns whether there is
-    /// something already: then nobody notifies.
+    /// something already: the driver does not notify of that.
     pub(crate) fn set_notification(&mut self, wanted: bool) -> bool {
         match &mut self.kind {
             Kind::Split(ring) => ring.set_notification(wanted),
@@ -193,7 +193,7 @@ impl Ring {
         ring + self.log_event(log, at)
     }
 
-    /// Logs the device's wish to be notified.
+    /// Logs the write to the device's event index or event area.
     pub(crate) fn log_event(&self, log: &DirtyLog, at: u64) -> u64 {
         match &self.kind {
             Kind::Split(ring) => ring.log_event(log, at),

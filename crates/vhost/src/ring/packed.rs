@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use virtio_bindings::virtio_ring as v;
 
-use super::ahead::{AHEAD, prefetch_described};
+use super::ahead::Ahead;
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, WRITE, plain};
 use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
@@ -222,20 +222,20 @@ impl Packed {
         &self,
         memory: &MemoryMap,
         hint: &mut Hint,
-        direction: Direction,
+        ahead: &Ahead,
         count: u32,
     ) {
         let mut cursor = self.next_available;
         if self.available(cursor).is_none() {
             return;
         }
-        self.prefetch_lines(direction, cursor.at, count);
-        for _ in 0..count.min(AHEAD as u32) {
+        self.prefetch_lines(ahead.direction(), cursor.at, count);
+        for _ in 0..count.min(ahead.buffers as u32) {
             let Some(word) = self.available(cursor) else {
                 return;
             };
             let d = Descriptor::packed(self.parts.ring.read(2 * cursor.at), word);
-            prefetch_described(memory, hint, (d.addr, d.len), direction);
+            ahead.prefetch_described(memory, hint, (d.addr, d.len));
             cursor.advance(1, self.size);
         }
     }
@@ -335,7 +335,7 @@ impl Packed {
 
     #[inline]
     pub(super) fn wants_notification(&mut self) -> bool {
-        // The descriptors are visible before the driver's wish is read.
+        // The descriptors are visible before the driver event area is read.
         fence(Ordering::SeqCst);
         let flags = self.parts.driver.atomic(EVENT_FLAGS);
         let flags = flags.load(Ordering::Acquire) & 3;

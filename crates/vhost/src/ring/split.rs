@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::ahead::{AHEAD, prefetch_described};
+use super::ahead::Ahead;
 use super::burst::{Burst, Direction, Fault, RingFault, Used};
 use super::chain::{Collector, Descriptor, INDIRECT, NEXT, plain};
 use crate::memory::{DirtyLog, Hint, MemoryMap, Shared};
@@ -193,7 +193,7 @@ impl Split {
         &self,
         memory: &MemoryMap,
         hint: &mut Hint,
-        direction: Direction,
+        ahead: &Ahead,
         count: u32,
     ) {
         let known = u32::from(self.available.wrapping_sub(self.next_available));
@@ -205,9 +205,9 @@ impl Split {
         for i in 0..count.min(known) {
             self.parts.descriptors.prefetch(2 * head(i));
         }
-        for i in 0..count.min(known).min(AHEAD as u32) {
+        for i in 0..count.min(known).min(ahead.buffers as u32) {
             let d = self.read(head(i) as u16);
-            prefetch_described(memory, hint, (d.addr, d.len), direction);
+            ahead.prefetch_described(memory, hint, (d.addr, d.len));
         }
         // 32 entries in a line.
         let at = (start + count + 32) & self.mask;
@@ -298,7 +298,7 @@ impl Split {
 
     #[inline]
     pub(super) fn wants_notification(&mut self) -> bool {
-        // The index is visible before the driver's wish is read.
+        // The index is visible before the driver's flags and event index are read.
         fence(Ordering::SeqCst);
         let new = self.next_used;
         if !self.events {

@@ -258,7 +258,10 @@ fn an_index_that_jumps_stops_its_ring_and_no_other() {
         assert!(out.is_empty());
         let broken = guest.backend.queues()[1].broken();
         assert!(matches!(broken, Some(RingFault::Overrun { .. })));
-        assert!(rustix::io::read(&error, &mut [0; 8]).is_ok(), "told once");
+        assert!(
+            rustix::io::read(&error, &mut [0; 8]).is_ok(),
+            "signalled once"
+        );
         assert!(
             rustix::io::read(&error, &mut [0; 8]).is_err(),
             "and not again"

@@ -1,4 +1,4 @@
-//! Live migration: what the device writes is in the log, before the guest is told of it.
+//! Live migration: what the device writes is in the log, before the guest is notified of it.
 //!
 //! The destination is a copy of the guest's memory that follows the guest's own writes byte by byte, and
 //! the device's by the pages of the log alone. At the end both are the same, or a write was not logged.
@@ -202,8 +202,8 @@ fn copies_in_flight_are_logged_when_they_have_ended() {
     }
 }
 
-/// A drain misses its deadline, and nobody waits for the copies any longer; what they write all the
-/// same is logged when they have ended.
+/// A drain misses its deadline, and its copies are abandoned; what they still write
+/// is logged when they have ended.
 #[test]
 fn abandoned_copies_are_logged_when_they_have_ended() {
     for kind in KINDS {

@@ -1,6 +1,6 @@
 //! Regions that come and go.
 
-use dray_vhost::memory::RegionInfo;
+use dray_vhost::memory::{MemoryMap, RegionInfo};
 use dray_vhost::protocol::Request;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
@@ -12,6 +12,33 @@ fn file(len: u64) -> std::os::fd::OwnedFd {
     let file = memfd_create(c"more", MemfdFlags::CLOEXEC).expect("a memfd");
     ftruncate(&file, len).expect("its length");
     file
+}
+
+/// As threads unmap and map, the kernel hands the addresses of one to another.
+#[test]
+fn a_fault_is_found_in_the_region_that_is_mapped_there_now() {
+    let info = RegionInfo {
+        guest: 0,
+        size: 1 << 16,
+        user: 0x7f00_0000_0000,
+        offset: 0,
+    };
+    let work = move || {
+        for _ in 0..2000 {
+            let memory = file(info.size);
+            let shared = memory.try_clone().expect("another descriptor");
+            let map = MemoryMap::new().with(info, shared).expect("a region");
+            ftruncate(&memory, 4096).expect("shorter");
+            let last = map.translate(info.size - 1, 1).expect("mapped");
+            // SAFETY: the address is mapped; the handler gives it a page.
+            assert_eq!(unsafe { last.read_volatile() }, 0);
+            assert!(map.is_broken(), "another region was found broken");
+        }
+    };
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(work)).collect();
+    for thread in threads {
+        thread.join().expect("no assertion failed");
+    }
 }
 
 fn more() -> RegionInfo {

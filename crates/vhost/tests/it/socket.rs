@@ -119,7 +119,7 @@ fn a_client_connects_again_and_again() {
     let path = dir.path().join("s");
     let mut endpoint = Endpoint::new(&path, Role::Client, Options::default()).expect("a client");
     endpoint.poll(&mut Vec::new(), Instant::now(), &mut Vec::new());
-    assert!(!endpoint.is_connected(), "nobody listens");
+    assert!(!endpoint.is_connected(), "there is no listener");
     for _ in 0..3 {
         let listener = UnixListener::bind(&path).expect("listening");
         poll_until(&mut endpoint, "not connected", |e, _| e.is_connected());
@@ -139,9 +139,16 @@ fn a_stale_socket_is_replaced_and_no_other_file() {
     assert!(path.exists(), "left behind");
     let endpoint = server(&path);
     let again = Endpoint::new(&path, Role::Server, Options::default());
-    assert!(again.is_err(), "somebody listens there");
+    assert!(again.is_err(), "another endpoint listens there");
     drop(endpoint);
     assert!(!path.exists(), "removed at the end");
+    let endpoint = server(&path);
+    std::fs::remove_file(&path).expect("removed by another");
+    let other = UnixListener::bind(&path).expect("its own");
+    drop(endpoint);
+    assert!(path.exists(), "the other's socket stays");
+    drop(other);
+    std::fs::remove_file(&path).expect("removed");
     std::fs::write(&path, "mine").expect("written");
     assert!(Endpoint::new(&path, Role::Server, Options::default()).is_err());
     assert_eq!(std::fs::read(&path).expect("still there"), b"mine");

@@ -41,7 +41,7 @@ impl Pages {
         }
     }
 
-    /// Pages in the pool that nobody has.
+    /// Free pages in the pool.
     pub fn free(self) -> usize {
         let path = format!("{}/free_hugepages", self.pool());
         let text = fs::read_to_string(path).unwrap_or_default();

@@ -5,7 +5,7 @@ const LINE: u64 = 64;
 /// Prefetchers work within pages of this size, whatever the size of the translation.
 const PAGE: u64 = 4096;
 
-/// Loads that tell where a buffer is.
+/// Loads that show where a buffer is.
 pub(super) const SAMPLED_LINES: u64 = 32;
 
 /// Whether this machine lets a program place its lines.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::cache::{CAN_PLACE, demote, flush, look, sweep, touch, turns};
 use super::machine::cache_bytes;
 
-/// Bytes of an operand, at most, that tell what each level costs here.
+/// Bytes of an operand, at most, that show what each level costs here.
 const SAMPLE: u64 = 4096;
 
 /// Where a buffer is when an operation starts.
@@ -228,7 +228,7 @@ mod tests {
         assert!(misplaced(Location::Ram, 41, &COSTS).is_some_and(|t| t.contains("rather in l1")));
         // Between two places nothing is sure.
         assert_eq!(misplaced(Location::Llc, 66, &COSTS), None);
-        // The first two levels are too much alike to be told from each other.
+        // The first two levels are too much alike to be distinguished from each other.
         assert_eq!(misplaced(Location::L1, 47, &COSTS), None);
     }
 

@@ -19,7 +19,7 @@ pub enum Routine {
 /// Gives the operands what an operation is to find there.
 ///
 /// # Safety
-/// The memory of the buffers must be mapped, and used by nobody else meanwhile.
+/// The memory of the buffers must be mapped, and used by nothing else meanwhile.
 pub unsafe fn prepare(shape: &Shape, buffers: &Buffers) {
     let rings = [buffers.src, buffers.dst, buffers.dst2];
     let operands = shape.op.operands() as usize;
@@ -48,7 +48,7 @@ pub struct Software {
 }
 
 impl Software {
-    /// On buffers that outlive it: whoever makes it keeps their memory until it is gone.
+    /// On buffers that outlive it: its maker keeps their memory until it is gone.
     pub fn new(shape: Shape, routine: Routine, buffers: Buffers, count: u32) -> Software {
         Software {
             shape,
@@ -63,7 +63,7 @@ impl Software {
     /// So many rounds of `count` operations, on the first buffers.
     ///
     /// # Safety
-    /// The memory of the buffers must be mapped, and used by nobody else meanwhile.
+    /// The memory of the buffers must be mapped, and used by nothing else meanwhile.
     pub unsafe fn rounds(&mut self, count: u32, rounds: u64) {
         match self.routine {
             // SAFETY: the caller vouches for the buffers.

@@ -1,20 +1,18 @@
 //! `dray tier bench program`: what a program whose memory fits the fast tier costs more with dray.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use dray_tier::bench::{self, ProgramCost};
-use dray_tier::session::{Setup, VIRTUAL};
-use dray_tier::size::machine;
-use dray_tier::tracking::Choice;
+use dray_tier::bench::{self, ProgramCost, Turns};
 
 use crate::complain::Usage;
 use crate::tier::run;
 
-/// Accesses and rounds of the programs that are built in: about a second each.
-const ACCESSES: u64 = 100_000_000;
-const ROUNDS: u64 = 4000;
+/// Accesses and rounds of the programs that are built in: two to three seconds each.
+const ACCESSES: u64 = 200_000_000;
+const ROUNDS: u64 = 8000;
 
 /// A program's name and cost.
 pub(super) struct Program {
@@ -43,23 +41,21 @@ pub(super) fn churns() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs a program, or those that are built in, so often without dray and so often with it.
-pub(super) fn measure(program: &[OsString], runs: usize) -> anyhow::Result<Vec<Program>> {
-    let library = dray_preload::tier_library().ok_or_else(|| {
-        Usage::error(
+/// Runs a program, or those that are built in, so often without dray and beside it with dray.
+pub(super) fn measure(
+    program: &[OsString],
+    runs: usize,
+    slice: Duration,
+) -> anyhow::Result<Vec<Program>> {
+    if dray_preload::tier_library().is_none() {
+        return Err(Usage::error(
             "programs can be tiered on x86-64 Linux with glibc alone",
             "dray tier bench mechanism",
-        )
-    })?;
-    // All of it fits.
-    let setup = Setup {
-        bytes: [machine().0, u64::MAX],
-        nodes: [None; 2],
-        policy: 0,
-        shared_read: false,
-        reuse: false,
-        device: VIRTUAL,
-        tracking: Choice::Best,
+        ));
+    }
+    let turns = Turns {
+        core: bench::a_core()?,
+        slice: (!slice.is_zero()).then_some(slice),
     };
     let dray = std::env::current_exe()?;
     let own = |name: &str| {
@@ -78,7 +74,13 @@ pub(super) fn measure(program: &[OsString], runs: usize) -> anyhow::Result<Vec<P
     };
     let mut measured = Vec::new();
     for (name, command) in wanted {
-        let cost = bench::program(&setup, library, &command, runs)?;
+        // All of its memory fits.
+        let tiered = [dray.as_os_str()]
+            .into_iter()
+            .chain(["tier", "--fast", "100%", "--"].map(OsStr::new))
+            .chain(command.iter().map(OsString::as_os_str))
+            .map(OsStr::to_owned);
+        let cost = bench::program(&command, &tiered.collect::<Vec<_>>(), runs, turns)?;
         measured.push(Program { name, cost });
     }
     Ok(measured)
@@ -88,12 +90,28 @@ pub(super) fn print(text: &mut String, programs: &[Program]) -> fmt::Result {
     for Program { name, cost } in programs {
         writeln!(
             text,
-            "{name}: {:+.2} % core time with dray ({:+.2} to {:+.2} in 95 of 100), {} pairs of runs",
-            cost.percent.mean,
+            "{name}: {:+.2} % core time with dray ({:+.2} to {:+.2}), median {:+.2} ({:+.2} to {:+.2}), {} pairs; \
+             of it dray's own threads {:.3} ({:.3} to {:.3}); {:.2} s without dray",
+            cost.percent.value,
             cost.percent.low,
             cost.percent.high,
-            cost.plain_s.len()
+            cost.median_percent.value,
+            cost.median_percent.low,
+            cost.median_percent.high,
+            cost.plain_s.len(),
+            cost.own_percent.value,
+            cost.own_percent.low,
+            cost.own_percent.high,
+            cost.plain_s.iter().sum::<f64>() / cost.plain_s.len().max(1) as f64,
         )?;
+        match cost.instructions_percent {
+            Some(more) => writeln!(
+                text,
+                "  instructions {:+.3} % ({:+.3} to {:+.3})",
+                more.value, more.low, more.high
+            )?,
+            None => writeln!(text, "  no counter of instructions on this machine")?,
+        }
     }
     Ok(())
 }

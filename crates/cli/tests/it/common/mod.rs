@@ -1,9 +1,13 @@
 //! Runs the command in a directory of its own.
 
 use std::path::Path;
+use std::time::Duration;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
+
+/// A command that takes longer stands still: it is killed, and the test fails. The longest take less than a minute.
+const LONGEST: Duration = Duration::from_secs(1200);
 
 /// A directory to run in; it is removed at the end.
 pub(crate) fn directory() -> TempDir {
@@ -14,6 +18,7 @@ pub(crate) fn directory() -> TempDir {
 pub(crate) fn dray(dir: &Path, arguments: &str) -> Command {
     let mut command = Command::cargo_bin("dray").expect("cargo builds it for its tests");
     command.current_dir(dir).args(arguments.split_whitespace());
+    command.timeout(LONGEST);
     command
 }
 

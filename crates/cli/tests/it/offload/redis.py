@@ -1,8 +1,12 @@
 """Runs redis-server under a command, with values of so many bytes: redis.py DIR VALUES BYTES COMMAND...
 
-Prints what DEBUG DIGEST says, and how BGSAVE ended. What the server writes to stderr is passed on.
+Prints the server's allocator, what DEBUG DIGEST says, and how BGSAVE ended. What the server writes to stderr is
+passed on. A server that stands still is ended, and this ends with 1.
 """
-import os, random, socket, subprocess, sys
+import atexit, os, random, signal, socket, subprocess, sys
+
+# Some twenty times as long as it takes on a machine with three other loads on each core.
+SECONDS = 400
 
 directory, values, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 path = os.path.join(directory, "socket")
@@ -11,7 +15,30 @@ server = subprocess.Popen(
     + ["redis-server", "--port", "0", "--unixsocket", path, "--dir", directory, "--save", ""]
     + ["--enable-debug-command", "yes", "--daemonize", "no"],
     stdout=subprocess.PIPE,
+    start_new_session=True,
 )
+
+
+def end():
+    """Ends what was started and still runs: the command, and the server that it has started."""
+    for number, patience in (signal.SIGTERM, 10), (signal.SIGKILL, 60):
+        if server.poll() is not None:
+            return
+        os.killpg(server.pid, number)
+        try:
+            server.wait(patience)
+        except subprocess.TimeoutExpired:
+            pass
+
+
+def late(number, frame):
+    sys.exit(f"redis-server has stood still: {doing}, after {SECONDS} seconds")
+
+
+atexit.register(end)
+doing = "it has not said that it is ready"
+signal.signal(signal.SIGALRM, late)
+signal.alarm(SECONDS)
 for line in server.stdout:
     if b"eady to accept connections" in line or b"server is now ready" in line:
         break
@@ -40,6 +67,8 @@ def answer():
 
 
 def command(*words):
+    global doing
+    doing = f"no answer to {words[:2]}"
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
@@ -64,12 +93,15 @@ for index in range(values // 3):
     command("APPEND", f"k{index}", value)
     held[index] = value + value
     assert command("GETRANGE", f"k{index}", 0, -1) == held[index], index
+memory = command("INFO", "memory").split()
+print([line for line in memory if b"mem_allocator" in line][0].decode())
 print(command("DEBUG", "DIGEST").decode())
 command("BGSAVE")
 while b"rdb_bgsave_in_progress:1" in command("INFO", "persistence"):
     pass
 status = [line for line in command("INFO", "persistence").split() if b"bgsave_status" in line]
 print(status[0].decode())
+doing = "it does not end"
 connection.sendall(b"*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")
 code = server.wait()
 check = subprocess.run(

@@ -376,8 +376,7 @@ int main(int argc, char **argv)
 			dup2(0, i);
 		printf("dup2 %d\n", copies(portal, 1, 5));
 		for (int i = 3; i < MOST; i++)
-			if (strcmp(mode, "close") == 0)
-				close_past(i);
+			close_past(i);
 		printf("past %d\n", copies(portal, 1, 6));
 		munmap((void *)portal, PAGE);
 		closefrom(3);

@@ -71,7 +71,7 @@ impl Function {
     }
 
     /// Ends the command that waits, once nothing is left to wait for: neither descriptors nor what the
-    /// event log has no room to tell of them. After it nothing is written any more for them
+    /// event log has no room for them. After it nothing is written any more for them
     /// (spec 3.15).
     pub(super) fn settle(&mut self, effects: &mut Vec<Effect>) {
         let Some(pending) = self.pending.filter(|_| self.device.awaited() == 0) else {

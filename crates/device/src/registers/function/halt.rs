@@ -52,7 +52,7 @@ impl Function {
     }
 
     /// A [`reset`](Function::reset) from outside is to come as soon as no engine touches memory any
-    /// more: what is in the device is given up. Software asked for it and hears nothing more of
+    /// more: what is in the device is given up. Software asked for it and gets no report about
     /// this device: it is no transition to the halt state that interrupts (spec 5.7, 9.2.9).
     pub fn begin_reset(&mut self, effects: &mut Vec<Effect>) {
         self.stop_all(ResetType::FunctionLevel, false, effects);
@@ -80,7 +80,7 @@ impl Function {
 
     /// Function level reset, or a stronger one: all is as after power-on, but PCI's controls are off
     /// until software writes them. What engines still do must not reach memory any more: that is up
-    /// to whoever runs them; what they say of it means nothing.
+    /// to their runner; what they say of it means nothing.
     pub fn reset(&mut self, effects: &mut Vec<Effect>) {
         self.device.forget_all(effects);
         let interrupts = Interrupts::new(&self.file.hardware);

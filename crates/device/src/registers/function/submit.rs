@@ -8,7 +8,7 @@ use super::{Bar, Function};
 use crate::{Effect, Portal, Submission};
 
 impl Function {
-    /// A posted write of 64 bytes to BAR2 (MOVDIR64B). The writer is not told what becomes of it.
+    /// A posted write of 64 bytes to BAR2 (MOVDIR64B). The writer does not learn what becomes of it.
     pub fn post(&mut self, offset: u64, bytes: &[u8; 64], effects: &mut Vec<Effect>) -> Submission {
         let Some((portal, message_storage)) = self.portal(offset) else {
             return Submission::Ignored;

@@ -104,6 +104,11 @@ impl Function {
         self.device.record_faults(id)
     }
 
+    /// See [`Device::records_of_unended`](crate::Device::records_of_unended).
+    pub fn records_of_unended(&self, status: Status) -> Vec<Effect> {
+        self.device.records_of_unended(status)
+    }
+
     /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
     pub fn is_abandoned(&self, id: WorkId) -> bool {
         self.device.is_abandoned(id)
@@ -256,7 +261,7 @@ impl Function {
         queue.interrupt_generated = true;
         let source = Source::of(queue.interrupt.message_storage());
         let handle = queue.interrupt.handle();
-        // Causes are told of entry 0 alone (spec 9.2.11).
+        // Causes are recorded for entry 0 alone (spec 9.2.11).
         if source == Source::Msix && handle == 0 {
             self.file.cause.set_occupancy(true);
         }

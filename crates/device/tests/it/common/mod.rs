@@ -1,4 +1,4 @@
-//! A device to test, memory with holes, and somebody who runs the one on the other.
+//! A device to test, memory with holes, and a runner of the one on the other.
 
 pub(crate) mod manual_runner;
 pub(crate) mod oracle;

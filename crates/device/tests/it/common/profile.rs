@@ -8,19 +8,7 @@ pub(crate) fn capabilities() -> Capabilities {
 }
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
-    WorkQueueConfig {
-        id,
-        group: 0,
-        mode,
-        size,
-        threshold: size,
-        priority: 10,
-        block_on_fault: false,
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
-    }
+    WorkQueueConfig::new(id, mode, size)
 }
 
 /// One group with `engines` engines and these queues.

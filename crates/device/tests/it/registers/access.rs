@@ -13,7 +13,7 @@ use crate::common::profile::capabilities;
 fn everything() -> Hardware {
     let mut hardware = Hardware::new(Capabilities {
         version: 0x200,
-        gen_cap: 0x40_915f_0107 | 1 << 4 | 1 << 6 | 1 << 13,
+        gen_cap: Capabilities::sapphire_rapids().gen_cap | 1 << 4 | 1 << 6 | 1 << 13,
         id_cap: 0x0000_0403,
         ..capabilities()
     });

@@ -19,7 +19,7 @@ fn version_2() -> Hardware {
         masks_vectors: false,
         ..Hardware::new(Capabilities {
             version: 0x200,
-            gen_cap: 0x40_915f_0107 | 1 << 13,
+            gen_cap: Capabilities::sapphire_rapids().gen_cap | 1 << 13,
             ..capabilities()
         })
     }
@@ -305,7 +305,7 @@ fn handles_are_given_out_taken_back_and_run_out() {
 fn idpt_handles_are_indexes() {
     let mut hardware = Hardware::new(Capabilities {
         version: 0x200,
-        gen_cap: 0x40_915f_0107 | 1 << 4 | 1 << 6,
+        gen_cap: Capabilities::sapphire_rapids().gen_cap | 1 << 4 | 1 << 6,
         id_cap: 0x403,
         ..capabilities()
     });
@@ -330,7 +330,7 @@ fn idpt_handles_are_good_from_their_request_to_their_release() {
     let part = |commands: u64| {
         let mut hardware = Hardware::new(Capabilities {
             version: 0x200,
-            gen_cap: 0x40_915f_0107 | 1 << 4 | 1 << 6,
+            gen_cap: Capabilities::sapphire_rapids().gen_cap | 1 << 4 | 1 << 6,
             op_cap: all.0,
             id_cap: 0x403,
             ..capabilities()

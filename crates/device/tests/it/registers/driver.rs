@@ -1,4 +1,4 @@
-//! Whoever writes the registers, and the engines behind them.
+//! Software that writes the registers, and the engines behind them.
 
 use dray_device::{
     Bar, DescriptorResult, DeviceConfig, Effect, Function, Hardware, PciControls, Submission, Work,

@@ -42,7 +42,7 @@ fn a_record_that_faults_goes_to_the_log_with_what_it_says() {
         (entry.detail, entry.address, entry.record),
         (detail, 0x4000, outcome.record)
     );
-    // What is not due is not missed: nobody has asked for this record.
+    // What is not due is not missed: no completion record was asked for.
     let quiet = Descriptor::noop().with_interrupt(3);
     let quiet = Descriptor {
         completion_addr: 0x4000,
@@ -87,7 +87,7 @@ fn without_a_log_the_descriptor_is_discarded_and_the_register_has_the_fault() {
     // The table of the register has no information of this code.
     assert!(!head.information_valid());
     assert_eq!((error.detail, error.address), (0, 32));
-    // A batch with such a member has failed, and tells it in its record as ever.
+    // A batch with such a member has failed, and reports it in its record as ever.
     driver.write(at::SWERROR, 3);
     let fenced = noop(3).with_flags(Flags::FENCE);
     let id = begin(&mut driver, &batch(1, 2), &[noop(2), fenced]);
@@ -96,12 +96,12 @@ fn without_a_log_the_descriptor_is_discarded_and_the_register_has_the_fault() {
     assert_eq!(software_error(&driver).address, 64);
     let mut record = CompletionRecord::with_status(Status::BATCH_FAIL);
     record.bytes_completed = 1;
-    let told = Effect::Record {
+    let reported = Effect::Record {
         address: 32,
         record,
         pasid: 0,
     };
-    assert_eq!(driver.effects, [told]);
+    assert_eq!(driver.effects, [reported]);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn a_batch_is_in_the_log_behind_members_that_are() {
     // A member that succeeds passes the fence, wherever its record is.
     let last = member(&mut driver, id);
     success(&mut driver, last.id);
-    let told = driver.effects.remove(0);
-    assert!(matches!(told, Effect::Record { address: 128, .. }));
+    let reported = driver.effects.remove(0);
+    assert!(matches!(reported, Effect::Record { address: 128, .. }));
     let entry = entry(&mut driver);
     let head = ErrorHead::from_bits(entry.head);
     assert_eq!((head.error(), head.operation()), (0x27, 1));
@@ -187,7 +187,7 @@ fn a_batch_that_asks_for_nothing_is_not_in_the_log() {
         ask(Flags::REQUEST_COMPLETION_INTERRUPT, 0),
         [(0x27, 0, interrupt)]
     );
-    // Its own fault has no record to be told in.
+    // Its own fault has no record to be reported in.
     let fault = (6, 0x2000, 1 << 61);
     assert_eq!(ask(Flags::EMPTY, 0x2000), [fault]);
     assert_eq!(
@@ -263,8 +263,8 @@ fn a_drain_goes_to_the_log_where_no_page_request_mends_the_records_before_it() {
         driver.submit(1, &drain(6));
         let work = driver.take(0);
         driver.done(&work);
-        let told = matches!(driver.effects[..], [Effect::Record { .. }]);
-        assert_eq!(told, setup.page_requests);
+        let reported = matches!(driver.effects[..], [Effect::Record { .. }]);
+        assert_eq!(reported, setup.page_requests);
     }
 }
 

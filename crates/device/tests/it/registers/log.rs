@@ -130,7 +130,7 @@ pub(crate) fn begin(driver: &mut Driver, descriptor: &Descriptor, list: &[Descri
     work.id
 }
 
-/// Entries of the log since the last call; nothing else has been told.
+/// Entries of the log since the last call; nothing else has been reported.
 pub(crate) fn entries(driver: &mut Driver) -> Vec<EventLogEntry> {
     let halves: Vec<[u64; 4]> = driver
         .effects

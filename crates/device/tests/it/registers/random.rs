@@ -48,13 +48,13 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What was accepted, what engines hold, and what was told.
+/// What was accepted, what engines hold, and what was reported.
 struct World {
     driver: Driver,
     next: u64,
     accepted: BTreeSet<u64>,
     held: Vec<Work>,
-    told: BTreeSet<u64>,
+    reported: BTreeSet<u64>,
     /// Members of batches, which may never start.
     members: BTreeSet<u64>,
 }
@@ -158,7 +158,7 @@ impl World {
         let effects = std::mem::take(&mut self.driver.effects);
         for n in effects.iter().filter_map(end) {
             assert!(self.accepted.contains(&n), "{n} was never accepted");
-            assert!(self.told.insert(n), "{n} ended twice");
+            assert!(self.reported.insert(n), "{n} ended twice");
         }
         let error = |e: &Effect| matches!(e, Effect::SoftwareError { .. });
         assert!(!effects.iter().any(error), "errors have registers");
@@ -201,7 +201,7 @@ proptest! {
             next: 0,
             accepted: BTreeSet::new(),
             held: Vec::new(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             members: BTreeSet::new(),
         };
         for act in &acts {
@@ -222,7 +222,7 @@ proptest! {
         }
         let status = CommandStatus::from(world.driver.read(at::CMDSTATUS));
         prop_assert!(!status.active(), "a command never ends");
-        let ended: BTreeSet<u64> = world.told.union(&world.members).copied().collect();
+        let ended: BTreeSet<u64> = world.reported.union(&world.members).copied().collect();
         prop_assert!(world.accepted.is_subset(&ended), "some never ended");
     }
 }

@@ -96,8 +96,8 @@ fn what_is_aborted_is_never_told_and_its_end_is_waited_for() {
         // Said twice, it is swallowed as well.
         driver.done(&first);
         driver.done(&list);
-        let told = |effect: &Effect| !matches!(effect, Effect::Abandoned { .. });
-        assert!(!driver.effects.iter().any(told), "{:?}", driver.effects);
+        let reported = |effect: &Effect| !matches!(effect, Effect::Abandoned { .. });
+        assert!(!driver.effects.iter().any(reported), "{:?}", driver.effects);
         assert_eq!(driver.abandoned(), [1, 2, 3, 4]);
     }
 }
@@ -309,7 +309,7 @@ fn an_occupancy_interrupt_comes_when_the_queue_is_as_empty_as_asked() {
 fn errors_are_kept_first_come_with_what_is_known_of_them() {
     let mut driver = Driver::ready();
     driver.write(at::GENCTRL, 1);
-    // No record to tell it: a fill of nothing.
+    // No record to report it in: a fill of nothing.
     driver.submit(0, &Descriptor::fill(0, 0, 0));
     let work = driver.take(0);
     let WorkKind::Reject(rejection) = work.kind else {

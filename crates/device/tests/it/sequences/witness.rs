@@ -1,4 +1,4 @@
-//! Knows what was submitted and sees what is told; complains about whatever does not fit.
+//! Knows what was submitted and sees what is reported; fails on any report that does not fit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -280,8 +280,8 @@ impl Witness {
         }
         let mut effects = Vec::new();
         self.device.done(work.id, &outcome, &mut effects);
-        let mut told = effects.iter();
-        let first = told
+        let mut reported = effects.iter();
+        let first = reported
             .next()
             .expect("the end of something that asked for a record");
         assert_eq!(
@@ -292,8 +292,8 @@ impl Witness {
                 pasid: self.pasid(batch.unwrap_or(n)),
             }
         );
-        self.tell(n, outcome.record);
-        for effect in told {
+        self.report(n, outcome.record);
+        for effect in reported {
             let Effect::Record {
                 address,
                 record,
@@ -327,10 +327,10 @@ impl Witness {
             Kind::Drain => assert_eq!(record.status(), Status::SUCCESS),
             kind => panic!("{n} is a {kind:?} and ended by itself"),
         }
-        self.tell(n, record);
+        self.report(n, record);
     }
 
-    fn tell(&mut self, n: u64, record: CompletionRecord) {
+    fn report(&mut self, n: u64, record: CompletionRecord) {
         assert!(!self.lost.contains(&n), "{n} was never accepted");
         if let Some(known) = self.known.get(&n)
             && matches!(known.kind, Kind::Drain | Kind::ReadBack)

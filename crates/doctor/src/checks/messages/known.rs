@@ -190,7 +190,7 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         words: &["no available idxd devices"],
         causes: &["driver", "module", "device", "queues"],
-        what: "SPDK found no device of the kind it was told to take, and copies in software",
+        what: "SPDK found no device of the kind it was configured to take, and copies in software",
         advice: "Say -k for queues of the kernel's driver (dsa_scan_accel_module -k), which must be dedicated; without it the function must belong to vfio-pci.",
         commands: &["scripts/rpc.py dsa_scan_accel_module -k"],
     },

@@ -19,17 +19,9 @@ pub(crate) fn current() -> Arc<PlatformFile> {
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
     WorkQueueConfig {
-        id,
-        group: 0,
-        mode,
-        size,
-        threshold: size,
-        priority: 10,
         block_on_fault: true,
         max_batch_size: 1024,
-        max_transfer_size: 2 << 20,
-        pasid: Some(0),
-        ..WorkQueueConfig::default()
+        ..WorkQueueConfig::new(id, mode, size)
     }
 }
 

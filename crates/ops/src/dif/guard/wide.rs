@@ -5,6 +5,8 @@
 //! instruction on a unit that does not multiply, and the bytes can stay where they are. So bit i of
 //! a register stands for the power of x that is i below the highest one.
 
+pub(super) mod runs;
+
 use std::arch::x86_64::{
     __m512i, _mm512_clmulepi64_epi128, _mm512_gf2p8affine_epi64_epi8, _mm512_load_si512,
     _mm512_loadu_si512, _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_shuffle_i64x2,

@@ -8,7 +8,7 @@ use crate::sim::edge::EdgeState;
 use crate::sim::tlp::{Class, NONE};
 
 impl Network {
-    /// Sends a TLP over an edge if it is free, or sees to it that it is tried later.
+    /// Sends a TLP over an edge if it is free, or queues another attempt.
     #[inline]
     pub(in crate::sim) fn try_send(&mut self, edge_index: u32) {
         let edge = &self.edges[edge_index as usize];

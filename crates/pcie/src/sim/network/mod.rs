@@ -1,4 +1,4 @@
-//! TLPs between ports: queues, arbitration, credits, flight. It knows no DMA engine and no host.
+//! TLPs between ports: queues, arbitration, credits, flight. DMA engines and hosts are elsewhere.
 
 use dray_clock::{EventQueue, Lane as EventLane, Time};
 
@@ -67,7 +67,7 @@ struct Port {
     exposed: [u32; 3],
     /// Payload that waits, bytes; kept for agents.
     bytes: u64,
-    /// Whether an agent wants to know when TLPs leave.
+    /// Whether an agent asked for a report when TLPs leave.
     watched: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Devices to test, and memory that watches and holds up what they do.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -16,17 +16,7 @@ use dray_realtime::{
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
-    WorkQueueConfig {
-        id,
-        mode,
-        size,
-        threshold: size,
-        priority: 10,
-        pasid: Some(0),
-        max_batch_size: 32,
-        max_transfer_size: 2 << 20,
-        ..WorkQueueConfig::default()
-    }
+    WorkQueueConfig::new(id, mode, size)
 }
 
 /// One group with `engines` engines and these queues.
@@ -62,6 +52,8 @@ pub(crate) struct Witness {
     /// Reads that wait for the gate.
     pub(crate) held: AtomicUsize,
     closed: AtomicBool,
+    /// Address of a record over which a thread panics.
+    pub(crate) trap: AtomicU64,
     pub(crate) events: Mutex<Vec<Event>>,
 }
 
@@ -131,8 +123,14 @@ impl Memory for Watched {
 
 impl SharedMemory for Watched {
     fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
+        let trap = self.witness.trap.load(Ordering::SeqCst);
+        assert_ne!(address, trap, "a trap among the records");
         let published = self.inner.publish(address, record);
-        let mut records = self.witness.records.lock().expect("nobody panics with it");
+        let mut records = self
+            .witness
+            .records
+            .lock()
+            .expect("no thread panics with it");
         records.push(address);
         published
     }
@@ -140,8 +138,8 @@ impl SharedMemory for Watched {
 
 /// A device on watched memory.
 pub(crate) fn start(config: DeviceConfig, options: Options) -> (RealtimeDevice, Arc<Witness>) {
-    watched(|memory, told| {
-        let listener = move |event| keep(&told, event);
+    watched(|memory, reported| {
+        let listener = move |event| keep(&reported, event);
         RealtimeDevice::start(config, memory, options, listener)
     })
 }
@@ -151,14 +149,14 @@ pub(crate) fn start_function(
     function: Function,
     options: Options,
 ) -> (RealtimeDevice, Arc<Witness>) {
-    watched(|memory, told| {
-        let listener = move |event| keep(&told, event);
+    watched(|memory, reported| {
+        let listener = move |event| keep(&reported, event);
         RealtimeDevice::start_function(function, memory, options, listener)
     })
 }
 
-fn keep(told: &Witness, event: Event) {
-    let mut events = told.events.lock().expect("nobody panics with it");
+fn keep(reported: &Witness, event: Event) {
+    let mut events = reported.events.lock().expect("no thread panics with it");
     events.push(event);
 }
 

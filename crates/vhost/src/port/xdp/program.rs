@@ -37,7 +37,7 @@ fn bpf(command: libc::c_int, attributes: &mut Attributes) -> io::Result<libc::c_
 
 fn descriptor(command: libc::c_int, attributes: &mut Attributes) -> io::Result<OwnedFd> {
     let descriptor = bpf(command, attributes)?;
-    // SAFETY: the command has made it, and nobody else has it.
+    // SAFETY: the command has made it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as libc::c_int) })
 }
 

@@ -99,7 +99,7 @@ impl<T: Copy> Ring<T> {
         true
     }
 
-    /// Tells the kernel of entries that were written.
+    /// Notifies the kernel of entries that were written.
     pub(super) fn publish(&self) {
         self.index(self.producer)
             .store(self.next, Ordering::Release);

@@ -128,7 +128,7 @@ impl Socket {
         // SAFETY: the arguments are numbers.
         let socket = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) });
         let socket = socket.map_err(step("socket(AF_XDP)"))?;
-        // SAFETY: it was made just now, and nobody else has it.
+        // SAFETY: it was made just now, and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let frames = Frames::map().map_err(step("mmap of frames"))?;
         // SAFETY: zeroed is a valid registration.

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-/// A line of text; what does not fit is left out.
+/// Text for standard error of at most 512 bytes; what does not fit is left out.
+///
+/// Neither writing to it nor printing it allocates: it serves in children of vfork(2), and in calls that
+/// come from an allocator.
 #[derive(Debug)]
-pub(super) struct Line {
+pub struct Line {
     bytes: [u8; 512],
     length: usize,
 }
@@ -21,7 +24,7 @@ impl Default for Line {
 
 impl Line {
     /// Appends a name as it is, but for what a terminal would take for a command.
-    pub(super) fn append(&mut self, name: &[u8]) {
+    pub fn append(&mut self, name: &[u8]) {
         for byte in name {
             let byte = if byte.is_ascii_control() { b'?' } else { *byte };
             self.push(&[byte]);
@@ -35,11 +38,11 @@ impl Line {
         self.length += kept;
     }
 
-    /// Writes it.
-    pub(super) fn print(&self) {
+    /// Writes it to standard error.
+    pub fn print(&self) {
         // SAFETY: standard error is open, or this is refused.
         let stderr = unsafe { BorrowedFd::borrow_raw(2) };
-        // There is nobody else to tell.
+        // No other side could be informed.
         let _ = rustix::io::write(stderr, &self.bytes[..self.length]);
     }
 }

@@ -23,7 +23,7 @@ impl<const ROOM: usize> Path<ROOM> {
     }
 
     /// These parts, one behind the other; `None` if they are too long or have a zero inside.
-    pub(crate) fn set(&mut self, parts: &[&[u8]]) -> Option<&CStr> {
+    pub fn set(&mut self, parts: &[&[u8]]) -> Option<&CStr> {
         let mut length = 0;
         for part in parts {
             let end = length + part.len();

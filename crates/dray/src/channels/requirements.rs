@@ -1,0 +1,79 @@
+//! What movers have to be for the options of channels, and what all of them can do.
+
+use super::engine::Lane;
+use super::{ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, PageFaultPolicy, Require};
+use crate::{Capabilities, Executor};
+
+/// Slots that there can be.
+const MOST_SLOTS: usize = 1 << 20;
+/// Channels that there can be.
+const MOST_CHANNELS: usize = 1 << 10;
+
+pub(super) fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(), ChannelsError> {
+    let counted = |what, asked, most| match (1..=most).contains(&asked) {
+        true => Ok(()),
+        false => Err(ChannelsError::Count { what, asked, most }),
+    };
+    counted("slots", options.slots, MOST_SLOTS)?;
+    counted("stripes", options.max_stripes, MOST_CHANNELS)?;
+    if !lanes.is_empty() {
+        counted("channels", lanes.len(), MOST_CHANNELS)?;
+    }
+    let required = options.require != Require::Any;
+    if required && lanes.is_empty() {
+        return Err(ChannelsError::NoChannel);
+    }
+    let policies = [
+        ("choice", options.choice != Choice::Device),
+        (
+            "page-fault",
+            options.page_fault == PageFaultPolicy::FinishOnCore,
+        ),
+        ("full-queue", options.full_queue == FullQueuePolicy::Core),
+    ];
+    if let Some((policy, _)) = policies.into_iter().find(|(_, core)| required && *core) {
+        return Err(ChannelsError::CoreExcluded { policy });
+    }
+    for (channel, lane) in lanes.iter().enumerate() {
+        let executor = lane.executor;
+        let no_device = executor == Some(Executor::Cpu) && required;
+        if options.require == Require::Hardware && executor != Some(Executor::Hardware) || no_device
+        {
+            return Err(ChannelsError::NotHardware { channel, executor });
+        }
+        let blocks = lane.capabilities.block_on_fault;
+        if options.page_fault == PageFaultPolicy::BlockOnFault && !blocks {
+            return Err(ChannelsError::NoBlockOnFault { channel });
+        }
+    }
+    Ok(())
+}
+
+/// What all of them can do, or the core if it may.
+pub(super) fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -> Capabilities {
+    let software = Capabilities {
+        max_batch: u32::try_from(slots).unwrap_or(u32::MAX),
+        ..Capabilities::software()
+    };
+    let Some(first) = lanes.first() else {
+        return software;
+    };
+    let mut all = first.capabilities;
+    all.divides = true;
+    for lane in lanes {
+        let other = &lane.capabilities;
+        for (word, others) in all.operations.0.iter_mut().zip(other.operations.0) {
+            *word |= others;
+        }
+        all.max_transfer_bytes = all.max_transfer_bytes.min(other.max_transfer_bytes);
+        all.max_batch = all.max_batch.min(other.max_batch);
+        all.block_on_fault &= other.block_on_fault;
+    }
+    if core_allowed {
+        for (word, others) in all.operations.0.iter_mut().zip(software.operations.0) {
+            *word |= others;
+        }
+    }
+    all.max_batch = all.max_batch.min(software.max_batch);
+    all
+}

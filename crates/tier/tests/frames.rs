@@ -1,0 +1,187 @@
+//! Frames that something else refers to, and frames that are used again.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::thread;
+
+use dray_tier::copier::Cores;
+use dray_tier::mechanism::BASE_SLOTS;
+use dray_tier::sys::{PAGE, memory, references};
+use dray_tier::{Config, Engine, Order, Outcome, Piece, Release};
+
+const PAGES: u64 = 256;
+
+fn pipe() -> [File; 2] {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for two numbers.
+    let answer = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+    assert_eq!(answer, 0);
+    // SAFETY: the kernel has just given them to us.
+    ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }))
+}
+
+/// Puts a page in a pipe: the kernel refers to its frame until the pipe is read.
+fn splice(page: u64, pipe: &File) {
+    let spliced = libc::iovec {
+        iov_base: std::ptr::with_exposed_provenance_mut(page as usize),
+        iov_len: PAGE as usize,
+    };
+    // SAFETY: a page of the test's own.
+    let answer = unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const spliced, 1, 0) };
+    assert_eq!(answer, PAGE as isize);
+}
+
+fn fill(start: u64, pages: u64, round: u64) {
+    for page in 0..pages {
+        let word: *mut u64 = std::ptr::with_exposed_provenance_mut((start + page * PAGE) as usize);
+        for at in 0..PAGE as usize / 8 {
+            let word = word.wrapping_add(at);
+            // SAFETY: memory of the test.
+            unsafe { word.write_volatile((page << 32) + round) };
+        }
+    }
+}
+
+/// Moves pages of which some are in pipes there and back, while the program goes on writing them; pipes whose content
+/// was not what was put in them, and pages in the pipes of all rounds.
+fn spliced_and_moved(order: Order, release: Release) -> (usize, usize) {
+    const ROUNDS: u64 = 6;
+    let config = Config {
+        order,
+        release,
+        ..Config::default()
+    };
+    let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+    let start = memory::reserve(PAGES * PAGE, PAGE).expect("memory");
+    memory::advise(start, PAGES * PAGE, libc::MADV_NOHUGEPAGE).expect("it is ours");
+    let piece = Piece {
+        start,
+        len: PAGES * PAGE,
+        huge: false,
+    };
+    let mut pipes = Vec::new();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| engine.serve());
+        let stops = engine.stops();
+        engine
+            .register(start, start + PAGES * PAGE)
+            .expect("memory that can be registered");
+        for round in 1..=ROUNDS {
+            fill(start, PAGES, round);
+            for page in [0, 1, PAGES / 2, PAGES - 1] {
+                let ends = pipe();
+                splice(start + page * PAGE, &ends[1]);
+                pipes.push((page, round, ends));
+            }
+            for to in [1, 0] {
+                let report = engine.migrate(&[piece], to);
+                // The kernel may be moving one of them itself.
+                assert!(report.outcomes.get(Outcome::Moved) > 0, "{report:?}");
+            }
+            // What is in a pipe is what was in the page when it was put there, or what the program has written since:
+            // these frames have left the program, so nothing that it writes now may be seen.
+            fill(start, PAGES, 1000 + round);
+            for to in [1, 0] {
+                engine.migrate(&[piece], to);
+            }
+        }
+        drop(stops);
+        server.join().expect("the server");
+    });
+    let count = pipes.len();
+    let wrong = pipes
+        .into_iter()
+        .filter_map(|(page, round, [mut reads, writes])| {
+            drop(writes);
+            let mut bytes = Vec::new();
+            reads.read_to_end(&mut bytes).expect("a page");
+            let expected = ((page << 32) + round).to_ne_bytes();
+            let whole =
+                bytes.len() == PAGE as usize && bytes.chunks(8).all(|word| word == expected);
+            (!whole).then_some(())
+        });
+    let wrong = wrong.count();
+    // SAFETY: this test's, and nothing uses it any more.
+    unsafe { memory::unmap(start, PAGES * PAGE) };
+    (wrong, count)
+}
+
+/// Frames that are used again without a look spoil what is in a pipe; so the test would see it.
+#[test]
+fn what_is_in_a_pipe_stays() {
+    for order in [Order::Strict, Order::SharedRead] {
+        for release in [Release::Kernel, Release::safe()] {
+            let (wrong, count) = spliced_and_moved(order, release);
+            assert_eq!((wrong, count), (0, 24), "{order:?} {release:?}");
+        }
+        let (wrong, _) = spliced_and_moved(order, Release::Reuse);
+        assert!(wrong > 0, "the test would not see it: {order:?}");
+    }
+}
+
+/// On a kernel that says what refers to frames they are not made anew. Pages move in batches up to the greatest.
+#[test]
+fn frames_that_are_free_are_used_again() {
+    if !references::can_be_checked() {
+        println!("this kernel does not say what refers to frames");
+        return;
+    }
+    let config = Config {
+        release: Release::Checked,
+        ..Config::default()
+    };
+    for pages in [1, 34, 510, 511, 512, BASE_SLOTS] {
+        let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
+        let start = memory::reserve(pages * PAGE, PAGE).expect("memory");
+        memory::advise(start, pages * PAGE, libc::MADV_NOHUGEPAGE).expect("it is ours");
+        fill(start, pages, 7);
+        let piece = Piece {
+            start,
+            len: pages * PAGE,
+            huge: false,
+        };
+        let faults = thread::scope(|scope| {
+            let server = scope.spawn(|| engine.serve());
+            let stops = engine.stops();
+            engine
+                .register(start, start + pages * PAGE)
+                .expect("memory that can be registered");
+            let faults: Vec<(bool, u64)> = (0..12)
+                .map(|round| {
+                    let before = faults();
+                    let report = engine.migrate(&[piece], round % 2);
+                    let all = report.outcomes.get(Outcome::Moved) == pages;
+                    (all, faults() - before)
+                })
+                .collect();
+            drop(stops);
+            server.join().expect("the server");
+            faults
+        });
+        for page in 0..pages {
+            let word: *const u64 =
+                std::ptr::with_exposed_provenance((start + page * PAGE) as usize);
+            // SAFETY: memory of the test.
+            assert_eq!(unsafe { word.read_volatile() }, (page << 32) + 7);
+        }
+        // SAFETY: this test's, and nothing uses it any more.
+        unsafe { memory::unmap(start, pages * PAGE) };
+        // The kernel may be moving a page or a frame in the moment in which it is asked; not each time.
+        let reused = faults
+            .iter()
+            .skip(2)
+            .filter(|(all, faults)| *all && *faults < pages)
+            .count();
+        assert!(reused > 0, "{pages} pages: {faults:?} new frames");
+    }
+}
+
+/// Page faults of this thread: each new frame is one.
+fn faults() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the place is written to.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    // SAFETY: all zeros, or what the call has written.
+    unsafe { usage.assume_init() }.ru_minflt as u64
+}
