@@ -3,6 +3,7 @@
 use crate::session::Session;
 
 const SUBMIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/submit.py");
+const CLOSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/closes.py");
 
 #[track_caller]
 fn submit(options: &[&str]) -> String {
@@ -51,16 +52,27 @@ fn older_kernels_have_no_write_unless_it_is_required() {
 }
 
 #[test]
+fn a_client_that_has_closed_is_counted_no_more() {
+    for redirect in [&[][..], &["--redirect"]] {
+        let options = [&["--personality", "7.2", "--profile", "1e1w-d"], redirect].concat();
+        let clients = "/sys/bus/dsa/devices/wq0.0/clients";
+        let arguments = [
+            &options[..],
+            &["--", "python3", CLOSES, "/dev/dsa/wq0.0", clients],
+        ];
+        let closed = Session::new().run(&arguments.concat());
+        assert_eq!(closed.out, "0\n", "{closed:?}");
+    }
+}
+
+#[test]
 fn a_killed_client_gives_its_queue_back() {
     let script = "
         exec 9<>/dev/dsa/wq0.0
         python3 -c 'open(\"/dev/dsa/wq0.0\", \"r+b\", 0)' 2>/dev/null || echo busy
         exec 9>&-
         python3 -c 'import os; os.open(\"/dev/dsa/wq0.0\", os.O_RDWR); os.kill(os.getpid(), 9)'
-        clients=/sys/bus/dsa/devices/wq0.0/clients
-        # FUSE does not wait for the end of a file.
-        for try in $(seq 600); do [ $(cat $clients) = 0 ] && break; sleep 0.1; done
-        cat $clients
+        cat /sys/bus/dsa/devices/wq0.0/clients
         exec 9<>/dev/dsa/wq0.0 && echo open";
     let output = Session::new().shell(&["--profile", "1e1w-d"], script);
     assert_eq!(output.out, "busy\n0\nopen\n", "{output:?}");
