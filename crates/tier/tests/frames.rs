@@ -1,8 +1,6 @@
 //! Frames that something else refers to, and frames that are used again.
 
-use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::thread;
 
 use dray_tier::copier::Cores;
@@ -11,26 +9,6 @@ use dray_tier::sys::{PAGE, memory, references};
 use dray_tier::{Config, Engine, Order, Outcome, Piece, Release};
 
 const PAGES: u64 = 256;
-
-fn pipe() -> [File; 2] {
-    let mut ends = [0; 2];
-    // SAFETY: there is room for two numbers.
-    let answer = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
-    assert_eq!(answer, 0);
-    // SAFETY: the kernel has just given them to us.
-    ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }))
-}
-
-/// Puts a page in a pipe: the kernel refers to its frame until the pipe is read.
-fn splice(page: u64, pipe: &File) {
-    let spliced = libc::iovec {
-        iov_base: std::ptr::with_exposed_provenance_mut(page as usize),
-        iov_len: PAGE as usize,
-    };
-    // SAFETY: a page of the test's own.
-    let answer = unsafe { libc::vmsplice(pipe.as_raw_fd(), &raw const spliced, 1, 0) };
-    assert_eq!(answer, PAGE as isize);
-}
 
 fn fill(start: u64, pages: u64, round: u64) {
     for page in 0..pages {
@@ -70,8 +48,8 @@ fn spliced_and_moved(order: Order, release: Release) -> (usize, usize) {
         for round in 1..=ROUNDS {
             fill(start, PAGES, round);
             for page in [0, 1, PAGES / 2, PAGES - 1] {
-                let ends = pipe();
-                splice(start + page * PAGE, &ends[1]);
+                // SAFETY: a page of the test's own, of words that nothing refers to.
+                let ends = unsafe { references::spliced(start + page * PAGE) }.expect("a pipe");
                 pipes.push((page, round, ends));
             }
             for to in [1, 0] {
@@ -92,7 +70,7 @@ fn spliced_and_moved(order: Order, release: Release) -> (usize, usize) {
     let count = pipes.len();
     let wrong = pipes
         .into_iter()
-        .filter_map(|(page, round, [mut reads, writes])| {
+        .filter_map(|(page, round, (mut reads, writes))| {
             drop(writes);
             let mut bytes = Vec::new();
             reads.read_to_end(&mut bytes).expect("a page");

@@ -28,8 +28,8 @@ pub struct ProgramCost {
     pub own_s: Vec<f64>,
     /// What it costs more, in percent: the mean over all pairs.
     pub percent: Interval,
-    /// The median of them.
-    pub median_percent: Interval,
+    /// The median of them, if they are enough for an interval.
+    pub median_percent: Option<Interval>,
     /// The mean of what dray's own threads take, in percent of the program's time without dray.
     pub own_percent: Interval,
     /// Instructions without and with dray, by pair; empty where the processor does not count them.
@@ -82,9 +82,6 @@ pub fn program(
             used.push(both);
         }
     }
-    let more = |of: &dyn Fn(&[Used; 2]) -> Option<f64>| -> Option<Vec<f64>> {
-        used.iter().map(of).collect()
-    };
     let seconds = |of: &dyn Fn(&[Used; 2]) -> f64| -> Vec<f64> { used.iter().map(of).collect() };
     let core = |used: &Used| used.core.as_secs_f64();
     let own = |used: &Used| (used.own + used.agents).as_secs_f64();
@@ -93,10 +90,13 @@ pub fn program(
         .iter()
         .map(|[plain, tiered]| Some([plain.instructions?, tiered.instructions?]))
         .collect();
-    let more_instructions = more(&|both| {
-        let [plain, tiered] = [both[0].instructions?, both[1].instructions?];
-        (plain > 0).then(|| (tiered as f64 / plain as f64 - 1.0) * 100.0)
-    });
+    let more_instructions: Option<Vec<f64>> = used
+        .iter()
+        .map(|both| {
+            let [plain, tiered] = [both[0].instructions?, both[1].instructions?];
+            (plain > 0).then(|| (tiered as f64 / plain as f64 - 1.0) * 100.0)
+        })
+        .collect();
     Ok(ProgramCost {
         percent: Interval::of_mean(&percent),
         median_percent: Interval::of_median(&percent),

@@ -10,8 +10,8 @@
 //! Each question has the kernel first empty the lists of pages that were used of late on every core
 //! (`lru_add_drain_all`): on machines with very many busy cores that is most of its time.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsRawFd;
 
 use super::pagemap::{PRESENT, PageMap, Wanted, ZERO};
 use super::uffd::{FEATURE_MOVE, REGISTER_MISSING, Uffd};
@@ -93,33 +93,38 @@ fn tried(uffd: &Uffd, pagemap: &mut PageMap, home: u64, page: u64) -> Option<boo
     memory::empty(home, 2 * HUGE).ok()?;
     memory::advise(home, HUGE, libc::MADV_NOHUGEPAGE).ok()?;
     memory::advise(home, len, libc::MADV_POPULATE_WRITE).ok()?;
-    let [reads, writes] = pipe()?;
-    let spliced = libc::iovec {
-        iov_base: std::ptr::with_exposed_provenance_mut((home + page * PAGE) as usize),
-        iov_len: PAGE as usize,
-    };
-    // SAFETY: a page of this function's own, that is only looked at.
-    let answer = unsafe { libc::vmsplice(writes.as_raw_fd(), &raw const spliced, 1, 0) };
-    if answer != PAGE as isize {
-        return None;
-    }
+    // SAFETY: a page of this function's own.
+    let ends = unsafe { spliced(home + page * PAGE) }.ok()?;
     uffd.register(home, HUGE, REGISTER_MISSING).ok()?;
     uffd.register(window, HUGE, REGISTER_MISSING).ok()?;
     // SAFETY: memory of this function, without references into it.
     unsafe { uffd.move_pages(window, home, len, false) }.ok()?;
     let refused = probe(window) == Err(libc::EAGAIN) && !unreferenced(pagemap, window, TRIED);
-    drop((reads, writes));
+    drop(ends);
     Some(refused && unreferenced(pagemap, window, TRIED))
 }
 
-fn pipe() -> Option<[File; 2]> {
-    let mut ends = [0; 2];
-    // SAFETY: there is room for two numbers.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return None;
+/// A pipe with a page in it, by vmsplice(2): its end to read from, and the other. The kernel refers to the page's frame
+/// until the page is read, or both ends are closed.
+///
+/// # Errors
+/// No pipe, or the page cannot be read.
+///
+/// # Safety
+/// Whoever reads the pipe reads what is in the page then: the page must not be under references to anything else than
+/// bytes that may change.
+pub unsafe fn spliced(page: u64) -> io::Result<(PipeReader, PipeWriter)> {
+    let (reads, writes) = io::pipe()?;
+    let part = libc::iovec {
+        iov_base: std::ptr::with_exposed_provenance_mut(page as usize),
+        iov_len: PAGE as usize,
+    };
+    // SAFETY: the page is only looked at, and the caller answers for it.
+    let answer = unsafe { libc::vmsplice(writes.as_raw_fd(), &raw const part, 1, 0) };
+    match answer == PAGE as isize {
+        true => Ok((reads, writes)),
+        false => Err(io::Error::last_os_error()),
     }
-    // SAFETY: the kernel has just given them to us.
-    Some(ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) })))
 }
 
 #[cfg(test)]

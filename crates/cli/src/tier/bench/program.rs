@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dray_tier::bench::{self, ProgramCost, Turns};
+use dray_tier::bench::{self, Interval, ProgramCost, Turns};
 
 use crate::complain::Usage;
 use crate::tier::run;
@@ -88,16 +88,17 @@ pub(super) fn measure(
 
 pub(super) fn print(text: &mut String, programs: &[Program]) -> fmt::Result {
     for Program { name, cost } in programs {
+        let median = cost.median_percent.map_or(String::new(), |median| {
+            let Interval { value, low, high } = median;
+            format!(", median {value:+.2} ({low:+.2} to {high:+.2})")
+        });
         writeln!(
             text,
-            "{name}: {:+.2} % core time with dray ({:+.2} to {:+.2}), median {:+.2} ({:+.2} to {:+.2}), {} pairs; \
+            "{name}: {:+.2} % core time with dray ({:+.2} to {:+.2}){median}, {} pairs; \
              of it dray's own threads {:.3} ({:.3} to {:.3}); {:.2} s without dray",
             cost.percent.value,
             cost.percent.low,
             cost.percent.high,
-            cost.median_percent.value,
-            cost.median_percent.low,
-            cost.median_percent.high,
             cost.plain_s.len(),
             cost.own_percent.value,
             cost.own_percent.low,

@@ -22,9 +22,11 @@ server = subprocess.Popen(
 def end():
     """Ends what was started and still runs: the command, and the server that it has started."""
     for number, patience in (signal.SIGTERM, 10), (signal.SIGKILL, 60):
-        if server.poll() is not None:
+        try:
+            # The command may have ended without the server that it has started.
+            os.killpg(server.pid, number)
+        except ProcessLookupError:
             return
-        os.killpg(server.pid, number)
         try:
             server.wait(patience)
         except subprocess.TimeoutExpired:

@@ -1,5 +1,7 @@
 //! Where a mean or a median is, from a sample.
 
+use std::f64::consts::PI;
+
 use serde::Serialize;
 
 /// An estimate and where it is with a probability of at least 95 %.
@@ -28,33 +30,39 @@ impl Interval {
         }
     }
 
-    /// The median of one value or more, between two of them, whatever they are distributed like (the sign test). Of
-    /// fewer than six, between the least and the greatest.
-    pub fn of_median(values: &[f64]) -> Interval {
+    /// The median, between two of the values, whatever they are distributed like (the sign test). Fewer than six are too
+    /// few for 95 %.
+    pub fn of_median(values: &[f64]) -> Option<Interval> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let count = sorted.len();
         // How many values are below the median is like the heads of so many coins.
-        let (mut exactly, mut at_most, mut outside) = (0.5f64.powi(count as i32), 0.0, 0);
+        let (mut exactly, mut at_most, mut outside) = (0.5f64.powi(count as i32), 0.0, None);
         for heads in 0..count {
             at_most += exactly;
             if at_most > 0.025 {
                 break;
             }
-            outside = heads;
+            outside = Some(heads);
             exactly *= (count - heads) as f64 / (heads + 1) as f64;
         }
-        Interval {
+        let outside = outside?;
+        Some(Interval {
             value: (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0,
             low: sorted[outside],
             high: sorted[count - 1 - outside],
-        }
+        })
     }
 }
 
-/// The 97.5 % quantile of Student's distribution, from the normal one's (Cornish and Fisher's series;
-/// Abramowitz and Stegun, 26.7.5): within 1 % from 3 degrees of freedom on.
+/// The 97.5 % quantile of Student's distribution: exact for 1 and 2 degrees of freedom, and from the normal one's
+/// (Cornish and Fisher's series; Abramowitz and Stegun, 26.7.5) within 1 % for more.
 fn student(freedom: f64) -> f64 {
+    match freedom {
+        1.0 => return (0.475 * PI).tan(),
+        2.0 => return 0.95 * (2.0f64 / (4.0 * 0.975 * 0.025)).sqrt(),
+        _ => {}
+    }
     let z: f64 = 1.959_964;
     let power = |n: i32| z.powi(n);
     z + (power(3) + z) / (4.0 * freedom)
@@ -69,7 +77,14 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (freedom, expected) in [(3.0, 3.182), (5.0, 2.571), (20.0, 2.086), (100.0, 1.984)] {
+        for (freedom, expected) in [
+            (1.0, 12.706),
+            (2.0, 4.303),
+            (3.0, 3.182),
+            (5.0, 2.571),
+            (20.0, 2.086),
+            (100.0, 1.984),
+        ] {
             let got = student(freedom);
             assert!((got / expected - 1.0).abs() < 0.01, "{freedom}: {got}");
         }
@@ -81,12 +96,13 @@ mod tests {
     /// Ranks of Hollander and Wolfe's tables of the sign test.
     #[test]
     fn a_median_is_between_the_ranks_of_the_tables() {
-        for (count, rank) in [(1, 1), (5, 1), (6, 1), (9, 2), (12, 3), (21, 6), (30, 10)] {
+        for (count, rank) in [(6, 1), (9, 2), (12, 3), (21, 6), (30, 10)] {
             let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
-            let interval = Interval::of_median(&values);
+            let interval = Interval::of_median(&values).expect("enough values");
             assert_eq!(interval.value, (f64::from(count) + 1.0) / 2.0);
             let ends = (f64::from(rank), f64::from(count + 1 - rank));
             assert_eq!((interval.low, interval.high), ends, "{count}");
         }
+        assert_eq!(Interval::of_median(&[1.0; 5]), None);
     }
 }

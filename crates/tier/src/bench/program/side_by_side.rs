@@ -149,7 +149,8 @@ impl Running {
     }
 
     fn signal(&self, number: i32) {
-        // SAFETY: to the group that was made for this command, which has not been waited for.
+        // Between the end of the command and its report the group may be gone; its number is not given out anew so soon.
+        // SAFETY: a signal to a process group touches no memory of this one.
         unsafe { libc::kill(-self.pid, number) };
     }
 }
