@@ -15,7 +15,7 @@ pub enum BenchError {
         /// What was given.
         pattern: String,
         /// What is wrong with it.
-        source: regex::Error,
+        source: regex_lite::Error,
     },
     /// A filter that no case matches.
     #[error("--benchmark_filter={pattern} matches none of {cases} cases")]

@@ -1,6 +1,6 @@
 //! Cases by filter, and what to say when there are none.
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::BenchError;
 use crate::case::Case;

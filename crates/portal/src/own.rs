@@ -3,6 +3,7 @@
 use dray_interpose::{Heap, Ranges};
 
 /// Where it is, for the library of `dray tier`: the number stands for the layout.
+#[expect(unreachable_pub, reason = "found by its name, as a symbol")]
 #[unsafe(no_mangle)]
 pub static DRAY_PORTAL_OWN_1: Ranges = Ranges::new();
 
