@@ -98,7 +98,8 @@ fn submissions_are_measured_in_bursts_that_no_queue_loses() {
             assert_eq!(burst * samples.len() as u64, submitted);
             let made_on = found["made_on"].as_str().expect("text");
             assert!(made_on.contains(entries), "{made_on}");
-            assert!(found["kopsrate"].as_u64().is_some_and(|rate| rate > 0));
+            // 0 is less than a thousand a second, on a machine with other work.
+            assert!(found["kopsrate"].is_u64(), "{found}");
         }
     }
 }
