@@ -3,7 +3,7 @@
 Prints the server's allocator, what DEBUG DIGEST says, and how BGSAVE ended. What the server writes to stderr is
 passed on. A server that stands still is ended, and this ends with 1.
 """
-import atexit, os, random, signal, socket, subprocess, sys
+import atexit, fcntl, os, random, signal, socket, subprocess, sys, termios, time
 
 # Some twenty times as long as it takes on a machine with three other loads on each core.
 SECONDS = 400
@@ -68,14 +68,21 @@ def answer():
     return [answer() for _ in range(int(rest))]
 
 
+def send(part):
+    """Sends a part when the server has read the parts before: what it copies does not depend on what else runs."""
+    while fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)) != bytes(4):
+        time.sleep(0)
+    connection.sendall(part)
+
+
 def command(*words):
     global doing
     doing = f"no answer to {words[:2]}"
     words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    parts = [b"*%d\r\n" % len(words)]
+    send(b"*%d\r\n" % len(words))
     for word in words:
-        parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
-    connection.sendall(b"".join(parts))
+        send(b"$%d\r\n" % len(word))
+        send(word + b"\r\n")
     return answer()
 
 
