@@ -15,6 +15,7 @@ use crate::machine::SessionDevices;
 use crate::openers::Openers;
 use crate::processes::{Pid, Processes, is_capable, process_of};
 use crate::recorder::Owners;
+use crate::tree::Tree;
 
 /// `CAP_SYS_RAWIO`.
 const RAW_IO: u32 = 17;
@@ -89,6 +90,13 @@ impl Clients {
             countdown,
             table: Mutex::default(),
             writers: Mutex::default(),
+        }
+    }
+
+    /// The files that programs find.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree {
+            machine: &self.machine,
         }
     }
 

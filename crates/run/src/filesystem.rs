@@ -85,9 +85,7 @@ impl Files {
     }
 
     fn tree(&self) -> Tree<'_> {
-        Tree {
-            machine: &self.clients.machine,
-        }
+        self.clients.tree()
     }
 
     fn path(&self, inode: INodeNo) -> Result<Arc<str>, Errno> {

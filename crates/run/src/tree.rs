@@ -34,6 +34,14 @@ pub(crate) struct Tree<'a> {
     pub(crate) machine: &'a SessionDevices,
 }
 
+/// Whether an attribute says how many clients have work queues open.
+pub(crate) fn counts_clients(path: &str) -> bool {
+    matches!(
+        path.rsplit('/').next(),
+        Some("clients" | module::REFERENCES)
+    )
+}
+
 impl Tree<'_> {
     /// The names in a directory.
     pub(crate) fn list(&self, path: &str) -> Result<Vec<(String, Thing)>, Errno> {

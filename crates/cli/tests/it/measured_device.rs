@@ -98,8 +98,10 @@ fn submissions_are_measured_in_bursts_that_no_queue_loses() {
             assert_eq!(burst * samples.len() as u64, submitted);
             let made_on = found["made_on"].as_str().expect("text");
             assert!(made_on.contains(entries), "{made_on}");
-            // 0 is less than a thousand a second, on a machine with other work.
-            assert!(found["kopsrate"].is_u64(), "{found}");
+            // Whole thousands a second: none, maybe, on a machine with other work.
+            let took: u64 = samples.iter().filter_map(Value::as_u64).sum();
+            let rate = (submitted as f64 / took as f64 * 1e6) as u64;
+            assert_eq!(found["kopsrate"], rate, "{found}");
         }
     }
 }

@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 use super::{Access, Files, errno, lock};
 use crate::clients::Clients;
 use crate::serial_executor::SerialExecutor;
-use crate::tree::{Thing, Tree};
+use crate::tree::{Thing, counts_clients};
 
 /// Nothing is cached: another process may bind or unbind in between.
 const AT_ONCE: Duration = Duration::ZERO;
@@ -39,11 +39,6 @@ fn forget_nodes(changed: &Mutex<HashMap<Arc<str>, Access>>, clients: &Clients) {
             node.is_none_or(|name| nodes.iter().any(|node| node.name == name))
         });
     }
-}
-
-/// Whether an attribute says how many clients have work queues open.
-fn counts_clients(path: &str) -> bool {
-    matches!(path.rsplit('/').next(), Some("clients" | "refcnt"))
 }
 
 /// Answers read(2) with the part of an attribute that is asked for.
@@ -202,10 +197,7 @@ impl Filesystem for Files {
             // FUSE reports a last close without anyone waiting for it; who has closed counts no more.
             let clients = self.clients.clone();
             return self.after_mappings.submit(move || {
-                let tree = Tree {
-                    machine: &clients.machine,
-                };
-                answer_read(tree.read(&path), offset, size, reply);
+                answer_read(clients.tree().read(&path), offset, size, reply);
             });
         }
         answer_read(self.tree().read(&path), offset, size, reply);
@@ -236,18 +228,14 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno(error)),
         };
         let (clients, changed) = (self.clients.clone(), self.changed.clone());
-        self.after_mappings.submit(move || {
-            let tree = Tree {
-                machine: &clients.machine,
-            };
-            match tree.write(&path, &bytes) {
+        self.after_mappings
+            .submit(move || match clients.tree().write(&path, &bytes) {
                 Ok(()) => {
                     forget_nodes(&changed, &clients);
                     reply.written(bytes.len() as u32);
                 }
                 Err(error) => reply.error(errno(error)),
-            }
-        });
+            });
     }
 
     fn release(

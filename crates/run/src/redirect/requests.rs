@@ -62,9 +62,7 @@ impl Redirected {
     }
 
     fn tree(&self) -> Tree<'_> {
-        Tree {
-            machine: &self.clients.machine,
-        }
+        self.clients.tree()
     }
 
     /// The ends of open nodes, to be polled.

@@ -90,12 +90,10 @@ pub fn program(
         .iter()
         .map(|[plain, tiered]| Some([plain.instructions?, tiered.instructions?]))
         .collect();
-    let more_instructions: Option<Vec<f64>> = used
+    let instructions = instructions.unwrap_or_default();
+    let more_instructions: Option<Vec<f64>> = instructions
         .iter()
-        .map(|both| {
-            let [plain, tiered] = [both[0].instructions?, both[1].instructions?];
-            (plain > 0).then(|| (tiered as f64 / plain as f64 - 1.0) * 100.0)
-        })
+        .map(|[plain, tiered]| (*plain > 0).then(|| (*tiered as f64 / *plain as f64 - 1.0) * 100.0))
         .collect();
     Ok(ProgramCost {
         percent: Interval::of_mean(&percent),
@@ -104,7 +102,9 @@ pub fn program(
         plain_s: seconds(&|both| core(&both[0])),
         tiered_s: seconds(&|both| core(&both[1])),
         own_s: seconds(&|both| own(&both[1])),
-        instructions: instructions.unwrap_or_default(),
-        instructions_percent: more_instructions.map(|more| Interval::of_mean(&more)),
+        instructions_percent: more_instructions
+            .filter(|more| !more.is_empty())
+            .map(|more| Interval::of_mean(&more)),
+        instructions,
     })
 }
