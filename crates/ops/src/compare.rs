@@ -19,59 +19,62 @@ const LINE: usize = 64;
 /// If one buffer is the beginning of the other, they differ where it ends.
 #[inline]
 pub fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
-    compare_at(Level::best(), a, b)
+    compare_at(Level::Avx2, a, b)
 }
 
-fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
-    let common = a.len().min(b.len());
-    let (a_common, b_common) = (&a[..common], &b[..common]);
-    let equal = equal_bytes(level, a_common, b_common);
-    match first_difference(&a_common[equal..], &b_common[equal..]) {
-        Some(at) => Some(equal + at),
-        None => (a.len() != b.len()).then_some(common),
-    }
-}
-
-/// Bytes at the beginning that are equal: all, or all in front of the group that differs.
 #[inline]
-fn equal_bytes(level: Level, a: &[u8], b: &[u8]) -> usize {
+fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
     match level {
-        Level::Baseline => in_groups(a, b, |a, b| a != b),
+        Level::Baseline => in_groups(a, b, |a, b| a != b, |a, b| a != b),
         // SAFETY: a level is only made where the processor has its instructions.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::equal_bytes(a, b) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::equal_bytes(a, b) },
+        Level::Avx2 | Level::Avx512 => unsafe { avx2::compare(a, b) },
     }
 }
 
-/// As [`equal_bytes`]; `differ` says whether two groups do. All of it is inlined where `differ` has
-/// its instructions, because three calls take as long as a KiB.
+/// As [`compare`]; `differ` says whether two groups do, `lines_differ` whether two lines do. All of it is
+/// inlined where they have their instructions, because three calls take as long as a KiB.
 #[inline(always)]
-fn in_groups(a: &[u8], b: &[u8], differ: impl Fn(&[u8; GROUP], &[u8; GROUP]) -> bool) -> usize {
-    let (Some(a_first), Some(b_first)) = (a.first_chunk(), b.first_chunk()) else {
-        return 0;
+fn in_groups(
+    a: &[u8],
+    b: &[u8],
+    differ: impl Fn(&[u8; GROUP], &[u8; GROUP]) -> bool,
+    lines_differ: impl Fn(&[u8; LINE], &[u8; LINE]) -> bool,
+) -> Option<usize> {
+    let common = a.len().min(b.len());
+    let (a_all, b_all) = (&a[..common], &b[..common]);
+    let (Some(a_last), Some(b_last)) = (a_all.last_chunk::<GROUP>(), b_all.last_chunk()) else {
+        return exact(a, b, 0);
     };
-    let (Some(a_last), Some(b_last)) = (a.last_chunk::<GROUP>(), b.last_chunk::<GROUP>()) else {
-        return 0;
-    };
-    if differ(a_first, b_first) {
-        return 0;
-    }
     // The end is often on another page, whose address takes as long to find as the data.
     prefetch::line_of(&a_last[GROUP - 1]);
     prefetch::line_of(&b_last[GROUP - 1]);
+    let (Some(a_first), Some(b_first)) = (a_all.first_chunk(), b_all.first_chunk()) else {
+        return exact(a, b, 0);
+    };
+    if lines_differ(a_first, b_first) {
+        return exact(a, b, 0);
+    }
     let first = a.as_ptr().align_offset(LINE).min(LINE);
-    let [a_groups, b_groups] = [a, b].map(|side| side[first..].as_chunks::<GROUP>().0);
-    for (n, (a, b)) in a_groups.iter().zip(b_groups).enumerate() {
-        if differ(a, b) {
-            return first + n * GROUP;
+    let (a_groups, rest) = a_all[first..].as_chunks::<GROUP>();
+    let b_groups = b_all[first..].as_chunks::<GROUP>().0;
+    for (n, (a_group, b_group)) in a_groups.iter().zip(b_groups).enumerate() {
+        if differ(a_group, b_group) {
+            return exact(a, b, first + n * GROUP);
         }
     }
-    match differ(a_last, b_last) {
-        true => a.len() - GROUP,
-        false => a.len(),
+    if !rest.is_empty() && differ(a_last, b_last) {
+        return exact(a, b, common - GROUP);
+    }
+    (a.len() != b.len()).then_some(common)
+}
+
+/// As [`compare`], word by word from an offset on: what is before it is equal.
+#[inline(never)]
+fn exact(a: &[u8], b: &[u8], from: usize) -> Option<usize> {
+    match first_difference(&a[from..], &b[from..]) {
+        Some(at) => Some(from + at),
+        None => (a.len() != b.len()).then_some(a.len().min(b.len())),
     }
 }
 
@@ -119,7 +122,7 @@ fn from(pattern: u64, bytes: usize) -> u64 {
     pattern.rotate_right(8 * (bytes as u32 % 8))
 }
 
-/// As [`equal_bytes`], against a pattern.
+/// Bytes at the beginning that are the pattern's: all, or all in front of the group that differs.
 #[inline]
 fn equal_to_pattern(level: Level, src: &[u8], pattern: u64) -> usize {
     let differs = |src: &[[u8; GROUP]], pattern| match level {

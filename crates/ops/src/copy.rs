@@ -5,16 +5,17 @@
 
 use std::fmt;
 
-use crate::crc::{CrcOptions, Running, Width, copy_crc32c, crc64};
+use crate::crc::{CrcOptions, Running, Width, copy_crc32c, copy_running, crc64};
 
 /// How much is read before it is used again: half of a first-level cache of 32 KiB.
-const BLOCK: usize = 16 * 1024;
+pub(crate) const BLOCK: usize = 16 * 1024;
 
 /// Copies `src` to `dst` (spec 8.3.4).
 ///
 /// # Errors
 ///
 /// [`LengthMismatch`] if the lengths differ; nothing is written then.
+#[inline]
 pub fn copy(src: &[u8], dst: &mut [u8]) -> Result<(), LengthMismatch> {
     LengthMismatch::check(src, dst)?;
     dst.copy_from_slice(src);
@@ -49,11 +50,7 @@ pub fn copy_crc(
     options: CrcOptions,
 ) -> Result<u32, LengthMismatch> {
     LengthMismatch::check(src, dst)?;
-    if src.len() <= BLOCK {
-        return Ok(copy_crc32c(seed, src, dst, options));
-    }
-    let crc = Running::new(Width::Bits32, seed.into(), options);
-    Ok(copy_running(crc, src, dst) as u32)
+    Ok(copy_crc32c(seed, src, dst, options))
 }
 
 /// Copies `src` to `dst` and returns the CRC of the data; see [`crc64`](crate::crc64).
@@ -76,14 +73,6 @@ pub fn copy_crc64(
     Ok(copy_running(crc, src, dst))
 }
 
-fn copy_running(mut crc: Running, src: &[u8], dst: &mut [u8]) -> u64 {
-    for (src, dst) in src.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
-        dst.copy_from_slice(src);
-        crc.update(src);
-    }
-    crc.finish()
-}
-
 /// Source and destination have different lengths.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct LengthMismatch {
@@ -94,6 +83,7 @@ pub struct LengthMismatch {
 }
 
 impl LengthMismatch {
+    #[inline]
     pub(crate) fn check(src: &[u8], dst: &[u8]) -> Result<(), Self> {
         let (src_bytes, dst_bytes) = (src.len(), dst.len());
         if src_bytes == dst_bytes {

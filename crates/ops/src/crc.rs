@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use crc_fast::{CrcAlgorithm, CrcParams, Digest};
 
+use crate::copy::BLOCK;
+
 /// How a CRC departs from the usual one (spec 8.3.12, appendix A).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrcOptions {
@@ -39,7 +41,7 @@ pub fn crc32c(seed: u32, data: &[u8], options: CrcOptions) -> u32 {
     crc.finish() as u32
 }
 
-/// Copies `data` to `dst`, which is as long, and gives its CRC-32C; for what first-level caches hold.
+/// Copies `data` to `dst`, which is as long, and gives its CRC-32C.
 pub(crate) fn copy_crc32c(seed: u32, data: &[u8], dst: &mut [u8], options: CrcOptions) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if !options.bypass_data_reflection {
@@ -48,8 +50,16 @@ pub(crate) fn copy_crc32c(seed: u32, data: &[u8], dst: &mut [u8], options: CrcOp
             return convert(Width::Bits32, register.into(), options) as u32;
         }
     }
-    dst.copy_from_slice(data);
-    crc32c(seed, data, options)
+    copy_running(Running::new(Width::Bits32, seed.into(), options), data, dst) as u32
+}
+
+/// Copies `data` to `dst`, which is as long, and goes on with its CRC.
+pub(crate) fn copy_running(mut crc: Running, data: &[u8], dst: &mut [u8]) -> u64 {
+    for (data, dst) in data.chunks(BLOCK).zip(dst.chunks_mut(BLOCK)) {
+        dst.copy_from_slice(data);
+        crc.update(data);
+    }
+    crc.finish()
 }
 
 /// The CRC-32C of two runs of bytes, one behind the other, from that of the first (with the seed of

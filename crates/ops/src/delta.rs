@@ -62,6 +62,7 @@ impl DeltaCreated {
 /// # Errors
 ///
 /// [`DeltaSizeError`]: lengths that differ, are no multiple of 8 or too large; nothing is written.
+#[inline]
 pub fn create_delta(
     src1: &[u8],
     src2: &[u8],
@@ -77,6 +78,7 @@ pub fn create_delta(
 /// # Errors
 ///
 /// [`DeltaSizeError`], also if the part starts at no multiple of 8 or ends behind the limit.
+#[inline]
 pub fn create_delta_at(
     offset_bytes: usize,
     src1: &[u8],
@@ -84,16 +86,34 @@ pub fn create_delta_at(
     record: &mut [u8],
 ) -> Result<DeltaCreated, DeltaSizeError> {
     DeltaSizeError::check(offset_bytes, src1, src2)?;
+    Ok(match compare(src1, src2) {
+        None => DeltaCreated::Equal,
+        Some(equal) => differences(offset_bytes, equal, src1, src2, record),
+    })
+}
+
+/// Writes the record of two sources that first differ at `differ_at`.
+#[inline(never)]
+fn differences(
+    offset_bytes: usize,
+    differ_at: usize,
+    src1: &[u8],
+    src2: &[u8],
+    record: &mut [u8],
+) -> DeltaCreated {
     let capacity = record.len() / DELTA_ENTRY_BYTES;
     let mut used = 0;
-    let mut block = None;
+    let mut block = Block::new();
     let mut start = 0;
-    while let Some(equal) = compare(&src1[start..], &src2[start..]) {
+    let mut next = Some(differ_at);
+    while let Some(equal) = next {
         start += equal - equal % WORD;
         let end = src1.len().min(start + BLOCK);
-        let (src1, src2) = (&src1[start..end], &src2[start..end]);
-        let found = block.get_or_insert_with(Block::new);
-        let entries = found.compare((offset_bytes + start) / WORD, src1, src2);
+        let entries = block.compare(
+            (offset_bytes + start) / WORD,
+            &src1[start..end],
+            &src2[start..end],
+        );
         start = end;
         let room = entries.len().min(capacity - used);
         let written = &mut record[used * DELTA_ENTRY_BYTES..(used + room) * DELTA_ENTRY_BYTES];
@@ -101,16 +121,16 @@ pub fn create_delta_at(
         used += room;
         if let Some([low, high, ..]) = entries.get(room) {
             let word = usize::from(u16::from_le_bytes([*low, *high]));
-            return Ok(DeltaCreated::Overflow {
+            return DeltaCreated::Overflow {
                 record_bytes: used * DELTA_ENTRY_BYTES,
                 compared_bytes: word * WORD - offset_bytes,
-            });
+            };
         }
+        next = compare(&src1[start..], &src2[start..]);
     }
-    Ok(match used * DELTA_ENTRY_BYTES {
-        0 => DeltaCreated::Equal,
-        record_bytes => DeltaCreated::Complete { record_bytes },
-    })
+    DeltaCreated::Complete {
+        record_bytes: used * DELTA_ENTRY_BYTES,
+    }
 }
 
 /// Bytes that an entry describes.

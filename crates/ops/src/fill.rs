@@ -38,6 +38,7 @@ impl Pattern {
 const LINE: usize = 64;
 
 /// Fills `dst`; the pattern starts at its first byte and is cut off at its end.
+#[inline]
 pub fn fill(dst: &mut [u8], pattern: Pattern) {
     let sixteen = pattern.sixteen();
     if sixteen == sixteen.rotate_right(8) {
@@ -45,6 +46,11 @@ pub fn fill(dst: &mut [u8], pattern: Pattern) {
         dst.fill(sixteen as u8);
         return;
     }
+    fill_words(dst, sixteen);
+}
+
+/// Fills `dst` with a pattern of more than one byte.
+fn fill_words(dst: &mut [u8], sixteen: u128) {
     #[cfg(target_arch = "x86_64")]
     if dst.len() >= string::LEAST && sixteen == sixteen.rotate_right(64) && string::is_fast() {
         return fill_by_string(dst, sixteen);

@@ -1,42 +1,50 @@
 //! With vectors of 32 bytes.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_set1_epi64x,
+    __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
+    _mm256_testz_si256, _mm256_xor_si256,
 };
 
 use super::{GROUP, in_groups};
 
-type Group = [__m256i; GROUP / 32];
-
-/// Bytes at the beginning that are equal.
+/// As [`compare`](super::compare).
+///
+/// Also where there are vectors of 64 bytes: a load of one that is not aligned touches two lines, and
+/// only one side can be aligned.
 #[target_feature(enable = "avx2")]
-pub(super) fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
-    in_groups(a, b, |a, b| any_difference(load(a), load(b)))
+pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
+    in_groups(a, b, |a, b| differ(a, b), |a, b| differ(a, b))
 }
 
 /// Index of the first group that differs from a pattern.
 #[target_feature(enable = "avx2")]
 pub(super) fn differs_from_pattern(src: &[[u8; GROUP]], pattern: u64) -> Option<usize> {
-    let pattern = [_mm256_set1_epi64x(pattern as i64); GROUP / 32];
+    let pattern = _mm256_set1_epi64x(pattern as i64);
     src.iter()
-        .position(|src| any_difference(load(src), pattern))
+        .position(|src| any_differs(vectors(src).map(|src| (src, pattern))))
 }
 
+/// Whether two buffers of the same whole number of vectors differ.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn any_difference(a: Group, b: Group) -> bool {
-    let mut equal = _mm256_set1_epi64x(-1);
-    for (a, b) in a.into_iter().zip(b) {
-        equal = _mm256_and_si256(equal, _mm256_cmpeq_epi8(a, b));
+fn differ(a: &[u8], b: &[u8]) -> bool {
+    any_differs(vectors(a).zip(vectors(b)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn any_differs(pairs: impl Iterator<Item = (__m256i, __m256i)>) -> bool {
+    let mut any = _mm256_setzero_si256();
+    for (a, b) in pairs {
+        any = _mm256_or_si256(any, _mm256_xor_si256(a, b));
     }
-    _mm256_movemask_epi8(equal) != -1
+    _mm256_testz_si256(any, any) == 0
 }
 
+#[inline]
 #[target_feature(enable = "avx2")]
-fn load(group: &[u8; GROUP]) -> Group {
-    let parts = group.as_chunks::<32>().0;
-    std::array::from_fn(|n| {
-        // SAFETY: the part has 32 readable bytes, and the load asks for no alignment.
-        unsafe { _mm256_loadu_si256(parts[n].as_ptr().cast()) }
-    })
+fn vectors(bytes: &[u8]) -> impl Iterator<Item = __m256i> {
+    let parts = bytes.as_chunks::<32>().0.iter();
+    // SAFETY: the part has 32 readable bytes, and the load asks for no alignment.
+    parts.map(|part| unsafe { _mm256_loadu_si256(part.as_ptr().cast()) })
 }

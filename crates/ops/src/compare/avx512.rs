@@ -5,15 +5,9 @@ use std::arch::x86_64::{
     _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{GROUP, in_groups};
+use super::GROUP;
 
 type Group = [__m512i; GROUP / 64];
-
-/// Bytes at the beginning that are equal.
-#[target_feature(enable = "avx512f")]
-pub(super) fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
-    in_groups(a, b, |a, b| any_difference(load(a), load(b)))
-}
 
 /// Index of the first group that differs from a pattern.
 #[target_feature(enable = "avx512f")]

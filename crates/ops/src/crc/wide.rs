@@ -73,8 +73,19 @@ pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Opt
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
 fn in_copied_blocks(mut register: u32, data: &[u8], dst: &mut [u8]) -> (u32, usize) {
     let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
-    for (data, dst) in large.iter().zip(dst.as_chunks_mut::<{ bytes(LARGE) }>().0) {
-        register = block::<{ LARGE.0 }, { LARGE.1 }, true>(register, data, dst);
+    let to = dst.as_chunks_mut::<{ bytes(LARGE) }>().0;
+    for (n, data) in large.iter().enumerate() {
+        let (to, behind) = to.split_at_mut(n + 1);
+        let next = large.get(n + 1).zip(behind.first());
+        register = match next {
+            Some((data_next, to_next)) => {
+                block::<{ LARGE.0 }, { LARGE.1 }, true>(register, data, &mut to[n], |group| {
+                    fetch(data_next, group);
+                    fetch(to_next, group);
+                })
+            }
+            None => block::<{ LARGE.0 }, { LARGE.1 }, true>(register, data, &mut to[n], |_| ()),
+        };
     }
     (register, data.len() - rest.len())
 }
@@ -83,22 +94,35 @@ fn in_copied_blocks(mut register: u32, data: &[u8], dst: &mut [u8]) -> (u32, usi
 fn in_blocks(mut register: u32, data: &[u8]) -> (u32, usize) {
     let (large, rest) = data.as_chunks::<{ bytes(LARGE) }>();
     for data in large {
-        register = block::<{ LARGE.0 }, { LARGE.1 }, false>(register, data, &mut []);
+        register = block::<{ LARGE.0 }, { LARGE.1 }, false>(register, data, &mut [], |_| ());
     }
     let (small, rest) = rest.as_chunks::<{ bytes(SMALL) }>();
     for data in small {
-        register = block::<{ SMALL.0 }, { SMALL.1 }, false>(register, data, &mut []);
+        register = block::<{ SMALL.0 }, { SMALL.1 }, false>(register, data, &mut [], |_| ());
     }
     (register, data.len() - rest.len())
 }
 
-/// The register after a block of three lanes of `WORDS` words and `GROUPS` groups. If it `COPIES` the
+/// Asks for the lines of the next large block that come with a group of this one: the processor's own
+/// prefetchers end at each page.
+#[inline(always)]
+fn fetch(block: &[u8; bytes(LARGE)], group: usize) {
+    const LINES: usize = (bytes(LARGE) / 64).div_ceil(LARGE.0);
+    let lines = block.as_chunks::<64>().0;
+    for line in lines.iter().skip(group * LINES).take(LINES) {
+        prefetch::line_of(&line[0]);
+    }
+}
+
+/// The register after a block of three lanes of `WORDS` words and `GROUPS` groups, each of which starts
+/// `with` something. If it `COPIES` the
 /// block to `dst`, the lanes are whole registers.
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
 fn block<const GROUPS: usize, const WORDS: usize, const COPIES: bool>(
     register: u32,
     data: &[u8],
     dst: &mut [u8],
+    with: impl Fn(usize),
 ) -> u32 {
     if let (true, [first, .., last]) = (COPIES, &*dst) {
         prefetch::line_of(first);
@@ -126,6 +150,7 @@ fn block<const GROUPS: usize, const WORDS: usize, const COPIES: bool>(
     }
     let mut sums = [_mm512_set1_epi64(0); 4];
     for (step, group) in groups.iter().enumerate() {
+        with(step);
         let parts = group.as_chunks::<64>().0;
         for (n, (sum, part)) in sums.iter_mut().zip(parts).enumerate() {
             let part = load(part);
