@@ -100,6 +100,7 @@ pub fn dif_insert(
     let size = flags.block_size();
     let blocks = DifSizeError::blocks(src, size.bytes())?;
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
+    ask_for_ends(src);
     ask_for_ends(dst);
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());

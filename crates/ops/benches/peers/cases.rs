@@ -56,6 +56,12 @@ fn compare_peer(slot: &mut Slot<'_>) -> u64 {
     u64::from(libc_equal(slot.src, slot.twin))
 }
 
+/// Both in parts that a delta can have: 512 KiB.
+fn delta_parts<'a>(src: &'a [u8], twin: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+    src.chunks(dray_ops::DELTA_MAX_BYTES)
+        .zip(twin.chunks(dray_ops::DELTA_MAX_BYTES))
+}
+
 fn fill_peer(slot: &mut Slot<'_>) -> u64 {
     libc_set(&mut slot.dst[..slot.src.len()], 7);
     0
@@ -140,17 +146,18 @@ pub(crate) const CASES: &[Case] = &[
         name: "create delta, equal",
         peer_name: "memcmp",
         content: Content::Random,
-        // A delta has no more than 512 KiB: a longer one is two.
         ours: |slot| {
-            let sources = slot.src.chunks(1 << 19).zip(slot.twin.chunks(1 << 19));
             let mut equal = 1;
-            for (src, twin) in sources {
+            for (src, twin) in delta_parts(slot.src, slot.twin) {
                 let created = dray_ops::create_delta(src, twin, &mut slot.dst[..80]);
                 equal &= u64::from(created == Ok(dray_ops::DeltaCreated::Equal));
             }
             equal
         },
-        peer: Peer::Library(compare_peer),
+        peer: Peer::Library(|slot| {
+            let mut parts = delta_parts(slot.src, slot.twin);
+            u64::from(parts.all(|(src, twin)| libc_equal(src, twin)))
+        }),
     },
     Case {
         name: "crc32c",
