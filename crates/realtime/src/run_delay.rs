@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use dray_ring::Doorbell;
 
-/// Between two looks at least; a look takes a microsecond or two.
-const INTERVAL: Duration = Duration::from_millis(2);
+/// Between two looks at least: an eighth of it is longer than the single waits of a device whose
+/// program starts, and shorter than those behind programs that keep all processors.
+const INTERVAL: Duration = Duration::from_millis(20);
 /// Turns with work between two readings of the clock.
 const TURNS: u32 = 64;
 /// A wait of one part in so many of the time is a delay.
