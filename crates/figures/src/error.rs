@@ -151,6 +151,16 @@ pub enum FiguresError {
     /// A device of this machine that cannot be configured.
     #[error(transparent)]
     Setting(#[from] dray_config::ConfigError),
+    /// Measuring failed, and so did putting the device back.
+    #[error("{failure}; and {device} is not as it was: {back}")]
+    NotPutBack {
+        /// What failed.
+        failure: Box<FiguresError>,
+        /// The devices that were measured on.
+        device: String,
+        /// Why they are not as they were.
+        back: dray_config::ConfigError,
+    },
     /// A device of this machine that completes nothing.
     #[error("nothing completed for ten seconds, with {operations} operations in flight")]
     NothingCompletes {

@@ -38,6 +38,7 @@ impl FiguresError {
                 })
             }
             Self::Profile(error) => error.hint(),
+            Self::NotPutBack { .. } => Some("dray config --undo puts the device back".to_owned()),
             Self::UnknownFigure { near, .. } => Some(match near {
                 Some(near) => format!("--only {near}; --list shows all of them"),
                 None => "--list shows all figures".to_owned(),
@@ -67,5 +68,29 @@ impl FiguresError {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_not_put_back_is_named_with_what_failed_first() {
+        let failure = Box::new(FiguresError::NothingCompletes { operations: 3 });
+        let back = dray_config::ConfigError::InUse {
+            name: "wq0.0".to_owned(),
+            clients: "1".to_owned(),
+        };
+        let error = FiguresError::NotPutBack {
+            failure,
+            device: "dsa0".to_owned(),
+            back,
+        };
+        let text = error.to_string();
+        let parts = ["3 operations", "dsa0 is not as it was", "clients is 1"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("--undo")));
+        assert!(!error.is_bad_input());
     }
 }

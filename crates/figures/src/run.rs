@@ -222,11 +222,15 @@ fn measure_device(
         let mut outcomes = vec![None; points.len()];
         for (_, index) in order {
             let task = points[index];
-            outcomes[index] = running.point(task, |job| {
+            let outcome = running.point(task, |job| {
                 let (figure, point) = (&task.experiment, task.point.to_string());
                 let found = bench.run(&request.profile, &job.workload, figure, &point);
                 named(task, found).map(Metrics::into_vec)
-            })?;
+            });
+            outcomes[index] = match outcome {
+                Ok(outcome) => outcome,
+                Err(failure) => return Err(bench.abandon(failure)),
+            };
         }
         Ok((outcomes, Some(bench.finish(not_measured)?)))
     };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dray::hw::{HwError, HwMover, HwOptions, OpenQueue, is_virtual};
-use dray_config::{TemporaryConfig, sysfs_root};
+use dray_config::{ConfigError, TemporaryConfig, sysfs_root};
 use dray_device::WorkQueueMode;
 use dray_idxd::{DeviceProfile, Profile};
 use dray_platform::Distance;
@@ -114,14 +114,8 @@ impl DeviceBench {
         mut self,
         not_measured: NotMeasured,
     ) -> Result<MeasuredDevice, FiguresError> {
-        let name = match (&self.config, &self.queue) {
-            (Some(config), _) => config.devices().collect::<Vec<_>>().join(", "),
-            (None, queue) => queue.clone().unwrap_or_default(),
-        };
-        self.opened = None;
-        if let Some(config) = &mut self.config {
-            config.put_back()?;
-        }
+        let name = self.name();
+        self.put_back()?;
         let what = match is_virtual() {
             true => "virtual device of dray run",
             false => "DSA",
@@ -144,6 +138,33 @@ impl DeviceBench {
             is_virtual: is_virtual(),
             not_measured,
         })
+    }
+
+    /// Puts the devices back after a failure, which is returned with what then fails.
+    pub(crate) fn abandon(mut self, failure: FiguresError) -> FiguresError {
+        match self.put_back() {
+            Ok(()) => failure,
+            Err(back) => FiguresError::NotPutBack {
+                failure: Box::new(failure),
+                device: self.name(),
+                back,
+            },
+        }
+    }
+
+    fn put_back(&mut self) -> Result<(), ConfigError> {
+        self.opened = None;
+        self.config
+            .as_mut()
+            .map_or(Ok(()), TemporaryConfig::put_back)
+    }
+
+    /// The devices, or the queue.
+    fn name(&self) -> String {
+        match (&self.config, &self.queue) {
+            (Some(config), _) => config.devices().collect::<Vec<_>>().join(", "),
+            (None, queue) => queue.clone().unwrap_or_default(),
+        }
     }
 
     /// The configuration that a point needs, for putting points of the same together.
