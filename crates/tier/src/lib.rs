@@ -8,24 +8,31 @@
 
 pub mod adopt;
 pub mod back_end;
+#[cfg(feature = "command")]
 pub mod bench;
 pub mod copier;
 mod error;
+#[cfg(feature = "command")]
 pub mod kernel;
 pub mod knobs;
+#[cfg(feature = "command")]
 pub mod launch;
 pub mod manager;
 pub mod mechanism;
 #[cfg(feature = "modelled")]
 pub mod modelled;
 pub mod policy;
+#[cfg(feature = "command")]
 pub mod prepare;
 pub mod session;
 pub mod size;
+#[cfg(feature = "command")]
 pub mod stats;
 pub mod sys;
 pub mod tracking;
+#[cfg(feature = "command")]
 mod untiered;
+#[cfg(feature = "command")]
 pub mod watch;
 
 pub use back_end::BackEnd;

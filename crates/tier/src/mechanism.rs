@@ -19,6 +19,7 @@ mod windows;
 
 pub(crate) use blocks::Blocks;
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
+#[cfg(feature = "command")]
 pub(crate) use engine::refused;
 pub use engine::{Config, Engine, Order, Piece, Ranges, Release, Tier};
 pub(crate) use hints::HUGE_HINTS;

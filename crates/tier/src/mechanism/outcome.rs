@@ -1,10 +1,9 @@
 //! What became of each page that was to move.
 
-use serde::Serialize;
-
 /// What became of one page. A huge page counts as 512.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "command", derive(serde::Serialize))]
+#[cfg_attr(feature = "command", serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// It has a frame of the other tier.
     Moved,
