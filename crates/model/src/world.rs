@@ -79,6 +79,25 @@ pub struct World {
     pub(crate) descriptors: u64,
 }
 
+/// The applications of a run, whatever their type.
+trait Applications {
+    fn count(&self) -> usize;
+
+    /// A step of one of them; `None` if there is no such application.
+    fn step(&mut self, index: usize, mover: &mut ModelMover<'_>) -> Option<Next>;
+}
+
+impl<A: Application> Applications for &mut [A] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn step(&mut self, index: usize, mover: &mut ModelMover<'_>) -> Option<Next> {
+        self.get_mut(index)
+            .map(|application| application.step(mover))
+    }
+}
+
 impl World {
     /// A machine with these devices, the first on socket 0.
     ///
@@ -198,8 +217,13 @@ impl World {
     ///
     /// # Errors
     /// [`Stalled`] if a core waits and no event is left.
-    pub fn run<A: Application>(&mut self, applications: &mut [A]) -> Result<(), Stalled> {
-        let mut left = applications.len().min(self.channels.len());
+    pub fn run<A: Application>(&mut self, mut applications: &mut [A]) -> Result<(), Stalled> {
+        self.run_steps(&mut applications)
+    }
+
+    /// The loop is compiled once, in this crate, and not for each type of application where it is used.
+    fn run_steps(&mut self, applications: &mut dyn Applications) -> Result<(), Stalled> {
+        let mut left = applications.count().min(self.channels.len());
         for index in 0..left {
             self.wake(ChannelId(index as u32), self.channels[index].core.clock);
         }
@@ -253,7 +277,7 @@ impl World {
 
     /// One step of an application. True if it was the last one.
     #[inline]
-    fn step<A: Application>(&mut self, id: ChannelId, applications: &mut [A]) -> bool {
+    fn step(&mut self, id: ChannelId, applications: &mut dyn Applications) -> bool {
         let channel = &mut self.channels[id.index()];
         channel.scheduled = false;
         if self.shared_cores.is_shared(id) {
@@ -269,13 +293,13 @@ impl World {
         }
         let channel = &mut self.channels[id.index()];
         channel.waiting = false;
-        let Some(application) = applications.get_mut(id.index()) else {
-            return false;
-        };
-        let next = application.step(&mut ModelMover {
+        let mut mover = ModelMover {
             world: self,
             channel: id,
-        });
+        };
+        let Some(next) = applications.step(id.index(), &mut mover) else {
+            return false;
+        };
         let channel = &mut self.channels[id.index()];
         match next {
             Next::Done => return true,

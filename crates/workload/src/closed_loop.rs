@@ -137,7 +137,7 @@ impl ClosedLoop {
         self.plan.warm_up + self.plan.count
     }
 
-    fn collect<M: Mover>(&mut self, mover: &mut M) {
+    fn collect(&mut self, mover: &mut dyn Mover) {
         let count = mover.poll(&mut self.completions);
         if let Some(gauge) = &self.gauge {
             gauge.add(count as u64);
@@ -202,7 +202,7 @@ impl ClosedLoop {
     }
 
     /// Prepares the next operation; false if the mover has no slot for it.
-    fn prepare<M: Mover>(&mut self, mover: &mut M) -> bool {
+    fn prepare(&mut self, mover: &mut dyn Mover) -> bool {
         let at = now(mover);
         let next = self.plan.operations.at(self.issued);
         // SAFETY: the buffers belong to this loop alone and outlive it; operations in flight that
@@ -217,7 +217,7 @@ impl ClosedLoop {
     }
 
     /// Submits what was prepared; false while something is left, or an answer is awaited.
-    fn submit<M: Mover>(&mut self, mover: &mut M) -> bool {
+    fn submit(&mut self, mover: &mut dyn Mover) -> bool {
         let since = now(mover);
         match mover.submit() {
             Progress::Pending => {
@@ -245,17 +245,14 @@ impl ClosedLoop {
     }
 
     /// Prepares an operation for every free slot.
-    fn refill<M: Mover>(&mut self, mover: &mut M) {
+    fn refill(&mut self, mover: &mut dyn Mover) {
         let before = now(mover);
         while self.may_issue() && (0..self.plan.batch).all(|_| self.prepare(mover)) {}
         self.measured.prepare += now(mover).since(before);
     }
-}
 
-impl Application for ClosedLoop {
-    /// Collects what has ended, fills the slots that are free, whether or not something is being
-    /// submitted, and submits what is ready.
-    fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
+    /// [`Application::step`], compiled once and in this crate, which is optimised where its callers need not be.
+    fn step_on(&mut self, mover: &mut dyn Mover) -> Next {
         let submitting = self.submitting_since.take();
         if let Some(since) = submitting {
             // The core was blocked until now.
@@ -272,5 +269,13 @@ impl Application for ClosedLoop {
             true => Next::Wait,
             false => Next::Again,
         }
+    }
+}
+
+impl Application for ClosedLoop {
+    /// Collects what has ended, fills the slots that are free, whether or not something is being
+    /// submitted, and submits what is ready.
+    fn step<M: Mover>(&mut self, mover: &mut M) -> Next {
+        self.step_on(mover)
     }
 }

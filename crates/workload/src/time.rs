@@ -5,6 +5,6 @@ use dray_clock::Time;
 
 /// The time of a mover's core, real or modelled.
 #[inline]
-pub(crate) fn now<M: Mover>(mover: &M) -> Time {
+pub(crate) fn now<M: Mover + ?Sized>(mover: &M) -> Time {
     Time(mover.now().picoseconds())
 }
