@@ -342,7 +342,7 @@ impl Printed<'_> {
             let p = &effect.parameter;
             serde_json::json!({
                 "parameter": p.name, "value": p.value, "unit": p.unit.name(), "guess": p.guess,
-                "low": p.range[0], "high": p.range[1], "source": p.source,
+                "low": p.range[0], "high": p.range[1], "source": &*p.source,
                 "least": even(effect.within.0), "most": even(effect.within.1),
             })
         });
@@ -353,9 +353,7 @@ impl Printed<'_> {
                 "towards": turn.towards, "verdict": word(turn.end.verdict()),
             }))
         });
-        let dominant = advice
-            .dominant()
-            .map(|effect| effect.parameter.name.as_str());
+        let dominant = advice.dominant().map(|effect| effect.parameter.name);
         serde_json::json!({
             "case": case,
             "work_queue": {
@@ -441,7 +439,7 @@ fn narrow(p: &Parameter) -> String {
 }
 
 fn names(of: &[Parameter]) -> Vec<String> {
-    of.iter().map(|p| p.name.clone()).collect()
+    of.iter().map(|p| p.name.to_owned()).collect()
 }
 
 fn word(verdict: Verdict) -> &'static str {

@@ -57,15 +57,25 @@ impl Point {
     pub fn key(&self) -> String {
         let mut parts: Vec<(&str, &Value)> = self.iter().collect();
         parts.sort_unstable();
-        let parts = parts.iter().map(|(name, value)| match value {
-            Value::Integer(number) => format!("{}={number}", escape(name)),
-            // A word of digits is not the number.
-            Value::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                format!("{}='{text}'", escape(name))
+        let mut key = String::new();
+        for (name, value) in parts {
+            if !key.is_empty() {
+                key.push(',');
             }
-            Value::Text(text) => format!("{}={}", escape(name), escape(text)),
-        });
-        parts.collect::<Vec<_>>().join(",")
+            escape(name, &mut key);
+            key.push('=');
+            match value {
+                Value::Integer(number) => key.push_str(&number.to_string()),
+                // A word of digits is not the number.
+                Value::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    key.push('\'');
+                    key.push_str(text);
+                    key.push('\'');
+                }
+                Value::Text(text) => escape(text, &mut key),
+            }
+        }
+        key
     }
 
     fn put(&mut self, name: String, value: Value) {
@@ -77,15 +87,20 @@ impl Point {
 }
 
 /// Keeps the separators of a key apart from the same characters in names and words.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if matches!(letter, ',' | '=' | '\'' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(letter);
+fn escape(text: &str, into: &mut String) {
+    if !text.bytes().any(|byte| is_separator(byte.into())) {
+        return into.push_str(text);
     }
-    escaped
+    for letter in text.chars() {
+        if is_separator(letter) {
+            into.push('\\');
+        }
+        into.push(letter);
+    }
+}
+
+fn is_separator(letter: char) -> bool {
+    matches!(letter, ',' | '=' | '\'' | '\\')
 }
 
 impl fmt::Display for Point {

@@ -50,11 +50,7 @@ pub fn influences(
     platform: &PlatformFile,
     tables: &[ReferenceTable],
 ) -> Result<Vec<Influence>, FiguresError> {
-    let names: Vec<_> = platform
-        .list()
-        .iter()
-        .map(|p| (p.name.clone(), p.range))
-        .collect();
+    let names: Vec<_> = platform.list().iter().map(|p| (p.name, p.range)).collect();
     // Most tables do not read most parameters: the run at one end is that at the other.
     let known = KnownRuns::default();
     names
@@ -75,7 +71,7 @@ pub fn influences(
                 }
             }
             Ok(Influence {
-                parameter,
+                parameter: parameter.to_owned(),
                 tables: touched,
             })
         })
@@ -116,7 +112,7 @@ pub fn fit(
                 .tables
                 .iter()
                 .any(|id| tables.iter().any(|t| t.id == *id));
-            any.then_some((position, parameter.name.as_str(), touches))
+            any.then_some((position, parameter.name, touches))
         })
         .collect();
     let mut machine = platform.clone();
@@ -207,7 +203,7 @@ pub fn leave_out(
                 table: checked.remove(0),
                 fitted: changed
                     .filter(|(new, old)| new.value != old.value)
-                    .map(|(new, _)| (new.name.clone(), new.value))
+                    .map(|(new, _)| (new.name.to_owned(), new.value))
                     .collect(),
             })
         })

@@ -25,7 +25,7 @@ pub fn with_guesses(request: &Request, guesses: &GuessIndex, figure: &Figure) ->
     let outcomes = figure.outcomes.iter();
     let named = outcomes.map(|outcome| {
         let behind = guesses.of_outcome(&request.platform, figure, outcome);
-        let names: Vec<&str> = behind.iter().map(|p| p.name.as_str()).collect();
+        let names: Vec<&str> = behind.iter().map(|p| p.name).collect();
         Outcome {
             point: outcome.point.with("guesses", names.join(" ")),
             ..outcome.clone()

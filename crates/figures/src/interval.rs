@@ -124,7 +124,7 @@ impl Interval {
             break_even_bytes: from,
             least_bytes: bytes(least),
             most_bytes: bytes(most),
-            dominant: dominant.map(|p| p.name.clone()),
+            dominant: dominant.map(|p| p.name.to_owned()),
             dominant_range: dominant.map(|p| p.range),
             measure: dominant.and_then(|p| measurement(&p.name)),
         })

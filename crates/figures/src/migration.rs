@@ -6,6 +6,7 @@
 //! says how long.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use dray_platform::PAGE_BYTES;
 use serde::Deserialize;
@@ -95,16 +96,29 @@ impl Copied {
     }
 }
 
-pub(crate) fn copies(trace: Trace) -> Result<Vec<Copied>, FiguresError> {
+/// The copies of one trace.
+pub(crate) fn copies(trace: Trace) -> Result<Vec<&'static Copied>, FiguresError> {
+    // Read once: every point of a migration asks for them.
+    static ALL: OnceLock<Vec<Copied>> = OnceLock::new();
+    let all = match ALL.get() {
+        Some(all) => all,
+        None => {
+            let all = read()?;
+            ALL.get_or_init(|| all)
+        }
+    };
+    let wanted = |copied: &&Copied| trace.name().is_none_or(|name| copied.workload == name);
+    Ok(all.iter().filter(wanted).collect())
+}
+
+fn read() -> Result<Vec<Copied>, FiguresError> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .from_reader(TRACE.as_bytes());
     let all: Result<Vec<Copied>, _> = reader.deserialize().collect();
-    let mut all = all.map_err(|source| FiguresError::Trace {
+    all.map_err(|source| FiguresError::Trace {
         source: Box::new(source),
-    })?;
-    all.retain(|copied| trace.name().is_none_or(|name| copied.workload == name));
-    Ok(all)
+    })
 }
 
 /// The times of lists, each run once.
@@ -205,7 +219,7 @@ pub(crate) fn run(model: &Model, w: &Workload, of: Migration) -> Result<Metrics,
             continue;
         }
         let count = copied.count as f64;
-        copy_ns += count * times.copy(of.system, &copied)?;
+        copy_ns += count * times.copy(of.system, copied)?;
         copied_lists += count;
         folios += count * f64::from(copied.folios);
         pages += count * f64::from(copied.pages);

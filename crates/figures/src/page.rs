@@ -393,7 +393,7 @@ fn parameters(request: &Request) -> Section {
     for p in platform.list() {
         table.push(
             vec![
-                Cell::text(p.name.as_str()),
+                Cell::text(p.name),
                 plain(p.value),
                 Cell::text(p.unit.name()),
                 Cell::text(format!("{} to {}", p.range[0], p.range[1])),
@@ -402,7 +402,7 @@ fn parameters(request: &Request) -> Section {
                     false => "",
                 }),
                 Cell::text(dray_platform::PlatformFile::help(&p.name)),
-                Cell::text(p.source.as_str()),
+                Cell::text(&*p.source),
                 Cell::text(moves(&p.name)),
             ],
             None,

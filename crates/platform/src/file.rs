@@ -126,11 +126,11 @@ impl PlatformFile {
                 (Some(given), _) => {
                     check_unit(origin, name, unit.name(), given.unit.as_deref())?;
                     Parameter {
-                        name: (*name).to_owned(),
+                        name,
                         value: given.value,
                         unit: *unit,
                         range: given.range,
-                        source: given.source.clone(),
+                        source: given.source.as_str().into(),
                         guess: given.guess,
                     }
                 }
@@ -195,7 +195,7 @@ impl PlatformFile {
             .ok_or_else(|| unknown(&self.origin, name))?;
         parameter.range = [range[0].min(value), range[1].max(value)];
         parameter.guess = false;
-        parameter.source = source.to_owned();
+        parameter.source = source.into();
         changed.with(name, value)
     }
 
@@ -283,7 +283,7 @@ fn check_value(origin: &str, parameter: &Parameter, value: f64) -> Result<(), Pl
     };
     Err(PlatformError::Range {
         file: origin.to_owned(),
-        name: parameter.name.clone(),
+        name: parameter.name.to_owned(),
         value,
         unit: parameter.unit.name().to_owned(),
         low,

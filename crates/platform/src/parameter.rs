@@ -1,6 +1,7 @@
 //! The physical parameters: name, unit, what it means; and their values as integers.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use dray_clock::Duration;
 
@@ -43,7 +44,7 @@ impl Unit {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
     /// Name, as in the file.
-    pub name: String,
+    pub name: &'static str,
     /// Value in `unit`.
     pub value: f64,
     /// Unit of value and range.
@@ -51,7 +52,7 @@ pub struct Parameter {
     /// Values that are physically possible.
     pub range: [f64; 2],
     /// Where the number comes from.
-    pub source: String,
+    pub source: Arc<str>,
     /// No published number stands behind the value.
     pub guess: bool,
 }

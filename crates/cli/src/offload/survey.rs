@@ -159,7 +159,11 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
             size.times = Some(estimator.times(Call::ALL[*call], mean, in_cache)?);
         }
     }
-    found.guesses = estimator.guesses.iter().map(|p| p.name.clone()).collect();
+    found.guesses = estimator
+        .guesses
+        .iter()
+        .map(|p| p.name.to_owned())
+        .collect();
     found.places = places(&survey, &found, ns_per_cycle);
     if let Some(path) = &args.report {
         dray_output::write(path, page::html(&found)?.as_bytes())?;
