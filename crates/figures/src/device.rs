@@ -2,14 +2,12 @@
 
 mod bench;
 mod configuration;
-mod in_turn;
 mod memory;
 mod missing;
 mod nodes;
 mod queue;
 mod results;
 mod streams;
-mod threads;
 
 pub(crate) use bench::DeviceBench;
 pub use missing::NotMeasured;

@@ -1,13 +1,11 @@
 //! Software on a core of this machine, through the same interface as the device.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dray::{Completion, CpuMover, Mover, Progress};
 use dray_platform::{Cache, Distance};
-use dray_spec::Status;
 use dray_workload::{
-    Arena, Buffers, Op, Operations, Pages, Ring, available_cpus, caches, cpuinfo, pin, text,
+    Arena, Buffers, CoreRounds, Op, Pages, Ring, available_cpus, caches, cpuinfo, pin, text,
 };
 
 use crate::workload::Workload;
@@ -112,13 +110,13 @@ impl Bench {
     /// An operation that did not do what it should.
     pub(crate) fn run(&mut self, w: &Workload) -> Result<Metrics, FiguresError> {
         let operations = w.operations(self.buffers(w));
-        let mut mover = CpuMover::new(SLOTS);
-        let mut index = 0;
-        let mut failed = 0;
+        let mut core = CoreRounds::new(SLOTS);
         // Finds how many rounds fill a run, and warms code and translations up.
         let mut rounds = 1u64;
         loop {
-            let took = round(&mut mover, &operations, rounds, &mut index, &mut failed);
+            // SAFETY: the rings lie in the arena, which outlives this; a ring that is read and written at once holds
+            // the same pattern throughout.
+            let took = unsafe { core.rounds(&operations, rounds) };
             if took >= RUN || rounds >= 1 << 20 {
                 break;
             }
@@ -127,12 +125,15 @@ impl Bench {
         let per_run = (rounds * SLOTS as u64) as f64;
         let mut periods: Vec<f64> = (0..RUNS)
             .map(|_| {
-                let took = round(&mut mover, &operations, rounds, &mut index, &mut failed);
+                // SAFETY: as above.
+                let took = unsafe { core.rounds(&operations, rounds) };
                 took.as_nanos() as f64 / per_run
             })
             .collect();
-        if failed > 0 {
-            return Err(FiguresError::Failed { operations: failed });
+        if core.failed() > 0 {
+            return Err(FiguresError::Failed {
+                operations: core.failed(),
+            });
         }
         periods.sort_by(f64::total_cmp);
         let (low, period, high) = (periods[1], periods[RUNS / 2], periods[RUNS - 2]);
@@ -243,33 +244,6 @@ pub fn measured_core(model: &Model, w: &Workload) -> Result<MeasuredCore, Figure
         line_ns,
         machine: bench.machine(),
     })
-}
-
-/// `rounds` times [`SLOTS`] operations; how long they took.
-fn round(
-    mover: &mut CpuMover,
-    operations: &Operations,
-    rounds: u64,
-    index: &mut u64,
-    failed: &mut u64,
-) -> Duration {
-    let mut completions = [Completion::default(); SLOTS];
-    let start = Instant::now();
-    for _ in 0..rounds {
-        for _ in 0..SLOTS {
-            let next = operations.at(*index);
-            // SAFETY: the rings lie in the arena, which outlives the mover's use of them; a ring
-            // that is read and written at once holds the same pattern throughout.
-            let taken = unsafe { mover.enqueue(&next) };
-            *failed += u64::from(taken.is_err());
-            *index += 1;
-        }
-        while mover.submit() == Progress::Pending {}
-        let count = mover.poll(&mut completions);
-        let bad = |c: &&Completion| c.status() != Status::SUCCESS;
-        *failed += completions[..count].iter().filter(bad).count() as u64;
-    }
-    start.elapsed()
 }
 
 /// Size of the largest cache of a CPU.

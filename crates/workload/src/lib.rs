@@ -7,9 +7,12 @@
 mod buffers;
 mod burst;
 mod closed_loop;
+mod core_rounds;
 mod device_loop;
+mod device_threads;
 mod gauge;
 mod host;
+mod in_turn;
 mod op;
 mod operations;
 mod shape;
@@ -19,7 +22,9 @@ mod window;
 pub use buffers::{Buffers, PATTERN, Ring};
 pub use burst::Burst;
 pub use closed_loop::{ClosedLoop, Exec, Measured, Plan};
+pub use core_rounds::CoreRounds;
 pub use device_loop::{DeviceLoop, Rounds};
+pub use device_threads::{LoopOnDevice, MeasuredLoop, run_on_devices};
 pub use gauge::Gauge;
 pub use host::{
     Arena, CAN_PLACE, CacheLevel, Location, Operand, Pages, Percentiles, Placement, Routine,

@@ -9,7 +9,9 @@ use dray_config::{ConfigError, TemporaryConfig, sysfs_root};
 use dray_device::WorkQueueMode;
 use dray_idxd::{DeviceProfile, Profile};
 use dray_platform::Distance;
-use dray_workload::{Arena, Pages, available_cpus, cpuinfo, pin, text};
+use dray_workload::{
+    Arena, LoopOnDevice, MeasuredLoop, Pages, available_cpus, cpuinfo, pin, run_on_devices, text,
+};
 use serde_json::json;
 
 use super::configuration::{configuration, queues};
@@ -18,7 +20,6 @@ use super::nodes::Nodes;
 use super::queue::queue_file;
 use super::results::{RUNS, metrics};
 use super::streams::{Stream, is_in_step, streams};
-use super::threads::{self, Measured, Work};
 use super::{DeviceRequest, MeasuredDevice, NODES, NotMeasured};
 use crate::workload::Workload;
 use crate::{FiguresError, Metrics};
@@ -199,7 +200,7 @@ impl DeviceBench {
         let work = work.map(|(thread, (stream, movers))| {
             let threads = [thread, streams.len()];
             let found = buffers(&stream.work, stream.outstanding(), bases, threads);
-            Work {
+            LoopOnDevice {
                 cpu: cpus.get(thread).copied().unwrap_or_default(),
                 movers,
                 work: stream.closed_loop(found),
@@ -208,8 +209,8 @@ impl DeviceBench {
         let in_step = is_in_step(w, &streams);
         // SAFETY: the buffers lie in the arenas, which nothing else uses and which outlive the movers' use
         // of them; operations that use the same write the same bytes, all of one pattern.
-        let measured = unsafe { threads::run(work.collect(), in_step) };
-        let ended_badly = |m: &Measured| m.rounds.stalled + m.rounds.failed > 0;
+        let measured = unsafe { run_on_devices(work.collect(), in_step) };
+        let ended_badly = |m: &MeasuredLoop| m.rounds.stalled + m.rounds.failed > 0;
         let disabled = opened.threads.iter().flatten().find_map(disabled);
         let stalled = measured.iter().map(|m| m.rounds.stalled).sum();
         if stalled > 0 {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use dray_workload::Rounds;
+use dray_workload::{MeasuredLoop, Rounds};
 
 use super::streams::Stream;
-use super::threads::Measured;
 use crate::workload::Workload;
 use crate::{Metric, Metrics};
 
@@ -17,10 +16,10 @@ pub(super) const RUNS: usize = 9;
 pub(super) fn metrics(
     w: &Workload,
     streams: &[Stream],
-    measured: &[Measured],
+    measured: &[MeasuredLoop],
     in_step: bool,
 ) -> Metrics {
-    let all: Vec<(&Stream, &Measured)> = streams.iter().zip(measured).collect();
+    let all: Vec<(&Stream, &MeasuredLoop)> = streams.iter().zip(measured).collect();
     let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(s, _)| !s.is_neighbour);
     let [low, period, high] = match in_step {
         true => {
@@ -38,8 +37,9 @@ pub(super) fn metrics(
         .iter()
         .map(|(s, m)| periods(s, m)[1] * s.outstanding() as f64);
     let latency = latencies.sum::<f64>() / own.len().max(1) as f64;
-    let ended =
-        |(stream, found): &(&Stream, &Measured)| found.rounds.samples.len() as u64 * stream.round();
+    let ended = |(stream, found): &(&Stream, &MeasuredLoop)| {
+        found.rounds.samples.len() as u64 * stream.round()
+    };
     let operations = own.iter().map(ended).sum::<u64>().max(1) as f64;
     let each = |time: fn(&Rounds) -> Duration| {
         let times = own.iter().map(|(_, m)| time(&m.rounds).as_nanos() as f64);
@@ -79,7 +79,7 @@ pub(super) fn metrics(
 }
 
 /// Nanoseconds for each operation of one thread: shortest but one, median and longest but one.
-fn periods(stream: &Stream, found: &Measured) -> [f64; 3] {
+fn periods(stream: &Stream, found: &MeasuredLoop) -> [f64; 3] {
     spread(&found.samples).map(|ns| ns / stream.round() as f64)
 }
 
@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(spread(&[]), [0.0; 3]);
     }
 
-    fn found(samples: &[u64]) -> Measured {
-        Measured {
+    fn found(samples: &[u64]) -> MeasuredLoop {
+        MeasuredLoop {
             rounds: Rounds {
                 samples: samples.iter().copied().map(Duration::from_nanos).collect(),
                 ..Rounds::default()

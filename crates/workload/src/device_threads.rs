@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use dray::Mover;
 use dray::hw::HwMover;
-use dray_workload::{DeviceLoop, Rounds, pin};
 
-use super::in_turn::InTurn;
+use crate::in_turn::InTurn;
+use crate::{DeviceLoop, Rounds, pin};
 
 /// Rounds before the first that counts.
 const WARM_UP: u64 = 8;
@@ -20,20 +20,25 @@ const RUN: Duration = Duration::from_millis(40);
 const SPINS: u32 = 1000;
 
 /// A thread, what it submits with and what it submits.
-pub(super) struct Work<'a> {
-    pub(super) cpu: u16,
-    pub(super) movers: &'a mut [HwMover],
-    pub(super) work: DeviceLoop,
+#[derive(Debug)]
+pub struct LoopOnDevice<'a> {
+    /// CPU that the thread is kept on.
+    pub cpu: u16,
+    /// Queues; with several, each operation goes to the next.
+    pub movers: &'a mut [HwMover],
+    /// What is run.
+    pub work: DeviceLoop,
 }
 
 /// What a thread has measured.
 #[derive(Debug)]
-pub(super) struct Measured {
-    pub(super) rounds: Rounds,
+pub struct MeasuredLoop {
+    /// All rounds.
+    pub rounds: Rounds,
     /// Samples of the time in which all threads were at work, in nanoseconds.
-    pub(super) samples: Vec<u64>,
+    pub samples: Vec<u64>,
     /// The thread was kept on its CPU.
-    pub(super) pinned: bool,
+    pub pinned: bool,
 }
 
 /// Runs all at the same time, until each has enough samples. `in_step`: each begins a round when all have
@@ -41,12 +46,12 @@ pub(super) struct Measured {
 ///
 /// # Safety
 /// As [`DeviceLoop::run`], for all loops together.
-pub(super) unsafe fn run(work: Vec<Work<'_>>, in_step: bool) -> Vec<Measured> {
+pub unsafe fn run_on_devices(work: Vec<LoopOnDevice<'_>>, in_step: bool) -> Vec<MeasuredLoop> {
     let together = Together {
         threads: work.len(),
         ..Together::default()
     };
-    let run = |mut work: Work<'_>| {
+    let run = |mut work: LoopOnDevice<'_>| {
         let guard = EndsOthers(&together);
         let pinned = pin(work.cpu);
         let found = match work.movers {
@@ -61,7 +66,7 @@ pub(super) unsafe fn run(work: Vec<Work<'_>>, in_step: bool) -> Vec<Measured> {
         if rounds.failed + rounds.stalled == 0 {
             std::mem::forget(guard);
         }
-        Measured {
+        MeasuredLoop {
             rounds,
             samples,
             pinned,

@@ -8,14 +8,14 @@ use dray::{
 
 /// Movers that are given operations in turn. Tickets are those of each of them: two may be alike.
 #[derive(Debug)]
-pub(super) struct InTurn<'a> {
+pub(crate) struct InTurn<'a> {
     movers: &'a mut [HwMover],
     next: usize,
 }
 
 impl<'a> InTurn<'a> {
     /// Over at least one mover.
-    pub(super) fn over(movers: &'a mut [HwMover]) -> InTurn<'a> {
+    pub(crate) fn over(movers: &'a mut [HwMover]) -> InTurn<'a> {
         InTurn { movers, next: 0 }
     }
 
