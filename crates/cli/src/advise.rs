@@ -429,11 +429,11 @@ fn range_words(effect: &RangeEffect) -> String {
 
 /// What to do to know a parameter better.
 fn narrow(p: &Parameter) -> String {
-    match dray_figures::measurement(&p.name) {
+    match dray_figures::measurement(p.name) {
         Some(what) => format!("What would narrow it: {what}."),
         None => format!(
             "What would narrow it: {} Measure that, and state it in a platform file (--platform).",
-            PlatformFile::help(&p.name)
+            PlatformFile::help(p.name)
         ),
     }
 }

@@ -58,8 +58,8 @@ pub fn influences(
         .map(|(parameter, range)| {
             let [low, high] = range;
             let (at_low, at_high) = (
-                platform.with(&parameter, low)?,
-                platform.with(&parameter, high)?,
+                platform.with(parameter, low)?,
+                platform.with(parameter, high)?,
             );
             let mut touched = Vec::new();
             for table in tables {

@@ -126,7 +126,7 @@ impl Interval {
             most_bytes: bytes(most),
             dominant: dominant.map(|p| p.name.to_owned()),
             dominant_range: dominant.map(|p| p.range),
-            measure: dominant.and_then(|p| measurement(&p.name)),
+            measure: dominant.and_then(|p| measurement(p.name)),
         })
     }
 

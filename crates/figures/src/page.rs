@@ -401,9 +401,9 @@ fn parameters(request: &Request) -> Section {
                     true => "guess",
                     false => "",
                 }),
-                Cell::text(dray_platform::PlatformFile::help(&p.name)),
+                Cell::text(dray_platform::PlatformFile::help(p.name)),
                 Cell::text(&*p.source),
-                Cell::text(moves(&p.name)),
+                Cell::text(moves(p.name)),
             ],
             None,
         );

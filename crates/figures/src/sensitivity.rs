@@ -155,7 +155,7 @@ pub(crate) fn with(
     value: f64,
 ) -> Result<Model, FiguresError> {
     Ok(Model {
-        platform: Arc::new(model.platform.with(&parameter.name, value)?),
+        platform: Arc::new(model.platform.with(parameter.name, value)?),
         ..model.clone()
     })
 }

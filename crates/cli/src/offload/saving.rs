@@ -144,7 +144,7 @@ impl Estimator {
         for guess in &guesses {
             for end in guess.range {
                 if end != guess.value {
-                    let platform = model.platform.with(&guess.name, end)?;
+                    let platform = model.platform.with(guess.name, end)?;
                     variants.push(Model {
                         platform: platform.into(),
                         ..model.clone()
