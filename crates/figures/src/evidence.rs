@@ -147,7 +147,7 @@ mod tests {
         for platform in dray_platform::builtin_names() {
             let platform = dray_platform::builtin(platform).unwrap();
             for (p, base) in platform.list().iter().zip(fitted.list()) {
-                let as_fitted = p.value == base.value && constrained(&p.name);
+                let as_fitted = p.value == base.value && constrained(p.name);
                 let measured = MEASURED.iter().any(|source| p.source.contains(source));
                 assert!(
                     p.guess || as_fitted || measured,

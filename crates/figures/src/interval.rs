@@ -250,8 +250,8 @@ mod tests {
         assert_eq!(interval.break_even_bytes, advice.from.throughput);
         assert_eq!(interval.least_bytes, least.throughput);
         assert_eq!(interval.most_bytes, most.throughput);
-        let dominant = advice.dominant().map(|effect| &effect.parameter.name);
-        assert_eq!(interval.dominant.as_ref(), dominant);
+        let dominant = advice.dominant().map(|effect| effect.parameter.name);
+        assert_eq!(interval.dominant.as_deref(), dominant);
         let text = interval.sentence();
         assert!(
             text.starts_with("One copy outstanding in DRAM pays from "),

@@ -161,7 +161,7 @@ mod tests {
                 let mut other = (*model.platform).clone();
                 let (mut moved, mut kept) = (0, 0);
                 for parameter in model.platform.list() {
-                    let there = other.with(&parameter.name, parameter.range[end]).unwrap();
+                    let there = other.with(parameter.name, parameter.range[end]).unwrap();
                     match same(&there) {
                         true => (other, moved) = (there, moved + 1),
                         false => kept += 1,

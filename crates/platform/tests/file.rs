@@ -26,7 +26,7 @@ fn every_built_in_platform_loads_and_states_its_sources() {
         let platform = builtin(name).unwrap();
         for parameter in platform.list() {
             assert!(!parameter.source.is_empty(), "{name}: {}", parameter.name);
-            assert!(!PlatformFile::help(&parameter.name).is_empty());
+            assert!(!PlatformFile::help(parameter.name).is_empty());
         }
     }
 }
@@ -148,9 +148,9 @@ fn what_was_read_is_the_same_on_machines_that_differ_elsewhere() {
     let reads = parameters.reads();
     assert!(reads.same_in(platform.parameters()));
     for parameter in platform.list() {
-        let read = ["dispatch", "cpu_scale_cxl", "prepare"].contains(&parameter.name.as_str());
+        let read = ["dispatch", "cpu_scale_cxl", "prepare"].contains(&parameter.name);
         for end in parameter.range {
-            let other = platform.with(&parameter.name, end).unwrap();
+            let other = platform.with(parameter.name, end).unwrap();
             let same = reads.same_in(other.parameters());
             assert_eq!(same, !read || end == parameter.value, "{}", parameter.name);
         }
