@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::fields::{Field, Words};
 use crate::PcieError;
 use crate::sim::{Arrival, Memory, Operation, Scheduling, SimulationOptions, Stream};
-use crate::topology::{QueueOrganisation, Topology};
+use crate::{QueueOrganisation, Topology};
 
 /// An experiment: streams on a topology, some of whose values are swept.
 #[derive(Debug, Clone, Deserialize)]

@@ -6,12 +6,11 @@ mod fields;
 mod page;
 mod pcie_model;
 mod run;
-mod session;
 
 pub use check::{
     Check, CheckRow, PublishedFlow, TABLE_2, Tolerance, Verdict, check_all, parameters,
 };
+pub use dray_pcie_sim::{Completion, Device, DeviceMemory, Handle, Session};
 pub use experiment::{FabricExperiment, built_in_experiments};
 pub use page::{FabricReport, ReportPart, report};
 pub use run::{FabricOutcome, run_experiment, trace_experiment};
-pub use session::{Completion, Device, DeviceMemory, Handle, Session};

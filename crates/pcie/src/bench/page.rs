@@ -10,8 +10,8 @@ use super::check::{Check, Tolerance, Verdict, parameters};
 use super::experiment::{ChartFields, FabricExperiment};
 use super::run::FabricOutcome;
 use crate::PcieError;
+use crate::Topology;
 use crate::sim::Phase;
-use crate::topology::Topology;
 
 /// Program and version.
 const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));

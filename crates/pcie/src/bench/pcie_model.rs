@@ -2,8 +2,8 @@
 
 use super::check::{Check, CheckRow};
 use crate::PcieError;
+use crate::Topology;
 use crate::sim::{Operation, Scheduling, Simulation, SimulationOptions, Stream};
-use crate::topology::Topology;
 
 /// Payload ceilings of 4 KiB operations in GB/s as pcie-model prints them: generation, width, MPS,
 /// write, read, read with completions of 64 B, each direction of both at once.

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 
 use super::experiment::{FabricExperiment, FabricPoint};
 use crate::PcieError;
+use crate::Topology;
 use crate::sim::{Phase, Profile, Simulation, SimulationOptions, StreamResult};
-use crate::topology::Topology;
 
 /// What one point gave.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use super::{Check, CheckRow, PAPER, parameters};
 use crate::PcieError;
 use crate::sim::{Simulation, SimulationOptions, Source};
-use crate::topology::{QueueOrganisation, Topology, built_in};
+use crate::{QueueOrganisation, Topology, built_in};
 
 /// C>D stays in its chassis, which frees capacity for H>A, if queues let it be used.
 pub(super) fn counter_example() -> Result<Check, PcieError> {

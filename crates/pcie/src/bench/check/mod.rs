@@ -11,7 +11,7 @@ use estimates::{counter_example, table_2};
 
 use crate::PcieError;
 use crate::sim::{Memory, Operation, Phase, Scheduling, Simulation, SimulationOptions, Stream};
-use crate::topology::{NodeKind, Topology};
+use crate::{NodeKind, Topology};
 
 /// What came out of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

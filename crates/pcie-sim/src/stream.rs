@@ -1,7 +1,7 @@
 //! What is asked of the fabric: streams of transfers, and plain sources.
 
 use super::scheduler::Scheduling;
-use crate::topology::NodeId;
+use dray_topology::NodeId;
 
 /// A communication primitive of the benchmark, named as in its API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::tlp::{Class, Tlp};
-use crate::topology::{
+use dray_topology::{
     Credits, Edge, Link, LinkRate, NodeKind, QueueOrganisation, Switching, Topology,
 };
 

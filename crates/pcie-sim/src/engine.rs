@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::edge::{limit, span};
-use crate::topology::{EngineParameters, NodeId};
+use dray_topology::{EngineParameters, NodeId};
 
 /// A command, or what is left of it.
 #[derive(Debug, Clone, Copy)]

@@ -3,14 +3,14 @@
 use dray_clock::Time;
 
 use super::{Event, Lane, Network};
-use crate::sim::Arbiter;
-use crate::sim::edge::EdgeState;
-use crate::sim::tlp::{Class, NONE};
+use crate::Arbiter;
+use crate::edge::EdgeState;
+use crate::tlp::{Class, NONE};
 
 impl Network {
     /// Sends a TLP over an edge if it is free, or queues another attempt.
     #[inline]
-    pub(in crate::sim) fn try_send(&mut self, edge_index: u32) {
+    pub(crate) fn try_send(&mut self, edge_index: u32) {
         let edge = &self.edges[edge_index as usize];
         if edge.active == 0 {
             return;
@@ -35,7 +35,7 @@ impl Network {
     }
 
     #[inline]
-    pub(in crate::sim) fn woken(&mut self, edge_index: u32) {
+    pub(crate) fn woken(&mut self, edge_index: u32) {
         let edge = &mut self.edges[edge_index as usize];
         if edge.wake_at == self.now {
             edge.wake_at = u64::MAX;

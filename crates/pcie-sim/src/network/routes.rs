@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::PcieError;
-use crate::sim::tlp::NONE;
-use crate::topology::{NodeId, Topology};
+use crate::tlp::NONE;
+use dray_topology::PcieError;
+use dray_topology::{NodeId, Topology};
 
 /// A route in the table of hops.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::sim) struct Route {
-    pub(in crate::sim) first: u32,
-    pub(in crate::sim) mps: u32,
-    pub(in crate::sim) mrrs: u32,
+pub(crate) struct Route {
+    pub(crate) first: u32,
+    pub(crate) mps: u32,
+    pub(crate) mrrs: u32,
 }
 
 /// The table.

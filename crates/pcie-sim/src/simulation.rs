@@ -9,8 +9,8 @@ use super::stream_state::{StreamState, Transfer};
 use super::tlp::{NONE, TlpKind};
 use super::trace::{self, Hop, TransferSpan};
 use super::{Profile, SimulationOptions, Source, Stream};
-use crate::PcieError;
-use crate::topology::{NodeId, NodeKind, Topology};
+use dray_topology::PcieError;
+use dray_topology::{NodeId, NodeKind, Topology};
 
 /// Ports of an endpoint's agents.
 pub(super) const PORT_DATA: u32 = 0;

@@ -7,7 +7,7 @@ use super::stream_state::{Asked, NO_TICKET, StreamState, Transfer, check, transf
 use super::tlp::{NONE, TlpKind};
 use super::trace::TransferSpan;
 use super::{Arrival, Operation, Stream};
-use crate::PcieError;
+use dray_topology::PcieError;
 
 /// Bytes of a doorbell.
 const DOORBELL_BYTES: u32 = 8;

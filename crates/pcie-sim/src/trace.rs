@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::tlp::{Tlp, TlpKind};
-use crate::topology::Topology;
+use dray_topology::Topology;
 
 /// A TLP on an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

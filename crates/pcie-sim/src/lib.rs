@@ -13,6 +13,7 @@ mod network;
 mod profile;
 mod random;
 mod scheduler;
+mod session;
 mod simulation;
 mod source;
 mod stream;
@@ -22,12 +23,13 @@ mod trace;
 
 pub use profile::{Phase, Profile, Summary};
 pub use scheduler::{Scheduling, SubmissionScheduler};
+pub use session::{Completion, Device, DeviceMemory, Handle, Session};
 pub use simulation::{EdgeUse, Simulation, SourceResult, StreamResult};
 pub use stream::{Arrival, Memory, Operation, Source, Stream};
 pub use trace::{Hop, TransferSpan};
 
-pub use crate::topology::Arbiter;
-use crate::topology::QueueOrganisation;
+pub use dray_topology::Arbiter;
+use dray_topology::QueueOrganisation;
 
 /// What holds for a whole simulation.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,8 +11,8 @@ use super::scheduler::SubmissionScheduler;
 use super::simulation::PORT_CORES;
 use super::tlp::NONE;
 use super::{Arrival, Operation, Stream};
-use crate::PcieError;
-use crate::topology::{NodeKind, Topology};
+use dray_topology::PcieError;
+use dray_topology::{NodeKind, Topology};
 
 /// Bytes of a line that a core loads or stores at a time.
 pub(super) const LINE: u64 = 64;
@@ -195,7 +195,7 @@ pub(super) fn transfer_error(stream: &Stream, rule: String) -> PcieError {
 pub(super) fn check<'a>(
     topology: &'a Topology,
     stream: &Stream,
-) -> Result<&'a crate::topology::HostParameters, PcieError> {
+) -> Result<&'a dray_topology::HostParameters, PcieError> {
     let fail = |rule: String| Err(transfer_error(stream, rule));
     let name = |node| &topology.node(node).name;
     let NodeKind::Socket { parameters, .. } = &topology.node(stream.host).kind else {

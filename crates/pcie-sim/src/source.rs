@@ -5,8 +5,8 @@ use super::edge::{limit, span};
 use super::network::{AgentEvent, Draft, Network};
 use super::simulation::Simulation;
 use super::tlp::TlpKind;
-use crate::PcieError;
-use crate::topology::Topology;
+use dray_topology::PcieError;
+use dray_topology::Topology;
 
 #[derive(Debug)]
 pub(super) struct SourceState {

@@ -1,11 +1,40 @@
-//! A fabric as a directed graph: nodes, links, and two edges for each link.
+//! PCIe fabrics as directed graphs: topology files, routes, and topologies of machines.
+//!
+//! A [`Topology`] is read from a TOML file: hosts with sockets, adapters, switches, endpoints and
+//! the links between them. Each link is two directed [`Edge`]s. [`Topology::route`] gives the path
+//! of a flow as a list of edges.
+//!
+//! ```
+//! use dray_topology::Topology;
+//!
+//! let topology = Topology::from_toml(
+//!     r#"
+//!     name = "desk"
+//!     [[host]]
+//!     name = "pc"
+//!     [[endpoint]]
+//!     name = "card"
+//!     [[link]]
+//!     ends = ["pc.0", "card"]
+//!     generation = 3
+//!     width = 16
+//!     "#,
+//!     "desk.toml",
+//! )?;
+//! let path = topology.route_by_name("card", "pc.0")?;
+//! assert_eq!(path.len(), 1);
+//! assert_eq!(topology.edge(path[0]).name, "card>pc.0");
+//! # Ok::<(), dray_topology::PcieError>(())
+//! ```
 
 mod build;
 mod catalog;
 mod credit;
 mod draw;
+mod error;
 mod fat_tree;
 mod file;
+mod import;
 mod layout;
 mod links;
 mod node;
@@ -17,17 +46,15 @@ mod text;
 use std::collections::HashMap;
 
 pub use catalog::{built_in, built_in_names, read_text};
+pub use error::PcieError;
+pub use import::{Imported, import, import_hwloc};
 pub use node::{
     Arbiter, EndpointParameters, EngineParameters, HostParameters, Node, NodeKind,
     QueueOrganisation, Switching,
 };
-pub use rate::LinkRate;
+pub use rate::{COMPLETION_HEADER, LinkRate, WRITE_HEADER};
 
-pub(crate) use catalog::read as read_file;
 pub(crate) use file::{EndpointEntry, ForwarderEntry, HostEntry, LinkEntry, TopologyFile};
-pub(crate) use rate::{COMPLETION_HEADER, WRITE_HEADER};
-
-use crate::PcieError;
 
 /// Index of a node in [`Topology::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,31 +187,37 @@ impl Topology {
     }
 
     /// All nodes; a [`NodeId`] is an index into them.
+    #[inline]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
     /// All links; a [`LinkId`] is an index into them.
+    #[inline]
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
     /// All directed edges; an [`EdgeId`] is an index into them.
+    #[inline]
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
     /// One node.
+    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }
 
     /// One link.
+    #[inline]
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.0 as usize]
     }
 
     /// One directed edge.
+    #[inline]
     pub fn edge(&self, id: EdgeId) -> &Edge {
         &self.edges[id.0 as usize]
     }

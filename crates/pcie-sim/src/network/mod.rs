@@ -6,8 +6,8 @@ use super::edge::{EdgeState, span};
 use super::tlp::{Class, NONE, Tlp, TlpKind, TlpStore};
 use super::trace::Hop;
 use super::{Arbiter, SimulationOptions};
-use crate::PcieError;
-use crate::topology::{NodeId, Topology};
+use dray_topology::PcieError;
+use dray_topology::{NodeId, Topology};
 
 mod arbitrate;
 mod audit;
@@ -19,7 +19,7 @@ use routes::{Route, Routes};
 
 /// Something that happens at a time.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::sim) enum Event {
+pub(crate) enum Event {
     /// A TLP is ready at the next node's output, or at the agent where it ends.
     Arrive(u32),
     /// A TLP leaves the root complex' peer-to-peer stage.
@@ -32,7 +32,7 @@ pub(in crate::sim) enum Event {
 
 /// Events of agents; the number beside it says which stream, transfer, engine or request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sim) enum AgentEvent {
+pub(crate) enum AgentEvent {
     Arrival,
     Doorbell,
     CommandReady,
@@ -81,14 +81,14 @@ struct PeerStage {
 }
 
 #[derive(Debug)]
-pub(in crate::sim) struct Network {
-    pub(in crate::sim) now: u64,
-    pub(in crate::sim) tlps: TlpStore,
-    pub(in crate::sim) edges: Vec<EdgeState>,
+pub(crate) struct Network {
+    pub(crate) now: u64,
+    pub(crate) tlps: TlpStore,
+    pub(crate) edges: Vec<EdgeState>,
     /// Ports of agents from which TLPs left while they were watched.
-    pub(in crate::sim) freed: Vec<u32>,
-    pub(in crate::sim) hops_done: u64,
-    pub(in crate::sim) trace: Option<Vec<Hop>>,
+    pub(crate) freed: Vec<u32>,
+    pub(crate) hops_done: u64,
+    pub(crate) trace: Option<Vec<Hop>>,
     trace_limit: usize,
     events: EventQueue<Event>,
     lanes: Vec<Lane>,
@@ -110,7 +110,7 @@ pub(in crate::sim) struct Network {
 
 impl Network {
     /// The route between two nodes; found once.
-    pub(in crate::sim) fn route_between(
+    pub(crate) fn route_between(
         &mut self,
         topology: &Topology,
         from: NodeId,
@@ -120,40 +120,40 @@ impl Network {
     }
 
     #[inline]
-    pub(in crate::sim) fn route(&self, route: u32) -> Route {
+    pub(crate) fn route(&self, route: u32) -> Route {
         self.routes.list[route as usize]
     }
 
     /// Number of the `index`-th port for agents of a node.
-    pub(in crate::sim) fn agent_port(&self, node: NodeId, index: u32) -> u32 {
+    pub(crate) fn agent_port(&self, node: NodeId, index: u32) -> u32 {
         self.first_ports[node.0 as usize] + self.inputs[node.0 as usize] + index
     }
 
     /// Number of ports of all nodes.
-    pub(in crate::sim) fn port_count(&self) -> usize {
+    pub(crate) fn port_count(&self) -> usize {
         self.ports.len()
     }
 
     /// Payload that waits at an agent's port, bytes.
     #[inline]
-    pub(in crate::sim) fn waiting(&self, port: u32) -> u64 {
+    pub(crate) fn waiting(&self, port: u32) -> u64 {
         self.ports[port as usize].bytes
     }
 
     /// Asks for the port to be listed in [`Network::freed`] when a TLP leaves it.
     #[inline]
-    pub(in crate::sim) fn watch(&mut self, port: u32) {
+    pub(crate) fn watch(&mut self, port: u32) {
         self.ports[port as usize].watched = true;
     }
 
     #[inline]
-    pub(in crate::sim) fn schedule(&mut self, at: u64, event: AgentEvent, id: u32) {
+    pub(crate) fn schedule(&mut self, at: u64, event: AgentEvent, id: u32) {
         self.events.schedule(Time(at), Event::Agent(event, id));
     }
 
     /// The next event, unless it is after `end`; time moves to it.
     #[inline]
-    pub(in crate::sim) fn next(&mut self, end: u64) -> Option<Event> {
+    pub(crate) fn next(&mut self, end: u64) -> Option<Event> {
         if self.events.next_time()?.0 > end {
             return None;
         }
@@ -164,11 +164,11 @@ impl Network {
 
     /// Puts a TLP into an agent's port.
     #[inline]
-    pub(in crate::sim) fn inject(&mut self, port: u32, route: u32, draft: Draft) {
+    pub(crate) fn inject(&mut self, port: u32, route: u32, draft: Draft) {
         let class = draft.kind.class();
         let header = match class {
-            Class::Completion => crate::topology::COMPLETION_HEADER,
-            _ => crate::topology::WRITE_HEADER,
+            Class::Completion => dray_topology::COMPLETION_HEADER,
+            _ => dray_topology::WRITE_HEADER,
         };
         let tlp = Tlp {
             next: NONE,
@@ -198,7 +198,7 @@ impl Network {
 
     /// Handles a TLP that is ready at a node; gives it back if it ends there.
     #[inline]
-    pub(in crate::sim) fn arrive(&mut self, id: u32) -> Option<u32> {
+    pub(crate) fn arrive(&mut self, id: u32) -> Option<u32> {
         let tlp = self.tlps.get(id);
         let next = self.routes.hops[tlp.hop as usize];
         if next == NONE {
@@ -219,7 +219,7 @@ impl Network {
 
     /// Puts a TLP that came over an edge into the queues of the node.
     #[inline]
-    pub(in crate::sim) fn enqueue_here(&mut self, id: u32) {
+    pub(crate) fn enqueue_here(&mut self, id: u32) {
         let came_by = self.tlps.get(id).came_by;
         let port = self.edges[came_by as usize].port;
         self.enqueue(id, port);
@@ -304,19 +304,19 @@ impl Network {
 
 /// What an agent says of a TLP.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::sim) struct Draft {
-    pub(in crate::sim) kind: TlpKind,
-    pub(in crate::sim) payload: u16,
-    pub(in crate::sim) asks: u16,
-    pub(in crate::sim) owner: u32,
-    pub(in crate::sim) tag: u32,
-    pub(in crate::sim) reply: u32,
-    pub(in crate::sim) last: bool,
-    pub(in crate::sim) on_chip: bool,
+pub(crate) struct Draft {
+    pub(crate) kind: TlpKind,
+    pub(crate) payload: u16,
+    pub(crate) asks: u16,
+    pub(crate) owner: u32,
+    pub(crate) tag: u32,
+    pub(crate) reply: u32,
+    pub(crate) last: bool,
+    pub(crate) on_chip: bool,
 }
 
 impl Draft {
-    pub(in crate::sim) fn new(kind: TlpKind, payload: u32, owner: u32) -> Self {
+    pub(crate) fn new(kind: TlpKind, payload: u32, owner: u32) -> Self {
         Self {
             kind,
             payload: payload as u16,

@@ -28,7 +28,7 @@ pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
     if path.is_dir() {
         return finish(sysfs::read(path)?, name, &from);
     }
-    import_hwloc(&crate::topology::read_file(path)?, &from, name)
+    import_hwloc(&crate::catalog::read(path)?, &from, name)
 }
 
 /// Reads the text of an XML file of hwloc; `from` is its name in errors.

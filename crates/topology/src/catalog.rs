@@ -7,17 +7,14 @@ use std::path::Path;
 use crate::PcieError;
 
 const FILES: [(&str, &str); 5] = [
-    ("local", include_str!("../../../../fabrics/local.toml")),
-    ("testbed", include_str!("../../../../fabrics/testbed.toml")),
+    ("local", include_str!("../../../fabrics/local.toml")),
+    ("testbed", include_str!("../../../fabrics/testbed.toml")),
     (
         "validation",
-        include_str!("../../../../fabrics/validation.toml"),
+        include_str!("../../../fabrics/validation.toml"),
     ),
-    (
-        "fat-tree",
-        include_str!("../../../../fabrics/fat-tree.toml"),
-    ),
-    ("gpu8", include_str!("../../../../fabrics/gpu8.toml")),
+    ("fat-tree", include_str!("../../../fabrics/fat-tree.toml")),
+    ("gpu8", include_str!("../../../fabrics/gpu8.toml")),
 ];
 
 /// Longest file that is read.

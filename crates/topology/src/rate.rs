@@ -56,9 +56,9 @@ impl LinkRate {
 }
 
 /// Header of a memory write or read with a 64-bit address, bytes.
-pub(crate) const WRITE_HEADER: u32 = 16;
+pub const WRITE_HEADER: u32 = 16;
 /// Header of a completion, bytes.
-pub(crate) const COMPLETION_HEADER: u32 = 12;
+pub const COMPLETION_HEADER: u32 = 12;
 
 /// Recommended interval of ACK and UpdateFC packets, in symbols (base specification 5.0, tables
 /// 2-46 to 2-48 and 3-7 to 3-9): `(MPS + 28) * F / width + delay`.

@@ -8,7 +8,7 @@ use super::simulation::{
     PORT_COMPLETER, PORT_DATA, PORT_MEMORY, PORT_READS, PORT_WORDS, Simulation,
 };
 use super::tlp::TlpKind;
-use crate::topology::{NodeId, NodeKind};
+use dray_topology::{NodeId, NodeKind};
 
 /// Bytes of the completion word in host memory, and its TLP's payload.
 const WORD_BYTES: u32 = 64;

@@ -3,10 +3,10 @@
 use dray_clock::Time;
 
 use super::{Event, Network};
-use crate::sim::Arbiter;
-use crate::sim::edge::{CreditReturn, span};
-use crate::sim::tlp::{Class, NONE, Tlp};
-use crate::sim::trace::Hop;
+use crate::Arbiter;
+use crate::edge::{CreditReturn, span};
+use crate::tlp::{Class, NONE, Tlp};
+use crate::trace::Hop;
 
 impl Network {
     /// Sends a TLP over a free edge.
@@ -144,7 +144,7 @@ impl Network {
 
     /// Ends a TLP: its credits go back when its bytes are taken at `at`.
     #[inline]
-    pub(in crate::sim) fn consume(&mut self, id: u32, at: u64) -> Tlp {
+    pub(crate) fn consume(&mut self, id: u32, at: u64) -> Tlp {
         let tlp = *self.tlps.get(id);
         self.tlps.remove(id);
         let credit = CreditReturn {

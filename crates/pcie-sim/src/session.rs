@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::PcieError;
-use crate::sim::{
+use crate::{
     Arrival, Memory, Operation, Profile, Scheduling, Simulation, SimulationOptions, Stream,
 };
-use crate::topology::{NodeId, NodeKind, Topology};
+use dray_topology::PcieError;
+use dray_topology::{NodeId, NodeKind, Topology};
 
 /// Addresses of device memory are multiples of it.
 const ALIGNMENT: u64 = 64;

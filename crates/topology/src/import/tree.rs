@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Imported;
 use crate::PcieError;
-use crate::topology::{
-    EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile,
-};
+use crate::{EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile};
 
 /// A PCI function with what is below it.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -6,15 +6,11 @@ use super::super::edge::{EdgeState, limit, ps};
 use super::super::tlp::{NONE, TlpStore};
 use super::routes::Routes;
 use super::{Lane, Network, PeerStage, Port, SimulationOptions};
-use crate::topology::{Edge, NodeId, NodeKind, QueueOrganisation, Topology};
+use dray_topology::{Edge, NodeId, NodeKind, QueueOrganisation, Topology};
 
 impl Network {
     /// A network in which node `i` has `agents[i]` ports for agents.
-    pub(in crate::sim) fn new(
-        topology: &Topology,
-        agents: &[u32],
-        options: &SimulationOptions,
-    ) -> Self {
+    pub(crate) fn new(topology: &Topology, agents: &[u32], options: &SimulationOptions) -> Self {
         let queues_of = |node: NodeId| options.queues.unwrap_or(topology.node(node).queues);
         let edge_state = |edge: &Edge| EdgeState::new(topology, edge, queues_of(edge.to));
         let mut edges: Vec<EdgeState> = topology.edges().iter().map(edge_state).collect();

@@ -1,11 +1,11 @@
 //! Whether all credits are there.
 
 use super::Network;
-use crate::sim::tlp::Tlp;
+use crate::tlp::Tlp;
 
 impl Network {
     /// Checks that no credit was made or lost, and that none is below zero.
-    pub(in crate::sim) fn audit(&self) -> Result<(), String> {
+    pub(crate) fn audit(&self) -> Result<(), String> {
         for (index, edge) in self.edges.iter().enumerate() {
             let mut pools = edge.pools.clone();
             for pool in &pools {
