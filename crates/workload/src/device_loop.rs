@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use dray::hw::HwMover;
 use dray::{Completion, Mover, Operation, Progress, WaitPolicy};
 use dray_spec::Status;
 
@@ -59,12 +60,27 @@ impl DeviceLoop {
     /// # Safety
     /// The operations' buffers must belong to the caller, outlive the call, and hold the same bytes
     /// wherever several operations in flight use the same.
-    pub unsafe fn run<M: Mover>(
+    pub unsafe fn run(
+        &self,
+        mover: &mut HwMover,
+        rounds: u64,
+        before: &mut dyn FnMut(),
+        until: &mut dyn FnMut(Duration) -> bool,
+    ) -> Rounds {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.run_on(mover, rounds, before, until) }
+    }
+
+    /// The same on any mover. Not public: what is compiled in this crate is optimised, callers are not.
+    ///
+    /// # Safety
+    /// As [`DeviceLoop::run`].
+    pub(crate) unsafe fn run_on<M: Mover>(
         &self,
         mover: &mut M,
         rounds: u64,
-        mut before: impl FnMut(),
-        mut until: impl FnMut(Duration) -> bool,
+        before: &mut dyn FnMut(),
+        until: &mut dyn FnMut(Duration) -> bool,
     ) -> Rounds {
         let batch = u64::from(self.batch.max(1));
         let in_flight = u64::from(self.queue.max(1)) * batch;
@@ -192,7 +208,8 @@ mod tests {
                 let mut mover = CpuMover::new(64);
                 let mut placed = 0;
                 // SAFETY: both buffers live to the end of the test.
-                let found = unsafe { work.run(&mut mover, 5, || placed += 1, |_| false) };
+                let found =
+                    unsafe { work.run_on(&mut mover, 5, &mut || placed += 1, &mut |_| false) };
                 assert_eq!(
                     (found.samples.len(), found.failed),
                     (5, 0),
@@ -200,7 +217,7 @@ mod tests {
                 );
                 assert_eq!(placed, if exec == Exec::Sync { 5 } else { 1 });
                 // SAFETY: as above.
-                let found = unsafe { work.run(&mut mover, u64::MAX, || {}, |_| true) };
+                let found = unsafe { work.run_on(&mut mover, u64::MAX, &mut || {}, &mut |_| true) };
                 assert_eq!(found.samples.len(), 1);
             }
         }

@@ -96,7 +96,7 @@ unsafe fn measure<M: Mover>(
     in_step: bool,
 ) -> (Rounds, Vec<u64>) {
     // SAFETY: the caller's promise is the same.
-    let warm = unsafe { work.run(mover, WARM_UP, || {}, |_| false) };
+    let warm = unsafe { work.run_on(mover, WARM_UP, &mut || {}, &mut |_| false) };
     if warm.failed + warm.stalled > 0 {
         return (warm, Vec::new());
     }
@@ -104,7 +104,7 @@ unsafe fn measure<M: Mover>(
     let (mut taken, mut has_enough) = (0, false);
     // Length of the time in which all were at work, once this thread has seen its end.
     let mut end = None;
-    let until = |elapsed: Duration| {
+    let mut until = |elapsed: Duration| {
         taken += 1;
         let enough = taken >= SAMPLES[0] && (elapsed >= RUN || taken >= SAMPLES[1]);
         let over = match in_step {
@@ -123,7 +123,7 @@ unsafe fn measure<M: Mover>(
         over
     };
     // SAFETY: as above.
-    let rounds = unsafe { work.run(mover, u64::MAX, || {}, until) };
+    let rounds = unsafe { work.run_on(mover, u64::MAX, &mut || {}, &mut until) };
     let mut sum = Duration::ZERO;
     let samples = rounds.samples.iter().take_while(|sample| {
         sum += **sample;

@@ -15,6 +15,7 @@ mod host;
 mod in_turn;
 mod op;
 mod operations;
+mod portal_bursts;
 mod shape;
 mod time;
 mod window;
@@ -33,5 +34,6 @@ pub use host::{
 };
 pub use op::Op;
 pub use operations::{FlagChange, LargerEach, Operations};
+pub use portal_bursts::{MeasuredBursts, PortalBursts};
 pub use shape::{Shape, pattern};
 pub use window::{Together, common_window};

@@ -85,13 +85,14 @@ pub(super) fn share(
         }
     };
     // SAFETY: the operands are in the arena; operations that use the same write the same.
-    let warm = unsafe { work.run(&mut mover, 2, || {}, |_| false) };
+    let warm = unsafe { work.run(&mut mover, 2, &mut || {}, &mut |_| false) };
     let found = match warm.failed {
         0 => {
             let (wall, cpu_before) = (Instant::now(), thread_time());
-            let place = || made.placement.place();
+            let mut place = || made.placement.place();
+            let mut enough = |sum| sum >= limit;
             // SAFETY: as above.
-            let found = unsafe { work.run(&mut mover, count, place, |sum| sum >= limit) };
+            let found = unsafe { work.run(&mut mover, count, &mut place, &mut enough) };
             let cpu_time = thread_time().saturating_sub(cpu_before).as_secs_f64();
             (
                 found,

@@ -144,7 +144,7 @@ fn share(
         wait,
     };
     // SAFETY: the buffers are in this thread's arenas; operations that use the same write the same.
-    let warm = unsafe { work.run(&mut mover, WARM_UP, || {}, |_| false) };
+    let warm = unsafe { work.run(&mut mover, WARM_UP, &mut || {}, &mut |_| false) };
     if warm.stalled > 0 {
         // The device may still write to it.
         std::mem::forget(made);
@@ -162,9 +162,10 @@ fn share(
         None => Duration::from_secs_f64(micros.seconds.clamp(0.001, 1e6)),
     };
     let count = micros.iterations.unwrap_or(u64::MAX / round.max(1));
-    let place = || placement.place();
+    let mut place = || placement.place();
+    let mut enough = |elapsed| elapsed >= limit;
     // SAFETY: as above.
-    let rounds = unsafe { work.run(&mut mover, count, place, |elapsed| elapsed >= limit) };
+    let rounds = unsafe { work.run(&mut mover, count, &mut place, &mut enough) };
     if rounds.stalled > 0 {
         std::mem::forget(made);
         return Err(device::stalled(rounds.stalled));

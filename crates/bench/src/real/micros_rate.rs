@@ -2,12 +2,10 @@
 
 use std::io;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dray::hw::Portal;
-use dray_spec::Descriptor;
-use dray_workload::{Gauge, Percentiles, pin};
+use dray_workload::{Gauge, MeasuredBursts, Percentiles, PortalBursts, pin};
 
 use super::counters;
 use super::device;
@@ -16,11 +14,6 @@ use super::micros_device::OnDevice;
 use super::micros_queues::{User, opened};
 use crate::BenchError;
 use crate::micros::{Micros, Outcome, Submission};
-
-/// Bursts before the first that counts.
-const WARM_UP: u64 = 4;
-/// Without the completion that ends a burst for so long, the queue is given up.
-const STALLED: Duration = Duration::from_secs(10);
 
 /// Runs the test on every CPU: NOOPs in bursts of half a queue, so that a dedicated queue loses none
 /// and a shared one refuses none. Between bursts, unmeasured, a NOOP with a record shows that the
@@ -76,18 +69,11 @@ pub(super) fn run(
 }
 
 struct Share {
-    /// Nanoseconds of each burst.
-    samples: Vec<u64>,
+    measured: MeasuredBursts,
     /// Descriptors of a burst.
     burst: u64,
-    /// ENQCMDs that were answered with retry.
-    retries: u64,
     pinned: bool,
 }
-
-/// A record that the device writes to, in a line of its own.
-#[repr(align(64))]
-struct Record([AtomicU8; 64]);
 
 fn share(
     micros: &Micros,
@@ -98,79 +84,29 @@ fn share(
     barrier: &Barrier,
 ) -> io::Result<Share> {
     let pinned = pin(cpu);
-    let record = Box::new(Record([const { AtomicU8::new(0) }; 64]));
-    let address = record.0.as_ptr().expose_provenance() as u64;
-    let (noop, last) = (
-        Descriptor::noop(),
-        Descriptor::noop().with_completion(address),
-    );
-    let mut share = Share {
-        samples: Vec::new(),
-        burst,
-        retries: 0,
-        pinned,
-    };
     // Descriptors that count: as many as are asked for, in whole bursts.
     let (most, limit) = match micros.iterations {
         Some(count) => (count.div_ceil(burst), Duration::MAX),
         None => (
-            u64::MAX - WARM_UP,
+            u64::MAX,
             Duration::from_secs_f64(micros.seconds.clamp(0.001, 1e6)),
         ),
     };
+    let bursts = PortalBursts {
+        enqcmd: kind == Submission::Enqcmd,
+        burst,
+        most,
+        limit,
+    };
     barrier.wait();
-    let mut elapsed = Duration::ZERO;
-    for number in 0..WARM_UP + most {
-        let mut retries = 0;
-        let start = Instant::now();
-        for _ in 0..burst {
-            // SAFETY: a NOOP without a record names no memory.
-            retries += unsafe { submit(&mut portal, kind, &noop) };
-        }
-        let took = start.elapsed();
-        record.0[0].store(0, Ordering::Relaxed);
-        // SAFETY: the record is kept until the device has written it.
-        unsafe { submit(&mut portal, kind, &last) };
-        let waiting = Instant::now();
-        while record.0[0].load(Ordering::Acquire) == 0 {
-            if waiting.elapsed() >= STALLED {
-                // The device may still write to it.
-                std::mem::forget(record);
-                return Err(device::stalled(burst + 1));
-            }
-            std::hint::spin_loop();
-        }
-        if number >= WARM_UP {
-            share.samples.push(took.as_nanos() as u64);
-            share.retries += retries;
-            elapsed += took;
-            if elapsed >= limit {
-                break;
-            }
-        }
-    }
-    Ok(share)
-}
-
-/// Submits until the queue accepts: how often it did not.
-///
-/// # Safety
-/// What the descriptor names must stay valid until the device has done with it.
-unsafe fn submit(portal: &mut Portal, kind: Submission, descriptor: &Descriptor) -> u64 {
-    match kind {
-        Submission::Movdir64b => {
-            // SAFETY: the caller's promise is the same.
-            unsafe { portal.movdir64b(descriptor) };
-            0
-        }
-        Submission::Enqcmd => {
-            let mut retries = 0;
-            // SAFETY: as above.
-            while !unsafe { portal.enqcmd(descriptor) } {
-                retries += 1;
-            }
-            retries
-        }
+    let measured = bursts.run(&mut portal);
+    match measured.stalled {
+        true => Err(device::stalled(burst + 1)),
+        false => Ok(Share {
+            measured,
+            burst,
+            pinned,
+        }),
     }
 }
 
@@ -181,15 +117,19 @@ fn together(kind: Submission, queues: Vec<String>, shares: Vec<Share>) -> OnDevi
     let mut warnings = Vec::new();
     let mut samples = Vec::new();
     for share in shares {
-        let took: u64 = share.samples.iter().sum();
-        let count = share.samples.len() as u64 * share.burst;
+        let MeasuredBursts {
+            samples: bursts,
+            retries,
+            ..
+        } = share.measured;
+        let took: u64 = bursts.iter().sum();
+        let count = bursts.len() as u64 * share.burst;
         rate += count as f64 / (took as f64).max(1.0);
         submitted += count;
-        for sample in &share.samples {
+        for sample in &bursts {
             percentiles.record(Duration::from_nanos(*sample), share.burst);
         }
-        if share.retries > 0 {
-            let retries = share.retries;
+        if retries > 0 {
             warnings.push(format!(
                 "{retries} ENQCMDs of {count} were answered with retry and repeated: others use the queue"
             ));
@@ -197,7 +137,7 @@ fn together(kind: Submission, queues: Vec<String>, shares: Vec<Share>) -> OnDevi
         if !share.pinned {
             warnings.push("a thread could not be kept on its CPU".to_owned());
         }
-        samples.push(share.samples);
+        samples.push(bursts);
     }
     warnings.extend(device::doubt());
     OnDevice {

@@ -177,10 +177,8 @@ impl Thread {
         if self.replace {
             self.placement.place();
         }
-        let start = Instant::now();
         // SAFETY: the buffers are in this thread's arena, which lives as long as the work.
-        unsafe { self.work.rounds(self.queue, count) };
-        let took = start.elapsed();
+        let took = unsafe { self.work.rounds(self.queue, count) };
         took.saturating_sub(self.clock_cost)
     }
 

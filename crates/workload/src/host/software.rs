@@ -1,6 +1,7 @@
 //! Operations in software, one after the other.
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use dray::{Completion, CpuMover, Mover, Progress};
 use dray_spec::Status;
@@ -60,11 +61,13 @@ impl Software {
         }
     }
 
-    /// So many rounds of `count` operations, on the first buffers.
+    /// So many rounds of `count` operations, on the first buffers; how long they took, a reading of the
+    /// clock included.
     ///
     /// # Safety
     /// The memory of the buffers must be mapped, and used by nothing else meanwhile.
-    pub unsafe fn rounds(&mut self, count: u32, rounds: u64) {
+    pub unsafe fn rounds(&mut self, count: u32, rounds: u64) -> Duration {
+        let start = Instant::now();
         match self.routine {
             // SAFETY: the caller vouches for the buffers.
             Routine::CLibrary => unsafe { self.c_library(count, rounds) },
@@ -75,6 +78,7 @@ impl Software {
                 }
             }
         }
+        start.elapsed()
     }
 
     /// # Safety
