@@ -56,7 +56,11 @@ pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Opt
     }
     if data.len() < 2 * LARGE * STEP {
         dst.copy_from_slice(data);
-        return update(register, data);
+        // A string move ends before what follows it begins: each check that is left out counts.
+        return match wide::update(register, data) {
+            Some((register, done)) if done == data.len() => Some(register),
+            _ => update(register, data),
+        };
     }
     if !is_possible() {
         return None;

@@ -12,6 +12,8 @@ use std::arch::x86_64::{
     _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
+use std::sync::atomic::{AtomicU8, Ordering, compiler_fence};
+
 use crate::{level, prefetch};
 
 use super::interleaved::{behind, factor, factors, take};
@@ -40,12 +42,27 @@ const _: () = assert!((3 * 8 * LARGE.1).is_multiple_of(64));
 /// Whether blocks of so many bytes gain from it, and the processor has the instructions.
 #[inline]
 fn is_for(length: usize) -> bool {
-    length >= bytes(SMALL)
-        && level::has_vpclmulqdq()
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("pclmulqdq")
-        && is_x86_feature_detected!("sse4.2")
+    length >= bytes(SMALL) && level::has_vpclmulqdq() && has_the_others()
+}
+
+/// Whether the processor has what goes with VPCLMULQDQ here, in one look.
+#[inline]
+fn has_the_others() -> bool {
+    const UNKNOWN: u8 = 0;
+    const YES: u8 = 1;
+    const NO: u8 = 2;
+    static KNOWN: AtomicU8 = AtomicU8::new(UNKNOWN);
+    match KNOWN.load(Ordering::Relaxed) {
+        UNKNOWN => {
+            let all = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("pclmulqdq")
+                && is_x86_feature_detected!("sse4.2");
+            KNOWN.store(if all { YES } else { NO }, Ordering::Relaxed);
+            all
+        }
+        known => known == YES,
+    }
 }
 
 /// The register after the whole blocks at the beginning of `data`, and how many bytes they have;
@@ -60,10 +77,10 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<(u32, usize)> {
 }
 
 /// As [`update`] for the whole large blocks, which are copied to `dst` as they are read; `None` also if
-/// there is none. `dst` is as long as `data`.
+/// there are fewer than two: one is copied sooner as a whole. `dst` is as long as `data`.
 #[inline]
 pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Option<(u32, usize)> {
-    if data.len() < bytes(LARGE) || !is_for(data.len()) {
+    if data.len() < 2 * bytes(LARGE) || !is_for(data.len()) {
         return None;
     }
     // SAFETY: the processor has the instructions, as was just checked.
@@ -115,8 +132,7 @@ fn fetch(block: &[u8; bytes(LARGE)], group: usize) {
 }
 
 /// The register after a block of three lanes of `WORDS` words and `GROUPS` groups, each of which starts
-/// `with` something. If it `COPIES` the
-/// block to `dst`, the lanes are whole registers.
+/// `with` something. If it `COPIES` the block to `dst`, the lanes are whole registers.
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
 fn block<const GROUPS: usize, const WORDS: usize, const COPIES: bool>(
     register: u32,
@@ -133,37 +149,48 @@ fn block<const GROUPS: usize, const WORDS: usize, const COPIES: bool>(
         true => dst.split_at_mut(3 * 8 * WORDS),
         false => (dst, &mut [][..]),
     };
-    let to_groups = to_folded.as_chunks_mut::<GROUP>().0;
     let lane_parts = lanes.as_chunks().0.iter().zip(to_lanes.as_chunks_mut().0);
     let (first, lanes) = lanes.split_at(WORDS * 8);
     let (second, third) = lanes.split_at(WORDS * 8);
     let (groups, first) = (folded.as_chunks::<GROUP>().0, first.as_chunks::<8>().0);
     let (second, third) = (second.as_chunks::<8>().0, third.as_chunks::<8>().0);
 
-    let mut crcs = [register, 0, 0];
+    let [first_group, second_group, others @ ..] = groups else {
+        unreachable!("a block has at least three groups");
+    };
+    let lanes = [first, second, third];
     // What does not go beside a group goes first.
-    let early = const { WORDS - BESIDE * GROUPS };
-    for word in 0..early {
-        crcs[0] = take(crcs[0], &first[word]);
-        crcs[1] = take(crcs[1], &second[word]);
-        crcs[2] = take(crcs[2], &third[word]);
+    let mut crcs = words_on(
+        [register, 0, 0],
+        lanes,
+        0,
+        const { WORDS - BESIDE * GROUPS },
+    );
+    // Two sums for each part of a group: with one, the next group would wait for its product.
+    let mut to_groups = to_folded.as_chunks_mut::<GROUP>().0.iter_mut();
+    with(0);
+    let mut even = parts_of::<COPIES>(first_group, to_groups.next());
+    crcs = beside::<GROUPS, WORDS>(crcs, lanes, 0);
+    with(1);
+    let mut odd = parts_of::<COPIES>(second_group, to_groups.next());
+    crcs = beside::<GROUPS, WORDS>(crcs, lanes, 1);
+    let (pairs, last) = others.as_chunks::<2>();
+    for (n, [first, second]) in pairs.iter().enumerate() {
+        with(2 * n + 2);
+        let parts = parts_of::<COPIES>(first, to_groups.next());
+        even = all_moved_onto(even, const { factors(4096) }, parts);
+        crcs = beside::<GROUPS, WORDS>(crcs, lanes, 2 * n + 2);
+        with(2 * n + 3);
+        let parts = parts_of::<COPIES>(second, to_groups.next());
+        odd = all_moved_onto(odd, const { factors(4096) }, parts);
+        crcs = beside::<GROUPS, WORDS>(crcs, lanes, 2 * n + 3);
     }
-    let mut sums = [_mm512_set1_epi64(0); 4];
-    for (step, group) in groups.iter().enumerate() {
-        with(step);
-        let parts = group.as_chunks::<64>().0;
-        for (n, (sum, part)) in sums.iter_mut().zip(parts).enumerate() {
-            let part = load(part);
-            if COPIES {
-                store(&mut to_groups[step].as_chunks_mut().0[n], part);
-            }
-            *sum = moved_onto(*sum, const { factors(2048) }, part);
-        }
-        for word in early + step * BESIDE..early + (step + 1) * BESIDE {
-            crcs[0] = take(crcs[0], &first[word]);
-            crcs[1] = take(crcs[1], &second[word]);
-            crcs[2] = take(crcs[2], &third[word]);
-        }
+    let mut sums = all_moved_onto(even, const { factors(2048) }, odd);
+    if let [last] = last {
+        with(GROUPS - 1);
+        let parts = parts_of::<COPIES>(last, to_groups.next());
+        sums = all_moved_onto(sums, const { factors(2048) }, parts);
+        crcs = beside::<GROUPS, WORDS>(crcs, lanes, GROUPS - 1);
     }
     if COPIES {
         for (from, to) in lane_parts {
@@ -205,6 +232,63 @@ fn moved_onto(sum: __m512i, (low, high): (i64, i64), there: __m512i) -> __m512i 
     let low = _mm512_clmulepi64_epi128::<0x00>(sum, factors);
     let high = _mm512_clmulepi64_epi128::<0x11>(sum, factors);
     _mm512_ternarylogic_epi64::<0x96>(low, high, there)
+}
+
+/// The registers of the lanes after the words that go beside a group.
+///
+/// The compiler keeps the groups in their order: all words of the lanes first would fill the processor's
+/// scheduler, and no product could begin.
+#[inline]
+#[target_feature(enable = "sse4.2")]
+fn beside<const GROUPS: usize, const WORDS: usize>(
+    crcs: [u32; 3],
+    lanes: [&[[u8; 8]]; 3],
+    group: usize,
+) -> [u32; 3] {
+    let early = const { WORDS - BESIDE * GROUPS };
+    let crcs = words_on(crcs, lanes, early + group * BESIDE, BESIDE);
+    compiler_fence(Ordering::SeqCst);
+    crcs
+}
+
+/// The registers of the lanes after some words of each.
+#[inline]
+#[target_feature(enable = "sse4.2")]
+fn words_on(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], from: usize, words: usize) -> [u32; 3] {
+    let [mut a, mut b, mut c] = crcs;
+    for word in from..from + words {
+        a = take(a, &lanes[0][word]);
+        b = take(b, &lanes[1][word]);
+        c = take(c, &lanes[2][word]);
+    }
+    [a, b, c]
+}
+
+/// The parts of a group, which are copied if it `COPIES`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn parts_of<const COPIES: bool>(group: &[u8; GROUP], to: Option<&mut [u8; GROUP]>) -> [__m512i; 4] {
+    let mut loaded = [_mm512_set1_epi64(0); 4];
+    for (loaded, part) in loaded.iter_mut().zip(group.as_chunks().0) {
+        *loaded = load(part);
+    }
+    if let (true, Some(to)) = (COPIES, to) {
+        for (loaded, to) in loaded.iter().zip(to.as_chunks_mut().0) {
+            store(to, *loaded);
+        }
+    }
+    loaded
+}
+
+/// As [`moved_onto`], for the sums of a group.
+#[inline]
+#[target_feature(enable = "vpclmulqdq,avx512f")]
+fn all_moved_onto(sums: [__m512i; 4], by: (i64, i64), there: [__m512i; 4]) -> [__m512i; 4] {
+    let mut moved = there;
+    for (moved, sum) in moved.iter_mut().zip(sums) {
+        *moved = moved_onto(sum, by, *moved);
+    }
+    moved
 }
 
 /// The four quarters of a sum as one.
@@ -257,7 +341,7 @@ mod tests {
                     crate::oracle::crc32c(!seed, &data[..done], crate::CrcOptions::default());
                 assert_eq!(!register, expected, "{bytes}, copied");
                 assert!(
-                    copy[..done] == data[..done] && done >= 4096,
+                    copy[..done] == data[..done] && done >= 8192,
                     "{bytes}, copied"
                 );
                 assert!(
