@@ -6,7 +6,6 @@ mod avx2;
 mod avx512;
 
 use crate::level::Level;
-use crate::prefetch;
 
 /// Bytes compared without a branch.
 const GROUP: usize = 256;
@@ -19,7 +18,7 @@ const LINE: usize = 64;
 /// If one buffer is the beginning of the other, they differ where it ends.
 #[inline]
 pub fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
-    compare_at(Level::Avx2, a, b)
+    compare_at(Level::best(), a, b)
 }
 
 #[inline]
@@ -28,7 +27,10 @@ fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
         Level::Baseline => in_groups(a, b, |a, b| a != b, |a, b| a != b),
         // SAFETY: a level is only made where the processor has its instructions.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { avx2::compare(a, b) },
+        Level::Avx2 => unsafe { avx2::compare(a, b) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::compare(a, b) },
     }
 }
 
@@ -46,9 +48,6 @@ fn in_groups(
     let (Some(a_last), Some(b_last)) = (a_all.last_chunk::<GROUP>(), b_all.last_chunk()) else {
         return exact(a, b, 0);
     };
-    // The end is often on another page, whose address takes as long to find as the data.
-    prefetch::line_of(&a_last[GROUP - 1]);
-    prefetch::line_of(&b_last[GROUP - 1]);
     let (Some(a_first), Some(b_first)) = (a_all.first_chunk(), b_all.first_chunk()) else {
         return exact(a, b, 0);
     };

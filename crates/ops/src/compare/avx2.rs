@@ -8,9 +8,6 @@ use std::arch::x86_64::{
 use super::{GROUP, in_groups};
 
 /// As [`compare`](super::compare).
-///
-/// Also where there are vectors of 64 bytes: a load of one that is not aligned touches two lines, and
-/// only one side can be aligned.
 #[target_feature(enable = "avx2")]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
     in_groups(a, b, |a, b| differ(a, b), |a, b| differ(a, b))
