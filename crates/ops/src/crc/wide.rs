@@ -252,15 +252,18 @@ fn beside<const GROUPS: usize, const WORDS: usize>(
 }
 
 /// The registers of the lanes after some words of each.
+#[expect(
+    clippy::needless_range_loop,
+    reason = "iterators are functions without these instructions, and keep the registers in memory"
+)]
 #[inline]
 #[target_feature(enable = "sse4.2")]
 fn words_on(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], from: usize, words: usize) -> [u32; 3] {
     let [mut a, mut b, mut c] = crcs;
-    let [first, second, third] = lanes.map(|lane| &lane[from..from + words]);
-    for ((first, second), third) in first.iter().zip(second).zip(third) {
-        a = take(a, first);
-        b = take(b, second);
-        c = take(c, third);
+    for word in from..from + words {
+        a = take(a, &lanes[0][word]);
+        b = take(b, &lanes[1][word]);
+        c = take(c, &lanes[2][word]);
     }
     [a, b, c]
 }
