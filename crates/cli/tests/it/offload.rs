@@ -110,6 +110,47 @@ fn every_call_is_right_wherever_it_comes_from() {
     }
 }
 
+/// What `_FORTIFY_SOURCE` makes of calls is offloaded too, and still ends a program that overflows.
+#[test]
+fn checked_calls_are_offloaded_and_checked() {
+    let dir = directory();
+    let program = dir.path().join("fortified");
+    let status = Command::new("cc")
+        .args(["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-o"])
+        .arg(&program)
+        .arg(format!("{HERE}/fortified.c"))
+        .status()
+        .expect("a compiler");
+    assert!(status.success());
+    let names = fs::read(&program).expect("a file");
+    let calls = ["memcpy", "memmove", "memset"];
+    for call in calls {
+        let name = format!("__{call}_chk");
+        let found = names.windows(name.len()).any(|at| at == name.as_bytes());
+        assert!(found, "the compiler has not made {name}");
+    }
+    for (way, executor) in WAYS {
+        let run = || {
+            let mut command = assert_cmd::Command::new(binary());
+            command
+                .current_dir(dir.path())
+                .args(arguments(way, "--adapt off --stats=json --"))
+                .arg(&program);
+            command
+        };
+        let output = run().assert().success().stdout("right\n");
+        let stats = json(&output.get_output().stderr);
+        assert_eq!(by(&stats, executor), 3 << 20, "{way}: {stats:#}");
+        for call in calls {
+            let output = run().arg(call).assert().failure();
+            let output = output.get_output();
+            assert_eq!(output.stdout, b"", "{way} {call}");
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(text.contains("buffer overflow detected"), "{way}: {text}");
+        }
+    }
+}
+
 #[test]
 fn threads_share_a_dedicated_queue() {
     let dir = directory();
