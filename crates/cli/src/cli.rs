@@ -36,7 +36,7 @@ enum Command {
     Micros(Box<crate::micros::Args>),
     /// Compare two result files.
     Compare(Box<crate::compare::Args>),
-    /// Find out why a DSA does not work, and what mends it.
+    /// Find out why a DSA does not work, and what fixes it.
     Doctor(Box<crate::doctor::Args>),
     /// Set a DSA up, with accel-config's verbs and files.
     Config(Box<crate::config::Args>),

@@ -18,7 +18,7 @@ use crate::print;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray doctor                              what is wrong here, and what mends it
+  dray doctor                              what is wrong here, and what fixes it
   sudo dray doctor --format markdown       for an issue report; root sees more
   dray doctor --message \"libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted\"
   sudo dray doctor --capture dsa.tar.gz    to be mailed, with a list of what is in it

@@ -1,4 +1,4 @@
-//! The links of the chain, in the order in which they are mended.
+//! The links of the chain, in the order in which they are fixed.
 
 mod cmd_status;
 mod command_line;

@@ -51,7 +51,7 @@ pub fn diagnose(machine: &dyn Machine) -> Diagnosis {
     let survey = Survey::of(machine);
     let mut checks = Vec::with_capacity(CHECKS.len());
     let mut broken: Vec<&'static str> = Vec::new();
-    // A check that was not judged, and the broken one that is to be mended first.
+    // A check that was not judged, and the broken one that is to be fixed first.
     let confirmed = confirmed(&survey);
     let mut reported: Vec<&'static str> = Vec::new();
     let mut blocked: Vec<(&'static str, &'static str)> = Vec::new();
@@ -182,7 +182,7 @@ fn describe(survey: &Survey) -> String {
 }
 
 impl Diagnosis {
-    /// All findings, what to mend first first: errors in the order of the chain, then warnings,
+    /// All findings, what to fix first first: errors in the order of the chain, then warnings,
     /// then notes.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity: Severity| {

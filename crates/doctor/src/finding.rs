@@ -68,16 +68,16 @@ impl Evidence {
     }
 }
 
-/// What mends it.
+/// What fixes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Mend {
+pub struct Fix {
     /// What to do, in words.
     pub advice: String,
     /// What to type, in order; what begins with `#` is for the reader.
     pub commands: Vec<String>,
 }
 
-impl Mend {
+impl Fix {
     pub(crate) fn advice(advice: impl Into<String>) -> Self {
         Self {
             advice: advice.into(),
@@ -128,8 +128,8 @@ pub struct Cause {
     pub what: String,
     /// What speaks for it.
     pub evidence: Vec<Evidence>,
-    /// What would mend it.
-    pub mend: Mend,
+    /// What would fix it.
+    pub fix: Fix,
 }
 
 /// Something that is wrong.
@@ -143,8 +143,8 @@ pub struct Finding {
     pub what: String,
     /// What shows it.
     pub evidence: Vec<Evidence>,
-    /// What mends it; empty if the causes have their own.
-    pub mend: Mend,
+    /// What fixes it; empty if the causes have their own.
+    pub fix: Fix,
     /// Possible causes, the most likely first; empty if there is no doubt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
@@ -158,7 +158,7 @@ impl Finding {
             severity,
             what: what.into(),
             evidence: Vec::new(),
-            mend: Mend::default(),
+            fix: Fix::default(),
             causes: Vec::new(),
         }
     }
@@ -180,15 +180,15 @@ impl Finding {
         self
     }
 
-    pub(crate) fn mend(self, mend: Mend) -> Self {
-        Self { mend, ..self }
+    pub(crate) fn fix(self, fix: Fix) -> Self {
+        Self { fix, ..self }
     }
 
     /// Without control characters of terminals: names and messages come from the machine.
     pub(crate) fn printable(self) -> Self {
-        let mend = |mend: Mend| Mend {
-            advice: printable(&mend.advice),
-            commands: mend.commands.iter().map(|c| printable(c)).collect(),
+        let fix = |fix: Fix| Fix {
+            advice: printable(&fix.advice),
+            commands: fix.commands.iter().map(|c| printable(c)).collect(),
         };
         let evidence = |evidence: Vec<Evidence>| {
             let plain = evidence.into_iter().map(|seen| Evidence {
@@ -200,14 +200,14 @@ impl Finding {
         let causes = self.causes.into_iter().map(|cause| Cause {
             what: printable(&cause.what),
             evidence: evidence(cause.evidence),
-            mend: mend(cause.mend),
+            fix: fix(cause.fix),
             ..cause
         });
         Self {
             what: printable(&self.what),
             causes: causes.collect(),
             evidence: evidence(self.evidence),
-            mend: mend(self.mend),
+            fix: fix(self.fix),
             ..self
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A [`Machine`] is looked at, this one ([`Live`]) or a captured one ([`Captured`]), and every link
 //! of the chain from the PCI function to the program is judged by one [`Check`]. A check that
-//! depends on a broken link is not judged, so that what is found is what to mend first.
+//! depends on a broken link is not judged, so that what is found is what to fix first.
 //!
 //! ```
 //! use dray_doctor::{Captured, diagnose};
@@ -25,7 +25,7 @@ mod survey;
 pub use check::Check;
 pub use checks::CHECKS;
 pub use diagnosis::{CheckResult, Diagnosis, Judged, diagnose};
-pub use finding::{Cause, Evidence, Finding, Likelihood, Mend, Severity};
+pub use finding::{Cause, Evidence, Finding, Fix, Likelihood, Severity};
 pub use machine::{
     ArchiveError, CPUID_7, Captured, CapturedError, FileKind, KERNEL_CONFIG, KERNEL_LOG, Live,
     MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, SESSION, Stat, TREE, Unreadable,

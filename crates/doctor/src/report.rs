@@ -24,7 +24,7 @@ fn summary(diagnosis: &Diagnosis) -> String {
     match (parts.is_empty(), diagnosis.worst()) {
         (true, _) => "Nothing is wrong.".to_owned(),
         (false, Some(Severity::Error)) if parts.len() > 1 || number(Severity::Error) > 1 => {
-            format!("{}. Mend the first, then look again.", parts.join(", "))
+            format!("{}. Fix the first, then look again.", parts.join(", "))
         }
         (false, _) => format!("{}.", parts.join(", ")),
     }

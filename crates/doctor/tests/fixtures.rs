@@ -55,7 +55,7 @@ fn every_captured_machine_says_where_its_symptom_is_documented() {
 }
 
 #[test]
-fn the_first_to_mend_comes_first() {
+fn the_first_to_fix_comes_first() {
     let two = diagnose(&open("two-faults-sm_on-missing-and-idxd-blacklisted"));
     let expected = [
         ("command-line", Severity::Error),

@@ -263,9 +263,9 @@ proptest! {
         let diagnosis = diagnose(&spoiled);
         let shown = table(&diagnosis) + &markdown(&diagnosis);
         prop_assert!(shown.chars().all(|c| c == '\n' || !c.is_control()));
-        let causes = diagnosis.findings().flat_map(|f| &f.causes).map(|c| &c.mend);
-        let mends = diagnosis.findings().map(|f| &f.mend).chain(causes);
-        for command in mends.flat_map(|mend| &mend.commands) {
+        let causes = diagnosis.findings().flat_map(|f| &f.causes).map(|c| &c.fix);
+        let fixes = diagnosis.findings().map(|f| &f.fix).chain(causes);
+        for command in fixes.flat_map(|fix| &fix.commands) {
             prop_assert!(!command.contains("touch"), "{}", command);
             prop_assert!(!command.contains('`'), "{}", command);
         }

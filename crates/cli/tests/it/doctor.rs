@@ -47,7 +47,7 @@ fn every_format_says_the_same() {
     let finding = &line["outcome"]["broken"][0];
     assert_eq!(finding["severity"], "error");
     let what = finding["what"].as_str().unwrap();
-    let reboot = finding["mend"]["commands"]
+    let reboot = finding["fix"]["commands"]
         .as_array()
         .unwrap()
         .last()

@@ -3,7 +3,7 @@
 use super::sources::{DML_40, IDXD_CONFIG_29, IDXD_CONFIG_78, KERNEL_IDXD, SPECIFICATION};
 use crate::check::{Check, Context, Verdict};
 use crate::cmd_status::{decode, is_software};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::Survey;
 use crate::survey::device::Device;
 
@@ -61,14 +61,14 @@ fn finding(device: &Device, status: u64) -> Option<Finding> {
         false => Finding::error(what),
     };
     let evidence = Evidence::new(device.path("cmd_status"), format!("{status:#x}"));
-    let mend = Mend::advice(meaning.advice);
-    let mend = match status & 0xff {
+    let fix = Fix::advice(meaning.advice);
+    let fix = match status & 0xff {
         0x11 | 0x14 | 0x16 | 0x17 if !is_software(status) => {
-            mend.then(["sudo modprobe -r idxd", "sudo modprobe idxd"])
+            fix.then(["sudo modprobe -r idxd", "sudo modprobe idxd"])
         }
-        _ => mend,
+        _ => fix,
     };
-    Some(finding.seen([evidence]).mend(mend))
+    Some(finding.seen([evidence]).fix(fix))
 }
 
 /// A refused shared queue shows that the lack of ENQCMD matters here.

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_5, KERNEL_PARAMETERS, PLUGINS_1836, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::Survey;
 use crate::survey::kernel::{COMMAND_LINE, Kernel, Setting};
 use crate::survey::module::LOADED;
@@ -37,9 +37,9 @@ fn judge(context: &Context<'_>) -> Verdict {
     for word in [&on, &scalable] {
         if let Word::Refused(word) = word {
             let what = format!("the command line turns VT-d's scalable mode off: {word}");
-            let mend = Mend::advice("Take it away, and say intel_iommu=on,sm_on instead.");
-            let mend = mend.then(kernel.remove_from_command_line(word));
-            findings.push(Finding::error(what).seen([line(kernel)]).mend(mend));
+            let fix = Fix::advice("Take it away, and say intel_iommu=on,sm_on instead.");
+            let fix = fix.then(kernel.remove_from_command_line(word));
+            findings.push(Finding::error(what).seen([line(kernel)]).fix(fix));
         }
     }
     if findings.is_empty() && (matches!(on, Word::Missing) || matches!(scalable, Word::Missing)) {
@@ -62,9 +62,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         let refused = kernel.message("Unable to turn on user SVA");
         let evidence = std::iter::once(line(kernel)).chain(defaults);
         let evidence = evidence.chain(refused.map(Evidence::log));
-        let mend = Mend::advice("Say so, and start again.");
-        let mend = mend.then(kernel.add_to_command_line("intel_iommu=on,sm_on"));
-        findings.push(Finding::error(what).seen(evidence).mend(mend));
+        let fix = Fix::advice("Say so, and start again.");
+        let fix = fix.then(kernel.add_to_command_line("intel_iommu=on,sm_on"));
+        findings.push(Finding::error(what).seen(evidence).fix(fix));
     }
     findings.extend(sva_parameter(survey));
     Verdict::of(findings, || match kernel.intel_iommu().is_empty() {
@@ -128,23 +128,23 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
         .find(|w| ["idxd.sva=0", "idxd.sva=n", "idxd.sva=N"].contains(w));
     let forced = kernel.message("User forced SVA off");
     if let Some(word) = word {
-        let mend = Mend::advice("Take it away.").then(kernel.remove_from_command_line(word));
+        let fix = Fix::advice("Take it away.").then(kernel.remove_from_command_line(word));
         let evidence = std::iter::once(line(kernel)).chain(forced.map(Evidence::log));
-        return Some(Finding::error(what).seen(evidence).mend(mend));
+        return Some(Finding::error(what).seen(evidence).fix(fix));
     }
     let reload = ["sudo modprobe -r idxd", "sudo modprobe idxd"];
     if let Some((path, rule)) = survey.module.sva_off() {
-        let mend = Mend::advice(format!(
+        let fix = Fix::advice(format!(
             "Take the line out of {path} and load the module again."
         ));
         let evidence = [Evidence::new(path.clone(), rule.clone())];
-        return Some(Finding::error(what).seen(evidence).mend(mend.then(reload)));
+        return Some(Finding::error(what).seen(evidence).fix(fix.then(reload)));
     }
     if matches!(survey.module.sva.as_deref(), Ok("N" | "0")) {
         let path = format!("{LOADED}/parameters/sva");
         let evidence = Evidence::of(path, &survey.module.sva);
-        let mend = Mend::advice("Load the module again without it.").then(reload);
-        return Some(Finding::error(what).seen([evidence]).mend(mend));
+        let fix = Fix::advice("Load the module again without it.").then(reload);
+        return Some(Finding::error(what).seen([evidence]).fix(fix));
     }
     None
 }

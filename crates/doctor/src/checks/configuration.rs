@@ -4,7 +4,7 @@ use super::sources::{
     CSIT_4068, DML_40, IDXD_CONFIG_11, IDXD_CONFIG_15, IDXD_CONFIG_40, KERNEL_IDXD,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend, count};
+use crate::finding::{Evidence, Finding, Fix, count};
 use crate::survey::device::{Device, Queue};
 
 pub(super) const CHECK: Check = Check {
@@ -65,10 +65,10 @@ fn sizes(device: &Device) -> Option<Finding> {
     );
     let evidence = device.queues.iter().filter(|queue| queue.is_configured());
     let evidence = evidence.map(|queue| Evidence::of(queue.path("size"), &queue.size));
-    let mend =
-        Mend::advice("Sizes of earlier configurations remain: load idxd again, then configure.")
+    let fix =
+        Fix::advice("Sizes of earlier configurations remain: load idxd again, then configure.")
             .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]);
-    Some(Finding::error(what).seen(evidence).mend(mend))
+    Some(Finding::error(what).seen(evidence).fix(fix))
 }
 
 /// What keeps a queue from being enabled, in the order in which the driver asks.
@@ -81,8 +81,8 @@ fn problems(device: &Device, queue: &Queue) -> Vec<Finding> {
             false => option.to_owned(),
         };
         let finding = Finding::error(format!("{name} cannot be enabled: {what}"));
-        let mend = Mend::advice("Give it one, then enable it.").then([command]);
-        findings.push(finding.seen([evidence]).mend(mend));
+        let fix = Fix::advice("Give it one, then enable it.").then([command]);
+        findings.push(finding.seen([evidence]).fix(fix));
     };
     let attribute = |name: &str| queue.path(name);
     match queue.group {

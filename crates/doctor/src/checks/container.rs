@@ -2,7 +2,7 @@
 
 use super::sources::{PLUGINS_919, PLUGINS_1019, PLUGINS_1779};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend, count};
+use crate::finding::{Evidence, Finding, Fix, count};
 use crate::machine::Unreadable;
 
 pub(super) const CHECK: Check = Check {
@@ -38,11 +38,11 @@ fn judge(context: &Context<'_>) -> Verdict {
             Evidence::new(path.clone(), text.clone()),
             Evidence::new(node.clone(), "does not exist"),
         ];
-        let mend = Mend::advice("Pass a node on when the container is started:").then([
+        let fix = Fix::advice("Pass a node on when the container is started:").then([
             format!("docker run --device={node} ..."),
             "# Kubernetes: resources: limits: dsa.intel.com/wq-user-dedicated: 1".to_owned(),
         ]);
-        findings.push(Finding::error(what).seen(evidence).mend(mend));
+        findings.push(Finding::error(what).seen(evidence).fix(fix));
     }
     Verdict::of(findings, || {
         let writable = match survey.process.is_writable("/sys") {

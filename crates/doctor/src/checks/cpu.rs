@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_46, KERNEL_IDXD, SPECIFICATION};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::cpu::{CPUINFO, Cpu, ENQCMD, MOVDIR64B, WAITPKG};
 
 pub(super) const CHECK: Check = Check {
@@ -32,28 +32,28 @@ fn judge(context: &Context<'_>) -> Verdict {
     if !cpu.has(MOVDIR64B.0) {
         let refused = survey.kernel.message("failed to load without MOVDIR64B");
         let what = "the processor shows no MOVDIR64B, without which idxd does not load";
-        let mend = Mend::advice(format!(
+        let fix = Fix::advice(format!(
             "{by_whom} (QEMU: -cpu host, or +movdir64b,+movdiri)."
         ));
         let evidence = shown(cpu, MOVDIR64B).chain(refused.map(Evidence::log));
-        findings.push(Finding::error(what).seen(evidence).mend(mend));
+        findings.push(Finding::error(what).seen(evidence).fix(fix));
     }
     // Kernels before 5.18 are the subject of the next check.
     let kernel_hides = cpu.cpuid_has(ENQCMD) == Some(true);
     if !cpu.has(ENQCMD.0) && !kernel_hides {
         let what = "the processor shows no ENQCMD: shared work queues cannot be used";
-        let mend = Mend::advice(format!(
+        let fix = Fix::advice(format!(
             "{by_whom}; until then use dedicated work queues, to which MOVDIR64B submits (DPDK and SPDK \
 do; DML and DTO need shared ones)."
         ));
-        findings.push(Finding::warning(what).seen(shown(cpu, ENQCMD)).mend(mend));
+        findings.push(Finding::warning(what).seen(shown(cpu, ENQCMD)).fix(fix));
     }
     if !cpu.has(WAITPKG.0) {
         let what = "the processor shows no WAITPKG: programs that wait with UMWAIT die of SIGILL";
-        let mend = Mend::advice(format!(
+        let fix = Fix::advice(format!(
             "{by_whom}; until then let programs poll (dsa_perf_micros without -x 100, DTO_WAIT_METHOD=busypoll)."
         ));
-        findings.push(Finding::note(what).seen(shown(cpu, WAITPKG)).mend(mend));
+        findings.push(Finding::note(what).seen(shown(cpu, WAITPKG)).fix(fix));
     }
     Verdict::of(findings, || {
         let of = cpu.with_dsa().unwrap_or("a model that is not in the table");

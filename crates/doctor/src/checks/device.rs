@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_8, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::machine::Unreadable;
 use crate::survey::device::{BUS, Device};
 
@@ -23,13 +23,13 @@ fn judge(context: &Context<'_>) -> Verdict {
         Ok(devices) if !devices.is_empty() => devices,
         Ok(_) | Err(Unreadable::Missing) => {
             let what = "idxd has the function, and no device shows";
-            let mend = Mend::advice("Load idxd again; dmesg says why it made none.").then([
+            let fix = Fix::advice("Load idxd again; dmesg says why it made none.").then([
                 "sudo modprobe -r idxd",
                 "sudo modprobe idxd",
                 "sudo dmesg | grep idxd",
             ]);
             let finding = Finding::error(what).seen([Evidence::new(BUS, "no dsaN")]);
-            return finding.mend(mend).into();
+            return finding.fix(fix).into();
         }
         Err(reason) => return Verdict::Unknown(format!("{BUS}: {reason}")),
     };
@@ -66,10 +66,10 @@ fn silent(device: &Device) -> Option<Finding> {
         "the state of {} cannot be read: the driver is stuck or broken",
         device.name
     );
-    let mend = Mend::advice("See what the kernel says; if idxd hangs, only a restart helps.")
+    let fix = Fix::advice("See what the kernel says; if idxd hangs, only a restart helps.")
         .then(["sudo dmesg | grep -e idxd -e 'blocked for more than'"]);
     let evidence = Evidence::new(device.path("state"), reason.to_string());
-    Some(Finding::error(what).seen([evidence]).mend(mend))
+    Some(Finding::error(what).seen([evidence]).fix(fix))
 }
 
 fn disabled(devices: &[Device]) -> Finding {
@@ -83,13 +83,13 @@ fn disabled(devices: &[Device]) -> Finding {
     let Some(device) = devices.first() else {
         return Finding::error("no device");
     };
-    let (what, mend) = match queue {
+    let (what, fix) = match queue {
         Some(queue) => {
             let name = queue.full_name();
             let device = name.split('/').next().unwrap_or_default();
             (
                 "no device is enabled, though a work queue is configured",
-                Mend::advice("Enable the device, then the queue.").then([
+                Fix::advice("Enable the device, then the queue.").then([
                     format!("sudo accel-config enable-device {device}"),
                     format!("sudo accel-config enable-wq {name}"),
                 ]),
@@ -100,7 +100,7 @@ fn disabled(devices: &[Device]) -> Finding {
             let wq = format!("{name}/wq{number}.0");
             (
                 "no device is configured and enabled",
-                Mend::advice(
+                Fix::advice(
                     "Configure one: here one dedicated queue of 16 entries and one engine; then enable both. A \
 whole file is loaded with `sudo accel-config load-config -c FILE -e`.",
                 )
@@ -119,5 +119,5 @@ whole file is loaded with `sudo accel-config load-config -c FILE -e`.",
             )
         }
     };
-    Finding::error(what).seen(evidence).mend(mend)
+    Finding::error(what).seen(evidence).fix(fix)
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_5, LRL, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::iommu::DMAR_TABLE;
 
 pub(super) const CHECK: Check = Check {
@@ -44,16 +44,16 @@ fn missing(context: &Context<'_>) -> Finding {
         .kernel
         .log_is_whole()
         .then(|| Evidence::new("dmesg", "no message \"ACPI: DMAR\" since the start"));
-    let (what, mend) = match survey.is_guest() {
+    let (what, fix) = match survey.is_guest() {
         true => (
             "this virtual machine has no virtual IOMMU: there is no DMAR table",
-            Mend::advice("Start the virtual machine with one that knows PASIDs, for QEMU:").then([
+            Fix::advice("Start the virtual machine with one that knows PASIDs, for QEMU:").then([
                 "-machine q35,kernel-irqchip=split -device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on,scalable-mode=on,fsts=on,svm=on,pasid-bits=20",
             ]),
         ),
         false => (
             "VT-d is off in the firmware: there is no DMAR table",
-            Mend::advice(
+            Fix::advice(
                 "Turn it on in the firmware's setup: Socket Configuration, IIO Configuration, Intel VT for \
 Directed I/O (VT-d): enable; and there PCI ENQCMD/ENQCMDS: enable. Then start again.",
             )
@@ -62,5 +62,5 @@ Directed I/O (VT-d): enable; and there PCI ENQCMD/ENQCMDS: enable. Then start ag
     };
     Finding::error(what)
         .seen(std::iter::once(evidence).chain(log))
-        .mend(mend)
+        .fix(fix)
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_7, IDXD_CONFIG_85, SPDK_2076, SPDK_2486};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::machine::Unreadable;
 use crate::survey::Survey;
 use crate::survey::pci::Function;
@@ -47,7 +47,7 @@ fn taken(function: &Function, driver: &str) -> Finding {
     let what = format!("{address} belongs to {driver}, not to idxd");
     let path = function.path();
     let evidence = Evidence::new(format!("{path}/driver"), driver);
-    let mend = Mend::advice(
+    let fix = Fix::advice(
         "Give it back, unless a program with a driver of its own (SPDK, DPDK, dsa_perf_micros -u) is to have it.",
     )
     .then([
@@ -55,7 +55,7 @@ fn taken(function: &Function, driver: &str) -> Finding {
         format!("echo idxd | sudo tee {path}/driver_override"),
         format!("echo {address} | sudo tee /sys/bus/pci/drivers_probe"),
     ]);
-    Finding::warning(what).seen([evidence]).mend(mend)
+    Finding::warning(what).seen([evidence]).fix(fix)
 }
 
 fn without(survey: &Survey, function: &Function) -> Finding {
@@ -64,11 +64,11 @@ fn without(survey: &Survey, function: &Function) -> Finding {
     let said = survey.kernel.messages(address);
     let said = said.filter(|line| line.contains("idxd")).last();
     let evidence = Evidence::new(format!("{}/driver", function.path()), "does not exist");
-    let mend = Mend::advice("Bind it; if that fails, dmesg says why.").then([
+    let fix = Fix::advice("Bind it; if that fails, dmesg says why.").then([
         format!("echo {address} | sudo tee /sys/bus/pci/drivers/idxd/bind"),
         format!("sudo dmesg | grep {address}"),
     ]);
     Finding::warning(what)
         .seen(std::iter::once(evidence).chain(said.map(Evidence::log)))
-        .mend(mend)
+        .fix(fix)
 }

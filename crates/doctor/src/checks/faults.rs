@@ -2,7 +2,7 @@
 
 use super::sources::{DML_48, KERNEL_IDXD, KERNEL_IOMMU, PERF_MICROS_2, PERF_MICROS_3};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::Survey;
 
 pub(super) const CHECK: Check = Check {
@@ -56,15 +56,15 @@ fn halted(survey: &Survey) -> Option<Finding> {
         return None;
     }
     let what = format!("{} is halted", names.join(", "));
-    let mend = match line.contains("need FLR") {
-        true => Mend::advice(
+    let fix = match line.contains("need FLR") {
+        true => Fix::advice(
             "Reset the function; older kernels need idxd loaded again after it. The faults in dmesg before the halt say why it halted.",
         )
         .then(commands)
         .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]),
-        false => Mend::advice("Only a reset of the system helps.").then(["sudo reboot"]),
+        false => Fix::advice("Only a reset of the system helps.").then(["sudo reboot"]),
     };
-    Some(Finding::error(what).seen([Evidence::log(line)]).mend(mend))
+    Some(Finding::error(what).seen([Evidence::log(line)]).fix(fix))
 }
 
 /// Faults of the tables, not of a page, that name a DSA function.
@@ -88,23 +88,15 @@ fn tables(survey: &Survey) -> Option<Finding> {
     });
     let line = lines.next()?;
     let what = "the remapping unit found its tables for the device broken";
-    let mend = Mend::advice(
+    let fix = Fix::advice(
         "Use Linux 6.3 or later (the PASID directory is flushed from there on) and a newer firmware; if it stays, the unit sees other tables than the kernel writes.",
     );
-    Some(
-        Finding::warning(what)
-            .seen([Evidence::log(line)])
-            .mend(mend),
-    )
+    Some(Finding::warning(what).seen([Evidence::log(line)]).fix(fix))
 }
 
 fn without_pasid(survey: &Survey) -> Option<Finding> {
     let line = survey.kernel.message("Page request without PASID")?;
     let what = "a device asked for a page without a PASID: its queue has none, and the program used virtual addresses";
-    let mend = Mend::advice("See that pasid_enabled is 1 (check sva), and enable the queue anew.");
-    Some(
-        Finding::warning(what)
-            .seen([Evidence::log(line)])
-            .mend(mend),
-    )
+    let fix = Fix::advice("See that pasid_enabled is 1 (check sva), and enable the queue anew.");
+    Some(Finding::warning(what).seen([Evidence::log(line)]).fix(fix))
 }

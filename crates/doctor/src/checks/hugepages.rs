@@ -2,7 +2,7 @@
 
 use super::sources::{PERF_MICROS, SPDK_2076, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::host::MEMORY;
 
 pub(super) const CHECK: Check = Check {
@@ -26,8 +26,8 @@ fn judge(context: &Context<'_>) -> Verdict {
         return Verdict::Holds(format!("{pages} of the default size, {gigantic} of 1 GiB"));
     }
     let what = "no huge pages are reserved: SPDK, DPDK and dsa_perf_micros -l fail";
-    let mend = Mend::advice("Reserve some, such as 1024 of 2 MiB.")
+    let fix = Fix::advice("Reserve some, such as 1024 of 2 MiB.")
         .then(["sudo sysctl vm.nr_hugepages=1024"]);
     let evidence = Evidence::new(MEMORY, "HugePages_Total: 0");
-    Finding::note(what).seen([evidence]).mend(mend).into()
+    Finding::note(what).seen([evidence]).fix(fix).into()
 }

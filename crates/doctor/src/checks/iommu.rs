@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IOMMU, PERF_MICROS_2, PLUGINS_1836};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend, count};
+use crate::finding::{Evidence, Finding, Fix, count};
 use crate::survey::iommu::CLASS;
 
 pub(super) const CHECK: Check = Check {
@@ -31,11 +31,11 @@ fn judge(context: &Context<'_>) -> Verdict {
         last.drain(..early);
         let what = "there is a DMAR table, and the kernel uses no remapping unit";
         let evidence = std::iter::once(Evidence::new(CLASS, "no dmar0")).chain(last);
-        let mend = Mend::advice(
-            "See what the kernel says about DMAR at its start; a newer firmware mends a broken table.",
+        let fix = Fix::advice(
+            "See what the kernel says about DMAR at its start; a newer firmware fixes a broken table.",
         )
         .then(["sudo dmesg | grep -i -e dmar -e iommu"]);
-        return Finding::error(what).seen(evidence).mend(mend).into();
+        return Finding::error(what).seen(evidence).fix(fix).into();
     }
     let mut registers: Vec<u64> = units.iter().filter_map(|unit| unit.extended()).collect();
     registers.sort_unstable();

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_7, IDXD_CONFIG_54, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::cpu::{CPUINFO, ENQCMD};
 use crate::survey::kernel::RELEASE;
 
@@ -32,7 +32,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         let what = format!("Linux {}.{} is too old for a DSA", version.0, version.1);
         return Finding::error(what)
             .seen([release()])
-            .mend(Mend::advice(newer))
+            .fix(Fix::advice(newer))
             .into();
     }
     let mut findings = Vec::new();
@@ -43,7 +43,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         let flags = Evidence::new(CPUINFO, "flags without enqcmd");
         let advice = format!("{newer} Dedicated work queues work meanwhile.");
         let finding = Finding::warning(what).seen([release(), flags]);
-        findings.push(finding.mend(Mend::advice(advice)));
+        findings.push(finding.fix(Fix::advice(advice)));
     }
     let without_log = |d: &crate::survey::device::Device| d.version == Ok(0x100);
     let devices = context.survey.devices.all();
@@ -52,7 +52,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         let advice =
             "Configure before enabling and avoid `accel-config disable-device`, or use 6.8 or 7.2.";
         let finding = Finding::note(what).seen([release()]);
-        findings.push(finding.mend(Mend::advice(advice)));
+        findings.push(finding.fix(Fix::advice(advice)));
     }
     Verdict::of(findings, || kernel.release.clone().unwrap_or_default())
 }

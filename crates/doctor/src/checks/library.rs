@@ -2,7 +2,7 @@
 
 use super::sources::{DML_17, DML_40, DML_41};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::host::LIBRARY;
 
 pub(super) const CHECK: Check = Check {
@@ -26,20 +26,20 @@ fn judge(context: &Context<'_>) -> Verdict {
             let dir = path.rsplit_once('/').map_or(path.as_str(), |(dir, _)| dir);
             let what = format!("{LIBRARY} is in {dir}, where the loader does not look");
             let evidence = Evidence::new("/etc/ld.so.conf.d", format!("no line {dir}"));
-            let mend = Mend::advice("Tell the loader.").then([
+            let fix = Fix::advice("Tell the loader.").then([
                 format!("echo {dir} | sudo tee /etc/ld.so.conf.d/accel-config.conf"),
                 "sudo ldconfig".to_owned(),
             ]);
             Finding::warning(what)
                 .seen([Evidence::new(path.clone(), "exists"), evidence])
-                .mend(mend)
+                .fix(fix)
                 .into()
         }
         None => {
             let what = format!("{LIBRARY} is not installed: DML says status 100");
-            let mend = Mend::advice("Install it.").then([survey.kernel.install_library()]);
+            let fix = Fix::advice("Install it.").then([survey.kernel.install_library()]);
             let evidence = Evidence::new("/usr/lib, /usr/local/lib", format!("no {LIBRARY}"));
-            Finding::warning(what).seen([evidence]).mend(mend).into()
+            Finding::warning(what).seen([evidence]).fix(fix).into()
         }
     }
 }

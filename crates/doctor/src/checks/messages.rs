@@ -7,7 +7,7 @@ use super::sources::{
     DML_17, IDXD_CONFIG_11, IDXD_CONFIG_29, IDXD_CONFIG_40, LRL, PLUGINS_1779, SPDK_2329,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::Survey;
 
 pub(super) const CHECK: Check = Check {
@@ -83,9 +83,9 @@ fn judge(context: &Context<'_>) -> Verdict {
             continue;
         }
         named.push(known.what);
-        let mend = Mend::advice(known.advice).then(known.commands.iter().copied());
+        let fix = Fix::advice(known.advice).then(known.commands.iter().copied());
         let finding = Finding::error(known.what).seen([Evidence::new("said", line.trim())]);
-        findings.push(finding.mend(mend));
+        findings.push(finding.fix(fix));
     }
     let seen = format!("{explained} explained by what was found above, {unknown} not known");
     match findings.is_empty() && unknown > 0 {

@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IDXD, PLUGINS_919, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::kernel::{COMMAND_LINE, Setting};
 use crate::survey::module::LOADED;
 
@@ -35,29 +35,29 @@ fn judge(context: &Context<'_>) -> Verdict {
     });
     let finding = if let Some(word) = on_line {
         let line = Evidence::of(COMMAND_LINE, &kernel.command_line);
-        let mend = Mend::advice("Take it away.").then(kernel.remove_from_command_line(word));
+        let fix = Fix::advice("Take it away.").then(kernel.remove_from_command_line(word));
         Finding::error(format!("the command line forbids the idxd module: {word}"))
             .seen([not_loaded, line])
-            .mend(mend)
+            .fix(fix)
     } else if let Some((path, rule)) = module.blacklisted() {
         let rule = Evidence::new(path.clone(), rule.clone());
-        let mend = Mend::advice(format!("Take the line out of {path}, and load the module."));
+        let fix = Fix::advice(format!("Take the line out of {path}, and load the module."));
         Finding::error(format!("{path} forbids the idxd module"))
             .seen([not_loaded, rule])
-            .mend(mend.then([load]))
+            .fix(fix.then([load]))
     } else if module.installed == Ok(false) && kernel.option("INTEL_IDXD") != Some(Setting::BuiltIn)
     {
         let directory = Evidence::new(module.directory.clone(), "no idxd.ko");
-        let mend = Mend::advice("Install the package that has it, and load it.");
+        let fix = Fix::advice("Install the package that has it, and load it.");
         Finding::error("the idxd module is not installed for this kernel")
             .seen([not_loaded, directory])
-            .mend(mend.then(kernel.install_modules()).then([load]))
+            .fix(fix.then(kernel.install_modules()).then([load]))
     } else {
         let failed = kernel.message("idxd").map(Evidence::log);
-        let mend = Mend::advice("Load it; if it does not stay, dmesg says why.");
+        let fix = Fix::advice("Load it; if it does not stay, dmesg says why.");
         Finding::error("the idxd module is not loaded")
             .seen(std::iter::once(not_loaded).chain(failed))
-            .mend(mend.then([load, "sudo dmesg | grep idxd"]))
+            .fix(fix.then([load, "sudo dmesg | grep idxd"]))
     };
     finding.into()
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_8, IDXD_CONFIG_16, IDXD_CONFIG_73};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::machine::{FileKind, Unreadable};
 use crate::survey::Survey;
 use crate::survey::device::Queue;
@@ -43,11 +43,11 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
         Err(Unreadable::Missing) => {
             let what = format!("{} is enabled, and there is no {path}", queue.full_name());
             let evidence = Evidence::new(path, "does not exist");
-            let mend = Mend::advice(
+            let fix = Fix::advice(
                 "udev makes it: see that it runs, and let it look again. Kernels before 5.14 made none in some configurations.",
             )
             .then(["sudo udevadm trigger --subsystem-match=dsa", "ls -l /dev/dsa"]);
-            return Some(Finding::error(what).seen([evidence]).mend(mend));
+            return Some(Finding::error(what).seen([evidence]).fix(fix));
         }
         Err(reason) => {
             let what = format!("{path} cannot be looked at");
@@ -61,9 +61,9 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
     );
     if stat.kind != FileKind::CharacterDevice {
         let what = format!("{path} is no character device: something else was put there");
-        let mend = Mend::advice("Remove it, and enable the queue anew.");
+        let fix = Fix::advice("Remove it, and enable the queue anew.");
         let evidence = Evidence::new(path, "not a character device");
-        return Some(Finding::error(what).seen([evidence]).mend(mend));
+        return Some(Finding::error(what).seen([evidence]).fix(fix));
     }
     if survey.process.may_open(stat.mode, stat.uid, stat.gid)? {
         return None;
@@ -73,7 +73,7 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
         .uid
         .map_or("this user".to_owned(), |uid| format!("user {uid}"));
     let what = format!("{uid} may not open {path} for reading and writing");
-    let mend = Mend::advice("Give a group the nodes for good, and be a member of it:").then([
+    let fix = Fix::advice("Give a group the nodes for good, and be a member of it:").then([
         "echo 'SUBSYSTEM==\"dsa\", KERNEL==\"wq*\", MODE=\"0660\", GROUP=\"dsa\"' | sudo tee /etc/udev/rules.d/60-dsa.rules".to_owned(),
         "sudo groupadd -f dsa && sudo usermod -aG dsa $USER    # then log in again".to_owned(),
         format!(
@@ -84,6 +84,6 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
     Some(
         Finding::error(what)
             .seen([Evidence::new(path, shown)])
-            .mend(mend),
+            .fix(fix),
     )
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{DML_33, PERF_MICROS, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::host::NODES;
 
 pub(super) const CHECK: Check = Check {
@@ -38,10 +38,10 @@ fn judge(context: &Context<'_>) -> Verdict {
             device.name
         );
         let evidence = Evidence::of(device.path("numa_node"), &device.numa_node);
-        let mend = Mend::advice(
+        let fix = Fix::advice(
             "Use a newer firmware; until then bind threads to the socket of the function's bus.",
         );
-        findings.push(Finding::note(what).seen([evidence]).mend(mend));
+        findings.push(Finding::note(what).seen([evidence]).fix(fix));
     }
     // With clusters in the socket the device is of one of its nodes; the others are near.
     let served: Vec<_> = enabled
@@ -62,14 +62,14 @@ fn judge(context: &Context<'_>) -> Verdict {
             device.name
         );
         let evidence = Evidence::new(format!("{NODES}/node{node}/cpulist"), "has processors");
-        let mend = Mend::advice(
+        let fix = Fix::advice(
             "Configure it like the others, or bind the program to the nodes that have one.",
         )
         .then([format!(
             "numactl -N {} -m {0} PROGRAM",
             served.first().map_or(0, |n| **n)
         )]);
-        findings.push(Finding::note(what).seen([evidence]).mend(mend));
+        findings.push(Finding::note(what).seen([evidence]).fix(fix));
     }
     Verdict::of(findings, || format!("{} nodes", nodes.len()))
 }

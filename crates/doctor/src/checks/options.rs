@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IDXD, KERNEL_IOMMU, LRL, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 
 pub(super) const CHECK: Check = Check {
     id: "options",
@@ -51,14 +51,14 @@ fn judge(context: &Context<'_>) -> Verdict {
         let names = names.collect::<Vec<_>>().join(", ");
         let what = format!("the kernel was built without {first}: {consequence}");
         let finding = Finding::error(what).seen(evidence);
-        let mend = Mend::advice(format!(
+        let fix = Fix::advice(format!(
             "Use a kernel that has {names} (the generic kernels of Debian, Ubuntu, Fedora and RHEL do; \
 kernels for cloud guests may not), or build one."
         ));
         let install = kernel
             .install_modules()
             .filter(|_| kernel.lacks_option("DMADEVICES"));
-        findings.push(finding.mend(mend.then(install)));
+        findings.push(finding.fix(fix.then(install)));
     }
     Verdict::of(findings, || {
         "INTEL_IDXD, INTEL_IOMMU, INTEL_IOMMU_SVM, INTEL_IDXD_SVM".to_owned()

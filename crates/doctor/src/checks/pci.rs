@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_85, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::cpu::CPUINFO;
 use crate::survey::pci::{DEVICES, DSA_IDS};
 
@@ -64,6 +64,6 @@ Configuration, IIO Configuration, IOAT Configuration, DSA: enabled.",
 device: all of `dray` but the hardware works without.",
         )
     };
-    let mend = Mend::advice(advice).then(["dray figures    # the published experiments, modelled"]);
-    Finding::error(what).seen(evidence).mend(mend)
+    let fix = Fix::advice(advice).then(["dray figures    # the published experiments, modelled"]);
+    Finding::error(what).seen(evidence).fix(fix)
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_46, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::host::EVENT_SOURCES;
 
 pub(super) const CHECK: Check = Check {
@@ -41,11 +41,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         .message("Failed to initialize perfmon")
         .map(Evidence::log);
     let built = kernel.lacks_option("INTEL_IDXD_PERFMON");
-    let mend = match built {
-        true => {
-            Mend::advice("Use a kernel with CONFIG_INTEL_IDXD_PERFMON=y, if you want to count.")
-        }
-        false => Mend::advice("The device shows no counters; a hypervisor would have to."),
+    let fix = match built {
+        true => Fix::advice("Use a kernel with CONFIG_INTEL_IDXD_PERFMON=y, if you want to count."),
+        false => Fix::advice("The device shows no counters; a hypervisor would have to."),
     };
     let option = built.then(|| {
         Evidence::new(
@@ -55,6 +53,6 @@ fn judge(context: &Context<'_>) -> Verdict {
     });
     Finding::note(what)
         .seen(std::iter::once(evidence).chain(said).chain(option))
-        .mend(mend)
+        .fix(fix)
         .into()
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_PARAMETERS, PERF_MICROS, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::host::{GOVERNOR, IDLE};
 
 pub(super) const CHECK: Check = Check {
@@ -26,10 +26,10 @@ fn judge(context: &Context<'_>) -> Verdict {
         && governor != "performance"
     {
         let what = format!("the governor is {governor}: latencies vary with the frequency");
-        let mend =
-            Mend::advice("For measurements:").then(["sudo cpupower frequency-set -g performance"]);
+        let fix =
+            Fix::advice("For measurements:").then(["sudo cpupower frequency-set -g performance"]);
         let evidence = Evidence::of(GOVERNOR, &host.governor);
-        findings.push(Finding::note(what).seen([evidence]).mend(mend));
+        findings.push(Finding::note(what).seen([evidence]).fix(fix));
     }
     let deep = host
         .idle_states
@@ -40,10 +40,10 @@ fn judge(context: &Context<'_>) -> Verdict {
         .collect();
     if !deep.is_empty() {
         let what = format!("cores may sleep deeply: {}", deep.join(", "));
-        let mend = Mend::advice("For measurements:")
+        let fix = Fix::advice("For measurements:")
             .then([format!("sudo cpupower idle-set -D {SHALLOW_US}")]);
         let evidence = Evidence::new(IDLE, deep.join(", "));
-        findings.push(Finding::note(what).seen([evidence]).mend(mend));
+        findings.push(Finding::note(what).seen([evidence]).fix(fix));
     }
     Verdict::of(findings, || match &host.governor {
         Ok(governor) => format!("{governor}, no deep C-states"),

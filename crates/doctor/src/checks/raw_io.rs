@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_73, PLUGINS_1779, SA_01084};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Mend};
+use crate::finding::{Evidence, Finding, Fix};
 use crate::survey::kernel::RELEASE;
 use crate::survey::pci::UNSAFE_ID;
 use crate::survey::process::STATUS;
@@ -39,7 +39,7 @@ fn judge(context: &Context<'_>) -> Verdict {
             "this process lacks CAP_SYS_RAWIO, and may not map portals if the kernel is of May 2024 or later"
         }
     };
-    let mut mend = Mend::advice(
+    let mut fix = Fix::advice(
         "Give the program the capability, or let it use write(2) (accel-config 4.2's dsa_test and DTO do).",
     )
     .then([
@@ -47,7 +47,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         "# systemd: AmbientCapabilities=CAP_SYS_RAWIO",
     ]);
     if survey.process.container.is_some() {
-        mend = mend.then([
+        fix = fix.then([
             "docker run --cap-add SYS_RAWIO ...",
             "# Kubernetes: securityContext: capabilities: add: [\"SYS_RAWIO\"]",
         ]);
@@ -56,5 +56,5 @@ fn judge(context: &Context<'_>) -> Verdict {
         Evidence::new(STATUS, "CapEff without bit 17 (CAP_SYS_RAWIO)"),
         Evidence::of(RELEASE, &kernel.release),
     ];
-    Finding::warning(what).seen(evidence).mend(mend).into()
+    Finding::warning(what).seen(evidence).fix(fix).into()
 }

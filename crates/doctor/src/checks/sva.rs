@@ -5,7 +5,7 @@ use super::sources::{
     QPL_50, USER_GUIDE,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Cause, Evidence, Finding, Likelihood, Mend, Severity};
+use crate::finding::{Cause, Evidence, Finding, Fix, Likelihood, Severity};
 use crate::survey::Survey;
 use crate::survey::iommu::Unit;
 use crate::survey::kernel::{COMMAND_LINE, Kernel};
@@ -80,15 +80,15 @@ fn judge(context: &Context<'_>) -> Verdict {
     if enabled.peek().is_some() && enabled.all(|(_, queue)| !queue.is_user()) {
         finding.severity = Severity::Warning;
     }
-    finding.mend = match causes.is_empty() {
-        true => Mend::advice(
+    finding.fix = match causes.is_empty() {
+        true => Fix::advice(
             "Compare with a machine where it works: the kernel's messages, and the capabilities of the function.",
         )
         .then(named.iter().filter_map(|device| {
             let address = device.address.as_deref()?;
             Some(format!("sudo lspci -vvv -s {address}"))
         })),
-        false => Mend::default(),
+        false => Fix::default(),
     };
     finding.causes = causes;
     finding.into()
@@ -139,8 +139,8 @@ fn causes(survey: &Survey) -> Vec<Cause> {
     causes
 }
 
-fn firmware() -> Mend {
-    Mend::advice(
+fn firmware() -> Fix {
+    Fix::advice(
         "In the firmware's setup: Socket Configuration, IIO Configuration, PCI ENQCMD/ENQCMDS: enable \
 (and VT-d as a whole); a newer firmware if there is no such item. Then start again.",
     )
@@ -155,8 +155,8 @@ fn unit_lacks(survey: &Survey, unit: &Unit, serves: &str) -> Option<Cause> {
         unit.name,
         lacks.join(", ")
     );
-    let mend = match survey.is_guest() {
-        true => Mend::advice(
+    let fix = match survey.is_guest() {
+        true => Fix::advice(
             "The virtual IOMMU has to offer it: QEMU's needs scalable-mode=on,fsts=on,svm=on,pasid-bits=20, and \
 up to 11.1 has no SMPWC at all, without which Linux from 6.12 on refuses. Use kernel clients of dedicated queues, or the host.",
         ),
@@ -166,7 +166,7 @@ up to 11.1 has no SMPWC at all, without which Linux from 6.12 on refuses. Use ke
         likelihood: Likelihood::Proven,
         what,
         evidence: vec![Evidence::new(unit.path("ecap"), format!("{register:x}"))],
-        mend,
+        fix,
     })
 }
 
@@ -186,7 +186,7 @@ fn unit_walks(survey: &Survey, unit: &Unit) -> Vec<Cause> {
                 unit.name
             ),
             evidence: vec![register(), flag("la57")],
-            mend: Mend::advice("Keep the CPU at four levels.")
+            fix: Fix::advice("Keep the CPU at four levels.")
                 .then(survey.kernel.add_to_command_line("no5lvl")),
         });
     }
@@ -198,7 +198,7 @@ fn unit_walks(survey: &Survey, unit: &Unit) -> Vec<Cause> {
                 unit.name
             ),
             evidence: vec![register(), flag("pdpe1gb")],
-            mend: Mend::advice(
+            fix: Fix::advice(
                 "Hide them from a virtual machine (QEMU: -cpu host,-pdpe1gb); on hardware use a newer firmware.",
             ),
         });
@@ -218,7 +218,7 @@ fn function_lacks(survey: &Survey, function: &Function) -> Option<Cause> {
             format!("{}/config", function.path()),
             "extended capabilities without it",
         )],
-        mend: Mend::advice(
+        fix: Fix::advice(
             "A hypervisor that hides it has to show it (QEMU 11 passes PASID on with -device vfio-pci,pasid=on \
 where the host allows it); on hardware use a newer firmware.",
         )
@@ -236,10 +236,10 @@ fn logged(kernel: &Kernel, walks: bool) -> Vec<Cause> {
             what: "the kernel found CPU and remapping unit to walk different page tables"
                 .to_owned(),
             evidence: vec![Evidence::log(line)],
-            mend: match line.contains("paging mode") {
-                true => Mend::advice("Keep the CPU at four levels of page tables.")
+            fix: match line.contains("paging mode") {
+                true => Fix::advice("Keep the CPU at four levels of page tables.")
                     .then(kernel.add_to_command_line("no5lvl")),
-                false => Mend::advice("Hide pages of 1 GiB from the CPU, or use a newer firmware."),
+                false => Fix::advice("Hide pages of 1 GiB from the CPU, or use a newer firmware."),
             },
         });
     }
@@ -252,7 +252,7 @@ fn logged(kernel: &Kernel, walks: bool) -> Vec<Cause> {
             what: "the remapping units differ in what they can: the firmware turned it on for some only"
                 .to_owned(),
             evidence: std::iter::once(line).chain(differ).map(Evidence::log).collect(),
-            mend: firmware(),
+            fix: firmware(),
         });
     }
     causes
@@ -268,15 +268,15 @@ fn five_levels(survey: &Survey) -> Option<Cause> {
     }
     let off = kernel.lacks_option("X86_5LEVEL") && kernel.version() < Some((6, 17));
     let mut evidence = Vec::new();
-    let mend = if kernel.has_word("no5lvl") {
+    let fix = if kernel.has_word("no5lvl") {
         evidence.push(Evidence::of(COMMAND_LINE, &kernel.command_line));
-        Mend::advice("Take no5lvl away.").then(kernel.remove_from_command_line("no5lvl"))
+        Fix::advice("Take no5lvl away.").then(kernel.remove_from_command_line("no5lvl"))
     } else if off {
         evidence.push(Evidence::new(
             "kernel configuration",
             "CONFIG_X86_5LEVEL is not set",
         ));
-        Mend::advice("Use a kernel with CONFIG_X86_5LEVEL=y.")
+        Fix::advice("Use a kernel with CONFIG_X86_5LEVEL=y.")
     } else {
         return None;
     };
@@ -291,7 +291,7 @@ fn five_levels(survey: &Survey) -> Option<Cause> {
         what: "the CPU can use five levels of page tables and the kernel does not; turning them on was the cure for one user"
             .to_owned(),
         evidence,
-        mend,
+        fix,
     })
 }
 
@@ -310,6 +310,6 @@ fn unknown_registers(survey: &Survey) -> Option<Cause> {
         what: "the firmware may have left PASIDs off (PCI ENQCMD/ENQCMDS); the remapping units' ecap registers would show it"
             .to_owned(),
         evidence: vec![evidence],
-        mend: firmware(),
+        fix: firmware(),
     })
 }

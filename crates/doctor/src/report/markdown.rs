@@ -6,7 +6,7 @@ use super::{summary, unjudged};
 use crate::check::Check;
 use crate::checks::CHECKS;
 use crate::diagnosis::{CheckResult, Diagnosis};
-use crate::finding::{Cause, Evidence, Finding, Mend};
+use crate::finding::{Cause, Evidence, Finding, Fix};
 
 /// The same as the table, to be pasted into an issue.
 #[must_use]
@@ -46,7 +46,7 @@ fn describe(number: usize, finding: &Finding) -> String {
         text(&finding.what)
     );
     out.push_str(&evidence(&finding.evidence));
-    out.push_str(&mend(&finding.mend));
+    out.push_str(&fix(&finding.fix));
     for cause in &finding.causes {
         out.push_str(&describe_cause(cause));
     }
@@ -58,8 +58,8 @@ fn describe(number: usize, finding: &Finding) -> String {
 fn describe_cause(cause: &Cause) -> String {
     let what = text(&cause.what);
     let name = cause.likelihood.name();
-    let (evidence, mend) = (evidence(&cause.evidence), mend(&cause.mend));
-    format!("**{name}**: {what}\n\n{evidence}{mend}")
+    let (evidence, fix) = (evidence(&cause.evidence), fix(&cause.fix));
+    format!("**{name}**: {what}\n\n{evidence}{fix}")
 }
 
 fn evidence(evidence: &[Evidence]) -> String {
@@ -73,13 +73,13 @@ fn evidence(evidence: &[Evidence]) -> String {
     }
 }
 
-fn mend(mend: &Mend) -> String {
-    let mut out = match mend.advice.is_empty() {
+fn fix(fix: &Fix) -> String {
+    let mut out = match fix.advice.is_empty() {
         true => String::new(),
-        false => format!("{}\n\n", text(&mend.advice)),
+        false => format!("{}\n\n", text(&fix.advice)),
     };
-    if !mend.commands.is_empty() {
-        let commands = mend.commands.join("\n") + "\n";
+    if !fix.commands.is_empty() {
+        let commands = fix.commands.join("\n") + "\n";
         out.push_str(&fenced("sh", &commands));
     }
     out

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::{summary, unjudged, wrap};
 use crate::diagnosis::{CheckResult, Diagnosis};
-use crate::finding::{Cause, Evidence, Finding, Mend};
+use crate::finding::{Cause, Evidence, Finding, Fix};
 
 const WIDTH: usize = 96;
 
-/// The chain, link by link, and then the findings, what to mend first first.
+/// The chain, link by link, and then the findings, what to fix first first.
 #[must_use]
 pub fn table(diagnosis: &Diagnosis) -> String {
     let mut out = format!("{}\n\n", diagnosis.machine);
@@ -54,7 +54,7 @@ fn describe(out: &mut String, number: usize, finding: &Finding) {
         line(out, &format!("{indent}{text}"));
     }
     evidence(out, &finding.evidence, "   ");
-    mend(out, &finding.mend, "   ");
+    fix(out, &finding.fix, "   ");
     for cause in &finding.causes {
         describe_cause(out, cause);
     }
@@ -71,7 +71,7 @@ fn describe_cause(out: &mut String, cause: &Cause) {
         line(out, &format!("{indent}{text}"));
     }
     evidence(out, &cause.evidence, "     ");
-    mend(out, &cause.mend, "     ");
+    fix(out, &cause.fix, "     ");
 }
 
 fn evidence(out: &mut String, evidence: &[Evidence], indent: &str) {
@@ -80,12 +80,12 @@ fn evidence(out: &mut String, evidence: &[Evidence], indent: &str) {
     }
 }
 
-fn mend(out: &mut String, mend: &Mend, indent: &str) {
-    for (place, text) in wrap(&mend.advice, WIDTH - 12).iter().enumerate() {
-        let label = if place == 0 { "mend: " } else { "      " };
+fn fix(out: &mut String, fix: &Fix, indent: &str) {
+    for (place, text) in wrap(&fix.advice, WIDTH - 12).iter().enumerate() {
+        let label = if place == 0 { "fix: " } else { "     " };
         line(out, &format!("{indent}{label}{text}"));
     }
-    for command in &mend.commands {
+    for command in &fix.commands {
         line(
             out,
             &format!("{indent}      $ {command}").replace("$ # ", "# "),
