@@ -29,6 +29,7 @@ impl<B> Client<B> {
         OperationFuture {
             shared: self.shared.clone(),
             stage: Stage::New(Some(request)),
+            place: None,
         }
     }
 }
@@ -62,6 +63,8 @@ impl<B> fmt::Debug for Client<B> {
 pub struct OperationFuture<B> {
     shared: Arc<Shared<B>>,
     stage: Stage<B>,
+    /// Where it waits for a cell.
+    place: Option<u32>,
 }
 
 enum Stage<B> {
@@ -82,9 +85,13 @@ impl<B> Future for OperationFuture<B> {
         if let Stage::New(request) = &mut this.stage
             && let Some(wanted) = request.take()
         {
-            match this.shared.request(wanted, context.waker()) {
+            match this
+                .shared
+                .request(wanted, &mut this.place, context.waker())
+            {
                 Ok(index) => this.stage = Stage::Requested(index),
                 Err(back) if back.closed => {
+                    this.shared.leave(&mut this.place);
                     this.stage = Stage::Ended;
                     return Poll::Ready(Err(Box::new(Rejected {
                         error: ChannelError::Closed,
@@ -115,7 +122,7 @@ impl<B> Drop for OperationFuture<B> {
         match self.stage {
             Stage::Requested(index) => self.shared.abandon(index),
             // It may have been woken for a cell that it does not take.
-            Stage::New(_) => self.shared.wake_waiting(),
+            Stage::New(_) => self.shared.leave(&mut self.place),
             Stage::Ended => {}
         }
     }

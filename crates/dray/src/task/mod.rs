@@ -31,7 +31,10 @@
 
 mod client;
 mod driver;
+mod free_cells;
 mod shared;
+mod sync;
+mod waiters;
 
 pub use client::{Client, OperationFuture};
 pub use driver::Driver;

@@ -1,12 +1,10 @@
 //! What clients and their driver share: a cell an operation, and queues of their numbers.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::task::Waker;
 
-use atomic_waker::AtomicWaker;
-use crossbeam_queue::ArrayQueue;
-
+use super::free_cells::FreeCells;
+use super::sync::{ArrayQueue, AtomicU8, AtomicUsize, AtomicWaker, Ordering};
 use crate::{ChannelError, Completed, Rejected, Request};
 
 /// What a request became.
@@ -48,13 +46,10 @@ pub(super) struct Unplaced<B> {
 #[derive(Debug)]
 pub(super) struct Shared<B> {
     cells: Box<[Cell<B>]>,
-    free: ArrayQueue<u32>,
+    free: FreeCells,
     requests: ArrayQueue<u32>,
-    /// Of futures that wait for a cell.
-    waiting: ArrayQueue<Waker>,
     pub(super) driver: AtomicWaker,
     pub(super) clients: AtomicUsize,
-    closed: AtomicBool,
 }
 
 // SAFETY: a cell's content is accessed by the side that its state names, and handed over with release and
@@ -69,19 +64,12 @@ impl<B> Shared<B> {
             content: UnsafeCell::new(Content::Nothing),
             waker: AtomicWaker::new(),
         };
-        let free = ArrayQueue::new(slots);
-        for index in 0..slots as u32 {
-            // As many places as numbers.
-            let _ = free.push(index);
-        }
         Shared {
             cells: (0..slots).map(cell).collect(),
-            free,
+            free: FreeCells::new(slots as u32),
             requests: ArrayQueue::new(slots),
-            waiting: ArrayQueue::new(1024),
             driver: AtomicWaker::new(),
             clients: AtomicUsize::new(1),
-            closed: AtomicBool::new(false),
         }
     }
 
@@ -96,19 +84,17 @@ impl<B> Shared<B> {
     }
 
     /// Hands a request over: its cell; or the request back if no cell is free, and `waker` is woken
-    /// when one is.
-    pub(super) fn request(&self, request: Request<B>, waker: &Waker) -> Result<u32, Unplaced<B>> {
-        let index = self.free.pop().or_else(|| {
-            if self.waiting.push(waker.clone()).is_err() {
-                // There are too many that wait: this one asks again.
-                waker.wake_by_ref();
-            }
-            self.free.pop()
-        });
-        let Some(index) = index else {
+    /// when one may be. `place` is where the future waits meanwhile.
+    pub(super) fn request(
+        &self,
+        request: Request<B>,
+        place: &mut Option<u32>,
+        waker: &Waker,
+    ) -> Result<u32, Unplaced<B>> {
+        let Some(index) = self.free.take(place, waker) else {
             return Err(Unplaced {
                 request,
-                closed: self.closed.load(Ordering::SeqCst),
+                closed: self.free.is_closed(),
             });
         };
         // SAFETY: a number out of `free` belongs to the caller that took it.
@@ -118,7 +104,7 @@ impl<B> Shared<B> {
         cell.state.store(REQUESTED, Ordering::Release);
         // As many places as numbers.
         let _ = self.requests.push(index);
-        if self.closed.load(Ordering::SeqCst) {
+        if self.free.is_closed() {
             self.refuse_all();
         } else {
             self.driver.wake();
@@ -183,11 +169,9 @@ impl<B> Shared<B> {
         }
     }
 
-    /// Wakes the next future that waits for a cell.
-    pub(super) fn wake_waiting(&self) {
-        if let Some(waker) = self.waiting.pop() {
-            waker.wake();
-        }
+    /// A future does not wait for a cell any more.
+    pub(super) fn leave(&self, place: &mut Option<u32>) {
+        self.free.leave(place);
     }
 
     /// Frees a cell, which must be the caller's.
@@ -197,18 +181,14 @@ impl<B> Shared<B> {
         let cell = &self.cells[index as usize];
         drop(cell.waker.take());
         cell.state.store(FREE, Ordering::Release);
-        let _ = self.free.push(index);
-        self.wake_waiting();
+        self.free.give_back(index);
     }
 
-    /// The driver ends: what it has not begun is refused, and what comes is.
+    /// The driver ends: what it has not begun is refused, and what comes is. Cells that a device holds are
+    /// never free.
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.free.close();
         self.refuse_all();
-        // Cells that a device holds are never free.
-        while let Some(waker) = self.waiting.pop() {
-            waker.wake();
-        }
     }
 
     fn refuse_all(&self) {

@@ -8,3 +8,4 @@ mod never;
 mod pages;
 mod policies;
 mod task;
+mod waiting;

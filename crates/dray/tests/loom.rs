@@ -1,0 +1,137 @@
+//! Futures that wait for cells, under loom: the same source, compiled with loom's atomics, in every
+//! interleaving (up to three preemptions) of small numbers of threads. A wake-up that is lost is a thread
+//! that sleeps for ever, and loom says so.
+
+#[allow(dead_code, unreachable_pub, reason = "the models use a part")]
+#[path = "../src/task/free_cells.rs"]
+mod free_cells;
+#[path = "loom/sync.rs"]
+mod sync;
+#[allow(dead_code, unreachable_pub, reason = "the models use a part")]
+#[path = "../src/task/waiters.rs"]
+mod waiters;
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+
+use free_cells::FreeCells;
+use loom::future::block_on;
+use loom::sync::Arc;
+use loom::thread;
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// A future that waits for a cell; dropped before, it leaves its place.
+struct Taking {
+    cells: Arc<FreeCells>,
+    place: Option<u32>,
+}
+
+impl Taking {
+    fn new(cells: &Arc<FreeCells>) -> Taking {
+        Taking {
+            cells: cells.clone(),
+            place: None,
+        }
+    }
+
+    fn poll(&mut self, waker: &Waker) -> Option<u32> {
+        self.cells.take(&mut self.place, waker)
+    }
+
+    /// Waits for a cell, or for the end.
+    fn wait(mut self) -> Option<u32> {
+        block_on(poll_fn(move |context: &mut Context<'_>| {
+            match self.poll(context.waker()) {
+                None if !self.cells.is_closed() => Poll::Pending,
+                cell => Poll::Ready(cell),
+            }
+        }))
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.cells.leave(&mut self.place);
+    }
+}
+
+/// One cell, which is taken.
+fn one_cell(most_waiters: u32) -> (Arc<FreeCells>, u32) {
+    let cells = Arc::new(FreeCells::with_waiters(1, most_waiters));
+    let cell = cells.take(&mut None, Waker::noop()).expect("a free cell");
+    (cells, cell)
+}
+
+#[test]
+fn futures_that_wait_get_the_cell_one_after_the_other() {
+    check(|| {
+        let (cells, cell) = one_cell(2);
+        let waiting: Vec<_> = (0..2)
+            .map(|_| {
+                let cells = cells.clone();
+                thread::spawn(move || {
+                    let cell = Taking::new(&cells).wait().expect("it is not closed");
+                    cells.give_back(cell);
+                })
+            })
+            .collect();
+        cells.give_back(cell);
+        for thread in waiting {
+            thread.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_future_that_is_dropped_leaves_its_wake_up_to_the_next() {
+    check(|| {
+        let (cells, cell) = one_cell(2);
+        // It waits first, and never looks again.
+        let mut first = Taking::new(&cells);
+        assert_eq!(first.poll(Waker::noop()), None);
+        let second = {
+            let cells = cells.clone();
+            thread::spawn(move || Taking::new(&cells).wait().is_some())
+        };
+        let dropping = thread::spawn(move || drop(first));
+        cells.give_back(cell);
+        dropping.join().unwrap();
+        assert!(second.join().unwrap());
+    });
+}
+
+#[test]
+fn places_of_futures_that_have_left_are_used_again() {
+    check(|| {
+        let (cells, cell) = one_cell(1);
+        let mut first = Taking::new(&cells);
+        assert_eq!(first.poll(Waker::noop()), None);
+        drop(first);
+        let second = {
+            let cells = cells.clone();
+            thread::spawn(move || Taking::new(&cells).wait().is_some())
+        };
+        cells.give_back(cell);
+        assert!(second.join().unwrap());
+    });
+}
+
+#[test]
+fn no_future_waits_for_cells_that_are_closed() {
+    check(|| {
+        let (cells, _) = one_cell(2);
+        let waiting = {
+            let cells = cells.clone();
+            thread::spawn(move || Taking::new(&cells).wait())
+        };
+        let mut other = Taking::new(&cells);
+        assert_eq!(other.poll(Waker::noop()), None);
+        cells.close();
+        assert_eq!(waiting.join().unwrap(), None);
+    });
+}
