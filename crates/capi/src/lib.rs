@@ -29,3 +29,8 @@ pub use types::{
     Backend, ChannelsOptions, Completion, CoreReason, Dif, Executor, FullQueue, Options, Outcome,
     PageFault, Require, Tags, Wait,
 };
+
+/// README's example in Rust, which `cargo test --doc` compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

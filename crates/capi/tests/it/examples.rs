@@ -1,0 +1,107 @@
+//! The programs in `examples/`.
+
+use std::path::Path;
+
+use crate::toolchain::{C, CPP, ROOT, compile};
+
+/// Compiles an example, with the shared or the static library, and runs it on a backend.
+fn run(compiler: &[&str], example: &str, shared: bool, backend: &str) -> String {
+    let source = Path::new(ROOT).join("examples").join(example);
+    compile(compiler, &source, shared).run(&[backend])
+}
+
+/// The virtual device of the process, and the core.
+const BACKENDS: [&str; 2] = ["1", "2"];
+
+#[test]
+fn every_example_in_c_and_in_cpp() {
+    let examples = std::fs::read_dir(Path::new(ROOT).join("examples")).expect("examples");
+    let mut names: Vec<String> = examples
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .filter(|name| name.ends_with(".c"))
+        .filter(|name| !["copy.c", "bad_input.c", "guard_pages.c"].contains(&name.as_str()))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 12, "{names:?}");
+    for name in &names {
+        let stem = name.trim_end_matches(".c");
+        for (compiler, backend) in [(C, BACKENDS[0]), (CPP, BACKENDS[1])] {
+            let out = run(compiler, name, true, backend);
+            let refused =
+                stem == "crc64" && backend == BACKENDS[0] && out.contains("not supported");
+            assert!(
+                refused || out == format!("{stem}: right\n"),
+                "{name} {backend}: {out}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_copy_on_either_library() {
+    for (compiler, shared) in [(C, true), (C, false), (CPP, false)] {
+        for executor in BACKENDS {
+            let out = run(compiler, "copy.c", shared, executor);
+            let expected = format!(
+                "copy 42: status 1, executor {executor}\ncompare: result 1 at 4096\n\
+                 crc32c: e3069283\nnull: an argument is not valid\n"
+            );
+            assert_eq!(out, expected, "{compiler:?} {shared}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_accessed_is_a_page_fault() {
+    for backend in BACKENDS {
+        let out = run(C, "guard_pages.c", true, backend);
+        assert_eq!(out, "guard_pages: right\n");
+    }
+}
+
+#[test]
+fn options_of_the_first_version_are_taken() {
+    // Before `checked`: 24 bytes.
+    let options = dray_c::Options {
+        size: 24,
+        backend: dray_c::Backend::Cpu as u32,
+        slots: 4,
+        queue: std::ptr::null(),
+        // What is behind the size is not read.
+        checked: u32::MAX,
+        reserved: u32::MAX,
+    };
+    let mut mover = std::ptr::null_mut();
+    // SAFETY: options, and a place for a pointer.
+    let opened = unsafe { dray_c::dray_open(&raw const options, &raw mut mover) };
+    assert_eq!(opened, 0);
+    // SAFETY: it was opened above.
+    assert_eq!(unsafe { dray_c::dray_close(mover) }, 0);
+    for size in [23, 25, 31] {
+        let options = dray_c::Options { size, ..options };
+        // SAFETY: as above.
+        let opened = unsafe { dray_c::dray_open(&raw const options, &raw mut mover) };
+        assert_eq!(opened, -22, "{size}: EINVAL");
+    }
+}
+
+#[test]
+fn what_is_wrong_has_a_code() {
+    for backend in BACKENDS {
+        assert_eq!(run(C, "bad_input.c", true, backend), "bad input: right\n");
+    }
+}
+
+#[test]
+fn the_header_for_cpp() {
+    for backend in BACKENDS {
+        let out = run(CPP, "every_operation.cpp", true, backend);
+        assert_eq!(out, "every operation: right\n");
+    }
+}

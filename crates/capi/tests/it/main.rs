@@ -1,0 +1,7 @@
+//! The library as it is installed: programs in C and C++ are compiled by pkg-config's word, and run.
+
+mod examples;
+mod header;
+mod readme;
+mod symbols;
+mod toolchain;
