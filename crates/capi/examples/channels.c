@@ -25,13 +25,7 @@ int main(int argc, char **argv) {
     for (n = 0; n < SMALL; n++)
         check("copy", dray_copy(mover, target + LARGE + n * 64, source + LARGE + n * 64, 64, 2));
     while (ended < SMALL + 1) {
-        int code;
-
-        check("submit", dray_submit(mover));
-        code = dray_poll_outcomes(mover, &outcome, 1);
-        check("poll", code);
-        if (code == 0)
-            continue;
+        check("wait", dray_wait_outcomes(mover, &outcome, 1, DRAY_WAIT_POLICY_YIELD, 30000000000));
         ended++;
         right &= outcome.completion.status == 1;
         right &= outcome.device_bytes + outcome.core_bytes == (outcome.completion.user_data == 1 ? LARGE : 64);

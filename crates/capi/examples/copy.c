@@ -11,11 +11,14 @@ static int fail(const char *what, int code) {
 
 int main(int argc, char **argv) {
     static unsigned char source[65536], target[65536];
-    struct dray_options options = {sizeof options, 0, 16, NULL, 0, 0};
+    struct dray_options options;
     struct dray_mover *mover;
     struct dray_completion done;
     int code;
 
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.slots = 16;
     options.backend = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)DRAY_BACKEND_CPU;
     memset(source, 7, sizeof source);
     memset(target, 1, sizeof target);

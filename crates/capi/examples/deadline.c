@@ -62,6 +62,6 @@ int main(int argc, char **argv) {
     supply(fault, page, bytes);
     done = finish(mover);
     right &= done.user_data == 3 && done.status == 1 && memcmp(target, bytes, PAGE) == 0;
-    right &= dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_YIELD, 5 * MILLISECOND) == -ETIMEDOUT;
+    right &= dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_YIELD, 5 * MILLISECOND) == -ENOENT;
     return result(mover, "deadline", right);
 }

@@ -42,6 +42,33 @@ typedef enum dray_wait_policy {
   DRAY_WAIT_POLICY_YIELD = 3,
 } dray_wait_policy;
 
+// Which work queues are taken, by the NUMA nodes of their devices.
+typedef enum dray_numa {
+  // All; those of the calling thread's node first.
+  DRAY_NUMA_THREAD = 0,
+  // All; those of `numa_node` first.
+  DRAY_NUMA_FIRST = 1,
+  // Those of `numa_node` alone.
+  DRAY_NUMA_ONLY = 2,
+} dray_numa;
+
+// Flags of one operation, for dray_next_flags: bits of the descriptor (Intel
+// DSA specification, 8.1.3).
+typedef enum dray_flag {
+  // The device waits for pages that are not present, if its queue allows it.
+  DRAY_FLAG_BLOCK_ON_FAULT = (1 << 1),
+  // Writes go to the cache instead of memory.
+  DRAY_FLAG_CACHE_CONTROL = (1 << 8),
+  // Writes are not reordered.
+  DRAY_FLAG_STRICT_ORDERING = (1 << 13),
+  // The destination is read back before the operation ends.
+  DRAY_FLAG_DESTINATION_READBACK = (1 << 14),
+  // CRC: seed and result are neither inverted nor reflected.
+  DRAY_FLAG_CRC_BYPASS_INVERSION = (1 << 17),
+  // CRC: data bytes enter with bit 7 first.
+  DRAY_FLAG_CRC_BYPASS_DATA_REFLECTION = (1 << 18),
+} dray_flag;
+
 // Who must execute all operations of channels: else they fail.
 typedef enum dray_require {
   // Any executor: what no device does, the core does.
@@ -51,6 +78,20 @@ typedef enum dray_require {
   // A device of this machine.
   DRAY_REQUIRE_HARDWARE = 2,
 } dray_require;
+
+// Who executes an operation, as far as that is free.
+typedef enum dray_choice {
+  // A device from `device_from_bytes` on, the core below.
+  DRAY_CHOICE_THRESHOLD = 0,
+  // A device, whenever one has the operation.
+  DRAY_CHOICE_DEVICE = 1,
+  // The core, whenever it has the operation.
+  DRAY_CHOICE_CORE = 2,
+  // Whom the cost model takes for faster, by size, operations in flight and batch.
+  DRAY_CHOICE_COST_MODEL = 3,
+  // The same, from what operations have taken so far: one of 64 of a size goes to the other.
+  DRAY_CHOICE_LEARNED = 4,
+} dray_choice;
 
 // What becomes of an operation that met a page that was not present.
 typedef enum dray_page_fault {
@@ -86,7 +127,7 @@ typedef enum dray_core_reason {
   DRAY_CORE_REASON_FASTER = 3,
   // The cost model tries out whether the core is faster by now.
   DRAY_CORE_REASON_TRIED = 4,
-  // No channel leads to a device with this operation.
+  // No work queue was opened, or none leads to a device with this operation.
   DRAY_CORE_REASON_NO_DEVICE = 5,
   // Every queue was full.
   DRAY_CORE_REASON_QUEUE_FULL = 6,
@@ -105,7 +146,7 @@ typedef struct dray_options {
   size_t size;
   // A dray_backend.
   uint32_t backend;
-  // Operations that can be enqueued or in flight at once; 0: 128.
+  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 128.
   uint32_t slots;
   // Name of a work queue, such as "wq0.1"; NULL: the first that is free.
   const char *queue;
@@ -113,9 +154,76 @@ typedef struct dray_options {
   // operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
   // a system call for each operand.
   uint32_t checked;
+  // A dray_numa: which work queue is the first.
+  uint32_t numa;
+  // NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+  uint32_t numa_node;
   // 0.
   uint32_t reserved;
 } dray_options;
+
+// What an operation costs on the core and on a device, in nanoseconds of 0 and more. Set `size` to
+// sizeof(dray_cost_model).
+typedef struct dray_cost_model {
+  // sizeof(dray_cost_model), so that later versions can tell what is there.
+  size_t size;
+  // The core: an operation of no bytes.
+  double core_call_ns;
+  // The core: a KiB, not in its caches.
+  double core_kib_ns;
+  // The core: preparing and submitting a descriptor.
+  double submit_ns;
+  // The core: preparing one more operation of a batch.
+  double batched_ns;
+  // The device: from submission to completion, without the bytes.
+  double device_latency_ns;
+  // The device: a KiB.
+  double device_kib_ns;
+} dray_cost_model;
+
+// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
+// or what you want.
+typedef struct dray_channels_options {
+  // sizeof(dray_channels_options), so that later versions can tell what is there.
+  size_t size;
+  // A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
+  // none is needed.
+  uint32_t backend;
+  // Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it.
+  uint32_t virtual_queues;
+  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256.
+  uint32_t slots;
+  // A dray_require.
+  uint32_t require;
+  // A dray_page_fault.
+  uint32_t page_fault;
+  // Page faults of one operation's part after which the device goes on, at most; 0: 64.
+  uint32_t page_faults;
+  // A dray_full_queue.
+  uint32_t full_queue;
+  // Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
+  // UINT32_MAX: none.
+  uint32_t device_from_bytes;
+  // Bytes of the smallest stripe; 0: 64 KiB.
+  uint32_t stripe_bytes;
+  // Queues that an operation is striped over at most; 0: 8.
+  uint32_t max_stripes;
+  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
+  uint32_t gather_below_bytes;
+  // Operations that are gathered into one batch at most; 0: 32.
+  uint32_t max_gathered;
+  // A dray_choice.
+  uint32_t choice;
+  // A dray_numa.
+  uint32_t numa;
+  // NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+  uint32_t numa_node;
+  // 0.
+  uint32_t reserved;
+  // What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
+  // 4th-generation Xeon.
+  const struct dray_cost_model *cost;
+} dray_channels_options;
 
 // Tags of a data integrity field.
 typedef struct dray_tags {
@@ -152,8 +260,12 @@ typedef struct dray_completion {
   uint8_t result;
   // 1 if the fault of status 3 was a write.
   uint8_t write_fault;
+  // A dray_core_reason: why the core executed it, or a part of it.
+  uint8_t core_reason;
+  // 1 if every queue was full, and the operation was not to wait.
+  uint8_t queue_was_full;
   // 0.
-  uint8_t reserved[9];
+  uint8_t reserved[7];
 } dray_completion;
 
 // How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
@@ -176,39 +288,6 @@ typedef struct dray_dif {
   // Of the first block that is written.
   struct dray_tags destination;
 } dray_dif;
-
-// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
-// or what you want.
-typedef struct dray_channels_options {
-  // sizeof(dray_channels_options), so that later versions can tell what is there.
-  size_t size;
-  // A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
-  // none is needed.
-  uint32_t backend;
-  // Queues of the virtual device, 1 to 8.
-  uint32_t virtual_queues;
-  // Operations that can be enqueued or in flight at once; 0: 256.
-  uint32_t slots;
-  // A dray_require.
-  uint32_t require;
-  // A dray_page_fault.
-  uint32_t page_fault;
-  // Page faults of one operation's part after which the device goes on, at most; 0: 64.
-  uint32_t page_faults;
-  // A dray_full_queue.
-  uint32_t full_queue;
-  // Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
-  // UINT32_MAX: none.
-  uint32_t device_from_bytes;
-  // Bytes of the smallest stripe; 0: 64 KiB.
-  uint32_t stripe_bytes;
-  // Queues that an operation is striped over at most; 0: 8.
-  uint32_t max_stripes;
-  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
-  uint32_t gather_below_bytes;
-  // Operations that are gathered into one batch at most; 0: 32.
-  uint32_t max_gathered;
-} dray_channels_options;
 
 // An operation of channels that has ended, and who did what of it.
 typedef struct dray_outcome {
@@ -243,117 +322,176 @@ const char *dray_last_error(void);
 // What a code means. The text lives for ever.
 const char *dray_strerror(int code);
 
-// Opens a mover: 0, and the mover at `mover`.
+// Opens a mover: 0, and the mover at `mover`. dray_note says which work queues were tried.
 //
-// # Errors
-// -EINVAL: a null pointer, a `size` or `backend` that this version does not know. -ENODEV: no such
-// work queue. -EBUSY: another process has it. -EIO: it cannot be used.
+// Errors:
+// -EINVAL: a null pointer, a field that this version does not know or that excludes another. -ENODEV: no
+// such work queue. -EBUSY: another process has it. -EACCES, -EPERM: it may not be opened. -EIO: it
+// cannot be used.
 //
-// # Safety
+// The caller promises:
 // `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
-int dray_open(const struct dray_options *options, struct dray_mover **mover);
+int dray_open(const struct dray_options *options,
+              struct dray_mover **mover);
+
+// What happened when a mover was opened, a line for each work queue that was tried: which is open, and
+// why others are not. Writes at most `bytes` bytes to `text`, the last of which is 0: how many bytes the
+// whole text has without it, as snprintf does.
+//
+// The caller promises:
+// `mover` must be NULL or from dray_open; `text` a place for `bytes` bytes, or NULL if there are 0.
+int dray_note(struct dray_mover *mover,
+              char *text,
+              size_t bytes);
 
 // Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
 // Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
-// of operations that a device then still holds must stay valid for ever.
+// of operations that a device then still holds must stay valid for ever. The same holds for a mover in
+// whose call libdray has panicked: it is not waited for.
 //
-// # Errors
+// Errors:
 // -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.
 //
-// # Safety
-// `mover` must come from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_close(struct dray_mover *mover);
+
+// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
+// operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says
+// who did what, and dray_note which queues were not opened.
+//
+// Errors:
+// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
+// device, and one is required. -EBUSY: other processes have all queues. -EACCES, -EPERM: none may be
+// opened. -EIO: none can be used.
+//
+// The caller promises:
+// `options` must point to `options->size` readable bytes, and its `cost`, if it is not NULL, to
+// `cost->size`; `mover` to a place for a pointer.
+int dray_open_channels(const struct dray_channels_options *options,
+                       struct dray_mover **mover);
 
 // Operations that can be enqueued or in flight at once.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_slots(struct dray_mover *mover);
 
 // Whether operations with this opcode are executed: 1 or 0.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_supports(struct dray_mover *mover, uint8_t opcode);
 
 // Hands over what was enqueued: 0, or 1 if something is left to submit later.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_submit(struct dray_mover *mover);
 
-// Takes at most `count` completions: how many there were.
+// Takes at most `count` completions: how many there were, at most 64. Of movers from dray_open_channels
+// each says why the core has executed any of it; dray_poll_outcomes says
+// more.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`]; `into` a place for `count` completions.
-int dray_poll(struct dray_mover *mover, struct dray_completion *into, size_t count);
+// The caller promises:
+// `mover` must be NULL or from dray_open; `into` a place for `count` completions.
+int dray_poll(struct dray_mover *mover,
+              struct dray_completion *into,
+              size_t count);
 
-// Submits, and waits until at least one operation has ended: how many have, at most `count`.
-// `timeout_ns` 0: without a deadline.
+// Submits, and waits until at least one operation has ended: how many have, at most `count` and at most
+// 64. `timeout_ns` 0: without a deadline.
 //
-// # Errors
-// -ETIMEDOUT; -ENOTSUP: no UMWAIT here.
+// Errors:
+// -ETIMEDOUT: none has; all stay in flight. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
+// UMWAIT here.
 //
-// # Safety
-// As [`dray_poll`].
+// The caller promises:
+// As dray_poll.
 int dray_wait(struct dray_mover *mover,
               struct dray_completion *into,
               size_t count,
               uint32_t policy,
               uint64_t timeout_ns);
 
-// Begins a batch: the operations that follow are handed over together, by [`dray_batch_end`].
+// Takes back what no queue has accepted: how many operations. They complete with status 0.
 //
-// # Errors
+// The caller promises:
+// `mover` must be NULL or from dray_open.
+int dray_withdraw(struct dray_mover *mover);
+
+// Gives the next operation that is enqueued on a mover these flags, dray_flag values added up: 0. Until
+// one is, a call that fails changes nothing; another call of this function replaces them.
+//
+// Errors:
+// -EINVAL: other bits. -ENOTSUP: the mover's queue does not block on page faults.
+//
+// The caller promises:
+// `mover` must be NULL or from dray_open.
+int dray_next_flags(struct dray_mover *mover,
+                    uint32_t flags);
+
+// Enqueues a descriptor of 64 bytes, as the specification and `struct dsa_hw_desc` of linux/idxd.h have
+// it. Its completion record is the mover's: address and flags of it are replaced. Its other fields go to
+// the device as they are, which refuses what is wrong by the status of the completion.
+//
+// Errors:
+// -EINVAL: a null pointer, an opcode that is not defined, a batch (see dray_batch_begin). -ENOTSUP,
+// -EAGAIN, -E2BIG: as of all operations.
+//
+// The caller promises:
+// `mover` must be NULL or from dray_open; `descriptor` must point to 64 readable
+// bytes, and its addresses must be valid until the operation has ended.
+int dray_enqueue_descriptor(struct dray_mover *mover,
+                            const void *descriptor,
+                            uint64_t user_data);
+
+// Begins a batch: the operations that follow are handed over together, by dray_batch_end.
+//
+// Errors:
 // -EALREADY: one has begun.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_batch_begin(struct dray_mover *mover);
 
 // The next operation of the batch starts when all before it have ended; not at all if one of them has
 // not succeeded.
 //
-// # Errors
+// Errors:
 // -ENOENT: no batch has begun.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_batch_fence(struct dray_mover *mover);
 
 // Enqueues the batch: how many operations it has. Each completes on its own.
 //
-// # Errors
+// Errors:
 // -ENOENT: no batch has begun, or it has no operations. -EAGAIN: there are not enough slots; the batch
 // stays, for another try.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`]; the addresses of all its operations valid until they have
+// The caller promises:
+// `mover` must be NULL or from dray_open; the addresses of all its operations valid until they have
 // ended.
 int dray_batch_end(struct dray_mover *mover);
 
 // Forgets the batch that has begun, if one has: 0.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_batch_cancel(struct dray_mover *mover);
-
-// Takes back what no queue has accepted: how many operations. They complete with status 0.
-//
-// # Safety
-// `mover` must be NULL or from [`dray_open`].
-int dray_withdraw(struct dray_mover *mover);
 
 // Does nothing.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+// The caller promises:
+// `mover` must be NULL or from dray_open.
 int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
 // Copies `len` bytes.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open`](crate::dray_open); the buffers valid, and not accessed otherwise, until it has ended.
+// The caller promises:
+// `mover` must be NULL or from dray_open; the buffers valid, and not accessed otherwise, until it has ended.
 int dray_copy(struct dray_mover *mover,
               void *destination,
               const void *source,
@@ -362,8 +500,8 @@ int dray_copy(struct dray_mover *mover,
 
 // Copies `len` bytes to two destinations whose address bits 11:0 are equal.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_dualcast(struct dray_mover *mover,
                   void *first,
                   void *second,
@@ -373,8 +511,8 @@ int dray_dualcast(struct dray_mover *mover,
 
 // Fills `len` bytes with an 8-byte pattern.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_fill(struct dray_mover *mover,
               void *destination,
               uint64_t pattern,
@@ -383,8 +521,8 @@ int dray_fill(struct dray_mover *mover,
 
 // Compares two buffers of `len` bytes.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_compare(struct dray_mover *mover,
                  const void *first,
                  const void *second,
@@ -393,8 +531,8 @@ int dray_compare(struct dray_mover *mover,
 
 // Compares `len` bytes with an 8-byte pattern.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_compare_pattern(struct dray_mover *mover,
                          const void *source,
                          uint64_t pattern,
@@ -403,8 +541,8 @@ int dray_compare_pattern(struct dray_mover *mover,
 
 // CRC32C of `len` bytes.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_crc32c(struct dray_mover *mover,
                 const void *source,
                 uint32_t len,
@@ -413,8 +551,8 @@ int dray_crc32c(struct dray_mover *mover,
 
 // Copies `len` bytes and takes their CRC32C.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_copy_crc32c(struct dray_mover *mover,
                      void *destination,
                      const void *source,
@@ -424,8 +562,8 @@ int dray_copy_crc32c(struct dray_mover *mover,
 
 // CRC-64 of NVM Express of `len` bytes; a device of version 2, or a core, has it.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_crc64(struct dray_mover *mover,
                const void *source,
                uint32_t len,
@@ -434,8 +572,8 @@ int dray_crc64(struct dray_mover *mover,
 
 // Copies `len` bytes and takes their CRC-64; a device of version 2, or a core, has it.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_copy_crc64(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -446,8 +584,8 @@ int dray_copy_crc64(struct dray_mover *mover,
 // Records where two buffers of `len` bytes differ, in at most `max_bytes` bytes (80 or more) at `record`:
 // buffers and lengths are multiples of 8.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_create_delta(struct dray_mover *mover,
                       const void *first,
                       const void *second,
@@ -458,8 +596,8 @@ int dray_create_delta(struct dray_mover *mover,
 
 // Applies a delta record of `record_bytes` bytes to `len` bytes.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_apply_delta(struct dray_mover *mover,
                      void *destination,
                      uint32_t len,
@@ -469,14 +607,14 @@ int dray_apply_delta(struct dray_mover *mover,
 
 // Evicts `len` bytes from the processor's caches.
 //
-// # Safety
-// As [`dray_copy`].
+// The caller promises:
+// As dray_copy.
 int dray_cache_flush(struct dray_mover *mover, void *buffer, uint32_t len, uint64_t user_data);
 
 // Checks the integrity fields of `len` bytes of blocks, each with its field.
 //
-// # Safety
-// As [`dray_copy`]; `dif` must point to `dif->size` readable bytes.
+// The caller promises:
+// As dray_copy; `dif` must point to `dif->size` readable bytes.
 int dray_dif_check(struct dray_mover *mover,
                    const void *source,
                    uint32_t len,
@@ -485,8 +623,8 @@ int dray_dif_check(struct dray_mover *mover,
 
 // Copies `len` bytes of blocks without fields, and adds a field to each: the destination is larger.
 //
-// # Safety
-// As [`dray_dif_check`].
+// The caller promises:
+// As dray_dif_check.
 int dray_dif_insert(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -496,8 +634,8 @@ int dray_dif_insert(struct dray_mover *mover,
 
 // Checks the fields of `len` bytes of blocks, and copies the blocks without: the destination is smaller.
 //
-// # Safety
-// As [`dray_dif_check`].
+// The caller promises:
+// As dray_dif_check.
 int dray_dif_strip(struct dray_mover *mover,
                    void *destination,
                    const void *source,
@@ -507,8 +645,8 @@ int dray_dif_strip(struct dray_mover *mover,
 
 // Checks the fields of `len` bytes of blocks, and copies the blocks with new ones.
 //
-// # Safety
-// As [`dray_dif_check`].
+// The caller promises:
+// As dray_dif_check.
 int dray_dif_update(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -516,27 +654,44 @@ int dray_dif_update(struct dray_mover *mover,
                     const struct dray_dif *dif,
                     uint64_t user_data);
 
-// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
-// operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says who
-// did what.
+// Writes the fields of `len` bytes of blocks without fields side by side to `destination`, 8 bytes each,
+// which is aligned to 8 bytes; a device of version 2 has it.
 //
-// # Errors
-// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
-// device, and one is required. -EBUSY: other processes have all queues. -EIO: one cannot be used.
-//
-// # Safety
-// `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
-int dray_open_channels(const struct dray_channels_options *options,
-                       struct dray_mover **mover);
+// The caller promises:
+// As dray_dif_check.
+int dray_dix_generate(struct dray_mover *mover,
+                      void *destination,
+                      const void *source,
+                      uint32_t len,
+                      const struct dray_dif *dif,
+                      uint64_t user_data);
 
-// Takes at most `count` operations that have ended, with who did what of each: how many there were.
+// Takes at most `count` operations that have ended, with who did what of each: how many there were, at
+// most 64.
 //
-// # Errors
+// Errors:
 // -ENOTSUP: the mover is not from dray_open_channels.
 //
-// # Safety
-// `mover` must be NULL or from [`dray_open_channels`]; `into` a place for `count` outcomes.
-int dray_poll_outcomes(struct dray_mover *mover, struct dray_outcome *into, size_t count);
+// The caller promises:
+// `mover` must be NULL or from dray_open_channels; `into` a place for
+// `count` outcomes.
+int dray_poll_outcomes(struct dray_mover *mover,
+                       struct dray_outcome *into,
+                       size_t count);
+
+// As dray_wait, with who did what of each operation.
+//
+// Errors:
+// -ETIMEDOUT: none has ended; all stay in flight. -ENOENT: nothing is enqueued or in flight. -ENOTSUP:
+// no UMWAIT here, or the mover is not from dray_open_channels.
+//
+// The caller promises:
+// As dray_poll_outcomes.
+int dray_wait_outcomes(struct dray_mover *mover,
+                       struct dray_outcome *into,
+                       size_t count,
+                       uint32_t policy,
+                       uint64_t timeout_ns);
 
 #ifdef __cplusplus
 }  // extern "C"

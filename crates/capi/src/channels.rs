@@ -4,150 +4,112 @@ use std::ffi::c_int;
 
 use dray::CpuMover;
 use dray::channels::{
-    Channels, ChannelsError, ChannelsOptions as Library, Choice, CoreReason as Reason,
+    Channels, ChannelsError, ChannelsOptions as Library, Choice as Chosen, CostModel as Costs,
     FullQueuePolicy, Member, PageFaultPolicy, Require as Required,
 };
-use dray::hw::{self, HwMover, HwOptions};
+use dray::hw::{HwMover, HwOptions};
 use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
 
-use crate::backend::{refused, virtual_device};
-use crate::completion::seen;
+use crate::backend::{Nodes, open_queues, slots, virtual_device};
+use crate::channel_types::{ChannelsOptions, Choice, CostModel, FullQueue, PageFault, Require};
 use crate::error::{Refusal, call};
-use crate::handle::{Kind, Mover, Open, check_size, handle, using};
-use crate::types::{
-    Backend, ChannelsOptions, Completion, CoreReason, FullQueue, Outcome, PageFault, Require,
-};
+use crate::handle::{Kind, Mover, Opened, handle};
+use crate::structure::{reserved, sized, word};
+use crate::types::Backend;
 
 /// Slots of each queue.
 const QUEUE_SLOTS: usize = 128;
+/// Bytes of dray_channels_options in earlier versions, which ended with `max_gathered`.
+const EARLIER_OPTIONS: [usize; 1] = [56];
+/// Queues of a virtual device at most.
+const MOST_VIRTUAL: u32 = 8;
 
 /// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
-/// operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says who
-/// did what.
+/// operations are striped over the queues, small ones gathered into batches; [`dray_poll_outcomes`] says
+/// who did what, and [`dray_note`] which queues were not opened.
 ///
 /// # Errors
 /// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
-/// device, and one is required. -EBUSY: other processes have all queues. -EIO: one cannot be used.
+/// device, and one is required. -EBUSY: other processes have all queues. -EACCES, -EPERM: none may be
+/// opened. -EIO: none can be used.
 ///
 /// # Safety
-/// `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
+/// `options` must point to `options->size` readable bytes, and its `cost`, if it is not NULL, to
+/// `cost->size`; `mover` to a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_open_channels(
     options: *const ChannelsOptions,
     mover: *mut *mut Mover,
 ) -> c_int {
     call(|| {
-        if options.is_null() || mover.is_null() || !options.is_aligned() {
-            let message = "options and mover are needed";
-            return Err(Refusal::new(libc::EINVAL, message));
+        let name = "dray_channels_options";
+        // SAFETY: so many bytes are readable, by the caller's promise; any bytes are options.
+        let options = unsafe { sized(name, options, &EARLIER_OPTIONS) }?;
+        if mover.is_null() {
+            return Err(Refusal::new(
+                libc::EINVAL,
+                "the place for the mover is NULL",
+            ));
         }
-        let known = size_of::<ChannelsOptions>();
-        // SAFETY: aligned, and every version has this field.
-        let size = unsafe { (*options).size };
-        // SAFETY: so many bytes are readable, by the caller's promise.
-        unsafe { check_size("dray_channels_options", options.cast(), size, known) }?;
-        // SAFETY: the caller's promise, for this size.
-        let options = unsafe { *options };
-        let kind = open(&options)?;
+        // SAFETY: the caller's promise is the same.
+        let how = unsafe { library(&options) }?;
+        let slots = how.slots;
+        let (kind, note) = open(&options, how)?;
+        let opened = Opened {
+            note,
+            ..Opened::default()
+        };
         // SAFETY: not null, and a place for a pointer by the caller's promise.
-        unsafe { mover.write(handle(kind, slots(&options))) };
+        unsafe { mover.write(handle(kind, slots, opened)) };
         Ok(0)
     })
 }
 
-/// Takes at most `count` operations that have ended, with who did what of each: how many there were.
-///
-/// # Errors
-/// -ENOTSUP: the mover is not from dray_open_channels.
-///
-/// # Safety
-/// `mover` must be NULL or from [`dray_open_channels`]; `into` a place for `count` outcomes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dray_poll_outcomes(
-    mover: *mut Mover,
-    into: *mut Outcome,
-    count: usize,
-) -> c_int {
-    let work = |open: &mut Open| {
-        if into.is_null() || count == 0 {
-            return Err(Refusal::new(libc::EINVAL, "no place for outcomes"));
-        }
-        let mut look = [dray::channels::Outcome::default(); 64];
-        let most = count.min(look.len());
-        let look = &mut look[..most];
-        let found = match &mut open.kind {
-            Kind::HardwareChannels(channels) => channels.poll_outcomes(look),
-            Kind::VirtualChannels(channels) => channels.poll_outcomes(look),
-            Kind::CpuChannels(channels) => channels.poll_outcomes(look),
-            _ => {
-                let message = "the mover has one queue: dray_poll takes its completions";
-                return Err(Refusal::new(libc::ENOTSUP, message));
+fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, String), Refusal> {
+    let backends = [
+        Backend::Hardware,
+        Backend::Virtual,
+        Backend::Cpu,
+        Backend::Any,
+    ];
+    let backend = word("dray_channels_options.backend", options.backend, &backends)?;
+    let nodes = Nodes::new("dray_channels_options", options.numa, options.numa_node)?;
+    let of_hardware = [Backend::Hardware, Backend::Any].contains(&backend);
+    if !of_hardware && options.numa != 0 {
+        let message = "dray_channels_options.numa is for work queues of this machine";
+        return Err(Refusal::new(libc::EINVAL, message));
+    }
+    match backend {
+        Backend::Hardware | Backend::Any => {
+            let hw_options = HwOptions {
+                slots: QUEUE_SLOTS,
+                ..HwOptions::default()
+            };
+            let mut queues = open_queues(None, nodes, usize::MAX, hw_options);
+            if queues.members.is_empty() && backend == Backend::Hardware {
+                return Err(queues.refusal());
             }
-        };
-        for (n, outcome) in look[..found].iter().enumerate() {
-            // SAFETY: `n` is below the caller's count.
-            let place = unsafe { into.add(n) };
-            // SAFETY: a place of the caller's.
-            unsafe { place.write(reported(outcome)) };
+            if queues.members.is_empty() {
+                queues.note.push_str("the core executes all operations\n");
+            }
+            let how = Library {
+                local_node: nodes.first,
+                ..how
+            };
+            let channels = Channels::<HwMover>::new(queues.members, how).map_err(excluded)?;
+            Ok((Kind::HardwareChannels(channels), queues.note))
         }
-        Ok(c_int::try_from(found).unwrap_or(c_int::MAX))
-    };
-    // SAFETY: the caller's promise is the same.
-    unsafe { using(mover, work) }
-}
-
-fn reported(outcome: &dray::channels::Outcome) -> Outcome {
-    let completion: Completion = seen(&outcome.completion);
-    let reason = outcome
-        .core_reason
-        .map_or(CoreReason::None, |reason| match reason {
-            Reason::Chosen => CoreReason::Chosen,
-            Reason::BelowThreshold => CoreReason::BelowThreshold,
-            Reason::Faster => CoreReason::Faster,
-            Reason::Tried => CoreReason::Tried,
-            Reason::NoDevice => CoreReason::NoDevice,
-            Reason::QueueFull => CoreReason::QueueFull,
-            Reason::PageFault => CoreReason::PageFault,
-        });
-    Outcome {
-        completion,
-        device_bytes: outcome.device_bytes,
-        core_bytes: outcome.core_bytes,
-        stripes: outcome.stripes,
-        resumed_faults: outcome.resumed_faults,
-        core_reason: reason as u32,
-        gathered: outcome.gathered.into(),
-        queue_was_full: outcome.queue_was_full.into(),
-        reserved: [0; 2],
-    }
-}
-
-fn slots(options: &ChannelsOptions) -> usize {
-    match options.slots {
-        0 => Library::default().slots,
-        slots => slots as usize,
-    }
-}
-
-fn open(options: &ChannelsOptions) -> Result<Kind, Refusal> {
-    let how = library(options)?;
-    let hw_options = HwOptions {
-        slots: QUEUE_SLOTS,
-        ..HwOptions::default()
-    };
-    match options.backend {
-        n if n == Backend::Hardware as u32 => {
-            let members = hw::open_all(hw_options).map_err(refused)?;
-            let channels = Channels::<HwMover>::new(members, how).map_err(excluded)?;
-            Ok(Kind::HardwareChannels(channels))
-        }
-        n if n == Backend::Any as u32 => {
-            let members = hw::open_all(hw_options).unwrap_or_default();
-            let channels = Channels::<HwMover>::new(members, how).map_err(excluded)?;
-            Ok(Kind::HardwareChannels(channels))
-        }
-        n if n == Backend::Virtual as u32 => {
-            let queues = options.virtual_queues.clamp(1, 8) as u16;
+        Backend::Virtual => {
+            let queues = options.virtual_queues.max(1);
+            if queues > MOST_VIRTUAL {
+                return Err(Refusal::new(
+                    libc::EINVAL,
+                    format_args!(
+                        "dray_channels_options.virtual_queues is {queues}: 1 to {MOST_VIRTUAL} are possible"
+                    ),
+                ));
+            }
+            let queues = queues as u16;
             let started = VirtualDevice::start(virtual_device(queues), VirtualOptions::default());
             let device = started.map_err(|error| Refusal::of(libc::EIO, &error))?;
             let open = |queue| device.open(queue, QUEUE_SLOTS);
@@ -158,60 +120,73 @@ fn open(options: &ChannelsOptions) -> Result<Kind, Refusal> {
                 numa_node: None,
             });
             let channels = Channels::new(members, how).map_err(excluded)?;
-            Ok(Kind::VirtualChannels(channels))
+            let note =
+                format!("a virtual device of this process with {queues} work queues is open\n");
+            Ok((Kind::VirtualChannels(channels), note))
         }
-        n if n == Backend::Cpu as u32 => {
+        Backend::Cpu => {
             let member = Member {
                 mover: CpuMover::new(QUEUE_SLOTS),
                 numa_node: None,
             };
             let channels = Channels::new([member], how).map_err(excluded)?;
-            Ok(Kind::CpuChannels(channels))
+            let note = "the core executes all operations, as asked\n".to_owned();
+            Ok((Kind::CpuChannels(channels), note))
         }
-        other => Err(Refusal::new(
-            libc::EINVAL,
-            format!("{other} is no dray_backend"),
-        )),
     }
 }
 
 /// The options of the library that these stand for; 0 is its default.
-fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
-    let unknown = |value: u32, what: &str| {
-        Err(Refusal::new(
-            libc::EINVAL,
-            format_args!("{value} is no {what}"),
-        ))
-    };
+///
+/// # Safety
+/// `options.cost` must be NULL or point to as many readable bytes as its size says.
+unsafe fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
     let default = Library::default();
     let or = |value: u32, default: u32| if value == 0 { default } else { value };
+    reserved("dray_channels_options.reserved", options.reserved)?;
     Ok(Library {
-        slots: slots(options),
-        require: match options.require {
-            n if n == Require::Any as u32 => Required::Any,
-            n if n == Require::Device as u32 => Required::Device,
-            n if n == Require::Hardware as u32 => Required::Hardware,
-            other => return unknown(other, "dray_require"),
+        slots: slots("dray_channels_options.slots", options.slots, default.slots)?,
+        require: {
+            let words = [Require::Any, Require::Device, Require::Hardware];
+            match word("dray_channels_options.require", options.require, &words)? {
+                Require::Any => Required::Any,
+                Require::Device => Required::Device,
+                Require::Hardware => Required::Hardware,
+            }
         },
-        choice: match options.device_from_bytes {
-            0 => Choice::Device,
-            u32::MAX => Choice::Core,
-            device_from_bytes => Choice::Threshold { device_from_bytes },
+        // SAFETY: the caller's promise is the same.
+        choice: unsafe { choice(options) }?,
+        page_fault: {
+            let words = [
+                PageFault::TouchAndResume,
+                PageFault::FinishOnCore,
+                PageFault::BlockOnFault,
+                PageFault::Return,
+            ];
+            match word(
+                "dray_channels_options.page_fault",
+                options.page_fault,
+                &words,
+            )? {
+                PageFault::TouchAndResume => PageFaultPolicy::TouchAndResume {
+                    most: or(options.page_faults, 64),
+                },
+                PageFault::FinishOnCore => PageFaultPolicy::FinishOnCore,
+                PageFault::BlockOnFault => PageFaultPolicy::BlockOnFault,
+                PageFault::Return => PageFaultPolicy::Return,
+            }
         },
-        page_fault: match options.page_fault {
-            n if n == PageFault::TouchAndResume as u32 => PageFaultPolicy::TouchAndResume {
-                most: or(options.page_faults, 64),
-            },
-            n if n == PageFault::FinishOnCore as u32 => PageFaultPolicy::FinishOnCore,
-            n if n == PageFault::BlockOnFault as u32 => PageFaultPolicy::BlockOnFault,
-            n if n == PageFault::Return as u32 => PageFaultPolicy::Return,
-            other => return unknown(other, "dray_page_fault"),
-        },
-        full_queue: match options.full_queue {
-            n if n == FullQueue::Wait as u32 => FullQueuePolicy::Wait,
-            n if n == FullQueue::Core as u32 => FullQueuePolicy::Core,
-            n if n == FullQueue::Error as u32 => FullQueuePolicy::Error,
-            other => return unknown(other, "dray_full_queue"),
+        full_queue: {
+            let words = [FullQueue::Wait, FullQueue::Core, FullQueue::Error];
+            match word(
+                "dray_channels_options.full_queue",
+                options.full_queue,
+                &words,
+            )? {
+                FullQueue::Wait => FullQueuePolicy::Wait,
+                FullQueue::Core => FullQueuePolicy::Core,
+                FullQueue::Error => FullQueuePolicy::Error,
+            }
         },
         stripe_bytes: or(options.stripe_bytes, default.stripe_bytes),
         max_stripes: match options.max_stripes {
@@ -221,6 +196,73 @@ fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
         gather_below_bytes: or(options.gather_below_bytes, default.gather_below_bytes),
         max_gathered: or(options.max_gathered, default.max_gathered),
         ..default
+    })
+}
+
+/// # Safety
+/// As [`library`].
+unsafe fn choice(options: &ChannelsOptions) -> Result<Chosen, Refusal> {
+    let words = [
+        Choice::Threshold,
+        Choice::Device,
+        Choice::Core,
+        Choice::CostModel,
+        Choice::Learned,
+    ];
+    let choice = word("dray_channels_options.choice", options.choice, &words)?;
+    if choice != Choice::Threshold && options.device_from_bytes != 0 {
+        let message = "dray_channels_options.device_from_bytes is for DRAY_CHOICE_THRESHOLD";
+        return Err(Refusal::new(libc::EINVAL, message));
+    }
+    let modelled = [Choice::CostModel, Choice::Learned].contains(&choice);
+    if !modelled && !options.cost.is_null() {
+        let message = "dray_channels_options.cost is for DRAY_CHOICE_COST_MODEL and LEARNED";
+        return Err(Refusal::new(libc::EINVAL, message));
+    }
+    let costs = || {
+        if options.cost.is_null() {
+            return Ok(Costs::default());
+        }
+        // SAFETY: so many bytes are readable, by the caller's promise; any bytes are times.
+        let cost = unsafe { sized("dray_cost_model", options.cost, &[]) }?;
+        costs(&cost)
+    };
+    Ok(match choice {
+        Choice::Threshold => match options.device_from_bytes {
+            0 => Chosen::Device,
+            u32::MAX => Chosen::Core,
+            device_from_bytes => Chosen::Threshold { device_from_bytes },
+        },
+        Choice::Device => Chosen::Device,
+        Choice::Core => Chosen::Core,
+        Choice::CostModel => Chosen::Cost(costs()?),
+        Choice::Learned => Chosen::Learned(costs()?),
+    })
+}
+
+fn costs(cost: &CostModel) -> Result<Costs, Refusal> {
+    for (name, ns) in [
+        ("core_call_ns", cost.core_call_ns),
+        ("core_kib_ns", cost.core_kib_ns),
+        ("submit_ns", cost.submit_ns),
+        ("batched_ns", cost.batched_ns),
+        ("device_latency_ns", cost.device_latency_ns),
+        ("device_kib_ns", cost.device_kib_ns),
+    ] {
+        if !(ns.is_finite() && ns >= 0.0) {
+            return Err(Refusal::new(
+                libc::EINVAL,
+                format_args!("dray_cost_model.{name} is {ns}: it must be 0 or more"),
+            ));
+        }
+    }
+    Ok(Costs {
+        core_call_ns: cost.core_call_ns,
+        core_kib_ns: cost.core_kib_ns,
+        submit_ns: cost.submit_ns,
+        batched_ns: cost.batched_ns,
+        device_latency_ns: cost.device_latency_ns,
+        device_kib_ns: cost.device_kib_ns,
     })
 }
 

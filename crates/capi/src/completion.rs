@@ -2,34 +2,10 @@
 
 use std::ffi::c_int;
 
+use dray::channels::{CoreReason as Reason, Outcome};
 use dray_spec::{DifTags, Status};
 
-use crate::error::Refusal;
-use crate::types::{Completion, Executor, Tags};
-
-/// Completions through a small buffer.
-///
-/// # Safety
-/// `into` must be a place for `count` completions.
-pub(crate) unsafe fn take(
-    into: *mut Completion,
-    count: usize,
-    fill: impl FnOnce(&mut [dray::Completion]) -> Result<usize, Refusal>,
-) -> Result<c_int, Refusal> {
-    if into.is_null() || count == 0 {
-        return Err(Refusal::new(libc::EINVAL, "no place for completions"));
-    }
-    let mut look = [dray::Completion::default(); 64];
-    let most = count.min(look.len());
-    let found = fill(&mut look[..most])?;
-    for (n, completion) in look[..found].iter().enumerate() {
-        // SAFETY: `n` is below the caller's count.
-        let place = unsafe { into.add(n) };
-        // SAFETY: a place of the caller's.
-        unsafe { place.write(seen(completion)) };
-    }
-    Ok(self::count(found))
-}
+use crate::types::{Completion, CoreReason, Executor, Tags};
 
 /// A completion as C sees it.
 pub(crate) fn seen(completion: &dray::Completion) -> Completion {
@@ -53,7 +29,32 @@ pub(crate) fn seen(completion: &dray::Completion) -> Completion {
         status: record.status().code(),
         result: record.result,
         write_fault: record.status().is_write_fault().into(),
-        reserved: [0; 9],
+        core_reason: CoreReason::None as u8,
+        queue_was_full: 0,
+        reserved: [0; 7],
+    }
+}
+
+/// The same, of an operation of channels.
+pub(crate) fn seen_outcome(outcome: &Outcome) -> Completion {
+    Completion {
+        core_reason: reason(outcome) as u8,
+        queue_was_full: outcome.queue_was_full.into(),
+        ..seen(&outcome.completion)
+    }
+}
+
+/// Why the core has executed any of it.
+pub(crate) fn reason(outcome: &Outcome) -> CoreReason {
+    match outcome.core_reason {
+        None => CoreReason::None,
+        Some(Reason::Chosen) => CoreReason::Chosen,
+        Some(Reason::BelowThreshold) => CoreReason::BelowThreshold,
+        Some(Reason::Faster) => CoreReason::Faster,
+        Some(Reason::Tried) => CoreReason::Tried,
+        Some(Reason::NoDevice) => CoreReason::NoDevice,
+        Some(Reason::QueueFull) => CoreReason::QueueFull,
+        Some(Reason::PageFault) => CoreReason::PageFault,
     }
 }
 

@@ -107,6 +107,14 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
             c"another thread is using the mover, or another process the work queue",
         ),
         (libc::ENODEV, c"there is no such work queue"),
+        (
+            libc::EACCES,
+            c"this user may not open the device file of the work queue",
+        ),
+        (
+            libc::EPERM,
+            c"the kernel does not let this process use the work queue: see dray doctor",
+        ),
         (libc::EIO, c"the work queue cannot be used"),
         (libc::ENOTSUP, c"the mover or this processor cannot do this"),
         (libc::ETIMEDOUT, c"no completion before the deadline"),

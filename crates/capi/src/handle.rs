@@ -4,12 +4,14 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dray::channels::Channels;
+use dray::channels::{Channels, Outcome};
 use dray::hw::HwMover;
 use dray::virt::VirtualMover;
-use dray::{CpuMover, Operation};
+use dray::{Completion, CpuMover, Operation};
+use dray_spec::Flags;
 
 use crate::error::{Refusal, call};
+use crate::types::CoreReason;
 
 /// A mover of one of the kinds that there are.
 #[derive(Debug)]
@@ -29,9 +31,14 @@ pub(crate) enum Kind {
 pub struct Mover {
     /// A call is in progress.
     busy: AtomicBool,
+    /// A call has panicked: nothing is known of what is inside.
+    broken: AtomicBool,
     /// `None`: closed.
     open: UnsafeCell<Option<Box<Open>>>,
 }
+
+/// Completions that are taken from a mover at a time.
+const LOOK: usize = 64;
 
 /// A mover that is open.
 #[derive(Debug)]
@@ -40,8 +47,25 @@ pub(crate) struct Open {
     /// Operations of a batch that has begun.
     pub(crate) batch: Vec<Operation>,
     pub(crate) in_batch: bool,
-    /// The next operation of the batch has a fence.
-    pub(crate) fence: bool,
+    /// Flags of the operation that is enqueued next.
+    pub(crate) next_flags: Flags,
+    /// Operations whose completions were not taken.
+    pub(crate) in_flight: usize,
+    /// Where completions are taken to.
+    pub(crate) completions: Box<[Completion]>,
+    /// The same, of channels.
+    pub(crate) outcomes: Box<[Outcome]>,
+    /// What happened when it was opened.
+    pub(crate) opened: Opened,
+}
+
+/// What happened when a mover was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    /// Lines of text.
+    pub(crate) note: String,
+    /// Why the core executes what a mover of one queue is given.
+    pub(crate) core_reason: CoreReason,
 }
 
 /// Calls `$work` with the mover inside.
@@ -59,40 +83,86 @@ macro_rules! with {
 }
 
 /// The handle of a mover, for ever.
-pub(crate) fn handle(kind: Kind, slots: usize) -> *mut Mover {
+pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
+    let (completions, outcomes) = match kind {
+        Kind::Hardware(_) | Kind::Virtual(_) | Kind::Cpu(_) => (LOOK, 0),
+        _ => (0, LOOK),
+    };
     let open = Open {
         kind,
         batch: Vec::with_capacity(slots),
         in_batch: false,
-        fence: false,
+        next_flags: Flags::EMPTY,
+        in_flight: 0,
+        completions: vec![Completion::default(); completions].into_boxed_slice(),
+        outcomes: vec![Outcome::default(); outcomes].into_boxed_slice(),
+        opened,
     };
     Box::into_raw(Box::new(Mover {
         busy: AtomicBool::new(false),
+        broken: AtomicBool::new(false),
         open: UnsafeCell::new(Some(Box::new(open))),
     }))
 }
 
+/// Does some work with a mover that is open, if no other call is in one.
+///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open).
 pub(crate) unsafe fn using(
     mover: *mut Mover,
     work: impl FnOnce(&mut Open) -> Result<c_int, Refusal>,
 ) -> c_int {
-    let work = |open: &mut Option<Box<Open>>| match open {
-        Some(open) => work(open),
-        None => Err(Refusal::new(libc::EBADF, "the mover is closed")),
-    };
-    // SAFETY: the caller's promise is the same.
-    unsafe { holding(mover, work) }
+    call(|| {
+        // SAFETY: the caller's promise is the same.
+        let mut turn = unsafe { Turn::of(mover) }?;
+        if turn.mover.broken.load(Ordering::Relaxed) {
+            let message = "libdray has panicked in an earlier call on this mover: close it";
+            return Err(Refusal::new(libc::ENOTRECOVERABLE, message));
+        }
+        turn.work(|open| match open {
+            Some(open) => work(open),
+            None => Err(closed()),
+        })
+    })
 }
 
+/// Closes a mover. One in whose call libdray has panicked is left as it is, for its operations may be in
+/// flight.
+///
 /// # Safety
-/// `mover` must be NULL or from [`dray_open`](crate::dray_open).
-pub(crate) unsafe fn holding(
-    mover: *mut Mover,
-    work: impl FnOnce(&mut Option<Box<Open>>) -> Result<c_int, Refusal>,
-) -> c_int {
+/// `mover` must be from [`dray_open`](crate::dray_open).
+pub(crate) unsafe fn close(mover: *mut Mover) -> c_int {
     call(|| {
+        // SAFETY: the caller's promise is the same.
+        let mut turn = unsafe { Turn::of(mover) }?;
+        let broken = turn.mover.broken.load(Ordering::Relaxed);
+        turn.work(|open| {
+            let open = open.take().ok_or_else(closed)?;
+            match broken {
+                true => std::mem::forget(open),
+                false => drop(open),
+            }
+            Ok(0)
+        })
+    })
+}
+
+fn closed() -> Refusal {
+    Refusal::new(libc::EBADF, "the mover is closed")
+}
+
+/// A call's turn on a mover. The next call has its turn when it is dropped.
+struct Turn<'a> {
+    mover: &'a Mover,
+    /// The work has been left by a panic.
+    left: bool,
+}
+
+impl<'a> Turn<'a> {
+    /// # Safety
+    /// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+    unsafe fn of(mover: *mut Mover) -> Result<Turn<'a>, Refusal> {
         if mover.is_null() {
             return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
         }
@@ -102,76 +172,68 @@ pub(crate) unsafe fn holding(
             let message = "another thread is using this mover";
             return Err(Refusal::new(libc::EBUSY, message));
         }
-        // Also when the work panics.
-        let _free = Free(&mover.busy);
-        // SAFETY: the flag keeps other calls away.
-        let open = unsafe { &mut *mover.open.get() };
-        if open.is_none() {
-            return Err(Refusal::new(libc::EBADF, "the mover is closed"));
-        }
-        work(open)
-    })
-}
-
-/// Whether a structure of the caller's has a size that this version can read: all of what it knows, and
-/// nothing but 0 behind that.
-///
-/// # Safety
-/// `size` bytes at `at` must be readable.
-pub(crate) unsafe fn check_size(
-    name: &str,
-    at: *const u8,
-    size: usize,
-    known: usize,
-) -> Result<(), Refusal> {
-    let refuse = || {
-        Err(Refusal::new(
-            libc::EINVAL,
-            format_args!("{name} of {size} bytes: this library knows {known}"),
-        ))
-    };
-    if size < known || size > 4096 {
-        return refuse();
+        Ok(Turn { mover, left: false })
     }
-    // SAFETY: by the caller's promise.
-    let bytes = unsafe { std::slice::from_raw_parts(at, size) };
-    match bytes[known..].iter().all(|byte| *byte == 0) {
-        true => Ok(()),
-        false => refuse(),
+
+    fn work<T>(&mut self, work: impl FnOnce(&mut Option<Box<Open>>) -> T) -> T {
+        // SAFETY: it is this call's turn, and no other's.
+        let open = unsafe { &mut *self.mover.open.get() };
+        self.left = true;
+        let done = work(open);
+        self.left = false;
+        done
     }
 }
 
-/// A structure of the caller's, of the first version or a later one: what it does not have is 0.
-///
-/// # Safety
-/// `size` bytes at `at` must be readable, and a `T` whatever they are, 0 included.
-pub(crate) unsafe fn sized<T: Copy>(
-    name: &str,
-    at: *const T,
-    size: usize,
-    first: usize,
-) -> Result<T, Refusal> {
-    let known = match size >= size_of::<T>() {
-        true => size_of::<T>(),
-        false => first,
-    };
-    // SAFETY: by the caller's promise.
-    unsafe { check_size(name, at.cast(), size, known) }?;
-    let mut read = std::mem::MaybeUninit::<T>::zeroed();
-    let place = read.as_mut_ptr().cast::<u8>();
-    // SAFETY: so many bytes are readable, as was just checked, and `T` has as many.
-    unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), place, known) };
-    // SAFETY: by the caller's promise.
-    Ok(unsafe { read.assume_init() })
-}
-
-/// Lets the next call in when it is dropped.
-struct Free<'a>(&'a AtomicBool);
-
-impl Drop for Free<'_> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        if self.left {
+            self.mover.broken.store(true, Ordering::Relaxed);
+        }
+        self.mover.busy.store(false, Ordering::Release);
     }
 }
 
 pub(crate) use with;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mover() -> *mut Mover {
+        handle(Kind::Cpu(CpuMover::new(4)), 4, Opened::default())
+    }
+
+    #[test]
+    fn a_panic_is_a_code_and_ends_the_mover_s_use() {
+        let mover = mover();
+        // SAFETY: made above.
+        let code = unsafe { using(mover, |_| panic!("as a test")) };
+        assert_eq!(code, -libc::ENOTRECOVERABLE);
+        // The next call has its turn, and does nothing.
+        // SAFETY: made above.
+        let code = unsafe { using(mover, |_| unreachable!("the mover is broken")) };
+        assert_eq!(code, -libc::ENOTRECOVERABLE);
+        // SAFETY: made above.
+        assert_eq!(unsafe { close(mover) }, 0);
+        // SAFETY: handles are never freed.
+        assert_eq!(unsafe { close(mover) }, -libc::EBADF);
+    }
+
+    #[test]
+    fn a_call_within_a_call_is_refused() {
+        let mover = mover();
+        let within = |_: &mut Open| {
+            // SAFETY: made above.
+            Ok(unsafe { using(mover, |_| Ok(0)) })
+        };
+        // SAFETY: made above.
+        assert_eq!(unsafe { using(mover, within) }, -libc::EBUSY);
+        // SAFETY: made above.
+        assert_eq!(unsafe { using(mover, |_| Ok(7)) }, 7);
+        // SAFETY: made above.
+        assert_eq!(unsafe { close(mover) }, 0);
+        // SAFETY: handles are never freed.
+        assert_eq!(unsafe { using(mover, |_| Ok(7)) }, -libc::EBADF);
+    }
+}

@@ -5,30 +5,39 @@
 //! one gives `-EBUSY`. A handle that was closed gives `-EBADF`.
 
 mod backend;
+mod channel_types;
 mod channels;
 mod completion;
+mod enqueue;
 mod error;
 mod handle;
 mod mover;
+mod open;
 mod operations;
+mod outcome;
+mod structure;
 mod types;
 
-pub use channels::{dray_open_channels, dray_poll_outcomes};
+pub use channel_types::{
+    ChannelsOptions, Choice, CostModel, FullQueue, Outcome, PageFault, Require,
+};
+pub use channels::dray_open_channels;
+pub use enqueue::{
+    dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_enqueue_descriptor,
+    dray_next_flags,
+};
 pub use error::{dray_last_error, dray_strerror};
 pub use handle::Mover;
-pub use mover::{
-    dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_close, dray_open,
-    dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw,
-};
+pub use mover::{dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw};
+pub use open::{dray_close, dray_note, dray_open};
 pub use operations::{
     dray_apply_delta, dray_cache_flush, dray_compare, dray_compare_pattern, dray_copy,
     dray_copy_crc32c, dray_copy_crc64, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
-    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dualcast, dray_fill, dray_noop,
+    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate, dray_dualcast, dray_fill,
+    dray_noop,
 };
-pub use types::{
-    Backend, ChannelsOptions, Completion, CoreReason, Dif, Executor, FullQueue, Options, Outcome,
-    PageFault, Require, Tags, Wait,
-};
+pub use outcome::{dray_poll_outcomes, dray_wait_outcomes};
+pub use types::{Backend, Completion, CoreReason, Dif, Executor, Flag, Numa, Options, Tags, Wait};
 
 /// README's example in Rust, which `cargo test --doc` compiles and runs.
 #[cfg(doctest)]

@@ -6,9 +6,10 @@ use dray::Operation;
 use dray_ops::{DestinationDifFlags, DifFlags, SourceDifFlags};
 use dray_spec::DifTags;
 
+use crate::enqueue::enqueue;
 use crate::error::{Refusal, call};
-use crate::handle::{Mover, check_size};
-use crate::mover::enqueue;
+use crate::handle::Mover;
+use crate::structure::{reserved, sized};
 use crate::types::{Dif, Tags};
 
 /// The address of a buffer that a device finds by it.
@@ -385,6 +386,26 @@ pub unsafe extern "C" fn dray_dif_update(
     unsafe { dif_operation(mover, &[from, to], len, dif, user_data, make) }
 }
 
+/// Writes the fields of `len` bytes of blocks without fields side by side to `destination`, 8 bytes each,
+/// which is aligned to 8 bytes; a device of version 2 has it.
+///
+/// # Safety
+/// As [`dray_dif_check`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_dix_generate(
+    mover: *mut Mover,
+    destination: *mut c_void,
+    source: *const c_void,
+    len: u32,
+    dif: *const Dif,
+    user_data: u64,
+) -> c_int {
+    let (from, to) = (address(source), address(destination));
+    let make = |dif: &Parsed| Operation::dix_generate(from, to, len, dif.flags, dif.destination);
+    // SAFETY: the caller's promise is the same.
+    unsafe { dif_operation(mover, &[from, to], len, dif, user_data, make) }
+}
+
 /// A `dray_dif` that was read.
 struct Parsed {
     flags: DifFlags,
@@ -419,15 +440,9 @@ unsafe fn dif_operation(
 /// # Safety
 /// `dif` must be NULL or point to `dif->size` readable bytes.
 unsafe fn parse(dif: *const Dif) -> Result<Parsed, Refusal> {
-    if dif.is_null() || !dif.is_aligned() {
-        return Err(Refusal::new(libc::EINVAL, "dif is needed"));
-    }
-    // SAFETY: aligned, and every version has this field.
-    let size = unsafe { (*dif).size };
-    // SAFETY: so many bytes are readable, by the caller's promise.
-    unsafe { check_size("dray_dif", dif.cast(), size, size_of::<Dif>()) }?;
-    // SAFETY: the caller's promise, for this size.
-    let dif = unsafe { *dif };
+    // SAFETY: so many bytes are readable, by the caller's promise; any bytes are a dif.
+    let dif = unsafe { sized("dray_dif", dif, &[]) }?;
+    reserved("dray_dif.reserved", dif.reserved)?;
     let block = match dif.block_bytes {
         512 => 0,
         520 => 1,
@@ -436,7 +451,9 @@ unsafe fn parse(dif: *const Dif) -> Result<Parsed, Refusal> {
         other => {
             return Err(Refusal::new(
                 libc::EINVAL,
-                format_args!("blocks of {other} bytes: 512, 520, 4096 or 4104 are possible"),
+                format_args!(
+                    "dray_dif.block_bytes is {other}: 512, 520, 4096 or 4104 are possible"
+                ),
             ));
         }
     };

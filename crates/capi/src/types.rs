@@ -1,4 +1,4 @@
-//! What C sees.
+//! What C sees of a mover with one queue.
 
 use std::ffi::c_char;
 
@@ -43,6 +43,37 @@ pub enum Wait {
     Yield = 3,
 }
 
+/// Which work queues are taken, by the NUMA nodes of their devices.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numa {
+    /// All; those of the calling thread's node first.
+    Thread = 0,
+    /// All; those of `numa_node` first.
+    First = 1,
+    /// Those of `numa_node` alone.
+    Only = 2,
+}
+
+/// Flags of one operation, for [`dray_next_flags`](crate::dray_next_flags): bits of the descriptor (Intel
+/// DSA specification, 8.1.3).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// The device waits for pages that are not present, if its queue allows it.
+    BlockOnFault = 1 << 1,
+    /// Writes go to the cache instead of memory.
+    CacheControl = 1 << 8,
+    /// Writes are not reordered.
+    StrictOrdering = 1 << 13,
+    /// The destination is read back before the operation ends.
+    DestinationReadback = 1 << 14,
+    /// CRC: seed and result are neither inverted nor reflected.
+    CrcBypassInversion = 1 << 17,
+    /// CRC: data bytes enter with bit 7 first.
+    CrcBypassDataReflection = 1 << 18,
+}
+
 /// How a mover is opened. Set `size` to sizeof(dray_options), all else to 0 or what you want.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +82,7 @@ pub struct Options {
     pub size: usize,
     /// A dray_backend.
     pub backend: u32,
-    /// Operations that can be enqueued or in flight at once; 0: 128.
+    /// Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 128.
     pub slots: u32,
     /// Name of a work queue, such as "wq0.1"; NULL: the first that is free.
     pub queue: *const c_char,
@@ -59,9 +90,15 @@ pub struct Options {
     /// operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
     /// a system call for each operand.
     pub checked: u32,
+    /// A dray_numa: which work queue is the first.
+    pub numa: u32,
+    /// NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+    pub numa_node: u32,
     /// 0.
     pub reserved: u32,
 }
+
+const _: () = assert!(size_of::<Options>() == 40);
 
 /// Tags of a data integrity field.
 #[repr(C)]
@@ -125,55 +162,22 @@ pub struct Completion {
     pub result: u8,
     /// 1 if the fault of status 3 was a write.
     pub write_fault: u8,
+    /// A dray_core_reason: why the core executed it, or a part of it.
+    pub core_reason: u8,
+    /// 1 if every queue was full, and the operation was not to wait.
+    pub queue_was_full: u8,
     /// 0.
-    pub reserved: [u8; 9],
+    pub reserved: [u8; 7],
 }
 
 const _: () = assert!(size_of::<Completion>() == 64);
 
-/// Who must execute all operations of channels: else they fail.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Require {
-    /// Any executor: what no device does, the core does.
-    Any = 0,
-    /// A device, of hardware or virtual.
-    Device = 1,
-    /// A device of this machine.
-    Hardware = 2,
-}
-
-/// What becomes of an operation that met a page that was not present.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageFault {
-    /// The core makes the page present, and the device goes on from there.
-    TouchAndResume = 0,
-    /// The core does the rest.
-    FinishOnCore = 1,
-    /// The device waits for pages: every queue must allow it.
-    BlockOnFault = 2,
-    /// The operation ends with the fault.
-    Return = 3,
-}
-
-/// What becomes of an operation when every queue that could take it is full.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FullQueue {
-    /// It waits until one is not.
-    Wait = 0,
-    /// The core executes it.
-    Core = 1,
-    /// It ends with status 0, and its outcome says that the queue was full.
-    Error = 2,
-}
-
 /// Why the core executed an operation, or a part of it.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoreReason {
     /// It did not.
+    #[default]
     None = 0,
     /// It was to execute all that it can.
     Chosen = 1,
@@ -183,71 +187,10 @@ pub enum CoreReason {
     Faster = 3,
     /// The cost model tries out whether the core is faster by now.
     Tried = 4,
-    /// No channel leads to a device with this operation.
+    /// No work queue was opened, or none leads to a device with this operation.
     NoDevice = 5,
     /// Every queue was full.
     QueueFull = 6,
     /// A device met a page that was not present.
     PageFault = 7,
 }
-
-/// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
-/// or what you want.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct ChannelsOptions {
-    /// sizeof(dray_channels_options), so that later versions can tell what is there.
-    pub size: usize,
-    /// A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
-    /// none is needed.
-    pub backend: u32,
-    /// Queues of the virtual device, 1 to 8.
-    pub virtual_queues: u32,
-    /// Operations that can be enqueued or in flight at once; 0: 256.
-    pub slots: u32,
-    /// A dray_require.
-    pub require: u32,
-    /// A dray_page_fault.
-    pub page_fault: u32,
-    /// Page faults of one operation's part after which the device goes on, at most; 0: 64.
-    pub page_faults: u32,
-    /// A dray_full_queue.
-    pub full_queue: u32,
-    /// Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
-    /// UINT32_MAX: none.
-    pub device_from_bytes: u32,
-    /// Bytes of the smallest stripe; 0: 64 KiB.
-    pub stripe_bytes: u32,
-    /// Queues that an operation is striped over at most; 0: 8.
-    pub max_stripes: u32,
-    /// Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
-    pub gather_below_bytes: u32,
-    /// Operations that are gathered into one batch at most; 0: 32.
-    pub max_gathered: u32,
-}
-
-/// An operation of channels that has ended, and who did what of it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Outcome {
-    /// How it ended. Its executor is the core if that has executed any of it, or else the device.
-    pub completion: Completion,
-    /// Bytes that devices have done.
-    pub device_bytes: u64,
-    /// Bytes that the core has done.
-    pub core_bytes: u64,
-    /// Queues that it was striped over; 0 if no device had any of it.
-    pub stripes: u32,
-    /// Page faults after which the device went on.
-    pub resumed_faults: u32,
-    /// A dray_core_reason.
-    pub core_reason: u32,
-    /// 1 if it travelled in a batch with others that were enqueued singly.
-    pub gathered: u8,
-    /// 1 if every queue was full, and the operation was not to wait.
-    pub queue_was_full: u8,
-    /// 0.
-    pub reserved: [u8; 2],
-}
-
-const _: () = assert!(size_of::<Outcome>() == 96);

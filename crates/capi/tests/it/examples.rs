@@ -66,32 +66,6 @@ fn memory_that_cannot_be_accessed_is_a_page_fault() {
 }
 
 #[test]
-fn options_of_the_first_version_are_taken() {
-    // Before `checked`: 24 bytes.
-    let options = dray_c::Options {
-        size: 24,
-        backend: dray_c::Backend::Cpu as u32,
-        slots: 4,
-        queue: std::ptr::null(),
-        // What is behind the size is not read.
-        checked: u32::MAX,
-        reserved: u32::MAX,
-    };
-    let mut mover = std::ptr::null_mut();
-    // SAFETY: options, and a place for a pointer.
-    let opened = unsafe { dray_c::dray_open(&raw const options, &raw mut mover) };
-    assert_eq!(opened, 0);
-    // SAFETY: it was opened above.
-    assert_eq!(unsafe { dray_c::dray_close(mover) }, 0);
-    for size in [23, 25, 31] {
-        let options = dray_c::Options { size, ..options };
-        // SAFETY: as above.
-        let opened = unsafe { dray_c::dray_open(&raw const options, &raw mut mover) };
-        assert_eq!(opened, -22, "{size}: EINVAL");
-    }
-}
-
-#[test]
 fn what_is_wrong_has_a_code() {
     for backend in BACKENDS {
         assert_eq!(run(C, "bad_input.c", true, backend), "bad input: right\n");

@@ -2,6 +2,33 @@
 
 use std::path::Path;
 
+/// Comments without the links and headings of rustdoc.
+fn for_c(header: &str) -> String {
+    let mut text = String::new();
+    for line in header.lines() {
+        let is_comment = line.trim_start().starts_with("//");
+        let line = match line {
+            "// # Errors" => "// Errors:",
+            "// # Safety" => "// The caller promises:",
+            line => line,
+        };
+        let mut rest = line;
+        while is_comment && let Some((before, link)) = rest.split_once("[`") {
+            let (name, after) = link.split_once("`]").expect("a link ends in its line");
+            text.push_str(before);
+            text.push_str(name);
+            // Of a path, too.
+            rest = match after.strip_prefix('(') {
+                Some(path) => path.split_once(')').expect("a path ends").1,
+                None => after,
+            };
+        }
+        text.push_str(rest);
+        text.push('\n');
+    }
+    text
+}
+
 #[test]
 fn the_header_is_that_of_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -10,17 +37,21 @@ fn the_header_is_that_of_the_source() {
     let mut builder = cbindgen::Builder::new().with_config(config);
     for file in [
         "types.rs",
+        "channel_types.rs",
         "error.rs",
         "handle.rs",
-        "mover.rs",
-        "operations.rs",
+        "open.rs",
         "channels.rs",
+        "mover.rs",
+        "enqueue.rs",
+        "operations.rs",
+        "outcome.rs",
     ] {
         builder = builder.with_src(source.join(file));
     }
     let mut made = Vec::new();
     builder.generate().expect("a header").write(&mut made);
-    let made = String::from_utf8(made).expect("text");
+    let made = for_c(&String::from_utf8(made).expect("text"));
     let path = root.join("include/dray.h");
     if std::env::var_os("DRAY_WRITE_HEADER").is_some() {
         std::fs::write(&path, &made).expect("the header can be written");

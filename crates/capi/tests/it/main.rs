@@ -2,6 +2,7 @@
 
 mod examples;
 mod header;
+mod options;
 mod readme;
 mod symbols;
 mod toolchain;

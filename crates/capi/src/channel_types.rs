@@ -1,0 +1,152 @@
+//! What C sees of several queues as one mover.
+
+use crate::types::Completion;
+
+/// Who must execute all operations of channels: else they fail.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Require {
+    /// Any executor: what no device does, the core does.
+    Any = 0,
+    /// A device, of hardware or virtual.
+    Device = 1,
+    /// A device of this machine.
+    Hardware = 2,
+}
+
+/// What becomes of an operation that met a page that was not present.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageFault {
+    /// The core makes the page present, and the device goes on from there.
+    TouchAndResume = 0,
+    /// The core does the rest.
+    FinishOnCore = 1,
+    /// The device waits for pages: every queue must allow it.
+    BlockOnFault = 2,
+    /// The operation ends with the fault.
+    Return = 3,
+}
+
+/// What becomes of an operation when every queue that could take it is full.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FullQueue {
+    /// It waits until one is not.
+    Wait = 0,
+    /// The core executes it.
+    Core = 1,
+    /// It ends with status 0, and its outcome says that the queue was full.
+    Error = 2,
+}
+
+/// Who executes an operation, as far as that is free.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// A device from `device_from_bytes` on, the core below.
+    Threshold = 0,
+    /// A device, whenever one has the operation.
+    Device = 1,
+    /// The core, whenever it has the operation.
+    Core = 2,
+    /// Whom the cost model takes for faster, by size, operations in flight and batch.
+    CostModel = 3,
+    /// The same, from what operations have taken so far: one of 64 of a size goes to the other.
+    Learned = 4,
+}
+
+/// What an operation costs on the core and on a device, in nanoseconds of 0 and more. Set `size` to
+/// sizeof(dray_cost_model).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CostModel {
+    /// sizeof(dray_cost_model), so that later versions can tell what is there.
+    pub size: usize,
+    /// The core: an operation of no bytes.
+    pub core_call_ns: f64,
+    /// The core: a KiB, not in its caches.
+    pub core_kib_ns: f64,
+    /// The core: preparing and submitting a descriptor.
+    pub submit_ns: f64,
+    /// The core: preparing one more operation of a batch.
+    pub batched_ns: f64,
+    /// The device: from submission to completion, without the bytes.
+    pub device_latency_ns: f64,
+    /// The device: a KiB.
+    pub device_kib_ns: f64,
+}
+
+/// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
+/// or what you want.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelsOptions {
+    /// sizeof(dray_channels_options), so that later versions can tell what is there.
+    pub size: usize,
+    /// A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
+    /// none is needed.
+    pub backend: u32,
+    /// Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it.
+    pub virtual_queues: u32,
+    /// Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256.
+    pub slots: u32,
+    /// A dray_require.
+    pub require: u32,
+    /// A dray_page_fault.
+    pub page_fault: u32,
+    /// Page faults of one operation's part after which the device goes on, at most; 0: 64.
+    pub page_faults: u32,
+    /// A dray_full_queue.
+    pub full_queue: u32,
+    /// Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
+    /// UINT32_MAX: none.
+    pub device_from_bytes: u32,
+    /// Bytes of the smallest stripe; 0: 64 KiB.
+    pub stripe_bytes: u32,
+    /// Queues that an operation is striped over at most; 0: 8.
+    pub max_stripes: u32,
+    /// Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
+    pub gather_below_bytes: u32,
+    /// Operations that are gathered into one batch at most; 0: 32.
+    pub max_gathered: u32,
+    /// A dray_choice.
+    pub choice: u32,
+    /// A dray_numa.
+    pub numa: u32,
+    /// NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+    pub numa_node: u32,
+    /// 0.
+    pub reserved: u32,
+    /// What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
+    /// 4th-generation Xeon.
+    pub cost: *const CostModel,
+}
+
+const _: () = assert!(size_of::<ChannelsOptions>() == 80);
+
+/// An operation of channels that has ended, and who did what of it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// How it ended. Its executor is the core if that has executed any of it, or else the device.
+    pub completion: Completion,
+    /// Bytes that devices have done.
+    pub device_bytes: u64,
+    /// Bytes that the core has done.
+    pub core_bytes: u64,
+    /// Queues that it was striped over; 0 if no device had any of it.
+    pub stripes: u32,
+    /// Page faults after which the device went on.
+    pub resumed_faults: u32,
+    /// A dray_core_reason.
+    pub core_reason: u32,
+    /// 1 if it travelled in a batch with others that were enqueued singly.
+    pub gathered: u8,
+    /// 1 if every queue was full, and the operation was not to wait.
+    pub queue_was_full: u8,
+    /// 0.
+    pub reserved: [u8; 2],
+}
+
+const _: () = assert!(size_of::<Outcome>() == 96);
