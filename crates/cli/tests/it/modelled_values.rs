@@ -1,15 +1,69 @@
-//! Modelled values do not change by accident: digests of what `dray figures` gives.
+//! Modelled values do not change by accident: digests of what `dray figures` and the other commands print.
 //!
 //! Those of break-even, faults, fig3, fig4, fig7, knee, priorities, read-buffers, waits
 //! are still those of commit 8c7db89; the others changed with the mechanisms that CHANGELOG.md names.
 //! Where a value is meant to change, say so in CHANGELOG.md and put the digest that the test prints
-//! here. A digest is FNV-1a over the cells of a column, row by row, as text with a newline each.
+//! here. A digest is FNV-1a over cells, row by row, as text with a newline each.
+
+mod commands;
 
 use std::collections::BTreeMap;
 
 use assert_cmd::Command;
 
-/// Columns whose cells are digested, where a figure has them.
+/// What a command prints as CSV.
+struct Table {
+    head: csv::StringRecord,
+    rows: Vec<csv::StringRecord>,
+}
+
+impl Table {
+    /// Runs `dray` on a machine without a DSA.
+    fn of(arguments: &str) -> Table {
+        let directory = tempfile::tempdir().expect("a directory");
+        let output = Command::new(assert_cmd::cargo::cargo_bin("dray"))
+            .current_dir(directory.path())
+            .env("DRAY_SYSFS_PATH", directory.path())
+            .args(arguments.split_whitespace())
+            .args(["--format", "csv"])
+            .output()
+            .expect("dray runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments}: {error}");
+        let mut reader = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .flexible(true)
+            .from_reader(output.stdout.as_slice());
+        let head = reader.headers().expect("a head").clone();
+        let rows = reader.records().collect::<Result<_, _>>().expect("CSV");
+        Table { head, rows }
+    }
+
+    fn column(&self, name: &str) -> usize {
+        let found = self.head.iter().position(|column| column == name);
+        found.unwrap_or_else(|| panic!("no column {name}: {:?}", self.head))
+    }
+}
+
+/// FNV-1a.
+#[derive(Clone, Copy)]
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, cell: &str) {
+        for byte in cell.bytes().chain([b'\n']) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+/// Columns of the first digest of a figure, where it has them.
 const COLUMNS: [&str; 6] = [
     "throughput_gbps",
     "latency_ns",
@@ -19,79 +73,131 @@ const COLUMNS: [&str; 6] = [
     "list_ns",
 ];
 
-/// Rows and digest by figure.
-const EXPECTED: &[(&str, usize, u64)] = &[
-    ("break-even", 224, 0xed19_ea6c_1f5e_8925),
-    ("channels", 8, 0x92db_b295_2ddb_495a),
-    ("devices", 32, 0x8215_4e6a_b35f_88cd),
-    ("enqcmd", 16, 0x684e_067c_023f_dbd9),
-    ("faults", 20, 0xc478_08c3_dfe6_f165),
-    ("fig2", 168, 0x1dff_ab01_bc40_79d7),
-    ("fig3", 56, 0x60f1_283f_d440_01ed),
-    ("fig4", 56, 0x76b0_5c5c_a985_9731),
-    ("fig5", 21, 0x7ab0_1273_fde7_61c6),
-    ("fig6a", 56, 0xef13_0e58_a3e5_8f0d),
-    ("fig6b", 56, 0x771f_e81b_deaa_31c7),
-    ("fig7", 64, 0x0aa1_f2a2_941d_f743),
-    ("in-kernel", 80, 0x20ec_ae77_9d45_c090),
-    ("knee", 104, 0x1fac_e013_6895_c9b1),
-    ("migrate-call", 36, 0x3681_8094_0cf8_b0cc),
-    ("migration", 64, 0x7a47_56fa_8d71_c29a),
-    ("migration-volume", 132, 0xcc39_d37e_e3ef_0465),
-    ("misalignment", 30, 0xe25e_af41_3580_6a47),
-    ("orders", 30, 0xd1b6_4748_f46d_2816),
-    ("overtaking", 12, 0xea3d_35d1_1565_bf68),
-    ("pages", 150, 0x165c_c998_dd3b_96c1),
-    ("priorities", 5, 0x23da_e74f_2991_a0a4),
-    ("read-buffers", 28, 0xf55b_8f5f_e8d0_8bcd),
-    ("split", 35, 0x7ad2_b12d_0477_775e),
-    ("tenants", 9, 0xbac2_b571_fea5_9478),
-    ("tier-copies", 360, 0xc21f_d81c_d9e8_caa9),
-    ("tiering", 90, 0x1d36_44f0_48e9_2c45),
-    ("vhost", 12, 0xaa64_a2ac_a10a_859c),
-    ("vhost-batch", 21, 0x300e_ac06_ff2e_7a16),
-    ("vhost-cores", 24, 0x7de7_e4fa_7904_9387),
-    ("vhost-threshold", 30, 0x7f37_30bd_823b_cbe3),
-    ("waits", 21, 0x9862_a91c_db4c_be5a),
+/// Rows by figure, the digest of [`COLUMNS`], and that of the numbers in all other columns.
+const EXPECTED: &[(&str, usize, u64, u64)] = &[
+    (
+        "break-even",
+        224,
+        0xed19_ea6c_1f5e_8925,
+        0x2566_2879_da04_bb53,
+    ),
+    ("channels", 8, 0x92db_b295_2ddb_495a, 0x0585_fc26_e172_2ac5),
+    ("devices", 32, 0x8215_4e6a_b35f_88cd, 0x386a_965c_86dc_40bf),
+    ("enqcmd", 16, 0x684e_067c_023f_dbd9, 0xf942_e73d_79a1_49e2),
+    ("faults", 20, 0xc478_08c3_dfe6_f165, 0x53f0_5dec_eaad_9313),
+    ("fig2", 168, 0x1dff_ab01_bc40_79d7, 0x6471_dc4a_a051_c7f8),
+    ("fig3", 56, 0x60f1_283f_d440_01ed, 0xed6b_157b_0f84_39cf),
+    ("fig4", 56, 0x76b0_5c5c_a985_9731, 0xdfd7_6469_2714_8996),
+    ("fig5", 21, 0x7ab0_1273_fde7_61c6, 0x1c5e_db0c_e0cc_09fc),
+    ("fig6a", 56, 0xef13_0e58_a3e5_8f0d, 0xce8b_cfd4_4d9c_7aac),
+    ("fig6b", 56, 0x771f_e81b_deaa_31c7, 0x2248_f466_01e4_8e27),
+    ("fig7", 64, 0x0aa1_f2a2_941d_f743, 0x3435_56ac_bcee_8784),
+    (
+        "in-kernel",
+        80,
+        0x20ec_ae77_9d45_c090,
+        0xbe8a_764b_20d8_6317,
+    ),
+    ("knee", 104, 0x1fac_e013_6895_c9b1, 0x7da3_974c_cfe6_b8e9),
+    (
+        "migrate-call",
+        36,
+        0x3681_8094_0cf8_b0cc,
+        0xf8f0_2f3c_b1b2_1755,
+    ),
+    (
+        "migration",
+        64,
+        0x7a47_56fa_8d71_c29a,
+        0xa100_ddb3_fd55_9bfa,
+    ),
+    (
+        "migration-volume",
+        132,
+        0xcc39_d37e_e3ef_0465,
+        0x5100_3a2f_5353_641e,
+    ),
+    (
+        "misalignment",
+        30,
+        0xe25e_af41_3580_6a47,
+        0xa9b2_cdd9_484e_a00b,
+    ),
+    ("orders", 30, 0xd1b6_4748_f46d_2816, 0x28e3_a304_d621_01a1),
+    (
+        "overtaking",
+        12,
+        0xea3d_35d1_1565_bf68,
+        0x4592_8b73_40e2_878b,
+    ),
+    ("pages", 150, 0x165c_c998_dd3b_96c1, 0xb6ff_1aa0_33e9_dd3b),
+    (
+        "priorities",
+        5,
+        0x23da_e74f_2991_a0a4,
+        0xc823_91d8_a04a_eb53,
+    ),
+    (
+        "read-buffers",
+        28,
+        0xf55b_8f5f_e8d0_8bcd,
+        0x3a31_2b0a_d59e_b45e,
+    ),
+    ("split", 35, 0x7ad2_b12d_0477_775e, 0x3da2_7343_0caf_15d9),
+    ("tenants", 9, 0xbac2_b571_fea5_9478, 0xca30_7fa1_13f4_f051),
+    (
+        "tier-copies",
+        360,
+        0xc21f_d81c_d9e8_caa9,
+        0xd5d4_67b9_6d37_1766,
+    ),
+    ("tiering", 90, 0x1d36_44f0_48e9_2c45, 0x7ef0_d3df_138c_4e8e),
+    ("vhost", 12, 0xaa64_a2ac_a10a_859c, 0x03f2_941c_802f_4e60),
+    (
+        "vhost-batch",
+        21,
+        0x300e_ac06_ff2e_7a16,
+        0x6316_9a51_24e4_c5ab,
+    ),
+    (
+        "vhost-cores",
+        24,
+        0x7de7_e4fa_7904_9387,
+        0xb9fc_bc6c_85c5_ab6f,
+    ),
+    (
+        "vhost-threshold",
+        30,
+        0x7f37_30bd_823b_cbe3,
+        0x497f_915e_0d3a_a03b,
+    ),
+    ("waits", 21, 0x9862_a91c_db4c_be5a, 0xac4f_04d8_d485_23ff),
 ];
 
 #[test]
 fn the_values_of_every_figure_are_those_of_the_reference() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let output = Command::new(assert_cmd::cargo::cargo_bin("dray"))
-        .args(["figures", "--format", "csv", "--out"])
-        .arg(directory.path())
-        .output()
-        .expect("dray runs");
-    let csv = String::from_utf8(output.stdout).expect("text");
-    let mut lines = csv.lines();
-    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    let figure = header.iter().position(|name| *name == "figure");
-    let figure = figure.expect("a column of figures");
-    let columns = COLUMNS.map(|name| {
-        let found = header.iter().position(|column| *column == name);
-        found.unwrap_or_else(|| panic!("no column {name}: {header:?}"))
-    });
-    let mut digests: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
-    for line in lines {
-        let cells: Vec<&str> = line.split(',').collect();
-        assert_eq!(cells.len(), header.len(), "no cell has a comma: {line}");
-        let (rows, digest) = digests
-            .entry(cells[figure])
-            .or_insert((0, 0xcbf2_9ce4_8422_2325));
+    let table = Table::of("figures --out report");
+    let figure = table.column("figure");
+    let columns = COLUMNS.map(|name| table.column(name));
+    let mut figures: BTreeMap<&str, (usize, Digest, Digest)> = BTreeMap::new();
+    for row in &table.rows {
+        let (rows, digest, others) = figures.entry(&row[figure]).or_default();
         *rows += 1;
         for column in columns {
-            for byte in cells[column].bytes().chain([b'\n']) {
-                *digest = (*digest ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+            digest.add(&row[column]);
+        }
+        for (column, cell) in row.iter().enumerate() {
+            if !columns.contains(&column) && cell.parse::<f64>().is_ok() {
+                others.add(cell);
             }
         }
     }
-    let found: Vec<(&str, usize, u64)> = digests
+    let found: Vec<(&str, usize, u64, u64)> = figures
         .into_iter()
-        .map(|(figure, (rows, digest))| (figure, rows, digest))
+        .map(|(figure, (rows, digest, others))| (figure, rows, digest.0, others.0))
         .collect();
-    for (figure, rows, digest) in &found {
-        println!("    (\"{figure}\", {rows}, {digest:#018x}),");
+    for (figure, rows, digest, others) in &found {
+        println!("    (\"{figure}\", {rows}, {digest:#018x}, {others:#018x}),");
     }
     assert_eq!(found, EXPECTED);
 }
