@@ -13,6 +13,10 @@ check:
 test room="":
     tests/run {{ if room == "" { "--workspace" } else if room == "dray" { "-p dray" } else { "-p dray-" + room } }}
 
+# The library's four movers beside each other: every operation with every status, batches, faults, queues.
+conformance:
+    cargo test -p dray-cli --test it -- library_table::four_movers_conform --nocapture
+
 # The benchmarks of one room.
 bench room:
     cargo bench -p {{ if room == "dray" { "dray" } else { "dray-" + room } }}

@@ -3,6 +3,7 @@
 mod delta;
 mod dif;
 mod flush;
+mod rules;
 
 use std::slice;
 use std::time::Instant;
@@ -302,7 +303,7 @@ unsafe impl Mover for CpuMover {
 #[cold]
 pub(crate) fn inaccessible(operation: &Operation) -> Option<CompletionRecord> {
     // What breaks a rule accesses nothing.
-    dray_device::check_software(operation.descriptor()).ok()?;
+    rules::check(operation.descriptor()).ok()?;
     let mut operands = operands(operation).into_iter();
     operands.find_map(|operand| {
         let address = populate(operand.address, operand.bytes, operand.write).err()?;
@@ -348,7 +349,7 @@ pub(crate) unsafe fn execute_single(descriptor: &Descriptor) -> CompletionRecord
 /// The operation's addresses must be valid for what it does.
 #[inline]
 unsafe fn execute(d: &Descriptor) -> CompletionRecord {
-    if d.opcode_byte() == Opcode::Memmove as u8 && d.size > 0 {
+    if rules::is_plain_copy(d) {
         // The usual case, of which nothing else is to be checked.
         let (from, to) = (d.address1 as *const u8, d.address2 as *mut u8);
         // SAFETY: both runs are valid, and `copy` allows them to overlap.
@@ -364,9 +365,9 @@ unsafe fn execute(d: &Descriptor) -> CompletionRecord {
 /// # Safety
 /// As [`execute`].
 unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
-    let opcode = match dray_device::check_software(d) {
+    let opcode = match rules::check(d) {
         Ok(opcode) => opcode,
-        Err(status) => return CompletionRecord::with_status(status),
+        Err(refused) => return refused,
     };
     let len = d.size as usize;
     let mut record = CompletionRecord::with_status(Status::SUCCESS);

@@ -2,8 +2,6 @@
 //! runs itself again there.
 
 use std::env;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,7 +10,8 @@ use dray::hw::{self, HwError, HwMover, HwOptions, OpenQueue, Submitting};
 use dray::{
     Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, WaitPolicy, wait,
 };
-use dray_conformance::{Disruption, Held, ProcessDoor, check};
+use dray_conformance::machines::{disrupt, held_page};
+use dray_conformance::{Disruption, ProcessDoor, check};
 use dray_spec::Status;
 
 /// Set in the process inside.
@@ -46,37 +45,6 @@ fn conforms(submitting: Option<Submitting>) {
     survives(submitting, Disruption::Disabled);
 }
 
-/// What an administrator does; a mover goes on to hold its client.
-fn disrupt(queue: &str, how: Disruption) {
-    let drivers = Path::new("/sys/bus/dsa/drivers");
-    let write = |file: PathBuf, text: &str| {
-        std::fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    };
-    match how {
-        Disruption::Disabled => write(drivers.join("user/unbind"), queue),
-        Disruption::QueueReset => {
-            let attributes = Path::new("/sys/bus/dsa/devices").join(queue);
-            let said = |name: &str| std::fs::read_to_string(attributes.join(name)).expect(name);
-            let (mode, threshold) = (said("mode"), said("threshold"));
-            write(drivers.join("user/unbind"), queue);
-            for (name, value) in [
-                ("mode", mode.trim()),
-                ("threshold", threshold.trim()),
-                ("type", "user"),
-                ("name", "again"),
-                ("priority", "10"),
-                ("driver_name", "user"),
-            ] {
-                if name != "threshold" || mode.trim() == "shared" {
-                    write(attributes.join(name), value);
-                }
-            }
-            write(drivers.join("user/bind"), queue);
-        }
-        Disruption::DeviceReset => write(drivers.join("idxd/unbind"), "dsa0"),
-    }
-}
-
 fn survives(submitting: Option<Submitting>, how: Disruption) {
     let options = HwOptions {
         slots: 16,
@@ -104,35 +72,6 @@ fn survives(submitting: Option<Submitting>, how: Disruption) {
     }
     let mut core = ProcessDoor::new("cpu", Executor::Cpu, CpuMover::new(16));
     println!("{}", check(&mut core).expect("this core conforms"));
-}
-
-/// A page whose faults stay unanswered until it is released: a device that blocks on faults holds what
-/// accesses it. `None` where this process may not hold faults of the kernel.
-fn held_page() -> Option<Held> {
-    // linux/userfaultfd.h
-    const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
-    const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
-    const UFFD_API: u64 = 0xaa;
-    const MODE_MISSING: u64 = 1;
-    // SAFETY: it makes a file.
-    let file = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
-    let file = i32::try_from(file).ok().filter(|file| *file >= 0)?;
-    // SAFETY: it is open, and nothing else has it.
-    let file = unsafe { OwnedFd::from_raw_fd(file) };
-    let mut api = [UFFD_API, 0, 0];
-    // SAFETY: a structure of three words.
-    let answer = unsafe { libc::ioctl(file.as_raw_fd(), UFFDIO_API, &raw mut api) };
-    assert_eq!(answer, 0);
-    let page = untouched_pages(1) as u64;
-    let mut area = [page, 4096, MODE_MISSING, 0];
-    // SAFETY: a structure of four words; nothing is on the page yet.
-    let answer = unsafe { libc::ioctl(file.as_raw_fd(), UFFDIO_REGISTER, &raw mut area) };
-    assert_eq!(answer, 0);
-    Some(Held {
-        page,
-        // All faults are answered with a page of zeros then.
-        release: Box::new(move || drop(file)),
-    })
 }
 
 #[test]

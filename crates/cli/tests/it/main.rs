@@ -17,6 +17,7 @@ mod fabric;
 mod fabric_bench;
 mod help;
 mod library;
+mod library_table;
 mod measured_device;
 mod micros;
 mod modelled_values;

@@ -70,6 +70,14 @@ impl Application for Batches {
     }
 }
 
+/// What each of [`batches`] is about.
+pub(crate) const NAMES: [&str; 4] = [
+    "two copies",
+    "three copies in the order of their fences",
+    "a member fails: what is behind the fence is abandoned",
+    "a member fails: what no fence holds back goes on",
+];
+
 /// Batches on memory of 8 pages at `base`: page 0 has noise, the others are 0. With each operation
 /// the status that it must have.
 pub(crate) fn batches(base: u64) -> Vec<Vec<(Operation, Status)>> {

@@ -23,6 +23,15 @@ impl Disruption {
         Disruption::QueueReset,
         Disruption::DeviceReset,
     ];
+
+    /// What happens, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Disruption::Disabled => "disabled with work in flight",
+            Disruption::QueueReset => "reset with work in flight",
+            Disruption::DeviceReset => "its device reset with work in flight",
+        }
+    }
 }
 
 /// Causes disruptions. False: this one cannot be.

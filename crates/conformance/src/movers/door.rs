@@ -56,6 +56,16 @@ pub trait Door {
         None
     }
 
+    /// Takes the access to page `page` of the memory away, whose faults its mover reports; its bytes stay.
+    /// False: it does not look at addresses. Until [`Door::allow`] the memory is not looked at.
+    fn forbid(&mut self, page: usize) -> bool {
+        let _ = page;
+        false
+    }
+
+    /// Gives the access back.
+    fn allow(&mut self) {}
+
     /// Takes what disrupts its mover's queue, if there is something.
     fn disrupter(&mut self) -> Option<Disrupter> {
         None
@@ -169,6 +179,23 @@ impl<M: Mover> Door for ProcessDoor<M> {
 
     fn forbidden(&mut self) -> Option<u64> {
         self.faults.as_ref().map(|_| self.pages.guard().start)
+    }
+
+    fn forbid(&mut self, page: usize) -> bool {
+        let Some(guard) = &mut self.faults else {
+            return false;
+        };
+        let page = self.pages.base() + page as u64 * PAGE;
+        guard(page..page + PAGE);
+        self.pages.forbid(page);
+        true
+    }
+
+    fn allow(&mut self) {
+        self.pages.allow();
+        if let Some(guard) = &mut self.faults {
+            guard(self.pages.guard());
+        }
     }
 
     fn held(&mut self) -> Option<Held> {

@@ -40,11 +40,8 @@ impl ProcessPages {
         };
         assert_ne!(mapping, libc::MAP_FAILED, "no memory");
         let mapping = NonNull::new(mapping.cast::<u8>()).expect("not at 0");
-        let pages = ProcessPages { mapping, size, len };
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: pages of this mapping.
-        let allowed = unsafe { libc::mprotect(pages.start().cast(), size, access) };
-        assert_eq!(allowed, 0, "no memory");
+        let mut pages = ProcessPages { mapping, size, len };
+        pages.allow();
         // Written, so that no page is still to be mapped: devices take page faults for those.
         // SAFETY: as above.
         unsafe { pages.start().write_bytes(1, size) };
@@ -69,6 +66,24 @@ impl ProcessPages {
     pub fn guard(&self) -> Range<u64> {
         let start = self.base() + self.size as u64;
         start..start + PAGE
+    }
+
+    /// Takes the access to a page between the guards away. Its bytes stay.
+    pub(crate) fn forbid(&mut self, page: u64) {
+        let inside = self.base()..self.base() + self.size as u64;
+        assert!(inside.contains(&page), "a page of this memory");
+        // SAFETY: a page of this mapping, to which no reference exists.
+        let forbidden =
+            unsafe { libc::mprotect(page as *mut libc::c_void, PAGE as usize, libc::PROT_NONE) };
+        assert_eq!(forbidden, 0, "the page is mapped");
+    }
+
+    /// Gives the access to all pages between the guards.
+    pub(crate) fn allow(&mut self) {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: pages of this mapping.
+        let allowed = unsafe { libc::mprotect(self.start().cast(), self.size, access) };
+        assert_eq!(allowed, 0, "the pages are mapped");
     }
 
     /// Writes the first bytes.

@@ -7,16 +7,20 @@ use dray_spec::{CompletionRecord, Status};
 
 use super::batches::{self, Batches};
 use super::case::{AREA, Case, cases};
-use super::disruptions::{Disrupted, Disruption};
+use super::disruptions::{Disrupted, Disrupter, Disruption};
 use super::door::{Door, PAGE, Part};
 use super::faults;
 use super::held::Waiting;
 use super::integrity;
+use super::queue_rows;
 use super::refused;
 use super::script::Script;
+use super::table::{Column, Row};
+use super::trial::{self, noise};
+use super::trials::trials;
 
 /// Operations of the largest batch in the suite.
-const LARGEST_BATCH: u32 = 4;
+pub(crate) const LARGEST_BATCH: u32 = 4;
 
 /// What a door has passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +69,43 @@ impl fmt::Display for Report {
     }
 }
 
+/// Puts the suite to the door of one queue, or of a core, row by row: each operation with each status that it
+/// can meet. The door may be used up by that: its disruptions come last.
+pub fn tabulate<D: Door>(door: &mut D) -> Column {
+    let mut rows = of_operations(door);
+    rows.extend(queue_rows::rows(door));
+    Column {
+        mover: door.name(),
+        rows,
+    }
+}
+
+/// One row of the table: completions that do not come before a deadline.
+pub fn held_row<D: Door>(door: &mut D) -> Column {
+    let rows = vec![queue_rows::held(door)];
+    let mover = door.name();
+    Column { mover, rows }
+}
+
+/// One row of the table: what becomes of work in flight. The door is used up by that.
+pub fn disruption_row<D: Door>(door: &mut D, disruption: Disruption) -> Column {
+    let mut disrupter = door.disrupter();
+    let rows = vec![queue_rows::disrupted(door, disrupter.as_mut(), disruption)];
+    let mover = door.name();
+    Column { mover, rows }
+}
+
+/// The rows that one operation decides.
+fn of_operations<D: Door>(door: &mut D) -> Vec<Row> {
+    let capabilities = door.capabilities();
+    let row = |trial: trial::Trial| Row {
+        operation: trial.operation.to_owned(),
+        verdict: trial::run(&trial, door, &capabilities),
+        case: trial.case,
+    };
+    trials().into_iter().map(row).collect()
+}
+
 /// Puts the suite to a door.
 ///
 /// # Errors
@@ -97,13 +138,8 @@ pub fn check<D: Door>(door: &mut D) -> Result<Report, String> {
     Ok(report)
 }
 
-fn noise(len: usize) -> Vec<u8> {
-    let byte = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
-    (0..len as u64).map(byte).collect()
-}
-
 /// Every operation against the oracle, and one completion a look.
-fn operations<D: Door>(door: &mut D) -> Result<(usize, usize), String> {
+pub(crate) fn operations<D: Door>(door: &mut D) -> Result<(usize, usize), String> {
     let mut ended = 0;
     let mut full = 0;
     for look in [64, 1] {
@@ -187,9 +223,14 @@ fn refusals<D: Door>(door: &mut D) -> Result<usize, String> {
     }
 }
 
+/// Whether the mover takes batches of the size that the suite has.
+pub(crate) fn takes_batches<D: Door>(door: &mut D) -> bool {
+    door.capabilities().max_batch >= LARGEST_BATCH && door.slots() >= LARGEST_BATCH as usize
+}
+
 /// Batches and their fences.
-fn in_batches<D: Door>(door: &mut D) -> Result<usize, String> {
-    if door.capabilities().max_batch < LARGEST_BATCH || door.slots() < LARGEST_BATCH as usize {
+pub(crate) fn in_batches<D: Door>(door: &mut D) -> Result<usize, String> {
+    if !takes_batches(door) {
         return Ok(0);
     }
     let mut bytes = vec![0; 8 * PAGE as usize];
@@ -253,7 +294,7 @@ fn page_faults<D: Door>(door: &mut D) -> Result<usize, String> {
 }
 
 /// Copies to a page that the device waits for.
-fn held<D: Door>(door: &mut D) -> Result<usize, String> {
+pub(crate) fn held<D: Door>(door: &mut D) -> Result<usize, String> {
     let capabilities = door.capabilities();
     let base = door.prepare(&noise(PAGE as usize));
     let Some(held) = door.held() else {
@@ -278,60 +319,70 @@ fn held<D: Door>(door: &mut D) -> Result<usize, String> {
 
 /// Copies while the queue is disabled, or reset.
 fn disruptions<D: Door>(door: &mut D) -> Result<usize, String> {
-    const EACH: usize = 16;
-    let Some(mut disrupter) = door.disrupter() else {
-        return Ok(0);
-    };
+    let mut disrupter = door.disrupter();
     let mut count = 0;
     for disruption in Disruption::ALL {
-        let page = PAGE as usize;
-        let before = noise((2 * EACH + 2) * page);
-        let base = door.prepare(&before);
-        let copy = |n: usize| {
-            // An operand of its own for each: pages 1 to 16, copied to those from 17 on.
-            let (from, to) = (
-                base + (n as u64 + 1) * PAGE,
-                base + (n + EACH + 1) as u64 * PAGE,
-            );
-            Operation::memmove(from, to, PAGE as u32)
-        };
-        let mut run = Disrupted::new((0..EACH).map(copy).collect(), disruption, &mut disrupter);
-        door.run(&mut run);
-        let (wrong, impossible) = (run.wrong.take(), run.impossible);
-        let (ended, executors) = (run.ended, run.executors);
-        if let Some(wrong) = wrong {
-            return Err(format!("{disruption:?}: {wrong}"));
-        }
-        if impossible {
-            continue;
-        }
-        let after = door.bytes();
-        for (n, status) in ended.iter().enumerate() {
-            let at = |index: usize| index * page..(index + 1) * page;
-            let (from, to) = (&before[at(n + 1)], &after[at(n + EACH + 1)]);
-            let old = &before[at(n + EACH + 1)];
-            let valid = match status {
-                Some(Status::SUCCESS) => to == from,
-                // Not executed, or aborted in the middle: each byte is the old one or the new one.
-                Some(Status::NONE) => to
-                    .iter()
-                    .zip(from.iter().zip(old))
-                    .all(|(byte, (new, old))| byte == new || byte == old),
-                _ => false,
-            };
-            if !valid {
-                return Err(format!("{disruption:?}: copy {n} ended with {status:?}"));
-            }
-        }
-        let untouched = before[..(EACH + 1) * page] == after[..(EACH + 1) * page]
-            && before[(2 * EACH + 1) * page..] == after[(2 * EACH + 1) * page..];
-        if !untouched {
-            return Err(format!("{disruption:?}: written outside the destinations"));
-        }
-        executed_by(door, &executors)?;
-        count += EACH;
+        count += disrupted(door, disrupter.as_mut(), disruption)?;
     }
     Ok(count)
+}
+
+/// Copies while the queue is disrupted in one way: how many, 0 where that cannot be.
+pub(crate) fn disrupted<D: Door>(
+    door: &mut D,
+    disrupter: Option<&mut Disrupter>,
+    disruption: Disruption,
+) -> Result<usize, String> {
+    const EACH: usize = 16;
+    let Some(disrupter) = disrupter else {
+        return Ok(0);
+    };
+    let page = PAGE as usize;
+    let before = noise((2 * EACH + 2) * page);
+    let base = door.prepare(&before);
+    let copy = |n: usize| {
+        // An operand of its own for each: pages 1 to 16, copied to those from 17 on.
+        let (from, to) = (
+            base + (n as u64 + 1) * PAGE,
+            base + (n + EACH + 1) as u64 * PAGE,
+        );
+        Operation::memmove(from, to, PAGE as u32)
+    };
+    let mut run = Disrupted::new((0..EACH).map(copy).collect(), disruption, disrupter);
+    door.run(&mut run);
+    let (wrong, impossible) = (run.wrong.take(), run.impossible);
+    let (ended, executors) = (run.ended, run.executors);
+    if let Some(wrong) = wrong {
+        return Err(format!("{disruption:?}: {wrong}"));
+    }
+    if impossible {
+        return Ok(0);
+    }
+    let after = door.bytes();
+    for (n, status) in ended.iter().enumerate() {
+        let at = |index: usize| index * page..(index + 1) * page;
+        let (from, to) = (&before[at(n + 1)], &after[at(n + EACH + 1)]);
+        let old = &before[at(n + EACH + 1)];
+        let valid = match status {
+            Some(Status::SUCCESS) => to == from,
+            // Not executed, or aborted in the middle: each byte is the old one or the new one.
+            Some(Status::NONE) => to
+                .iter()
+                .zip(from.iter().zip(old))
+                .all(|(byte, (new, old))| byte == new || byte == old),
+            _ => false,
+        };
+        if !valid {
+            return Err(format!("{disruption:?}: copy {n} ended with {status:?}"));
+        }
+    }
+    let untouched = before[..(EACH + 1) * page] == after[..(EACH + 1) * page]
+        && before[(2 * EACH + 1) * page..] == after[(2 * EACH + 1) * page..];
+    if !untouched {
+        return Err(format!("{disruption:?}: written outside the destinations"));
+    }
+    executed_by(door, &executors)?;
+    Ok(EACH)
 }
 
 fn status(record: Option<&CompletionRecord>) -> Option<Status> {
