@@ -66,6 +66,15 @@ int main(int argc, char **argv) {
     expect("dif_update", wait().ok() && std::memcmp(record, fields, sizeof fields) == 0);
     mover.dif_strip(b, fields, sizeof fields, how);
     expect("dif_strip", wait().ok() && std::memcmp(a, b, sizeof a) == 0);
+    try {
+        mover.dix_generate(record, a, sizeof a, how);
+        expect("dix_generate", wait().ok() && std::memcmp(record, fields + 512, 8) == 0);
+    } catch (const dray::error &error) {
+        expect("dix_generate", error.code() == -ENOTSUP);
+    }
+    mover.next_flags(dray::flag::crc_bypass_inversion);
+    mover.crc32c("123456789", 9);
+    expect("flags", wait().crc32c() != 0xe3069283);
     mover.cache_flush(a, sizeof a);
     expect("cache_flush", wait().ok());
     {
@@ -103,8 +112,50 @@ int main(int argc, char **argv) {
         expect("channels", ended[0].stripes() == 2 && ended[0].device_bytes() == sizeof from);
         expect("channels", std::memcmp(from, to, sizeof from) == 0);
     }
+    // Work in flight goes along when a mover is moved, and a batch stays with its mover.
+    static unsigned char large[1 << 20], copied[1 << 20], later[1 << 20];
+    std::memset(large, 5, sizeof large);
+    mover.copy(copied, large, sizeof large, 77);
+    mover.submit();
+    auto begun = mover.begin_batch();
     dray::mover moved(std::move(mover));
-    expect("moved", moved.slots() == 16 && moved.poll().empty());
+    moved.copy(later, large, sizeof large, 78);
+    expect("moved", begun.submit() == 1 && moved.slots() == 16 && mover.get() == nullptr);
+    std::uint64_t ids = 0;
+    for (int n = 0; n < 2; n++) {
+        dray::completion done;
+        moved.wait(&done, 1, dray::wait_policy::yield, std::chrono::seconds(30));
+        ids += done.ok() ? done.user_data() : 0;
+    }
+    expect("moved", ids == 77 + 78 && std::memcmp(later, large, sizeof large) == 0);
+    try {
+        mover.noop();
+        expect("moved from", false);
+    } catch (const dray::error &error) {
+        expect("moved from", error.code() == -EINVAL);
+    }
+    try {
+        moved.wait(dray::wait_policy::yield);
+        expect("nothing in flight", false);
+    } catch (const dray::error &error) {
+        expect("nothing in flight", error.code() == -ENOENT);
+    }
+    // The destructor waits for what was submitted, also on the way of an exception.
+    std::memset(copied, 0, sizeof copied);
+    try {
+        dray::mover scoped(who);
+        auto forgotten = scoped.begin_batch();
+        scoped.noop();
+        forgotten = dray::batch();
+        scoped.copy(copied, large, sizeof large);
+        scoped.submit();
+        throw 1;
+    } catch (int) {
+        expect("destroyed", std::memcmp(copied, large, sizeof large) == 0);
+    }
+    // What is assigned to is closed first.
+    moved = dray::mover(who, 4);
+    expect("assigned", moved.slots() == 4 && !moved.note().empty() && moved.poll().empty());
     std::printf("every operation: %s\n", failed ? "wrong" : "right");
     return failed;
 }

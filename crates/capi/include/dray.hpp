@@ -1,6 +1,10 @@
-/* dray.hpp: libdray for C++17, header only. Errors are exceptions of the type dray::error; what fails
- * without one is a completion. A mover belongs to one thread at a time; buffers belong to it until their
- * operation has ended. */
+/* dray.hpp: libdray for C++17, header only. Two sets of classes have the same functions:
+ *
+ *   dray::mover, dray::channels                  errors are exceptions of the type dray::error
+ *   dray::nothrow_mover, dray::nothrow_channels  functions return a dray::code; for -fno-exceptions
+ *
+ * How an operation ends is in its completion, never an error of a function. A mover belongs to one thread at
+ * a time; buffers belong to it until their operation has ended. */
 
 #ifndef DRAY_HPP
 #define DRAY_HPP
@@ -8,293 +12,296 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "dray.h"
+#include "dray_types.hpp"
+
+#if defined(__cpp_exceptions)
+#include <vector>
+#endif
 
 namespace dray {
 
-/// A negative code of libdray.
-class error : public std::runtime_error {
-  public:
-    explicit error(int code)
-        : std::runtime_error(std::string(dray_strerror(code)) + ": " + dray_last_error()), code_(code) {}
-
-    /// The code, below 0.
-    int code() const noexcept { return code_; }
-
-  private:
-    int code_;
-};
-
-/// Who is to execute operations.
-enum class backend : std::uint32_t {
-    hardware = DRAY_BACKEND_HARDWARE,
-    virtual_device = DRAY_BACKEND_VIRTUAL,
-    cpu = DRAY_BACKEND_CPU,
-    any = DRAY_BACKEND_ANY,
-};
-
-/// Who has executed an operation.
-enum class executor : std::uint32_t {
-    hardware = DRAY_EXECUTOR_HARDWARE,
-    virtual_device = DRAY_EXECUTOR_VIRTUAL,
-    cpu = DRAY_EXECUTOR_CPU,
-};
-
-/// What a thread does while it waits.
-enum class wait_policy : std::uint32_t {
-    spin = DRAY_WAIT_POLICY_SPIN,
-    pause = DRAY_WAIT_POLICY_PAUSE,
-    umwait = DRAY_WAIT_POLICY_UMWAIT,
-    yield = DRAY_WAIT_POLICY_YIELD,
-};
-
-/// An operation that has ended.
-class completion {
-  public:
-    completion() noexcept : raw_() {}
-
-    /// Status 1: all of it is done.
-    bool ok() const noexcept { return raw_.status == 1; }
-    /// Status of the completion record; 0: not executed.
-    int status() const noexcept { return raw_.status; }
-    /// What the operation was given.
-    std::uint64_t user_data() const noexcept { return raw_.user_data; }
-    /// Who has executed it.
-    executor by() const noexcept { return static_cast<executor>(raw_.executor); }
-    /// Of a comparison: there is no difference.
-    bool equal() const noexcept { return ok() && raw_.result == 0; }
-    /// Offset of a difference, bytes done before a fault.
-    std::uint32_t bytes_completed() const noexcept { return raw_.bytes_completed; }
-    std::uint32_t crc32c() const noexcept { return static_cast<std::uint32_t>(raw_.crc); }
-    std::uint64_t crc64() const noexcept { return raw_.crc; }
-    std::uint32_t delta_bytes() const noexcept { return raw_.delta_bytes; }
-    /// All of it.
-    const dray_completion &raw() const noexcept { return raw_; }
-
-  private:
-    friend class mover;
-    friend class outcome;
-    dray_completion raw_;
-};
-
-/// How integrity fields are checked and made.
-struct dif : dray_dif {
-    explicit dif(std::uint32_t bytes_of_a_block) noexcept : dray_dif() {
-        size = sizeof(dray_dif);
-        block_bytes = bytes_of_a_block;
-    }
-};
-
 /// A batch that has begun. What is enqueued on its mover until `submit` is handed over together; without
 /// `submit` it is forgotten.
-class batch {
+template <class Errors> class basic_batch {
   public:
-    batch(batch &&other) noexcept : mover_(std::exchange(other.mover_, nullptr)) {}
-    batch &operator=(batch &&) = delete;
-    batch(const batch &) = delete;
-    batch &operator=(const batch &) = delete;
-    ~batch() {
-        if (mover_ != nullptr)
-            dray_batch_cancel(mover_);
+    /// None.
+    basic_batch() noexcept = default;
+    basic_batch(basic_batch &&other) noexcept : mover_(std::exchange(other.mover_, nullptr)) {}
+    basic_batch &operator=(basic_batch &&other) noexcept {
+        if (this != &other) {
+            cancel();
+            mover_ = std::exchange(other.mover_, nullptr);
+        }
+        return *this;
     }
+    basic_batch(const basic_batch &) = delete;
+    basic_batch &operator=(const basic_batch &) = delete;
+    ~basic_batch() { cancel(); }
 
     /// The next operation starts when all before it have ended.
-    void fence() { check(dray_batch_fence(mover_)); }
+    auto fence() { return Errors::done(dray_batch_fence(mover_)); }
 
-    /// Enqueues the batch: how many operations it has.
-    int submit() {
-        int count = check(dray_batch_end(mover_));
-        mover_ = nullptr;
-        return count;
+    /// Enqueues the batch: how many operations it has. If it fails for want of slots (-EAGAIN) the batch
+    /// stays, for another try.
+    auto submit() {
+        int count = dray_batch_end(mover_);
+        if (count >= 0)
+            mover_ = nullptr;
+        return Errors::number(count);
     }
 
   private:
-    friend class mover;
-    explicit batch(dray_mover *mover) : mover_(mover) { check(dray_batch_begin(mover)); }
-    static int check(int code) {
-        if (code < 0)
-            throw error(code);
-        return code;
-    }
-    dray_mover *mover_;
-};
-
-/// Executes memory operations. Closed at the end of its scope, which waits for what is in flight.
-class mover {
-  public:
-    /// `queue` names a work queue, such as "wq0.1"; nullptr: the first that is free.
-    explicit mover(backend who = backend::any, std::uint32_t slots = 0, const char *queue = nullptr) {
-        dray_options options{};
-        options.size = sizeof options;
-        options.backend = static_cast<std::uint32_t>(who);
-        options.slots = slots;
-        options.queue = queue;
-        check(dray_open(&options, &mover_));
-    }
-    mover(mover &&other) noexcept : mover_(std::exchange(other.mover_, nullptr)) {}
-    mover &operator=(mover &&other) noexcept {
-        std::swap(mover_, other.mover_);
-        return *this;
-    }
-    mover(const mover &) = delete;
-    mover &operator=(const mover &) = delete;
-    ~mover() { dray_close(mover_); }
-
-    /// Operations that can be enqueued or in flight at once.
-    int slots() const { return check(dray_slots(mover_)); }
-    /// Whether operations with this opcode are executed.
-    bool supports(std::uint8_t opcode) const { return check(dray_supports(mover_, opcode)) == 1; }
-
-    void noop(std::uint64_t id = 0) { check(dray_noop(mover_, id)); }
-    void copy(void *to, const void *from, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_copy(mover_, to, from, len, id));
-    }
-    void dualcast(void *first, void *second, const void *from, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_dualcast(mover_, first, second, from, len, id));
-    }
-    void fill(void *to, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_fill(mover_, to, pattern, len, id));
-    }
-    void compare(const void *first, const void *second, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_compare(mover_, first, second, len, id));
-    }
-    void compare_pattern(const void *from, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_compare_pattern(mover_, from, pattern, len, id));
-    }
-    void crc32c(const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
-        check(dray_crc32c(mover_, from, len, seed, id));
-    }
-    void copy_crc32c(void *to, const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
-        check(dray_copy_crc32c(mover_, to, from, len, seed, id));
-    }
-    void crc64(const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
-        check(dray_crc64(mover_, from, len, seed, id));
-    }
-    void copy_crc64(void *to, const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
-        check(dray_copy_crc64(mover_, to, from, len, seed, id));
-    }
-    void create_delta(const void *first, const void *second, std::uint32_t len, void *record,
-                      std::uint32_t max_bytes, std::uint64_t id = 0) {
-        check(dray_create_delta(mover_, first, second, len, record, max_bytes, id));
-    }
-    void apply_delta(void *to, std::uint32_t len, const void *record, std::uint32_t record_bytes,
-                     std::uint64_t id = 0) {
-        check(dray_apply_delta(mover_, to, len, record, record_bytes, id));
-    }
-    void dif_check(const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
-        check(dray_dif_check(mover_, from, len, &how, id));
-    }
-    void dif_insert(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
-        check(dray_dif_insert(mover_, to, from, len, &how, id));
-    }
-    void dif_strip(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
-        check(dray_dif_strip(mover_, to, from, len, &how, id));
-    }
-    void dif_update(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
-        check(dray_dif_update(mover_, to, from, len, &how, id));
-    }
-    void cache_flush(void *buffer, std::uint32_t len, std::uint64_t id = 0) {
-        check(dray_cache_flush(mover_, buffer, len, id));
-    }
-
-    /// Begins a batch; one at a time.
-    dray::batch begin_batch() { return dray::batch(mover_); }
-
-    /// Hands over what was enqueued: whether all of it was.
-    bool submit() { return check(dray_submit(mover_)) == 0; }
-    /// Takes back what no queue has accepted: how many operations.
-    int withdraw() { return check(dray_withdraw(mover_)); }
-
-    /// What has ended, at most `most` operations.
-    std::vector<completion> poll(std::size_t most = 64) {
-        std::vector<completion> ended(most);
-        ended.resize(static_cast<std::size_t>(check(dray_poll(mover_, &ended.data()->raw_, most))));
-        return ended;
-    }
-
-    /// Submits, and waits for one operation to end. `timeout` 0: for ever.
-    completion wait(wait_policy how = wait_policy::pause,
-                    std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
-        completion done;
-        check(dray_wait(mover_, &done.raw_, 1, static_cast<std::uint32_t>(how),
-                        static_cast<std::uint64_t>(timeout.count())));
-        return done;
-    }
-
-    /// For calls of dray.h.
-    dray_mover *get() const noexcept { return mover_; }
-
-  protected:
-    struct empty {};
-    explicit mover(empty) noexcept {}
-    static int check(int code) {
-        if (code < 0)
-            throw error(code);
-        return code;
+    template <class> friend class basic_mover;
+    explicit basic_batch(dray_mover *mover) noexcept : mover_(mover) {}
+    void cancel() noexcept {
+        if (mover_ != nullptr)
+            dray_batch_cancel(mover_);
     }
     dray_mover *mover_ = nullptr;
 };
 
-/// How several queues are used as one; 0 is the default of each.
-struct channels_options : dray_channels_options {
-    explicit channels_options(dray::backend who = dray::backend::any) noexcept : dray_channels_options() {
-        size = sizeof(dray_channels_options);
-        backend = static_cast<std::uint32_t>(who);
+/// Executes memory operations. Closed when it is destroyed, which waits for what is in flight.
+template <class Errors> class basic_mover {
+  public:
+    using batch = basic_batch<Errors>;
+
+    basic_mover(basic_mover &&other) noexcept : mover_(std::exchange(other.mover_, nullptr)) {}
+    basic_mover &operator=(basic_mover &&other) noexcept {
+        if (this != &other) {
+            dray_close(mover_);
+            mover_ = std::exchange(other.mover_, nullptr);
+        }
+        return *this;
+    }
+    basic_mover(const basic_mover &) = delete;
+    basic_mover &operator=(const basic_mover &) = delete;
+    ~basic_mover() { dray_close(mover_); }
+
+    /// Waits for what is in flight, and closes it. Later calls are errors (-EINVAL).
+    auto close() { return Errors::done(dray_close(std::exchange(mover_, nullptr))); }
+    /// Operations that can be enqueued or in flight at once.
+    auto slots() const { return Errors::number(dray_slots(mover_)); }
+    /// Whether operations with this opcode are executed: 1 or 0.
+    auto supports(std::uint8_t opcode) const { return Errors::number(dray_supports(mover_, opcode)); }
+    /// What happened when it was opened, a line for each work queue that was tried; "" if it is closed.
+    std::string note() const {
+        int bytes = dray_note(mover_, nullptr, 0);
+        std::string text(bytes < 0 ? 0 : static_cast<std::size_t>(bytes) + 1, '\0');
+        if (bytes >= 0) {
+            dray_note(mover_, &text[0], text.size());
+            text.pop_back();
+        }
+        return text;
+    }
+
+    auto noop(std::uint64_t id = 0) { return Errors::done(dray_noop(mover_, id)); }
+    auto copy(void *to, const void *from, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_copy(mover_, to, from, len, id));
+    }
+    auto dualcast(void *first, void *second, const void *from, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_dualcast(mover_, first, second, from, len, id));
+    }
+    auto fill(void *to, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_fill(mover_, to, pattern, len, id));
+    }
+    auto compare(const void *first, const void *second, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_compare(mover_, first, second, len, id));
+    }
+    auto compare_pattern(const void *from, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_compare_pattern(mover_, from, pattern, len, id));
+    }
+    auto crc32c(const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
+        return Errors::done(dray_crc32c(mover_, from, len, seed, id));
+    }
+    auto copy_crc32c(void *to, const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
+        return Errors::done(dray_copy_crc32c(mover_, to, from, len, seed, id));
+    }
+    auto crc64(const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
+        return Errors::done(dray_crc64(mover_, from, len, seed, id));
+    }
+    auto copy_crc64(void *to, const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
+        return Errors::done(dray_copy_crc64(mover_, to, from, len, seed, id));
+    }
+    auto create_delta(const void *first, const void *second, std::uint32_t len, void *record,
+                      std::uint32_t max_bytes, std::uint64_t id = 0) {
+        return Errors::done(dray_create_delta(mover_, first, second, len, record, max_bytes, id));
+    }
+    auto apply_delta(void *to, std::uint32_t len, const void *record, std::uint32_t record_bytes,
+                     std::uint64_t id = 0) {
+        return Errors::done(dray_apply_delta(mover_, to, len, record, record_bytes, id));
+    }
+    auto dif_check(const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+        return Errors::done(dray_dif_check(mover_, from, len, &how, id));
+    }
+    auto dif_insert(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+        return Errors::done(dray_dif_insert(mover_, to, from, len, &how, id));
+    }
+    auto dif_strip(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+        return Errors::done(dray_dif_strip(mover_, to, from, len, &how, id));
+    }
+    auto dif_update(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+        return Errors::done(dray_dif_update(mover_, to, from, len, &how, id));
+    }
+    auto dix_generate(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+        return Errors::done(dray_dix_generate(mover_, to, from, len, &how, id));
+    }
+    auto cache_flush(void *buffer, std::uint32_t len, std::uint64_t id = 0) {
+        return Errors::done(dray_cache_flush(mover_, buffer, len, id));
+    }
+    /// A descriptor of 64 bytes, such as a `dsa_hw_desc` of linux/idxd.h.
+    auto enqueue_descriptor(const void *descriptor, std::uint64_t id = 0) {
+        return Errors::done(dray_enqueue_descriptor(mover_, descriptor, id));
+    }
+    /// Flags of the next operation that is enqueued.
+    auto next_flags(flag flags) { return Errors::done(dray_next_flags(mover_, static_cast<std::uint32_t>(flags))); }
+
+    /// Begins a batch; one at a time.
+    auto begin_batch(batch &begun) {
+        int done = dray_batch_begin(mover_);
+        if (done == 0)
+            begun = batch(mover_);
+        return Errors::done(done);
+    }
+
+    /// Hands over what was enqueued: 0, or 1 if something is left to submit later.
+    auto submit() { return Errors::number(dray_submit(mover_)); }
+    /// Takes back what no queue has accepted: how many operations.
+    auto withdraw() { return Errors::number(dray_withdraw(mover_)); }
+
+    /// What has ended, at most `count` operations: how many there were.
+    auto poll(completion *into, std::size_t count) {
+        return Errors::number(dray_poll(mover_, raw(into), count));
+    }
+    /// The same of channels, with who did what of each.
+    auto poll_outcomes(outcome *into, std::size_t count) {
+        return Errors::number(dray_poll_outcomes(mover_, raw(into), count));
+    }
+    /// Submits, and waits for an operation to end: how many have. `timeout` 0: for ever.
+    auto wait(completion *into, std::size_t count, wait_policy how = wait_policy::pause,
+              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
+        return Errors::number(dray_wait(mover_, raw(into), count, static_cast<std::uint32_t>(how), ns(timeout)));
+    }
+    /// The same of channels, with who did what of each.
+    auto wait_outcomes(outcome *into, std::size_t count, wait_policy how = wait_policy::pause,
+                       std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
+        auto policy = static_cast<std::uint32_t>(how);
+        return Errors::number(dray_wait_outcomes(mover_, raw(into), count, policy, ns(timeout)));
+    }
+
+    /// For calls of dray.h; NULL if it is closed.
+    dray_mover *get() const noexcept { return mover_; }
+
+  protected:
+    basic_mover() noexcept = default;
+    template <class T> static auto raw(T *into) noexcept { return into == nullptr ? nullptr : &into->raw_; }
+    /// A timeout below 0 is over at once.
+    static std::uint64_t ns(std::chrono::nanoseconds timeout) noexcept {
+        return timeout.count() < 0 ? 1 : static_cast<std::uint64_t>(timeout.count());
+    }
+    dray_mover *mover_ = nullptr;
+};
+
+/// A mover whose calls return codes. It is closed until it is opened.
+class nothrow_mover : public basic_mover<returning> {
+  public:
+    nothrow_mover() noexcept = default;
+    /// Opens it; what it was is closed first.
+    code open(const options &how = options()) noexcept {
+        *this = nothrow_mover();
+        return code(dray_open(&how, &mover_));
     }
 };
 
-/// An operation of channels that has ended, and who did what of it.
-class outcome {
+/// Several work queues as one mover, whose calls return codes.
+class nothrow_channels : public basic_mover<returning> {
   public:
-    outcome() noexcept : raw_() {}
+    nothrow_channels() noexcept = default;
+    /// Opens them; what it was is closed first.
+    code open(const channels_options &how = channels_options()) noexcept {
+        *this = nothrow_channels();
+        return code(dray_open_channels(&how, &mover_));
+    }
+};
 
-    /// How it ended.
-    dray::completion completion() const noexcept {
-        dray::completion done;
-        done.raw_ = raw_.completion;
+using nothrow_batch = basic_batch<returning>;
+
+#if defined(__cpp_exceptions)
+using batch = basic_batch<throwing>;
+
+/// A mover whose errors are exceptions.
+class mover : public basic_mover<throwing> {
+  public:
+    explicit mover(const options &how) { throwing::done(dray_open(&how, &mover_)); }
+    /// `queue` names a work queue, such as "wq0.1"; nullptr: the first that is free.
+    explicit mover(backend who = backend::any, std::uint32_t slots = 0, const char *queue = nullptr) {
+        options how(who);
+        how.slots = slots;
+        how.queue = queue;
+        throwing::done(dray_open(&how, &mover_));
+    }
+
+    /// Hands over what was enqueued: whether all of it was.
+    bool submit() { return basic_mover::submit() == 0; }
+
+    using basic_mover::begin_batch;
+    using basic_mover::poll;
+    using basic_mover::wait;
+
+    /// Begins a batch; one at a time.
+    dray::batch begin_batch() {
+        dray::batch begun;
+        begin_batch(begun);
+        return begun;
+    }
+    /// What has ended, at most `most` operations.
+    std::vector<completion> poll(std::size_t most = 64) {
+        std::vector<completion> ended(most);
+        ended.resize(static_cast<std::size_t>(poll(ended.data(), most)));
+        return ended;
+    }
+    /// Submits, and waits for one operation to end. `timeout` 0: for ever.
+    completion wait(wait_policy how = wait_policy::pause,
+                    std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
+        completion done;
+        wait(&done, 1, how, timeout);
         return done;
     }
-    std::uint64_t device_bytes() const noexcept { return raw_.device_bytes; }
-    std::uint64_t core_bytes() const noexcept { return raw_.core_bytes; }
-    /// Queues that it was striped over; 0 if no device had any of it.
-    std::uint32_t stripes() const noexcept { return raw_.stripes; }
-    /// It travelled in a batch with others that were enqueued singly.
-    bool gathered() const noexcept { return raw_.gathered != 0; }
-    /// Every queue was full, and it was not to wait.
-    bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
-    /// A DRAY_CORE_REASON.
-    std::uint32_t core_reason() const noexcept { return raw_.core_reason; }
-    /// All of it.
-    const dray_outcome &raw() const noexcept { return raw_; }
 
-  private:
-    friend class channels;
-    dray_outcome raw_;
+  protected:
+    struct closed {};
+    explicit mover(closed) noexcept {}
 };
 
 /// Several work queues as one mover: large operations are striped over them, small ones gathered into
 /// batches.
 class channels : public mover {
   public:
-    explicit channels(const channels_options &options = channels_options()) : mover(empty{}) {
-        check(dray_open_channels(&options, &mover_));
+    explicit channels(const channels_options &how = channels_options()) : mover(closed()) {
+        throwing::done(dray_open_channels(&how, &mover_));
     }
+
+    using basic_mover::poll_outcomes;
+    using basic_mover::wait_outcomes;
 
     /// What has ended, at most `most` operations, with who did what of each.
     std::vector<outcome> poll_outcomes(std::size_t most = 64) {
         std::vector<outcome> ended(most);
-        ended.resize(static_cast<std::size_t>(check(dray_poll_outcomes(mover_, &ended.data()->raw_, most))));
+        ended.resize(static_cast<std::size_t>(poll_outcomes(ended.data(), most)));
         return ended;
     }
+    /// Submits, and waits for one operation to end. `timeout` 0: for ever.
+    outcome wait_outcome(wait_policy how = wait_policy::pause,
+                         std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) {
+        outcome done;
+        wait_outcomes(&done, 1, how, timeout);
+        return done;
+    }
 };
-
-static_assert(sizeof(outcome) == sizeof(dray_outcome), "an array of one is an array of the other");
-static_assert(sizeof(completion) == sizeof(dray_completion), "an array of one is an array of the other");
+#endif
 
 } // namespace dray
 

@@ -13,6 +13,9 @@ const INTERFACE: &str = "1";
 /// What the linker exports, under which version. Later additions get nodes of their own.
 const SYMBOLS: &str = "DRAY_1 { global: dray_*; local: *; };\n";
 
+/// What programs include.
+const HEADERS: [&str; 3] = ["dray.h", "dray.hpp", "dray_types.hpp"];
+
 /// What a program needs beside the library, as rustc's static libraries do.
 const SYSTEM_LIBRARIES: &[&str] = &[
     "-lgcc_s",
@@ -29,7 +32,7 @@ const SYSTEM_LIBRARIES: &[&str] = &[
 pub struct Library {
     /// The static library.
     pub archive: PathBuf,
-    /// Directory of `dray.h` and `dray.hpp`.
+    /// Directory of the headers.
     pub headers: PathBuf,
     /// Where it will be used from.
     pub prefix: PathBuf,
@@ -71,7 +74,7 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
         files.push(to);
         Ok(())
     };
-    for header in ["dray.h", "dray.hpp"] {
+    for header in HEADERS {
         copy(library.headers.join(header), include.join(header))?;
     }
     copy(library.archive.clone(), lib.join("libdray.a"))?;

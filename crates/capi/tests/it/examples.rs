@@ -73,9 +73,40 @@ fn what_is_wrong_has_a_code() {
 }
 
 #[test]
-fn the_header_for_cpp() {
+fn every_operation_by_the_header_for_cpp() {
     for backend in BACKENDS {
         let out = run(CPP, "every_operation.cpp", true, backend);
         assert_eq!(out, "every operation: right\n");
+        let compiler = [CPP, &["-fno-exceptions", "-fno-rtti"]].concat();
+        let out = run(&compiler, "no_exceptions.cpp", true, backend);
+        assert_eq!(out, "no exceptions: right\n");
+    }
+}
+
+/// Headers alone, as strict as compilers are.
+#[test]
+fn the_headers_have_no_warnings() {
+    let strict = ["-pedantic", "-Wshadow", "-Wconversion"];
+    let includes = |header: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let source = directory.path().join("includes.cc");
+        let text =
+            format!("#include <{header}>\n#include <{header}>\nint main(void) {{ return 0; }}\n");
+        std::fs::write(&source, text).expect("a file");
+        (directory, source)
+    };
+    let (_c, source) = includes("dray.h");
+    for standard in ["-std=c99", "-std=c11", "-std=c17"] {
+        let compiler = [&["cc", standard, "-x", "c"], &strict[..]].concat();
+        compile(&compiler, &source, true);
+    }
+    let (_cpp, source) = includes("dray.hpp");
+    for standard in [
+        &["-std=c++17"][..],
+        &["-std=c++20"],
+        &["-std=c++17", "-fno-exceptions"],
+    ] {
+        let compiler = [&["c++", "-x", "c++"], standard, &strict[..]].concat();
+        compile(&compiler, &source, true);
     }
 }

@@ -1,0 +1,212 @@
+/* dray_types.hpp: options, results and errors of dray.hpp. Include that. */
+
+#ifndef DRAY_TYPES_HPP
+#define DRAY_TYPES_HPP
+
+#include <cstdint>
+#include <string>
+
+#include "dray.h"
+
+#if defined(__cpp_exceptions)
+#include <stdexcept>
+#endif
+
+namespace dray {
+
+/// Who is to execute operations.
+enum class backend : std::uint32_t {
+    hardware = DRAY_BACKEND_HARDWARE,
+    virtual_device = DRAY_BACKEND_VIRTUAL,
+    cpu = DRAY_BACKEND_CPU,
+    any = DRAY_BACKEND_ANY,
+};
+
+/// Who has executed an operation.
+enum class executor : std::uint32_t {
+    hardware = DRAY_EXECUTOR_HARDWARE,
+    virtual_device = DRAY_EXECUTOR_VIRTUAL,
+    cpu = DRAY_EXECUTOR_CPU,
+};
+
+/// Why the core has executed an operation, or a part of it.
+enum class core_reason : std::uint32_t {
+    none = DRAY_CORE_REASON_NONE,
+    chosen = DRAY_CORE_REASON_CHOSEN,
+    below_threshold = DRAY_CORE_REASON_BELOW_THRESHOLD,
+    faster = DRAY_CORE_REASON_FASTER,
+    tried = DRAY_CORE_REASON_TRIED,
+    no_device = DRAY_CORE_REASON_NO_DEVICE,
+    queue_full = DRAY_CORE_REASON_QUEUE_FULL,
+    page_fault = DRAY_CORE_REASON_PAGE_FAULT,
+};
+
+/// What a thread does while it waits.
+enum class wait_policy : std::uint32_t {
+    spin = DRAY_WAIT_POLICY_SPIN,
+    pause = DRAY_WAIT_POLICY_PAUSE,
+    umwait = DRAY_WAIT_POLICY_UMWAIT,
+    yield = DRAY_WAIT_POLICY_YIELD,
+};
+
+/// Flags of one operation.
+enum class flag : std::uint32_t {
+    none = 0,
+    block_on_fault = DRAY_FLAG_BLOCK_ON_FAULT,
+    cache_control = DRAY_FLAG_CACHE_CONTROL,
+    strict_ordering = DRAY_FLAG_STRICT_ORDERING,
+    destination_readback = DRAY_FLAG_DESTINATION_READBACK,
+    crc_bypass_inversion = DRAY_FLAG_CRC_BYPASS_INVERSION,
+    crc_bypass_data_reflection = DRAY_FLAG_CRC_BYPASS_DATA_REFLECTION,
+};
+
+constexpr flag operator|(flag a, flag b) noexcept {
+    return static_cast<flag>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+
+/// What a call of the nothrow classes gives: a number of 0 or more, or an error code below 0.
+class [[nodiscard]] code {
+  public:
+    constexpr explicit code(int value) noexcept : value_(value) {}
+
+    constexpr bool ok() const noexcept { return value_ >= 0; }
+    /// The number, or the code.
+    constexpr int value() const noexcept { return value_; }
+    /// What the code means.
+    const char *text() const noexcept { return dray_strerror(ok() ? 0 : value_); }
+
+  private:
+    int value_;
+};
+
+#if defined(__cpp_exceptions)
+/// A negative code of libdray.
+class error : public std::runtime_error {
+  public:
+    explicit error(int code)
+        : std::runtime_error(std::string(dray_strerror(code)) + ": " + dray_last_error()), code_(code) {}
+
+    /// The code, below 0.
+    int code() const noexcept { return code_; }
+
+  private:
+    int code_;
+};
+
+/// Errors are exceptions.
+struct throwing {
+    static int number(int code) {
+        if (code < 0)
+            throw error(code);
+        return code;
+    }
+    static void done(int code) { number(code); }
+};
+#endif
+
+/// Errors are what calls return.
+struct returning {
+    static code number(int value) noexcept { return code(value); }
+    static code done(int value) noexcept { return code(value); }
+};
+
+/// An operation that has ended.
+class completion {
+  public:
+    completion() noexcept : raw_() {}
+
+    /// Status 1: all of it is done.
+    bool ok() const noexcept { return raw_.status == 1; }
+    /// Status of the completion record; 0: not executed.
+    int status() const noexcept { return raw_.status; }
+    /// What the operation was given.
+    std::uint64_t user_data() const noexcept { return raw_.user_data; }
+    /// Who has executed it.
+    executor by() const noexcept { return static_cast<executor>(raw_.executor); }
+    /// Why the core has executed any of it.
+    dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
+    /// Every queue was full, and it was not to wait.
+    bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
+    /// Of a comparison: there is no difference.
+    bool equal() const noexcept { return ok() && raw_.result == 0; }
+    /// Offset of a difference, bytes done before a fault.
+    std::uint32_t bytes_completed() const noexcept { return raw_.bytes_completed; }
+    std::uint32_t crc32c() const noexcept { return static_cast<std::uint32_t>(raw_.crc); }
+    std::uint64_t crc64() const noexcept { return raw_.crc; }
+    std::uint32_t delta_bytes() const noexcept { return raw_.delta_bytes; }
+    /// Of a page fault (status 3).
+    std::uint64_t fault_address() const noexcept { return raw_.fault_address; }
+    bool write_fault() const noexcept { return raw_.write_fault != 0; }
+    /// Tags of the integrity field after the last one checked, or made.
+    const dray_tags &source_tags() const noexcept { return raw_.source; }
+    const dray_tags &destination_tags() const noexcept { return raw_.destination; }
+    /// All of it.
+    const dray_completion &raw() const noexcept { return raw_; }
+
+  private:
+    template <class Errors> friend class basic_mover;
+    friend class outcome;
+    dray_completion raw_;
+};
+
+/// An operation of channels that has ended, and who did what of it.
+class outcome {
+  public:
+    outcome() noexcept : raw_() {}
+
+    /// How it ended.
+    dray::completion completion() const noexcept {
+        dray::completion done;
+        done.raw_ = raw_.completion;
+        return done;
+    }
+    std::uint64_t device_bytes() const noexcept { return raw_.device_bytes; }
+    std::uint64_t core_bytes() const noexcept { return raw_.core_bytes; }
+    /// Queues that it was striped over; 0 if no device had any of it.
+    std::uint32_t stripes() const noexcept { return raw_.stripes; }
+    /// Page faults after which the device went on.
+    std::uint32_t resumed_faults() const noexcept { return raw_.resumed_faults; }
+    /// It travelled in a batch with others that were enqueued singly.
+    bool gathered() const noexcept { return raw_.gathered != 0; }
+    /// Every queue was full, and it was not to wait.
+    bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
+    /// Why the core has executed any of it.
+    dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
+    /// All of it.
+    const dray_outcome &raw() const noexcept { return raw_; }
+
+  private:
+    template <class Errors> friend class basic_mover;
+    dray_outcome raw_;
+};
+
+static_assert(sizeof(outcome) == sizeof(dray_outcome), "an array of one is an array of the other");
+static_assert(sizeof(completion) == sizeof(dray_completion), "an array of one is an array of the other");
+
+/// How a mover is opened; 0 is the default of each.
+struct options : dray_options {
+    explicit options(dray::backend who = dray::backend::any) noexcept : dray_options() {
+        size = sizeof(dray_options);
+        backend = static_cast<std::uint32_t>(who);
+    }
+};
+
+/// How several queues are used as one; 0 is the default of each.
+struct channels_options : dray_channels_options {
+    explicit channels_options(dray::backend who = dray::backend::any) noexcept : dray_channels_options() {
+        size = sizeof(dray_channels_options);
+        backend = static_cast<std::uint32_t>(who);
+    }
+};
+
+/// How integrity fields are checked and made.
+struct dif : dray_dif {
+    explicit dif(std::uint32_t bytes_of_a_block) noexcept : dray_dif() {
+        size = sizeof(dray_dif);
+        block_bytes = bytes_of_a_block;
+    }
+};
+
+} // namespace dray
+
+#endif
