@@ -42,6 +42,7 @@ int main(int argc, char **argv) {
     void *failed;
     int n;
 
+    present(buffer, sizeof buffer);
     memset(&options, 0, sizeof options);
     EXPECT(dray_open(NULL, &never), EINVAL);
     EXPECT(dray_open(&options, &never), EINVAL);

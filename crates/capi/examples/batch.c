@@ -8,6 +8,8 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(first, sizeof first);
+    present(second, sizeof second);
     check("begin", dray_batch_begin(mover));
     check("fill", dray_fill(mover, first, 0x0101010101010101, sizeof first, 1));
     check("noop", dray_noop(mover, 2));

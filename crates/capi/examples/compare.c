@@ -6,6 +6,8 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(first, sizeof first);
+    present(second, sizeof second);
     second[100] = 1;
     check("compare", dray_compare(mover, first, second, sizeof first, 0));
     done = finish(mover);

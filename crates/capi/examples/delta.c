@@ -7,6 +7,10 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(old_data, sizeof old_data);
+    present(new_data, sizeof new_data);
+    present(replica, sizeof replica);
+    present(record, sizeof record);
     new_data[100] = 7;
     check("create_delta", dray_create_delta(mover, old_data, new_data, sizeof old_data, record, sizeof record, 0));
     done = finish(mover);

@@ -10,6 +10,10 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(with_fields, sizeof with_fields);
+    present(updated, sizeof updated);
+    present(back, sizeof back);
+    present(fields, sizeof fields);
     memset(data, 5, sizeof data);
     memset(&dif, 0, sizeof dif);
     dif.size = sizeof dif;

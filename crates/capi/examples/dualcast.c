@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(pages, sizeof pages);
     memset(source, 3, sizeof source);
     /* Two pages each would overlap the array's end: 4000 bytes fit. */
     check("dualcast", dray_dualcast(mover, first, second, source, 4000, 0));

@@ -19,6 +19,11 @@ int main(int argc, char **argv) {
     dray::mover mover(who, 16);
     alignas(4096) static unsigned char a[4096], b[4096], c[4096];
     alignas(8) static unsigned char record[8192], fields[8 * 520];
+    // Pages that are not present are page faults of a device.
+    for (auto *buffer : {a, b, c})
+        std::memset(buffer, 0, sizeof a);
+    std::memset(record, 0, sizeof record);
+    std::memset(fields, 0, sizeof fields);
     auto wait = [&] { return mover.wait(dray::wait_policy::yield, std::chrono::seconds(30)); };
 
     mover.noop(5);
@@ -115,6 +120,8 @@ int main(int argc, char **argv) {
     // Work in flight goes along when a mover is moved, and a batch stays with its mover.
     static unsigned char large[1 << 20], copied[1 << 20], later[1 << 20];
     std::memset(large, 5, sizeof large);
+    std::memset(copied, 0, sizeof copied);
+    std::memset(later, 0, sizeof later);
     mover.copy(copied, large, sizeof large, 77);
     mover.submit();
     auto begun = mover.begin_batch();
@@ -141,7 +148,7 @@ int main(int argc, char **argv) {
         expect("nothing in flight", error.code() == -ENOENT);
     }
     // The destructor waits for what was submitted, also on the way of an exception.
-    std::memset(copied, 0, sizeof copied);
+    std::memset(copied, 1, sizeof copied);
     try {
         dray::mover scoped(who);
         auto forgotten = scoped.begin_batch();

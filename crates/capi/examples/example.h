@@ -25,6 +25,17 @@ static inline struct dray_mover *open_mover(int argc, char **argv) {
     return mover;
 }
 
+/* Makes the pages of a buffer present: a device does not wait for a page that the kernel has not supplied yet,
+ * unless the operation blocks on faults; it ends the operation with status 3 (a page fault). */
+static inline void present(void *buffer, size_t bytes) {
+    volatile unsigned char *page = (volatile unsigned char *)buffer;
+    size_t n;
+
+    for (n = 0; n < bytes; n += 4096)
+        page[n] = page[n];
+    page[bytes - 1] = page[bytes - 1];
+}
+
 /* The completion of the one operation in flight. */
 static inline struct dray_completion finish(struct dray_mover *mover) {
     struct dray_completion done;

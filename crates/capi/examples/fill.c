@@ -6,6 +6,7 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_completion done;
 
+    present(target, sizeof target);
     check("fill", dray_fill(mover, target, 0x0807060504030201, sizeof target, 0));
     done = finish(mover);
     return result(mover, "fill", done.status == 1 && target[0] == 1 && target[999] == 8);

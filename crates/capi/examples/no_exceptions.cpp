@@ -28,6 +28,11 @@ int main(int argc, char **argv) {
     dray::options options(argc > 1 ? static_cast<dray::backend>(std::atoi(argv[1])) : dray::backend::any);
     dray::nothrow_mover mover;
 
+    // Pages that are not present are page faults of a device.
+    for (unsigned char *buffer : {a, b, c})
+        std::memset(buffer, 0, sizeof a);
+    std::memset(record, 0, sizeof record);
+    std::memset(fields, 0, sizeof fields);
     // What is closed has a code.
     EXPECT(mover.noop().value() == -EINVAL && mover.get() == nullptr && mover.note().empty());
     options.slots = 1u << 30;

@@ -49,6 +49,9 @@ int main(int argc, char **argv) {
     void *failed;
     int n, code, fills = 0, copies = 0, submitted = 0;
 
+    present(target, sizeof target);
+    present(source, sizeof source);
+    present(copied, sizeof copied);
     shared = open_mover(argc, argv);
     program = pthread_self();
     memset(&action, 0, sizeof action);

@@ -1,10 +1,11 @@
 //! `cargo xtask`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
+use serde_json::Value;
 use xtask::{Library, install};
 
 #[derive(Parser)]
@@ -46,24 +47,17 @@ fn main() -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .current_dir(&root)
-        .args([
-            "build",
-            "--locked",
-            "-p",
-            "dray-capi",
-            "--profile",
-            &profile,
-        ])
-        .status()
+        .args(["build", "--locked", "-p", "dray-capi", "--profile"])
+        .args([&profile, "--message-format=json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()
         .context("cargo cannot be run")?;
-    if !built.success() {
+    if !built.status.success() {
         bail!("cargo has not built the library");
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let directory = if profile == "dev" { "debug" } else { &profile };
+    let archive = static_library(&String::from_utf8_lossy(&built.stdout));
     let files = install(&Library {
-        archive: target.join(directory).join("libdray_c.a"),
+        archive: archive.context("cargo does not say where the static library is")?,
         headers: root.join("crates/capi/include"),
         prefix,
         destdir,
@@ -74,4 +68,16 @@ fn main() -> anyhow::Result<()> {
         println!("{}", file.display());
     }
     Ok(())
+}
+
+/// The static library of dray-capi, as cargo's messages name it.
+fn static_library(messages: &str) -> Option<PathBuf> {
+    let files = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "dray_c")
+        .filter_map(|message| message["filenames"].as_array().cloned())
+        .flatten();
+    let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));
+    paths.find(|path| path.extension().is_some_and(|extension| extension == "a"))
 }

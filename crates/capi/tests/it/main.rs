@@ -3,6 +3,7 @@
 mod bad_input;
 mod examples;
 mod header;
+mod install;
 mod options;
 mod readme;
 mod symbols;

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use xtask::{Library, install};
 
-/// Directory of this crate.
-pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// Directory of the crate `dray-capi`; tests of `dray run` use this file, too.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
 
 /// A C compiler, and how it is to read a file.
 pub(crate) const C: &[&str] = &["cc", "-std=c99", "-D_GNU_SOURCE"];
