@@ -27,16 +27,29 @@ pub(crate) fn slots(name: &str, asked: u32, default: usize) -> Result<usize, Ref
 
 /// Why a work queue cannot be used, as a code.
 pub(crate) fn refused(error: &HwError) -> Refusal {
-    let code = match error {
-        HwError::NoQueues { .. } | HwError::NoSuchQueue { .. } => libc::ENODEV,
+    Refusal::of(code(error), error)
+}
+
+fn code(error: &HwError) -> libc::c_int {
+    match error {
+        HwError::NoQueues { .. }
+        | HwError::NoSuchQueue { .. }
+        | HwError::NotEnabled { .. }
+        | HwError::WrongType { .. }
+        | HwError::NoFile { .. } => libc::ENODEV,
+        // A queue that is there, and refused, says more than one that is not enabled.
+        HwError::NoneUsable { refused } => {
+            let mut codes = refused.iter().map(|queue| code(&queue.reason));
+            let other = codes.find(|code| *code != libc::ENODEV);
+            other.unwrap_or(libc::ENODEV)
+        }
         HwError::Open { source, .. } => match source.raw_os_error() {
             Some(code @ (libc::EBUSY | libc::EACCES | libc::EPERM | libc::ENODEV)) => code,
             _ => libc::EIO,
         },
         HwError::Slots { .. } => libc::EINVAL,
         _ => libc::EIO,
-    };
-    Refusal::of(code, error)
+    }
 }
 
 /// Which work queues are taken, by their nodes.

@@ -19,10 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::hint::spin_loop();
     }
     println!(
-        "{:?} on {} by {:?}: {}",
+        "{:?} on {} by {}: {}",
         ended[0].executor,
         mover.info().name(),
-        mover.submitting(),
+        mover.submit_path(),
         ended[0].status()
     );
     assert_eq!(source, target);

@@ -20,6 +20,11 @@ const INSIDE: &str = "DRAY_TEST_INSIDE";
 /// Runs the test of this name again, inside `dray run` with these options. True in the process
 /// inside, which has the test's work to do.
 fn is_inside(test: &str, options: &[&str]) -> bool {
+    run_inside(&format!("library::{test}"), options)
+}
+
+/// The same, of a test by its whole name.
+pub(crate) fn run_inside(test: &str, options: &[&str]) -> bool {
     if env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -29,7 +34,7 @@ fn is_inside(test: &str, options: &[&str]) -> bool {
         .args(options)
         .arg("--")
         .arg(myself)
-        .args(["--exact", &format!("library::{test}"), "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .expect("dray runs");
@@ -52,7 +57,7 @@ fn survives(submitting: Option<Submitting>, how: Disruption) {
         ..HwOptions::default()
     };
     let mover = hw::open(None, options).expect("a work queue");
-    let name = format!("hw {} {:?}", mover.info().name(), mover.submitting());
+    let name = format!("hw {} {}", mover.info().name(), mover.submit_path());
     let queue = mover.info().name();
     let mut door = ProcessDoor::new(&name, Executor::Hardware, mover)
         .with_faults(|_| {})
@@ -278,7 +283,7 @@ fn a_page_that_is_not_present_faults_and_the_rest_can_be_resumed() {
     assert!(target[4096..].iter().all(|byte| *byte == 0));
 }
 
-fn untouched_pages(count: usize) -> *mut u8 {
+pub(crate) fn untouched_pages(count: usize) -> *mut u8 {
     // SAFETY: a new mapping at an address of the kernel's choice.
     let pages = unsafe {
         libc::mmap(
@@ -292,26 +297,6 @@ fn untouched_pages(count: usize) -> *mut u8 {
     };
     assert_ne!(pages, libc::MAP_FAILED);
     pages.cast()
-}
-
-#[test]
-fn a_second_client_of_a_dedicated_queue_is_told_that_it_is_busy() {
-    let test = "a_second_client_of_a_dedicated_queue_is_told_that_it_is_busy";
-    if !is_inside(test, &["--profile", "1e1w-d"]) {
-        return;
-    }
-    let first = hw::open(Some("wq0.0"), HwOptions::default()).expect("a work queue");
-    let second = hw::open(Some("wq0.0"), HwOptions::default());
-    let Err(HwError::Open { source, .. }) = second else {
-        panic!("{second:?}");
-    };
-    assert_eq!(source.kind(), std::io::ErrorKind::ResourceBusy);
-    drop(first);
-    let Err(HwError::NoSuchQueue { available, .. }) = hw::open(Some("wq7.7"), HwOptions::default())
-    else {
-        panic!("there is no such queue");
-    };
-    assert_eq!(available, "wq0.0");
 }
 
 #[test]
@@ -391,30 +376,4 @@ fn movers_of_several_threads_share_a_dedicated_queue() {
     for part in values.chunks(500) {
         assert!((1..=500).eq(part.iter().copied()));
     }
-}
-
-#[test]
-fn without_a_device_it_says_where_it_has_looked() {
-    let empty = tempfile::tempdir().expect("a directory");
-    let paths = hw::Paths {
-        sysfs: empty.path().join("sys"),
-        dev: empty.path().join("dev"),
-    };
-    let Err(HwError::NoQueues { path }) = paths.discover() else {
-        panic!("there is nothing");
-    };
-    assert_eq!(path, empty.path().join("dev"));
-    // A file that has a queue's name, and no queue behind it.
-    std::fs::create_dir(empty.path().join("dev")).expect("a directory");
-    std::fs::write(empty.path().join("dev/wq0.0"), "").expect("a file");
-    let Err(HwError::Attribute { path, .. }) = paths.discover() else {
-        panic!("there are no attributes");
-    };
-    assert_eq!(path, empty.path().join("sys/wq0.0/mode"));
-    std::fs::create_dir_all(empty.path().join("sys/wq0.0")).expect("a directory");
-    std::fs::write(empty.path().join("sys/wq0.0/mode"), "sideways\n").expect("a file");
-    let Err(HwError::Attribute { text, .. }) = paths.discover() else {
-        panic!("no mode has that name");
-    };
-    assert_eq!(text, "sideways");
 }

@@ -17,6 +17,8 @@ mod fabric;
 mod fabric_bench;
 mod help;
 mod library;
+mod library_open;
+mod library_queue;
 mod library_table;
 mod measured_device;
 mod micros;

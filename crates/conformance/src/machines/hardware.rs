@@ -1,8 +1,7 @@
 //! A work queue of this machine; inside `dray run` that is one of the virtual device.
 
 use dray::Executor;
-use dray::hw::{self, HwError, HwMover, HwOptions, Submitting};
-use dray_device::WorkQueueMode;
+use dray::hw::{self, HwError, HwMover, HwOptions, SubmitPath, Submitting};
 
 use super::disrupt::disrupt;
 use super::held_page;
@@ -51,11 +50,11 @@ pub(super) fn column(setting: &Setting) -> Result<Column, HwError> {
     Ok(tabulate(&mut door.with_faults(|_| {})))
 }
 
-/// By the instruction that submits: MOVDIR64B to a dedicated queue, ENQCMD to a shared one, or none.
+/// By the way to submit: MOVDIR64B to a dedicated queue, ENQCMD to a shared one, or write(2).
 fn name(mover: &HwMover) -> &'static str {
-    match (mover.submitting(), mover.info().mode) {
-        (Submitting::Write, _) => "hw write",
-        (Submitting::Portal, WorkQueueMode::Dedicated) => "hw dwq",
-        (Submitting::Portal, WorkQueueMode::Shared) => "hw swq",
+    match mover.submit_path() {
+        SubmitPath::Movdir64b => "hw dwq",
+        SubmitPath::Enqcmd => "hw swq",
+        SubmitPath::Write => "hw write",
     }
 }

@@ -1,5 +1,6 @@
 //! Which work queues there are, where, and what they can do.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -7,15 +8,15 @@ use std::path::PathBuf;
 use dray_device::WorkQueueMode;
 use dray_spec::{GenCap, OpCap};
 
-use super::HwError;
 use super::attributes::Attributes;
+use super::{HwError, QueueResult, RefusedQueue};
 use crate::Capabilities;
 
 /// Set for programs inside `dray run`, whose device is the virtual one.
 const INSIDE: &str = "DRAY_SOCKET";
 
 /// Where the driver's attributes are below `/sys`.
-const DEVICES: &str = "bus/dsa/devices";
+pub(super) const DEVICES: &str = "bus/dsa/devices";
 
 /// Whether this machine's devices are virtual: inside `dray run`.
 pub fn is_virtual() -> bool {
@@ -89,44 +90,99 @@ impl QueueInfo {
 /// The work queues that this machine offers to programs, by device and number.
 ///
 /// # Errors
-/// There is none; the driver's files cannot be read, or are not the driver's.
+/// There is none, or none that can be used: [`HwError::NoneUsable`] has the reason of each. The directory of
+/// device files cannot be read.
 pub fn discover() -> Result<Vec<QueueInfo>, HwError> {
     Paths::from_environment().discover()
 }
 
 impl Paths {
-    /// The work queues below these paths, by device and number.
+    /// The work queues below these paths that programs can use, by device and number.
     ///
     /// # Errors
     /// As [`discover`].
     pub fn discover(&self) -> Result<Vec<QueueInfo>, HwError> {
-        let none = || HwError::NoQueues {
-            path: self.dev.clone(),
-        };
-        let entries = match fs::read_dir(&self.dev) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(none()),
+        let mut queues = Vec::new();
+        let mut refused = Vec::new();
+        for (name, found) in self.survey()? {
+            match found {
+                Ok(queue) => queues.push(queue),
+                Err(reason) => refused.push(RefusedQueue {
+                    queue: name,
+                    reason,
+                }),
+            }
+        }
+        match (queues.is_empty(), refused.is_empty()) {
+            (false, _) => Ok(queues),
+            (true, false) => Err(HwError::NoneUsable { refused }),
+            (true, true) => Err(HwError::NoQueues {
+                path: self.dev.clone(),
+            }),
+        }
+    }
+
+    /// Every work queue of a DSA below these paths by device and number, with its name, or why programs cannot
+    /// use it: it is not enabled, of another type, without a device file, or its attributes cannot be read.
+    ///
+    /// # Errors
+    /// The directory of device files cannot be read, and is not just missing.
+    pub fn survey(&self) -> Result<Vec<QueueResult<QueueInfo>>, HwError> {
+        let mut files = BTreeMap::new();
+        match fs::read_dir(&self.dev) {
+            Ok(entries) => {
+                for entry in entries {
+                    let entry = entry.map_err(|source| HwError::Read {
+                        path: self.dev.clone(),
+                        source,
+                    })?;
+                    if let Some(numbers) = entry.file_name().to_str().and_then(numbers) {
+                        files.insert(numbers, Some(entry.path()));
+                    }
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => {
                 let path = self.dev.clone();
                 return Err(HwError::Read { path, source });
             }
-        };
-        let mut queues = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|source| HwError::Read {
-                path: self.dev.clone(),
-                source,
-            })?;
-            let name = entry.file_name();
-            if let Some((device, queue)) = name.to_str().and_then(numbers) {
-                queues.push(self.queue(device, queue, entry.path())?);
+        }
+        // Those that the driver has, and that have no file. A directory that cannot be read shows in the
+        // attributes of those that have one.
+        for entry in fs::read_dir(&self.sysfs).into_iter().flatten().flatten() {
+            if let Some(numbers) = entry.file_name().to_str().and_then(numbers) {
+                // Queues of analytics accelerators are in the same directory.
+                if !self.sysfs.join(format!("iax{}", numbers.0)).exists() {
+                    files.entry(numbers).or_insert(None);
+                }
             }
         }
-        queues.sort_by_key(|queue| (queue.device, queue.queue));
-        match queues.is_empty() {
-            true => Err(none()),
-            false => Ok(queues),
+        let queue = |((device, queue), file)| {
+            let name = format!("wq{device}.{queue}");
+            (name, self.usable(device, queue, file))
+        };
+        Ok(files.into_iter().map(queue).collect())
+    }
+
+    fn usable(&self, device: u16, queue: u16, file: Option<PathBuf>) -> Result<QueueInfo, HwError> {
+        let name = format!("wq{device}.{queue}");
+        let attributes = Attributes::of(self.sysfs.join(&name));
+        let state = attributes.text("state")?;
+        if let Some(state) = state.filter(|state| state != "enabled") {
+            let path = attributes.path("state");
+            return Err(HwError::NotEnabled { path, state });
         }
+        let kind = attributes.text("type")?;
+        if let Some(kind) = kind.filter(|kind| kind != "user") {
+            let path = attributes.path("type");
+            return Err(HwError::WrongType { path, kind });
+        }
+        let Some(file) = file else {
+            return Err(HwError::NoFile {
+                path: self.dev.join(name),
+            });
+        };
+        self.queue(device, queue, file)
     }
 
     fn queue(&self, device: u16, queue: u16, path: PathBuf) -> Result<QueueInfo, HwError> {

@@ -1,5 +1,7 @@
 //! Why a work queue of this machine cannot be used.
 
+use std::error::Error as _;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,6 +14,36 @@ pub enum HwError {
     #[error("{path} has no work queue: no device is set up for programs (see `dray doctor`)")]
     NoQueues {
         /// Where they would be.
+        path: PathBuf,
+    },
+    /// There are work queues, and none can be used: each with its reason.
+    #[error("no work queue can be used: {}", list(refused))]
+    NoneUsable {
+        /// In the order in which they were tried.
+        refused: Vec<RefusedQueue>,
+    },
+    /// The queue is not enabled.
+    #[error("{path} says {state:?}: the work queue is not enabled (see `dray config`)")]
+    NotEnabled {
+        /// Its attribute `state`.
+        path: PathBuf,
+        /// What it says.
+        state: String,
+    },
+    /// The queue is the kernel's own, or nobody's.
+    #[error("{path} says {kind:?}: programs use work queues of the type \"user\"")]
+    WrongType {
+        /// Its attribute `type`.
+        path: PathBuf,
+        /// What it says.
+        kind: String,
+    },
+    /// The queue is enabled for programs, and there is no file to open.
+    #[error(
+        "{path} is missing, though the work queue is enabled for programs: is the directory mounted here?"
+    )]
+    NoFile {
+        /// The device file.
         path: PathBuf,
     },
     /// No work queue has the name that was asked for.
@@ -40,8 +72,9 @@ pub enum HwError {
         /// What was expected.
         expected: &'static str,
     },
-    /// The device file cannot be opened. EBUSY: another process has the dedicated queue.
-    #[error("{path} cannot be opened")]
+    /// The device file cannot be opened. EBUSY: another process has the dedicated queue. EACCES, EPERM: this
+    /// process has not the right.
+    #[error("{path} cannot be opened{}", hint(source))]
     Open {
         /// Its path.
         path: PathBuf,
@@ -78,4 +111,42 @@ pub enum HwError {
         /// Slots that there can be.
         most: u32,
     },
+}
+
+/// A work queue by its name (`wq0.1`), with what it gives, or why it cannot be used.
+pub type QueueResult<T> = (String, Result<T, HwError>);
+
+/// A work queue that cannot be used.
+#[derive(Debug)]
+pub struct RefusedQueue {
+    /// Its name: `wq0.1`.
+    pub queue: String,
+    /// Why.
+    pub reason: HwError,
+}
+
+impl fmt::Display for RefusedQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.queue, self.reason)?;
+        let mut cause = self.reason.source();
+        while let Some(source) = cause {
+            write!(f, ": {source}")?;
+            cause = source.source();
+        }
+        Ok(())
+    }
+}
+
+fn list(refused: &[RefusedQueue]) -> String {
+    let lines: Vec<String> = refused.iter().map(RefusedQueue::to_string).collect();
+    lines.join("; ")
+}
+
+/// What an errno of open(2) means here.
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => " (another process has the dedicated queue)",
+        io::ErrorKind::PermissionDenied => " (this process has no right to it)",
+        _ => "",
+    }
 }

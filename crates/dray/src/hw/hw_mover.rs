@@ -1,12 +1,12 @@
 //! The mover behind which a device of this machine is.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::port::{HwPort, Submitting};
-use super::{HwError, Paths, QueueInfo};
+use super::port::HwPort;
+use super::{HwError, QueueInfo, SubmitPath, Submitting};
 use crate::Capabilities;
-use crate::channels::Member;
 use crate::queue::{Queue, mover_on_queue};
 use crate::slots::SlotMemory;
 
@@ -57,71 +57,6 @@ pub struct HwMover {
     drop_timeout: Duration,
 }
 
-/// Opens a work queue by its name (`wq0.1`), or else the first that no other process has.
-///
-/// # Errors
-/// There is none, or not that one; it cannot be opened or mapped.
-pub fn open(name: Option<&str>, options: HwOptions) -> Result<HwMover, HwError> {
-    let queues = Paths::from_environment().discover()?;
-    if let Some(name) = name {
-        let found = queues.iter().find(|queue| queue.name() == name);
-        return match found {
-            Some(queue) => HwMover::open(queue, options),
-            None => {
-                let names: Vec<String> = queues.iter().map(QueueInfo::name).collect();
-                Err(HwError::NoSuchQueue {
-                    name: name.to_owned(),
-                    available: names.join(", "),
-                })
-            }
-        };
-    }
-    let mut last = None;
-    for queue in &queues {
-        match HwMover::open(queue, options) {
-            Err(HwError::Open { path, source })
-                if source.kind() == std::io::ErrorKind::ResourceBusy =>
-            {
-                last = Some(HwError::Open { path, source });
-            }
-            opened => return opened,
-        }
-    }
-    Err(last.unwrap_or(HwError::NoQueues {
-        path: Paths::from_environment().dev,
-    }))
-}
-
-/// Opens all work queues that no other process has, with the nodes of their devices, for
-/// [`Channels`](crate::channels::Channels).
-///
-/// # Errors
-/// There is none; all are taken; one cannot be opened or mapped.
-pub fn open_all(options: HwOptions) -> Result<Vec<Member<HwMover>>, HwError> {
-    let paths = Paths::from_environment();
-    let mut members = Vec::new();
-    let mut busy = None;
-    for queue in &paths.discover()? {
-        match HwMover::open(queue, options) {
-            Ok(mover) => members.push(Member {
-                mover,
-                numa_node: queue.numa_node,
-            }),
-            Err(HwError::Open { path, source })
-                if source.kind() == std::io::ErrorKind::ResourceBusy =>
-            {
-                busy = Some(HwError::Open { path, source });
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    match (members.is_empty(), busy) {
-        (false, _) => Ok(members),
-        (true, Some(error)) => Err(error),
-        (true, None) => Err(HwError::NoQueues { path: paths.dev }),
-    }
-}
-
 impl HwMover {
     /// Opens a work queue.
     ///
@@ -144,10 +79,10 @@ impl HwMover {
             asked: options.slots,
             most,
         })?;
-        let capabilities = match port.submitting() {
-            Submitting::Portal => info.capabilities,
+        let capabilities = match port.submit_path() {
+            SubmitPath::Movdir64b | SubmitPath::Enqcmd => info.capabilities,
             // The kernel reads one descriptor, and on some devices refuses batches.
-            Submitting::Write => Capabilities {
+            SubmitPath::Write => Capabilities {
                 max_batch: 1,
                 ..info.capabilities
             },
@@ -166,8 +101,19 @@ impl HwMover {
     }
 
     /// How descriptors are submitted.
-    pub fn submitting(&self) -> Submitting {
-        self.queue.port.submitting()
+    pub fn submit_path(&self) -> SubmitPath {
+        self.queue.port.submit_path()
+    }
+
+    /// Why it submits by write(2), where the kernel has refused to map the portal. `None`: the portal is
+    /// mapped, or write(2) was asked for.
+    pub fn map_refusal(&self) -> Option<&io::Error> {
+        self.queue.port.map_refusal()
+    }
+
+    /// How often a shared queue had no room: ENQCMDs that were answered with retry, or write(2)s with EAGAIN.
+    pub fn retries(&self) -> u64 {
+        self.queue.port.retries()
     }
 
     /// Why nothing more can be submitted, if a submission has failed for good. What was not

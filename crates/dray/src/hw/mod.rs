@@ -7,6 +7,7 @@
 //!     println!("{} on node {:?}", queue.name(), queue.numa_node);
 //! }
 //! let mover = hw::open(None, HwOptions::default())?;
+//! println!("{} by {}", mover.info().name(), mover.submit_path());
 //! # Ok::<(), hw::HwError>(())
 //! ```
 
@@ -16,14 +17,20 @@ mod discovery;
 mod error;
 mod hw_mover;
 mod instructions;
+mod numa;
+mod open;
 mod open_queue;
 mod port;
 mod portal;
+mod raw_portal;
 mod state;
+mod submit_path;
 
 pub use discovery::{Paths, QueueInfo, discover, is_virtual};
-pub use error::HwError;
-pub use hw_mover::{HwMover, HwOptions, open, open_all};
+pub use error::{HwError, QueueResult, RefusedQueue};
+pub use hw_mover::{HwMover, HwOptions};
+pub use open::{open, open_all, open_each};
 pub use open_queue::OpenQueue;
-pub use port::Submitting;
 pub use portal::Portal;
+pub use raw_portal::RawPortal;
+pub use submit_path::{SubmitPath, Submitting};

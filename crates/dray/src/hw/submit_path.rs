@@ -1,0 +1,194 @@
+//! How descriptors get to a work queue.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dray_device::{Submission, WorkQueueMode};
+use dray_spec::Descriptor;
+use zerocopy::IntoBytes;
+
+use super::portal::{Portal, open_file};
+use super::{HwError, QueueInfo};
+
+/// Times that an ENQCMD is tried in one call.
+const ATTEMPTS: u32 = 16;
+
+/// Which way to submit is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitting {
+    /// MOVDIR64B or ENQCMD to the mapped portal.
+    Portal,
+    /// write(2) to the device file: kernels since 6.10 let only processes with CAP_SYS_RAWIO map
+    /// portals of some devices.
+    Write,
+}
+
+/// How descriptors are submitted to a queue that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubmitPath {
+    /// MOVDIR64B to the portal of a dedicated queue: a posted write without an answer.
+    Movdir64b,
+    /// ENQCMD to the portal of a shared queue: the device accepts the descriptor or answers retry.
+    Enqcmd,
+    /// write(2) to the device file, one descriptor a call.
+    Write,
+}
+
+impl fmt::Display for SubmitPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SubmitPath::Movdir64b => "MOVDIR64B",
+            SubmitPath::Enqcmd => "ENQCMD",
+            SubmitPath::Write => "write(2)",
+        })
+    }
+}
+
+/// A queue that is open, and the way of descriptors into it.
+#[derive(Debug)]
+pub(super) struct QueuePath {
+    way: Way,
+    mode: WorkQueueMode,
+    file: PathBuf,
+    /// Why the portal is not mapped, where the kernel has refused it.
+    refusal: Option<Arc<io::Error>>,
+    /// ENQCMDs and write(2)s that were answered with retry.
+    retries: u64,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// The mapping keeps the queue open: no file descriptor is left, which programs may count on.
+    Portal(Portal),
+    Write(Arc<File>),
+}
+
+impl QueuePath {
+    /// Opens a queue. `how`: the only way to submit, or the portal and else write(2). `rotates`: each
+    /// descriptor goes to another line of the portal.
+    pub(super) fn open(
+        queue: &QueueInfo,
+        how: Option<Submitting>,
+        rotates: bool,
+    ) -> Result<QueuePath, HwError> {
+        let file = open_file(queue)?;
+        let mut refusal = None;
+        let way = match how {
+            Some(Submitting::Write) => Way::Write(Arc::new(file)),
+            how => match Portal::map(&file, rotates) {
+                Ok(portal) => Way::Portal(portal),
+                Err(error) if how.is_none() && is_refused(&error) => {
+                    refusal = Some(Arc::new(error));
+                    Way::Write(Arc::new(file))
+                }
+                Err(source) => {
+                    return Err(HwError::Map {
+                        path: queue.path.clone(),
+                        source,
+                    });
+                }
+            },
+        };
+        Ok(QueuePath {
+            way,
+            mode: queue.mode,
+            file: queue.path.clone(),
+            refusal,
+            retries: 0,
+        })
+    }
+
+    /// The same queue for another thread, number `turn`.
+    pub(super) fn shared(&self, turn: usize) -> QueuePath {
+        let way = match &self.way {
+            Way::Portal(portal) => Way::Portal(portal.shared(turn)),
+            Way::Write(file) => Way::Write(file.clone()),
+        };
+        QueuePath {
+            way,
+            mode: self.mode,
+            file: self.file.clone(),
+            refusal: self.refusal.clone(),
+            retries: 0,
+        }
+    }
+
+    pub(super) fn kind(&self) -> SubmitPath {
+        match (&self.way, self.mode) {
+            (Way::Write(_), _) => SubmitPath::Write,
+            (Way::Portal(_), WorkQueueMode::Dedicated) => SubmitPath::Movdir64b,
+            (Way::Portal(_), WorkQueueMode::Shared) => SubmitPath::Enqcmd,
+        }
+    }
+
+    pub(super) fn file(&self) -> &std::path::Path {
+        &self.file
+    }
+
+    pub(super) fn refusal(&self) -> Option<&io::Error> {
+        self.refusal.as_deref()
+    }
+
+    pub(super) fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    /// Submits a descriptor; a shared queue that is full is tried several times.
+    ///
+    /// # Errors
+    /// The kernel refuses the descriptor for good.
+    ///
+    /// # Safety
+    /// As [`Portal::movdir64b`].
+    #[inline]
+    pub(super) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Result<Submission, HwError> {
+        match (&mut self.way, self.mode) {
+            (Way::Portal(portal), WorkQueueMode::Dedicated) => {
+                // SAFETY: the caller's promise is the same.
+                unsafe { portal.movdir64b(descriptor) };
+                Ok(Submission::Accepted)
+            }
+            (Way::Portal(portal), WorkQueueMode::Shared) => {
+                for _ in 0..ATTEMPTS {
+                    // SAFETY: as above.
+                    if unsafe { portal.enqcmd(descriptor) } {
+                        return Ok(Submission::Accepted);
+                    }
+                    self.retries += 1;
+                }
+                Ok(Submission::Retry)
+            }
+            (Way::Write(_), _) => self.write(descriptor),
+        }
+    }
+
+    /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
+    #[cold]
+    fn write(&mut self, descriptor: &Descriptor) -> Result<Submission, HwError> {
+        let Way::Write(file) = &self.way else {
+            return Ok(Submission::Ignored);
+        };
+        let written = file.as_ref().write(descriptor.as_bytes());
+        let source = match written {
+            Ok(written) if written == size_of::<Descriptor>() => return Ok(Submission::Accepted),
+            Ok(_) => io::Error::from(ErrorKind::WriteZero),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::Interrupted => {
+                    self.retries += 1;
+                    return Ok(Submission::Retry);
+                }
+                _ => error,
+            },
+        };
+        let path = self.file.clone();
+        Err(HwError::Write { path, source })
+    }
+}
+
+/// Whether the kernel forbids the mapping, and not the file lacks it.
+fn is_refused(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::PermissionDenied
+}

@@ -1,0 +1,26 @@
+# vm: --programs --watchdog 900
+# The library on the kernel's own driver: its conformance suite on a dedicated queue by MOVDIR64B and by write(2), and on
+# a shared queue by ENQCMD. What the device does not have is refused by name; nothing fails.
+cd /sys/bus/dsa/devices
+configure
+enable 2 3
+export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
+
+# The table of a queue: its name in it, and how many rows must pass.
+suite() { # COLUMN ROWS ARGUMENTS OF movers...
+    local column=$1 rows=$2 passed
+    shift 2
+    movers "$@" >/tmp/table 2>&1 || die "movers $*: $(grep -E 'FAILED|error|failed' /tmp/table; tail -3 /tmp/table)"
+    passed=$(sed -n "s/^$column: \([0-9]*\) ok, .*, 0 failed\$/\1/p" /tmp/table)
+    sed -n "/^$column: [0-9]* ok/p; /: refused: /p" /tmp/table
+    [ "${passed:-0}" -ge "$rows" ] || die "movers $*: ${passed:-no} rows passed, not $rows"
+}
+suite "hw dwq" 200 hw wq0.2
+suite "hw write" 195 hw wq0.2 --submit write
+suite "hw swq" 200 hw wq0.3
+expect wq0.2/clients 0
+expect wq0.3/clients 0
+# What cannot be opened is named.
+movers hw wq0.0 2>/tmp/said && die "a queue of the kernel's was opened"
+cat /tmp/said
+grep -q 'wq0.0/state says "disabled"' /tmp/said || die "no reason"
