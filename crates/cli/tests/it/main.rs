@@ -18,6 +18,7 @@ mod fabric_bench;
 mod help;
 mod library;
 mod library_open;
+mod library_path;
 mod library_queue;
 mod library_table;
 mod measured_device;

@@ -18,7 +18,6 @@ use crate::queue::Port;
 pub(super) struct HwPort {
     path: QueuePath,
     credits: Credits,
-    failure: Option<HwError>,
     state: State,
 }
 
@@ -74,7 +73,6 @@ impl HwPort {
         HwPort {
             path,
             credits,
-            failure: None,
             state,
         }
     }
@@ -92,7 +90,7 @@ impl HwPort {
     }
 
     pub(super) fn failure(&self) -> Option<&HwError> {
-        self.failure.as_ref().or(self.state.disabled.get())
+        self.path.failure.as_ref().or(self.state.disabled.get())
     }
 }
 
@@ -109,13 +107,7 @@ impl Port for HwPort {
             return Submission::Retry;
         }
         // SAFETY: what the descriptor names is the promise of the caller that enqueued it.
-        let submission = match unsafe { self.path.submit(descriptor) } {
-            Ok(submission) => submission,
-            Err(error) => {
-                self.failure = Some(error);
-                Submission::Ignored
-            }
-        };
+        let submission = unsafe { self.path.submit(descriptor) };
         if submission != Submission::Accepted {
             self.credits.give_back();
         }
@@ -140,6 +132,6 @@ impl Port for HwPort {
 
     #[inline]
     fn is_closed(&self) -> bool {
-        self.failure.is_some()
+        self.path.failure.is_some()
     }
 }

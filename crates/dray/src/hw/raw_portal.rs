@@ -76,7 +76,11 @@ impl RawPortal {
     #[inline]
     pub unsafe fn submit(&mut self, descriptor: &Descriptor) -> Result<Submission, HwError> {
         // SAFETY: the caller's promise is the same.
-        unsafe { self.path.submit(descriptor) }
+        let submission = unsafe { self.path.submit(descriptor) };
+        match self.path.failure.take() {
+            None => Ok(submission),
+            Some(error) => Err(error),
+        }
     }
 
     /// The same with the 64 bytes of a descriptor (spec 8.1), wherever they lie.
@@ -91,6 +95,6 @@ impl RawPortal {
         // MOVDIR64B and ENQCMD take any address; a copy has the alignment of the type.
         let descriptor: Descriptor = transmute!(*descriptor);
         // SAFETY: the caller's promise is the same.
-        unsafe { self.path.submit(&descriptor) }
+        unsafe { self.submit(&descriptor) }
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct QueuePath {
     refusal: Option<Arc<io::Error>>,
     /// ENQCMDs and write(2)s that were answered with retry.
     retries: u64,
+    /// Why the kernel refuses descriptors for good.
+    pub(super) failure: Option<HwError>,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,7 @@ impl QueuePath {
             file: queue.path.clone(),
             refusal,
             retries: 0,
+            failure: None,
         })
     }
 
@@ -113,6 +116,7 @@ impl QueuePath {
             file: self.file.clone(),
             refusal: self.refusal.clone(),
             retries: 0,
+            failure: None,
         }
     }
 
@@ -136,30 +140,28 @@ impl QueuePath {
         self.retries
     }
 
-    /// Submits a descriptor; a shared queue that is full is tried several times.
-    ///
-    /// # Errors
-    /// The kernel refuses the descriptor for good.
+    /// Submits a descriptor; a shared queue that is full is tried several times. Ignored: the kernel refuses
+    /// it, and `failure` says why.
     ///
     /// # Safety
     /// As [`Portal::movdir64b`].
     #[inline]
-    pub(super) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Result<Submission, HwError> {
+    pub(super) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Submission {
         match (&mut self.way, self.mode) {
             (Way::Portal(portal), WorkQueueMode::Dedicated) => {
                 // SAFETY: the caller's promise is the same.
                 unsafe { portal.movdir64b(descriptor) };
-                Ok(Submission::Accepted)
+                Submission::Accepted
             }
             (Way::Portal(portal), WorkQueueMode::Shared) => {
                 for _ in 0..ATTEMPTS {
                     // SAFETY: as above.
                     if unsafe { portal.enqcmd(descriptor) } {
-                        return Ok(Submission::Accepted);
+                        return Submission::Accepted;
                     }
                     self.retries += 1;
                 }
-                Ok(Submission::Retry)
+                Submission::Retry
             }
             (Way::Write(_), _) => self.write(descriptor),
         }
@@ -167,24 +169,25 @@ impl QueuePath {
 
     /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
     #[cold]
-    fn write(&mut self, descriptor: &Descriptor) -> Result<Submission, HwError> {
+    fn write(&mut self, descriptor: &Descriptor) -> Submission {
         let Way::Write(file) = &self.way else {
-            return Ok(Submission::Ignored);
+            return Submission::Ignored;
         };
         let written = file.as_ref().write(descriptor.as_bytes());
         let source = match written {
-            Ok(written) if written == size_of::<Descriptor>() => return Ok(Submission::Accepted),
+            Ok(written) if written == size_of::<Descriptor>() => return Submission::Accepted,
             Ok(_) => io::Error::from(ErrorKind::WriteZero),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => {
                     self.retries += 1;
-                    return Ok(Submission::Retry);
+                    return Submission::Retry;
                 }
                 _ => error,
             },
         };
         let path = self.file.clone();
-        Err(HwError::Write { path, source })
+        self.failure = Some(HwError::Write { path, source });
+        Submission::Ignored
     }
 }
 
