@@ -133,6 +133,8 @@ typedef enum dray_core_reason {
   DRAY_CORE_REASON_QUEUE_FULL = 6,
   // A device met a page that was not present.
   DRAY_CORE_REASON_PAGE_FAULT = 7,
+  // The queues that could have executed it were disabled or reset, or are gone with their device.
+  DRAY_CORE_REASON_QUEUE_LOST = 8,
 } dray_core_reason;
 
 // Executes memory operations for one thread at a time.

@@ -55,6 +55,7 @@ pub(crate) fn reason(outcome: &Outcome) -> CoreReason {
         Some(Reason::NoDevice) => CoreReason::NoDevice,
         Some(Reason::QueueFull) => CoreReason::QueueFull,
         Some(Reason::PageFault) => CoreReason::PageFault,
+        Some(Reason::QueueLost) => CoreReason::QueueLost,
     }
 }
 

@@ -193,4 +193,6 @@ pub enum CoreReason {
     QueueFull = 6,
     /// A device met a page that was not present.
     PageFault = 7,
+    /// The queues that could have executed it were disabled or reset, or are gone with their device.
+    QueueLost = 8,
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dray::channels::{Channels, ChannelsOptions, Choice, Member, PageFaultPolicy, Require};
+use dray::channels::{
+    Channels, ChannelsOptions, Choice, LostQueuePolicy, Member, PageFaultPolicy, Require,
+};
 use dray::virt::{Options, Translation, VirtualDevice, VirtualMover};
 use dray::{CpuMover, Executor, Mover};
 use dray_conformance::{Disrupter, Disruption, Held, PAGE, ProcessDoor, ProcessPages, check};
@@ -153,6 +155,8 @@ fn channels_tell_faults_and_survive_disruptions() {
             slots: 16,
             page_fault,
             stripe_bytes: 1024,
+            // The core in place of a lost queue would be another executor.
+            lost_queue: LostQueuePolicy::Error,
             ..ChannelsOptions::default()
         };
         survives("channels", 4096, Executor::Virtual, |device| {

@@ -3,7 +3,10 @@
 use dray_spec::{CompletionRecord, Status};
 use thiserror::Error;
 
-use crate::{Capabilities, Operation, Timestamp};
+use crate::{Capabilities, Operation, Outcome, QueueLost, Timestamp};
+
+/// Completions that become outcomes together.
+const AT_ONCE: usize = 8;
 
 /// Names an operation of one mover until its completion has been polled. To find what belongs to an
 /// operation, use [`Operation::with_user_data`].
@@ -116,6 +119,28 @@ pub unsafe trait Mover {
 
     /// Takes completions, as many as there are and `into` can hold; how many they were.
     fn poll(&mut self, into: &mut [Completion]) -> usize;
+
+    /// As [`poll`](Mover::poll), with who did what of each operation, and why.
+    fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        let mut count = 0;
+        for places in into.chunks_mut(AT_ONCE) {
+            let mut seen = [Completion::default(); AT_ONCE];
+            let found = self.poll(&mut seen[..places.len()]);
+            for (place, completion) in places.iter_mut().zip(&seen[..found]) {
+                *place = Outcome::of_one_executor(*completion);
+            }
+            count += found;
+            if found < places.len() {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Why nothing that is enqueued from now on is executed; `None`: the mover goes on.
+    fn lost(&self) -> Option<QueueLost> {
+        None
+    }
 
     /// The calling core's time, since the mover was opened: real, or modelled.
     fn now(&self) -> Timestamp;

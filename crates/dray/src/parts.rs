@@ -59,6 +59,11 @@ pub(crate) fn is_parallel(operation: &Operation) -> bool {
     }
 }
 
+/// Whether it can be begun again after some of it was done: it leaves its sources as they are.
+pub(crate) fn can_repeat(operation: &Operation) -> bool {
+    operation.opcode() != Opcode::Memmove || !overlaps(operation.descriptor())
+}
+
 /// Whether its parts must be executed from the last to the first.
 #[inline]
 pub(crate) fn is_backward(operation: &Operation) -> bool {

@@ -11,7 +11,8 @@ use crate::idle::Idle;
 use crate::parts;
 use crate::slots::{SlotMemory, SlotRing};
 use crate::{
-    BatchError, Capabilities, Completion, Executor, Full, Operation, Progress, Ticket, Timestamp,
+    BatchError, Capabilities, Completion, Executor, Full, Operation, Outcome, Progress, QueueLost,
+    Ticket, Timestamp,
 };
 
 /// Where descriptors are submitted.
@@ -38,6 +39,9 @@ pub(crate) trait Port {
     fn is_closed(&self) -> bool {
         false
     }
+
+    /// Why nothing more is executed, if it is so.
+    fn lost(&self) -> Option<QueueLost>;
 }
 
 /// Operations that one descriptor names: one, or a batch of neighbours.
@@ -47,6 +51,8 @@ struct Unit {
     members: u32,
     /// It is larger than a descriptor may be, and travels in parts.
     divided: bool,
+    /// Submissions that were not accepted.
+    retries: u32,
 }
 
 /// An operation that travels in parts, one after the other.
@@ -81,6 +87,19 @@ struct Ended {
     next: u32,
     /// The record of the unit's descriptor.
     record: CompletionRecord,
+    /// It was taken back before a queue accepted it.
+    withdrawn: bool,
+}
+
+impl Ended {
+    fn new(unit: Unit, record: CompletionRecord) -> Ended {
+        Ended {
+            unit,
+            next: 0,
+            record,
+            withdrawn: false,
+        }
+    }
 }
 
 /// A client's side of a work queue.
@@ -170,6 +189,7 @@ impl<P: Port> Queue<P> {
             first: slot,
             members: 1,
             divided,
+            retries: 0,
         });
         Ok(Ticket(slot))
     }
@@ -197,6 +217,7 @@ impl<P: Port> Queue<P> {
             first,
             members,
             divided: false,
+            retries: 0,
         });
         Ok(Ticket(first))
     }
@@ -267,7 +288,12 @@ impl<P: Port> Queue<P> {
                     self.queued.pop_front();
                     self.in_flight.push_back(unit);
                 }
-                _ => return Progress::Pending,
+                _ => {
+                    if let Some(unit) = self.queued.front_mut() {
+                        unit.retries = unit.retries.saturating_add(1);
+                    }
+                    return Progress::Pending;
+                }
             }
         }
         Progress::Done
@@ -300,8 +326,7 @@ impl<P: Port> Queue<P> {
             if let Some(record) = self.memory.read(self.record_of(unit)) {
                 self.in_flight.remove(position);
                 self.port.ended();
-                let next = 0;
-                return Some(Ended { unit, next, record });
+                return Some(Ended::new(unit, record));
             }
         }
         None
@@ -319,12 +344,33 @@ impl<P: Port> Queue<P> {
         }
         let unit = in_flight.or(self.queued.pop_front())?;
         let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
-        let next = 0;
-        Some(Ended { unit, next, record })
+        Some(Ended::new(unit, record))
     }
 
     #[inline]
     pub(crate) fn poll(&mut self, into: &mut [Completion]) -> usize {
+        self.poll_with(into, |place, completion, _, _| *place = completion)
+    }
+
+    /// As `poll`, with who did what.
+    pub(crate) fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        self.poll_with(into, |place, completion, ended, port| {
+            let missing = completion.record.status == 0 && !ended.withdrawn;
+            *place = Outcome {
+                retries: ended.unit.retries,
+                queue_lost: if missing { port.lost() } else { None },
+                ..Outcome::of_one_executor(completion)
+            };
+        })
+    }
+
+    /// Puts what has ended into places, as many as there are.
+    #[inline]
+    fn poll_with<T>(
+        &mut self,
+        into: &mut [T],
+        put: impl Fn(&mut T, Completion, &Ended, &P),
+    ) -> usize {
         let mut count = 0;
         while let Some(place) = into.get_mut(count) {
             let ended = match self.ended.take() {
@@ -345,12 +391,13 @@ impl<P: Port> Queue<P> {
                 continue;
             }
             let slot = ended.unit.first + ended.next;
-            *place = Completion {
+            let completion = Completion {
                 ticket: Ticket(slot),
                 user_data: self.user_data[slot as usize],
                 record: self.member_record(slot, &ended),
                 executor: P::EXECUTOR,
             };
+            put(place, completion, &ended, &self.port);
             self.ring.give_back(slot);
             count += 1;
             ended.next += 1;
@@ -372,9 +419,8 @@ impl<P: Port> Queue<P> {
     fn take_withdrawn(&mut self) -> Option<Ended> {
         let unit = self.withdrawn.pop_front()?;
         Some(Ended {
-            unit,
-            next: 0,
-            record: CompletionRecord::default(),
+            withdrawn: true,
+            ..Ended::new(unit, CompletionRecord::default())
         })
     }
 
@@ -471,6 +517,14 @@ macro_rules! mover_on_queue {
             #[inline]
             fn poll(&mut self, into: &mut [$crate::Completion]) -> usize {
                 self.queue.poll(into)
+            }
+
+            fn poll_outcomes(&mut self, into: &mut [$crate::Outcome]) -> usize {
+                self.queue.poll_outcomes(into)
+            }
+
+            fn lost(&self) -> Option<$crate::QueueLost> {
+                $crate::queue::Port::lost(&self.queue.port)
             }
 
             fn now(&self) -> $crate::Timestamp {

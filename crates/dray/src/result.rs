@@ -3,7 +3,7 @@
 use dray_spec::{DifTags, Opcode, Status};
 use thiserror::Error;
 
-use crate::{Completion, Operation};
+use crate::{Completion, Operation, QueueLost};
 
 /// What an operation that succeeded gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,12 @@ pub enum Failure {
     /// Every queue was full, and the operation was not to wait.
     #[error("not executed: every queue is full")]
     QueueFull,
+    /// The queue that had it is lost, and nothing else was to execute it.
+    #[error("not executed: {reason}")]
+    QueueLost {
+        /// What became of the queue.
+        reason: QueueLost,
+    },
     /// The device refused it, or failed.
     #[error("{status}")]
     Status {

@@ -90,14 +90,28 @@ pub fn wait<M: Mover + ?Sized>(
     policy: WaitPolicy,
     deadline: Option<Duration>,
 ) -> Result<usize, WaitError> {
+    if into.is_empty() {
+        mover.submit();
+        return Ok(0);
+    }
+    wait_with(mover, policy, deadline, |mover| mover.poll(into))
+}
+
+/// As [`wait`], with the `poll` that takes what has ended.
+pub(crate) fn wait_with<M: Mover + ?Sized>(
+    mover: &mut M,
+    policy: WaitPolicy,
+    deadline: Option<Duration>,
+    mut poll: impl FnMut(&mut M) -> usize,
+) -> Result<usize, WaitError> {
     if !policy.is_supported() {
         return Err(WaitError::NoUmwait);
     }
     let start = deadline.map(|_| Instant::now());
     loop {
         let progress = mover.submit();
-        let count = mover.poll(into);
-        if count > 0 || into.is_empty() {
+        let count = poll(mover);
+        if count > 0 {
             return Ok(count);
         }
         if let (Some(deadline), Some(start)) = (deadline, start)

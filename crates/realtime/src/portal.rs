@@ -45,6 +45,12 @@ impl MappedPortal {
         self.ring.gate().size
     }
 
+    /// Whether its queue takes descriptors now: it was enabled, and neither disabled nor reset since,
+    /// and the device has not ended.
+    pub fn is_enabled(&self) -> bool {
+        self.size() > 0 && !self.ring.is_closed()
+    }
+
     /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there no writer
     /// learns what became of it.
     #[inline]

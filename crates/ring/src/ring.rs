@@ -307,6 +307,13 @@ impl Ring {
         });
     }
 
+    /// Whether it turns everything away until it is opened again, or for ever. While a command is carried
+    /// out it does not yet.
+    pub fn is_closed(&self) -> bool {
+        let accepted = &self.counters().writers.0.accepted;
+        accepted.load(Ordering::Acquire) & (CLOSED | ENDED) != 0
+    }
+
     /// Turns everything away until it is opened again.
     pub fn close(&self) {
         self.change(|accepted| accepted & !HELD | CLOSED);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
 use dray::hw::{self, HwError, HwMover, HwOptions, OpenQueue, Submitting};
 use dray::{
-    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, WaitPolicy, wait,
+    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, QueueLost,
+    WaitPolicy, wait,
 };
 use dray_conformance::machines::{disrupt, held_page};
 use dray_conformance::{Disruption, ProcessDoor, check};
@@ -146,7 +147,8 @@ fn why_a_queue_takes_nothing_more_is_said() {
     // The portal of before leads to the queue of now: what comes from there is not executed.
     channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
     let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
-    assert_eq!(done.result, Err(Failure::NotExecuted));
+    let reason = QueueLost::Disabled;
+    assert_eq!(done.result, Err(Failure::QueueLost { reason }));
     assert_eq!(done.buffers.destination, Some(vec![1; 64]));
     let failure = channel.mover().failure();
     assert!(

@@ -9,9 +9,10 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::idle::Idle;
+use crate::wait::wait_with;
 use crate::{
-    BatchError, Completion, Executor, Failure, Full, Mover, Operation, Output, Progress, Ticket,
-    WaitError, WaitPolicy, wait,
+    BatchError, Executor, Failure, Full, Mover, Operation, Outcome, Output, Progress, Ticket,
+    WaitError, WaitPolicy,
 };
 
 pub use batch::{ChannelBatch, NotSubmitted};
@@ -94,6 +95,9 @@ pub struct Completed<B> {
     pub result: Result<Output, Failure>,
     /// Who executed it.
     pub executor: Executor,
+    /// Who did what of it and why: bytes of device and core, retries, resumed faults. Its completion is
+    /// that of the mover, with the caller's number.
+    pub outcome: Outcome,
     /// The buffers, which are the caller's again.
     pub buffers: Buffers<B>,
 }
@@ -143,8 +147,10 @@ pub struct Channel<M: Mover, B: Buffer = Vec<u8>> {
     free: Vec<u32>,
     /// Operations of a batch that is not yet submitted.
     batch: Vec<Operation>,
-    /// Completions that were seen and not given out, the next one last.
-    seen: Vec<Completion>,
+    /// What has ended and was looked at, of which `given` were given out, and `found` are there.
+    seen: Box<[Outcome]>,
+    given: usize,
+    found: usize,
     drop_timeout: Duration,
 }
 
@@ -157,7 +163,9 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
             slots: (0..count).map(|_| None).collect(),
             free: (0..count as u32).rev().collect(),
             batch: Vec::with_capacity(count),
-            seen: Vec::with_capacity(LOOK),
+            seen: vec![Outcome::default(); LOOK].into_boxed_slice(),
+            given: 0,
+            found: 0,
             drop_timeout: DROP_TIMEOUT,
         }
     }
@@ -287,11 +295,10 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
 
     /// Hands over what was given, and takes one operation that is complete, if there is one.
     pub fn poll(&mut self) -> Option<Completed<B>> {
-        if self.seen.is_empty() {
+        if self.given == self.found {
             self.mover.submit();
-            let mut look = [Completion::default(); LOOK];
-            let count = self.mover.poll(&mut look);
-            self.seen.extend(look[..count].iter().rev());
+            self.given = 0;
+            self.found = self.mover.poll_outcomes(&mut self.seen);
         }
         self.next_seen()
     }
@@ -312,9 +319,10 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
             if self.in_flight() == 0 {
                 return Err(WaitError::Nothing);
             }
-            let mut look = [Completion::default(); LOOK];
-            let count = wait(&mut self.mover, &mut look, policy, deadline)?;
-            self.seen.extend(look[..count].iter().rev());
+            let seen = &mut self.seen;
+            let poll = |mover: &mut M| mover.poll_outcomes(seen);
+            let found = wait_with(&mut self.mover, policy, deadline, poll)?;
+            (self.given, self.found) = (0, found);
         }
     }
 
@@ -368,7 +376,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
         let slots = std::mem::take(&mut self.slots);
         self.free.clear();
         self.batch.clear();
-        self.seen.clear();
+        (self.given, self.found) = (0, 0);
         let kept = slots.iter().flatten();
         let left: Vec<u64> = kept.map(|kept| kept.user_data).collect();
         if !left.is_empty() {
@@ -385,19 +393,24 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     }
 
     fn next_seen(&mut self) -> Option<Completed<B>> {
-        while let Some(completion) = self.seen.pop() {
-            let slot = completion.user_data as usize;
+        while self.given < self.found {
+            let mut outcome = self.seen[self.given];
+            self.given += 1;
+            let slot = outcome.completion.user_data as usize;
             let place = self.slots.get_mut(slot).and_then(Option::take);
             let Some(kept) = place else {
                 debug_assert!(false, "a completion without an operation");
                 continue;
             };
             self.free.push(slot as u32);
+            outcome.completion.user_data = kept.user_data;
+            let outcome = outcome.with_bytes_of(&kept.operation);
             return Some(Completed {
-                ticket: completion.ticket,
+                ticket: outcome.completion.ticket,
                 user_data: kept.user_data,
-                result: completion.output(&kept.operation),
-                executor: completion.executor,
+                result: outcome.output(&kept.operation),
+                executor: outcome.executor(),
+                outcome,
                 buffers: kept.buffers,
             });
         }

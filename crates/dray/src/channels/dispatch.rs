@@ -4,7 +4,7 @@ use dray_spec::{CompletionRecord, Status};
 
 use super::engine::{Channels, takes};
 use super::parts_table::NONE;
-use super::{CoreReason, FullQueuePolicy};
+use super::{CoreReason, FullQueuePolicy, QueueLost};
 use crate::cpu;
 use crate::parts::{is_backward, largest_part, part};
 use crate::{Completion, Executor, Mover, Operation, Progress};
@@ -26,6 +26,12 @@ impl<M: Mover> Channels<M> {
                 lane.stuck = 0;
                 continue;
             }
+            if lane.mover.lost().is_some() {
+                // What it has not accepted comes back with the next look at it.
+                self.exclude(index);
+                continue;
+            }
+            let lane = &mut self.lanes[index];
             pending = true;
             lane.stuck = lane.stuck.saturating_add(1);
             if self.options.full_queue != FullQueuePolicy::Wait && lane.stuck > PATIENCE {
@@ -60,14 +66,16 @@ impl<M: Mover> Channels<M> {
     /// The channel that an operation goes to: with room, with the least load, the local first.
     fn choose(&self, operation: &Operation, room: usize) -> Option<usize> {
         let usable = self.lanes.iter().enumerate().filter(|(_, lane)| {
-            lane.mover.slots().saturating_sub(lane.in_flight) >= room && lane.stuck <= PATIENCE
+            lane.mover.slots().saturating_sub(lane.in_flight) >= room
+                && lane.stuck <= PATIENCE
+                && lane.lost.is_none()
         });
         let remote = self.options.remote_bytes;
         let load = |lane: &super::engine::Lane<M>| match lane.is_local {
             true => lane.load,
             false => lane.load.saturating_add(remote),
         };
-        let capable = self.lanes.iter().any(|lane| takes(lane, operation));
+        let capable = self.has_device(operation);
         usable
             // If none is capable, any of them refuses it by name.
             .filter(|(_, lane)| !capable || takes(lane, operation))
@@ -112,6 +120,11 @@ impl<M: Mover> Channels<M> {
     fn dispatch_large(&mut self) {
         while let Some(index) = self.large.front().copied() {
             let operation = self.parts.get(index).operation;
+            if let Some(reason) = self.cut_off(&operation) {
+                self.large.pop_front();
+                self.when_lost(index, reason, false);
+                continue;
+            }
             let chosen = self.choose(&operation, 1).filter(|lane| {
                 let descriptor = self.descriptor(index, *lane);
                 // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
@@ -134,6 +147,12 @@ impl<M: Mover> Channels<M> {
     fn dispatch_small(&mut self) {
         while !self.small.is_empty() {
             let first = self.parts.get(self.small[0]).operation;
+            if let (Some(reason), Some(index)) = (self.cut_off(&first), self.small.front()) {
+                let index = *index;
+                self.small.pop_front();
+                self.when_lost(index, reason, false);
+                continue;
+            }
             let Some(lane) = self.choose(&first, 1) else {
                 if self.options.full_queue == FullQueuePolicy::Wait {
                     return;
@@ -206,6 +225,10 @@ impl<M: Mover> Channels<M> {
                 continue;
             }
             let first = self.parts.get(self.grouped[0]).operation;
+            if let Some(reason) = self.cut_off(&first) {
+                self.lose_group(count, reason);
+                continue;
+            }
             let chosen = self.choose(&first, count).filter(|lane| {
                 self.batch.clear();
                 for position in 0..count {
@@ -241,6 +264,21 @@ impl<M: Mover> Channels<M> {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// No channel executes a batch of the caller's, which no queue has had.
+    #[cold]
+    fn lose_group(&mut self, count: usize, reason: QueueLost) {
+        let mut members = self.grouped.iter().take(count);
+        if members.all(|index| self.core_replaces(&self.parts.get(*index).operation)) {
+            return self.execute_group(count, CoreReason::QueueLost);
+        }
+        self.groups.pop_front();
+        for _ in 0..count {
+            if let Some(index) = self.grouped.pop_front() {
+                self.lose(index, reason);
             }
         }
     }

@@ -10,10 +10,14 @@ use super::cost::{ClassIndex, Learned, Verdict};
 use super::parts_table::{NONE, Part, Parts};
 use super::requirements::{check, together};
 use super::{
-    ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy, Require,
+    ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy,
+    QueueLost, Require,
 };
 use crate::parts::{granule, is_parallel, part};
 use crate::{Capabilities, Completion, CpuMover, Executor, Mover, Operation, Ticket};
+
+/// Completions that are looked at together.
+const LOOK: usize = 32;
 
 /// A mover, and what it has.
 #[derive(Debug)]
@@ -28,6 +32,10 @@ pub(super) struct Lane<M> {
     pub(super) load: u64,
     /// Submissions in a row that left something, without a completion between them.
     pub(super) stuck: u32,
+    /// Its place among the movers given.
+    pub(super) channel: usize,
+    /// Why it gets nothing more.
+    pub(super) lost: Option<QueueLost>,
 }
 
 /// An operation that is under way.
@@ -80,6 +88,10 @@ pub struct Channels<M: Mover> {
     /// The core may execute operations: no other executor is required, and the memory is this process's.
     pub(super) core_allowed: bool,
     pub(super) capabilities: Capabilities,
+    /// Channels whose queues are lost.
+    pub(super) lost_lanes: usize,
+    /// Where completions are looked at.
+    pub(super) seen: Vec<Outcome>,
     pub(super) slots: Vec<Slot>,
     pub(super) free: Vec<u32>,
     pub(super) parts: Parts,
@@ -112,7 +124,7 @@ impl<M: Mover> Channels<M> {
         members: impl IntoIterator<Item = Member<M>>,
         options: ChannelsOptions,
     ) -> Result<Channels<M>, ChannelsError> {
-        let lane = |member: Member<M>| Lane {
+        let lane = |(channel, member): (usize, Member<M>)| Lane {
             executor: member.mover.executor(),
             capabilities: member.mover.capabilities(),
             is_local: match (member.numa_node, options.local_node) {
@@ -123,8 +135,10 @@ impl<M: Mover> Channels<M> {
             in_flight: 0,
             load: 0,
             stuck: 0,
+            channel,
+            lost: None,
         };
-        let mut lanes: Vec<Lane<M>> = members.into_iter().map(lane).collect();
+        let mut lanes: Vec<Lane<M>> = members.into_iter().enumerate().map(lane).collect();
         check(&lanes, &options)?;
         lanes.sort_by_key(|lane| !lane.is_local);
         let in_process = |lane: &Lane<M>| {
@@ -148,6 +162,8 @@ impl<M: Mover> Channels<M> {
             lanes,
             options,
             core_allowed,
+            lost_lanes: 0,
+            seen: vec![Outcome::default(); LOOK],
             slots: vec![empty; slots],
             free: (0..slots as u32).rev().collect(),
             parts: Parts::new(parts),
@@ -208,8 +224,9 @@ impl<M: Mover> Channels<M> {
     }
 
     /// Whether a channel leads to a device that executes it.
-    fn has_device(&self, operation: &Operation) -> bool {
-        self.lanes.iter().any(|lane| takes(lane, operation))
+    pub(super) fn has_device(&self, operation: &Operation) -> bool {
+        let mut lanes = self.lanes.iter().filter(|lane| lane.lost.is_none());
+        lanes.any(|lane| takes(lane, operation))
     }
 
     /// Why the core executes an operation; `None`: a device does.
@@ -223,7 +240,12 @@ impl<M: Mover> Channels<M> {
             return None;
         }
         if !self.has_device(&operation) {
-            return Some(CoreReason::NoDevice);
+            return match self.cut_off(&operation) {
+                Some(_) => self
+                    .core_replaces(&operation)
+                    .then_some(CoreReason::QueueLost),
+                None => Some(CoreReason::NoDevice),
+            };
         }
         let bytes = operation.len();
         let depth = (self.slots.len() - self.free.len()) as u32;
@@ -276,7 +298,8 @@ impl<M: Mover> Channels<M> {
         }
         let mut stripes = 1;
         if len / 2 >= self.options.stripe_bytes.max(1) && is_parallel(&operation) {
-            let usable = self.lanes.iter().filter(|lane| takes(lane, &operation));
+            let usable = self.lanes.iter();
+            let usable = usable.filter(|lane| lane.lost.is_none() && takes(lane, &operation));
             let most = usable.count().min(self.options.max_stripes);
             let most = most.min(self.parts.available());
             stripes = (len / self.options.stripe_bytes.max(1))

@@ -5,17 +5,19 @@ mod cost;
 mod dispatch;
 mod engine;
 mod error;
+mod lost;
 mod mover;
 mod options;
-mod outcome;
 mod parts_table;
 mod reap;
 mod requirements;
 
+pub use crate::{CoreReason, Outcome, QueueLost};
 pub use cost::{CostModel, Learned};
 pub use engine::Channels;
 pub use error::ChannelsError;
+pub use lost::Excluded;
 pub use options::{
-    ChannelsOptions, Choice, FullQueuePolicy, Member, PageFaultPolicy, Require, local_node,
+    ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, Member, PageFaultPolicy, Require,
+    local_node,
 };
-pub use outcome::{CoreReason, Outcome};

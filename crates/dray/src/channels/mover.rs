@@ -3,7 +3,7 @@
 use dray_spec::CompletionRecord;
 
 use super::parts_table::{NONE, Part};
-use super::{Channels, Outcome, Require};
+use super::{Channels, Outcome, QueueLost, Require};
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
     Timestamp,
@@ -78,6 +78,20 @@ unsafe impl<M: Mover> Mover for Channels<M> {
             *place = outcome.completion;
         }
         count
+    }
+
+    fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        Channels::poll_outcomes(self, into)
+    }
+
+    /// Once all queues are lost and the core takes no operation in their place.
+    fn lost(&self) -> Option<QueueLost> {
+        let all = self.lost_lanes > 0 && self.lost_lanes == self.lanes.len();
+        let replaced = self.core_replaces(&Operation::noop());
+        match all && !replaced {
+            true => self.lanes.iter().find_map(|lane| lane.lost),
+            false => None,
+        }
     }
 
     fn now(&self) -> Timestamp {

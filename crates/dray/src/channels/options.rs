@@ -61,6 +61,25 @@ pub enum FullQueuePolicy {
     Error,
 }
 
+/// What becomes of an operation whose queue is lost: disabled, reset, or gone with its device. Queues
+/// that are lost get nothing more; [`Channels::excluded`](super::Channels::excluded) names them.
+///
+/// A move onto itself that was in flight cannot be begun again, for a part of its source may be
+/// overwritten, and a batch of the caller's that was in flight is not: they end with
+/// [`Failure::QueueLost`](crate::Failure::QueueLost) whatever the policy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LostQueuePolicy {
+    /// Another queue executes it. Where no other has the operation, the core does if it may; else it ends
+    /// with [`Failure::QueueLost`](crate::Failure::QueueLost).
+    #[default]
+    Other,
+    /// The core executes it.
+    Core,
+    /// It ends with [`Failure::QueueLost`](crate::Failure::QueueLost). The next operations go to the
+    /// queues that are left, and end so too when there is none.
+    Error,
+}
+
 /// Who must execute all operations: if he does not, they fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Require {
@@ -86,6 +105,8 @@ pub struct ChannelsOptions {
     pub page_fault: PageFaultPolicy,
     /// Default: wait.
     pub full_queue: FullQueuePolicy,
+    /// Default: another queue.
+    pub lost_queue: LostQueuePolicy,
     /// Bytes of the smallest stripe: an operation of twice as many is striped over two channels.
     /// Default 64 KiB.
     pub stripe_bytes: u32,
@@ -110,6 +131,7 @@ impl Default for ChannelsOptions {
             choice: Choice::Device,
             page_fault: PageFaultPolicy::TouchAndResume { most: 64 },
             full_queue: FullQueuePolicy::Wait,
+            lost_queue: LostQueuePolicy::Other,
             stripe_bytes: 64 << 10,
             max_stripes: 8,
             gather_below_bytes: 16 << 10,

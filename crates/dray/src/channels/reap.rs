@@ -5,39 +5,38 @@ use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::engine::Channels;
 use super::parts_table::NONE;
-use super::{CoreReason, PageFaultPolicy};
+use super::{CoreReason, Outcome, PageFaultPolicy};
 use crate::parts::{self, goes_on, is_backward};
 use crate::populate::populate;
-use crate::{Completion, Executor, Mover, cpu};
-
-/// Completions that are looked at together.
-const LOOK: usize = 32;
+use crate::{Executor, Mover, cpu};
 
 impl<M: Mover> Channels<M> {
     /// Looks at what has ended on all channels.
     pub(super) fn reap(&mut self) {
-        let mut seen = [Completion::default(); LOOK];
+        let mut seen = std::mem::take(&mut self.seen);
         for lane in 0..self.lanes.len() {
             while self.lanes[lane].in_flight > 0 {
-                let count = self.lanes[lane].mover.poll(&mut seen);
+                let count = self.lanes[lane].mover.poll_outcomes(&mut seen);
                 if count > 0 {
                     self.lanes[lane].stuck = 0;
                 }
-                for completion in &seen[..count] {
-                    self.take(lane, completion);
+                for outcome in &seen[..count] {
+                    self.take(lane, outcome);
                 }
                 if count < seen.len() {
                     break;
                 }
             }
         }
+        self.seen = seen;
         // The rest of what is under way goes at once: its caller has submitted all it knows of.
         if !self.large.is_empty() {
             self.dispatch();
         }
     }
 
-    fn take(&mut self, lane: usize, completion: &Completion) {
+    fn take(&mut self, lane: usize, ended: &Outcome) {
+        let completion = &ended.completion;
         let index = completion.user_data as u32;
         let part = *self.parts.get(index);
         let counters = &mut self.lanes[lane];
@@ -45,9 +44,17 @@ impl<M: Mover> Channels<M> {
         counters.load = counters.load.saturating_sub(part.in_flight.into());
         let record = completion.record;
         let status = record.status();
-        let executor = &mut self.slots[part.slot as usize].outcome.completion.executor;
-        *executor = completion.executor;
+        let outcome = &mut self.slots[part.slot as usize].outcome;
+        outcome.completion.executor = completion.executor;
+        outcome.retries = outcome.retries.saturating_add(ended.retries);
         if status == Status(0) {
+            if let Some(reason) = self.exclude(lane) {
+                return match part.in_batch {
+                    true => self.lose(index, reason),
+                    false => self.when_lost(index, reason, true),
+                };
+            }
+            let counters = &self.lanes[lane];
             // A queue that is full: it was taken back. Or aborted, or behind a fence.
             match counters.executor.is_some() && !part.in_batch && self.was_withdrawn() {
                 true => return self.when_full(index),

@@ -1,7 +1,10 @@
 //! What movers have to be for the options of channels, and what all of them can do.
 
 use super::engine::Lane;
-use super::{ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, PageFaultPolicy, Require};
+use super::{
+    ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, PageFaultPolicy,
+    Require,
+};
 use crate::{Capabilities, Executor};
 
 /// Slots that there can be.
@@ -30,6 +33,7 @@ pub(super) fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(
             options.page_fault == PageFaultPolicy::FinishOnCore,
         ),
         ("full-queue", options.full_queue == FullQueuePolicy::Core),
+        ("lost-queue", options.lost_queue == LostQueuePolicy::Core),
     ];
     if let Some((policy, _)) = policies.into_iter().find(|(_, core)| required && *core) {
         return Err(ChannelsError::CoreExcluded { policy });

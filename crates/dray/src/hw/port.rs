@@ -10,8 +10,8 @@ use super::credits::{Credits, Pool};
 use super::state::{Opened, State};
 use super::submit_path::{QueuePath, SubmitPath, Submitting};
 use super::{HwError, QueueInfo};
-use crate::Executor;
 use crate::queue::Port;
+use crate::{Executor, QueueLost};
 
 /// A work queue that is open.
 #[derive(Debug)]
@@ -133,5 +133,14 @@ impl Port for HwPort {
     #[inline]
     fn is_closed(&self) -> bool {
         self.path.failure.is_some()
+    }
+
+    fn lost(&self) -> Option<QueueLost> {
+        match self.failure()? {
+            HwError::Write { source, .. } => Some(QueueLost::Refused {
+                errno: source.raw_os_error().unwrap_or(0),
+            }),
+            _ => Some(QueueLost::Disabled),
+        }
     }
 }

@@ -10,7 +10,7 @@ use dray_spec::Descriptor;
 use super::device::Inner;
 use crate::queue::{Port, Queue, mover_on_queue};
 use crate::slots::SlotMemory;
-use crate::{Capabilities, Executor};
+use crate::{Capabilities, Executor, QueueLost};
 
 /// How long a mover that is dropped waits without a completion by default.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// An operation whose descriptor was aborted, or that was under way when the device ended, has no
 /// record: its completion has the status 0. While the queue is disabled, what is enqueued waits for
-/// it to be enabled again. Dropping a mover takes back what is not submitted and waits for the rest, but
+/// it to be enabled again, and [`lost`](crate::Mover::lost) says so. Dropping a mover takes back what is not submitted and waits for the rest, but
 /// no longer than ten seconds without a completion ([`with_drop_timeout`](VirtualMover::with_drop_timeout)).
 /// Then it leaves the device running, and the memory that it may still write to where it is.
 #[derive(Debug)]
@@ -52,6 +52,14 @@ impl Port for VirtualPort {
     #[inline]
     fn has_ended(&self) -> bool {
         self.inner.device.has_ended()
+    }
+
+    fn lost(&self) -> Option<QueueLost> {
+        match (self.has_ended(), self.portal.is_enabled()) {
+            (true, _) => Some(QueueLost::DeviceEnded),
+            (false, false) => Some(QueueLost::Disabled),
+            (false, true) => None,
+        }
     }
 }
 

@@ -1,53 +1,23 @@
 //! A completion that does not come: a deadline says so, nothing is given back before, nothing is lost.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use dray::channels::{Channels, ChannelsOptions, Member, Require};
-use dray::virt::{Engines, Options, Translation, VirtualDevice};
+use dray::virt::{Engines, Options, VirtualDevice};
 use dray::{
     Buffer, Channel, ChannelError, Completion, Mover, Operation, Output, Progress, Request,
     WaitError, WaitPolicy, task, wait,
 };
-use dray_device::Access;
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_spec::Status;
 
+use crate::gate::{Gate, Opener};
 use crate::machine::{device, queue};
 
 const AFTER: Duration = Duration::from_millis(2);
-
-/// Translations that stay unanswered until it is opened: engines hold their descriptors.
-#[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
-
-impl Translation for Gate {
-    fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
-        let (open, opened) = &*self.0;
-        let held = open.lock().expect("no thread panics in it");
-        drop(opened.wait_while(held, |open| !*open).expect("as above"));
-        len
-    }
-}
-
-/// Opens a gate when it goes, so that a test that fails ends.
-struct Opener(Gate);
-
-impl Opener {
-    fn open(&self) {
-        let (open, opened) = &*self.0.0;
-        *open.lock().expect("no thread panics in it") = true;
-        opened.notify_all();
-    }
-}
-
-impl Drop for Opener {
-    fn drop(&mut self) {
-        self.open();
-    }
-}
 
 /// Devices whose engines hold what they have: with threads of their own, and without.
 fn held() -> impl Iterator<Item = (VirtualDevice, Gate)> {

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use dray::channels::{
-    Channels, ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, Member, Outcome,
-    PageFaultPolicy, Require,
+    Channels, ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, LostQueuePolicy,
+    Member, Outcome, PageFaultPolicy, Require,
 };
 use dray::virt::{Options, Translation, VirtualDevice, VirtualMover, Vouched};
 use dray::{
@@ -21,12 +21,23 @@ use dray_spec::{Descriptor, Status};
 
 use crate::channels::{address, members, noise, options, run};
 use crate::machine::{device, queue};
+use crate::silent::Silent;
 
 /// Memory whose pages fault once each.
 #[derive(Default)]
-struct FirstTouch {
+pub(crate) struct FirstTouch {
     seen: Mutex<HashSet<u64>>,
     pages: std::ops::Range<u64>,
+}
+
+impl FirstTouch {
+    /// All pages that operations name.
+    pub(crate) fn everywhere() -> FirstTouch {
+        FirstTouch {
+            pages: 0..u64::MAX,
+            ..FirstTouch::default()
+        }
+    }
 }
 
 impl Translation for FirstTouch {
@@ -197,8 +208,8 @@ fn with_block_on_fault_the_device_is_asked_to_wait() {
     );
 }
 
-/// Channels on a queue that is disabled: it is full for ever.
-fn full(full_queue: FullQueuePolicy, slots: usize) -> (VirtualDevice, Channels<VirtualMover>) {
+/// Channels on a queue that takes nothing and does not say why: it is full for ever.
+fn full(full_queue: FullQueuePolicy, slots: usize) -> (VirtualDevice, Channels<Silent>) {
     let started = VirtualDevice::start(device(1, vec![queue(0, Shared, 16)]), Options::default());
     let started = started.expect("a device that can be enabled");
     let disabled = started
@@ -206,7 +217,7 @@ fn full(full_queue: FullQueuePolicy, slots: usize) -> (VirtualDevice, Channels<V
         .command(Command::DisableWq, CommandRegister::queue(0));
     assert_eq!(disabled, Ok(Ok(0)));
     let member = Member {
-        mover: started.open(0, slots).expect("a queue"),
+        mover: Silent(started.open(0, slots).expect("a queue")),
         numa_node: None,
     };
     let options = ChannelsOptions {
@@ -274,13 +285,14 @@ fn what_is_required_is_kept_or_refused() {
         })
     );
     let excluded = |policy| Err(ChannelsError::CoreExcluded { policy });
-    let changes: [(fn(&mut ChannelsOptions), _); 3] = [
+    let changes: [(fn(&mut ChannelsOptions), _); 4] = [
         (|o| o.choice = Choice::Core, "choice"),
         (
             |o| o.page_fault = PageFaultPolicy::FinishOnCore,
             "page-fault",
         ),
         (|o| o.full_queue = FullQueuePolicy::Core, "full-queue"),
+        (|o| o.lost_queue = LostQueuePolicy::Core, "lost-queue"),
     ];
     for (change, policy) in changes {
         assert_eq!(required(Require::Device, change), excluded(policy));

@@ -1,0 +1,116 @@
+//! Queues that are lost, and what becomes of their operations.
+
+use dray_device::SOFTWARE_OPERATIONS;
+use dray_spec::CompletionRecord;
+
+use super::engine::{Channels, takes};
+use super::{CoreReason, LostQueuePolicy, QueueLost};
+use crate::parts::can_repeat;
+use crate::{Mover, Operation};
+
+/// A channel that gets nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excluded {
+    /// Which of the movers given to [`Channels::new`].
+    pub channel: usize,
+    /// Why.
+    pub reason: QueueLost,
+}
+
+impl<M: Mover> Channels<M> {
+    /// Channels whose queues are lost. They get nothing more, also if a queue of that name is enabled
+    /// again.
+    ///
+    /// ```
+    /// use dray::CpuMover;
+    /// use dray::channels::{Channels, ChannelsOptions, Member};
+    ///
+    /// let member = Member { mover: CpuMover::new(16), numa_node: None };
+    /// let channels = Channels::new([member], ChannelsOptions::default())?;
+    /// assert_eq!(channels.excluded().count(), 0);
+    /// # Ok::<(), dray::channels::ChannelsError>(())
+    /// ```
+    pub fn excluded(&self) -> impl Iterator<Item = Excluded> {
+        self.lanes.iter().filter_map(|lane| {
+            let reason = lane.lost?;
+            Some(Excluded {
+                channel: lane.channel,
+                reason,
+            })
+        })
+    }
+
+    /// Excludes a channel if its queue is lost: why. What the queue has not accepted comes back.
+    #[cold]
+    pub(super) fn exclude(&mut self, lane: usize) -> Option<QueueLost> {
+        let lane = &mut self.lanes[lane];
+        if lane.lost.is_none() {
+            lane.lost = lane.mover.lost();
+            self.lost_lanes += usize::from(lane.lost.is_some());
+            lane.stuck = 0;
+        }
+        if lane.lost.is_some() {
+            lane.mover.withdraw();
+        }
+        lane.lost
+    }
+
+    /// Why no channel executes an operation any more, where one did.
+    #[inline]
+    pub(super) fn cut_off(&self, operation: &Operation) -> Option<QueueLost> {
+        match self.lost_lanes {
+            0 => None,
+            _ => self.cut_off_by_loss(operation),
+        }
+    }
+
+    #[cold]
+    fn cut_off_by_loss(&self, operation: &Operation) -> Option<QueueLost> {
+        let is_left = self.lost_lanes < self.lanes.len();
+        if self.has_device(operation) {
+            return None;
+        }
+        let mut lost = self.lanes.iter().filter(|lane| lane.lost.is_some());
+        // What no channel ever had is refused by one that is left.
+        lost.find(|lane| !is_left || takes(lane, operation))?.lost
+    }
+
+    /// Whether the core may take the place of a lost queue.
+    pub(super) fn core_replaces(&self, operation: &Operation) -> bool {
+        self.options.lost_queue != LostQueuePolicy::Error
+            && self.core_allowed
+            && SOFTWARE_OPERATIONS.supports(operation.opcode() as u8)
+    }
+
+    /// The queue of a part is lost. `was_in_flight`: the device may have done some of it.
+    #[cold]
+    pub(super) fn when_lost(&mut self, index: u32, reason: QueueLost, was_in_flight: bool) {
+        let part = *self.parts.get(index);
+        let operation = part.operation;
+        let again = !was_in_flight || can_repeat(&operation);
+        let by_core = self.core_replaces(&operation);
+        let moves = match self.options.lost_queue {
+            LostQueuePolicy::Error | LostQueuePolicy::Core => false,
+            LostQueuePolicy::Other => self.has_device(&operation),
+        };
+        if again && (moves || by_core) {
+            self.slots[part.slot as usize].outcome.moved += 1;
+        }
+        match again {
+            true if moves => self.large.push_back(index),
+            true if by_core => self.finish_on_core(index, CoreReason::QueueLost),
+            _ => self.lose(index, reason),
+        }
+    }
+
+    /// A part ends because its queue is lost.
+    pub(super) fn lose(&mut self, index: u32, reason: QueueLost) {
+        let part = *self.parts.get(index);
+        self.slots[part.slot as usize].outcome.queue_lost = Some(reason);
+        let record = CompletionRecord {
+            bytes_completed: part.done,
+            ..CompletionRecord::default()
+        };
+        self.end_part(index, record);
+    }
+}

@@ -1,0 +1,147 @@
+//! How an operation ended, who did what of it, and why.
+
+use thiserror::Error;
+
+use crate::{Completion, Executor, Failure, Operation, Output};
+
+/// Why the core executed an operation, or a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CoreReason {
+    /// It was to execute all that it can.
+    Chosen,
+    /// The operation is below the threshold.
+    BelowThreshold,
+    /// The cost model takes the core for faster.
+    Faster,
+    /// The cost model tries out whether the core is faster by now.
+    Tried,
+    /// No channel leads to a device with this operation.
+    NoDevice,
+    /// Every queue was full.
+    QueueFull,
+    /// A device met a page that was not present.
+    PageFault,
+    /// The queues that could have executed it are lost: see [`QueueLost`].
+    QueueLost,
+}
+
+/// Why a queue executes nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
+#[non_exhaustive]
+pub enum QueueLost {
+    /// The queue was disabled, or it or its device was reset, since it was opened.
+    #[error("the work queue was disabled or reset")]
+    Disabled,
+    /// Its device has ended, or has failed.
+    #[error("the device of the work queue has ended")]
+    DeviceEnded,
+    /// The kernel refuses descriptors, with this error number.
+    #[error("the kernel refuses descriptors: error {errno}")]
+    Refused {
+        /// errno of write(2); 0 if it has written only a part.
+        errno: i32,
+    },
+}
+
+/// An operation that has ended, with who did what of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// How it ended. Its executor is the core if that has executed any of it, or else the device.
+    pub completion: Completion,
+    /// Bytes that devices have done.
+    pub device_bytes: u64,
+    /// Bytes that the core has done.
+    pub core_bytes: u64,
+    /// Channels that it was striped over; 0 if no device had any of it. Of one queue alone: 1.
+    pub stripes: u32,
+    /// It travelled in a batch with others that were enqueued singly.
+    pub gathered: bool,
+    /// Page faults after which the device went on.
+    pub resumed_faults: u32,
+    /// Submissions of its descriptors that a queue without room did not accept.
+    pub retries: u32,
+    /// Times that it, or a part of it, went to another executor because its queue was lost.
+    pub moved: u32,
+    /// Why the core has executed any of it.
+    pub core_reason: Option<CoreReason>,
+    /// Every queue was full, and the operation was not to wait.
+    pub queue_was_full: bool,
+    /// Its queue was lost, and nothing else has executed it.
+    pub queue_lost: Option<QueueLost>,
+}
+
+impl Default for Outcome {
+    /// A place for [`Mover::poll_outcomes`](crate::Mover::poll_outcomes) to fill.
+    fn default() -> Outcome {
+        Outcome::of(Completion::default())
+    }
+}
+
+impl Outcome {
+    pub(crate) fn of(completion: Completion) -> Outcome {
+        Outcome {
+            completion,
+            device_bytes: 0,
+            core_bytes: 0,
+            stripes: 0,
+            gathered: false,
+            resumed_faults: 0,
+            retries: 0,
+            moved: 0,
+            core_reason: None,
+            queue_was_full: false,
+            queue_lost: None,
+        }
+    }
+
+    /// Of a mover that has one executor, which does all of an operation or fails.
+    pub(crate) fn of_one_executor(completion: Completion) -> Outcome {
+        let by_core = matches!(completion.executor, Executor::Cpu | Executor::ModelCpu);
+        Outcome {
+            stripes: u32::from(!by_core),
+            core_reason: by_core.then_some(CoreReason::Chosen),
+            ..Outcome::of(completion)
+        }
+    }
+
+    /// The same with the bytes that `operation` has had done, where its mover has not counted them.
+    pub(crate) fn with_bytes_of(mut self, operation: &Operation) -> Outcome {
+        if self.device_bytes == 0 && self.core_bytes == 0 {
+            let record = &self.completion.record;
+            let bytes = match record.status() {
+                status if status.is_success() => operation.len(),
+                status if status.code() == dray_spec::Status::PAGE_FAULT.code() => {
+                    record.bytes_completed
+                }
+                _ => 0,
+            };
+            match self.core_reason {
+                Some(_) => self.core_bytes = bytes.into(),
+                None => self.device_bytes = bytes.into(),
+            }
+        }
+        self
+    }
+
+    /// What it gives, or how it failed.
+    ///
+    /// # Errors
+    /// As [`Completion::output`]; [`Failure::QueueFull`]; [`Failure::QueueLost`].
+    pub fn output(&self, operation: &Operation) -> Result<Output, Failure> {
+        if self.completion.record.status == 0 {
+            if let Some(reason) = self.queue_lost {
+                return Err(Failure::QueueLost { reason });
+            }
+            if self.queue_was_full {
+                return Err(Failure::QueueFull);
+            }
+        }
+        self.completion.output(operation)
+    }
+
+    /// Who has executed it, as one word: a device alone, the core alone, or both.
+    pub fn executor(&self) -> Executor {
+        self.completion.executor
+    }
+}
