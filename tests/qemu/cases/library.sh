@@ -1,6 +1,6 @@
-# vm: --programs --watchdog 900
+# vm: --programs --version 2 --watchdog 900
 # The library on the kernel's own driver: its conformance suite on a dedicated queue by MOVDIR64B and by write(2), and on
-# a shared queue by ENQCMD. What the device does not have is refused by name; nothing fails.
+# a shared queue by ENQCMD. The device is of version 2, which has every operation. What cannot be is refused by name.
 cd /sys/bus/dsa/devices
 configure
 enable 2 3

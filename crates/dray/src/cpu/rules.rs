@@ -36,7 +36,16 @@ pub(super) fn check(d: &Descriptor) -> Result<Opcode, CompletionRecord> {
 pub(super) fn is_plain_copy(d: &Descriptor) -> bool {
     const OPCODE: u32 = (Opcode::Memmove as u32) << 24;
     let flags_opcode = d.flags_opcode & !PLAIN.bits() == OPCODE;
-    flags_opcode && d.size > 0 && d.reserved == 0 && d.operation == [0; 24]
+    // Word by word: the descriptor was just stored, and a load over two stores waits for both.
+    let operation = word(&d.operation) | word(&d.operation[8..]) | word(&d.operation[16..]);
+    flags_opcode && d.size > 0 && u64::from(d.reserved) | operation == 0
+}
+
+/// The first eight bytes.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    let word = bytes.first_chunk();
+    word.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
 #[inline]
@@ -63,11 +72,6 @@ fn refused(flags: Flags) -> CompletionRecord {
 /// Whether one of the descriptor's bytes 16 to 63 that the mask names is not 0.
 #[inline]
 fn has_bytes(d: &Descriptor, mask: u64) -> bool {
-    let word = |bytes: &[u8]| {
-        bytes
-            .first_chunk()
-            .map_or(0, |chunk| u64::from_le_bytes(*chunk))
-    };
     let third =
         u64::from(d.size) | u64::from(d.interrupt_handle) << 32 | u64::from(d.reserved) << 48;
     let words = [

@@ -145,7 +145,7 @@ impl QueuePath {
     ///
     /// # Safety
     /// As [`Portal::movdir64b`].
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Submission {
         match (&mut self.way, self.mode) {
             (Way::Portal(portal), WorkQueueMode::Dedicated) => {
@@ -153,18 +153,27 @@ impl QueuePath {
                 unsafe { portal.movdir64b(descriptor) };
                 Submission::Accepted
             }
-            (Way::Portal(portal), WorkQueueMode::Shared) => {
-                for _ in 0..ATTEMPTS {
-                    // SAFETY: as above.
-                    if unsafe { portal.enqcmd(descriptor) } {
-                        return Submission::Accepted;
-                    }
-                    self.retries += 1;
-                }
-                Submission::Retry
-            }
+            // SAFETY: as above.
+            (Way::Portal(_), WorkQueueMode::Shared) => unsafe { self.enqcmd(descriptor) },
             (Way::Write(_), _) => self.write(descriptor),
         }
+    }
+
+    /// # Safety
+    /// As [`submit`](QueuePath::submit).
+    #[inline(never)]
+    unsafe fn enqcmd(&mut self, descriptor: &Descriptor) -> Submission {
+        let Way::Portal(portal) = &mut self.way else {
+            return Submission::Ignored;
+        };
+        for _ in 0..ATTEMPTS {
+            // SAFETY: the caller's promise is the same.
+            if unsafe { portal.enqcmd(descriptor) } {
+                return Submission::Accepted;
+            }
+            self.retries += 1;
+        }
+        Submission::Retry
     }
 
     /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
