@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dray_device::{
-    DescriptorResult, Device, DeviceConfig, Member, Portal, WorkKind, WorkQueueConfig,
+    DescriptorResult, Device, DeviceConfig, ListRead, Member, Portal, WorkKind, WorkQueueConfig,
     WorkQueueMode,
 };
 use dray_spec::{Descriptor, Status};
@@ -60,7 +60,7 @@ fn batch(c: &mut Criterion) {
                 device.write_posted(PORTAL, black_box(&batch));
                 let work = device.take(0).expect("what was just written");
                 assert!(matches!(work.kind, WorkKind::FetchList { .. }));
-                device.list_fetched(work.id, &list, &mut effects);
+                device.list_read(work.id, &list, ListRead::default(), &mut effects);
                 while let Member::Work(member) = device.next_member(work.id) {
                     device.done(member.id, &success, &mut effects);
                 }

@@ -116,7 +116,14 @@ impl Checker {
     }
 }
 
+/// Whether the operation works on another address space, which is looked up when it starts.
+#[inline]
+pub(crate) fn goes_between(opcode: Opcode) -> bool {
+    is_inter_domain(opcode) && opcode != Opcode::UpdateWindow
+}
+
 /// Whether the operation goes through the inter-domain permissions table.
+#[inline]
 pub(crate) fn is_inter_domain(opcode: Opcode) -> bool {
     matches!(
         opcode,

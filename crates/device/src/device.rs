@@ -237,19 +237,11 @@ impl Device {
         self.jobs.get(id).map(|job| &job.descriptor)
     }
 
-    /// PASID of work that has not ended: that of its queue, or of the descriptor if its queue is
-    /// shared; that of its batch for a member (spec 8.1.1). 0 where PASIDs are not in use.
+    /// Where the completion record of work that has not ended goes, if that must be writable before
+    /// the work begins (spec 5.4). `None` also for work that is not [translated](Device::translates):
+    /// there, a record that cannot be written is ignored (spec 3.13.1).
     #[inline]
-    pub fn pasid(&self, id: WorkId) -> Option<u32> {
-        self.jobs.get(id).map(|job| job.job_origin.submitter.pasid)
-    }
-
-    /// Where the completion record of work that has not ended goes, if it names an address: before
-    /// anything else is done, that must be writable, or [`record_faults`](Device::record_faults)
-    /// (spec 5.4). `None` also for work that is not [translated](Device::translates): there, a record
-    /// that cannot be written is ignored (spec 3.13.1).
-    #[inline]
-    pub fn record_address(&self, id: WorkId) -> Option<u64> {
+    fn record_address(&self, id: WorkId) -> Option<u64> {
         let descriptor = self.descriptor(id)?;
         let addressed = descriptor.flags().contains(Flags::COMPLETION_ADDRESS_VALID);
         (addressed && self.translates(id)).then_some(descriptor.completion_addr)
@@ -257,20 +249,17 @@ impl Device {
 
     /// The queue through which work that has not ended, or its batch, has come.
     #[inline]
-    pub fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
+    pub(crate) fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
         let job = self.jobs.get(id)?;
         Some(&self.queues[usize::from(job.job_origin.queue)].config)
     }
 
-    /// Says that the page of the record of this work cannot be written, before the work starts. True:
-    /// it goes on all the same, ends with [`done`](Device::done) as it would have, and the event log
-    /// takes the record (spec 3.13.3). False: that log is off, and the descriptor is discarded with
-    /// [`DescriptorResult::unrecorded`](crate::DescriptorResult::unrecorded) (spec 5.4).
-    pub fn record_faults(&mut self, id: WorkId) -> bool {
+    /// The page of the record of this work cannot be written: the event log takes the record, if it is
+    /// on (spec 3.13.3).
+    fn record_faults(&mut self, id: WorkId) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.job_origin.disposition.record_faults = self.event_log.on;
         }
-        self.event_log.on
     }
 
     /// Keeps, from now on, what [`take_lifecycle`](Device::take_lifecycle) gives.

@@ -29,7 +29,7 @@ impl DescriptorResult {
     }
 
     /// Discarded: the completion record cannot be written (spec 5.4, 0x1a). Where the event log is on
-    /// nothing need be discarded for that: see [`record_faults`](crate::Device::record_faults).
+    /// nothing need be discarded for that: see `record_in_log`.
     pub fn unrecorded() -> DescriptorResult {
         DescriptorResult::status(Status::COMPLETION_ADDRESS_FAULT.with_write_fault())
     }

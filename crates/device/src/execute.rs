@@ -29,13 +29,15 @@ pub enum Payload {
     Skipped,
 }
 
-/// Executes a descriptor that passed the device's checks; how it ends is the outcome.
+/// Executes an operation on memory as a core would, with no device: of `d` only the operands and the
+/// flags of the operation count. It must have passed [`check_software`](crate::check_software) or the
+/// device's checks; how it ends is the outcome. Runners of a device execute [`Task`](crate::Task)s.
 ///
 /// A page fault ends it after the bytes before the fault: status, address and bytes completed as
 /// in spec 8.2 and 8.3; the partial result can be resumed from there. A descriptor that blocks on
 /// faults, on memory that still cannot be accessed, ends as if the page request had been refused.
 ///
-/// Inter-domain descriptors need their address spaces: see [`execute_between`](crate::execute_between).
+/// Inter-domain operations end with an error: their handles are a device's.
 pub fn execute(
     opcode: Opcode,
     d: &Descriptor,

@@ -33,8 +33,6 @@ pub use config::{
 pub use device::Device;
 pub use dray_spec::{Portal, Submission, WorkQueueMode};
 pub use effect::{DescriptorResult, Effect, Origin};
-pub use execute::domain::execute_between;
-pub use execute::untranslated::execute_untranslated;
 pub use execute::{Payload, execute};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;

@@ -64,7 +64,7 @@ pub struct Task {
     pub requests_pages: bool,
 }
 
-/// How far the list of a batch could be read.
+/// How far the list of a batch could be read. The default: all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ListRead {
     /// Address of the first descriptor that could not be read.
@@ -83,6 +83,16 @@ pub enum RecordPage {
     Log,
     /// It cannot, and the descriptor is discarded.
     Discard,
+}
+
+impl ListRead {
+    /// As far as a descriptor at `address` that cannot be read.
+    pub fn until(address: u64) -> ListRead {
+        ListRead {
+            fault: Some(address),
+            ..ListRead::default()
+        }
+    }
 }
 
 impl Task {

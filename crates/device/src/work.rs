@@ -4,33 +4,29 @@ use dray_spec::Opcode;
 
 use crate::{Rejection, WorkId};
 
-/// Something for an engine to do. The descriptor stays where it is:
-/// [`Device::descriptor`](crate::Device::descriptor).
+/// Something for an engine to do. [`Device::start`](crate::Device::start) makes it the
+/// [`Task`](crate::Task) that has all that is needed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// To read its descriptor, and to say what became of it.
+    /// To report its end.
     pub id: WorkId,
     /// What to do with it.
     pub kind: WorkKind,
 }
 
-/// What an engine does with a descriptor.
+/// What an engine does with a descriptor, for runners that ask before they start it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
-    /// Carry it out, then [`Device::done`](crate::Device::done).
+    /// Execute it.
     Execute(Opcode),
-    /// Look its address spaces up with [`Device::domains`](crate::Device::domains), carry it out with
-    /// [`execute_between`](crate::execute_between), then [`Device::done`](crate::Device::done).
-    ExecuteBetween(Opcode),
-    /// Read `count` descriptors at `address`, or what of them can be read, then
-    /// [`Device::list_fetched`](crate::Device::list_fetched) or its like.
+    /// Read `count` descriptors at `address`, or what of them can be read.
     FetchList {
         /// 64-byte aligned address of the list.
         address: u64,
         /// Number of descriptors.
         count: u32,
     },
-    /// Touch nothing; [`Device::done`](crate::Device::done) with the rejection's outcome.
+    /// Touch nothing: it ends with the rejection's outcome.
     Reject(Rejection),
 }
 

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use common::manual_runner::{batch, drain, noop};
 use common::profile::{one_group, queue};
 use dray_device::{
-    DescriptorResult, Device, Effect, Member, Portal, Work, WorkKind, WorkQueueMode,
+    DescriptorResult, Device, Effect, ListRead, Member, Portal, Work, WorkKind, WorkQueueMode,
 };
 use dray_spec::{Descriptor, Flags, Status};
 
@@ -61,12 +61,10 @@ fn round(device: &mut Device, list: &[Descriptor], effects: &mut Vec<Effect>) {
     }
     for (n, work) in (0..).zip(taken.into_iter().flatten()) {
         match work.kind {
-            WorkKind::Execute(_) | WorkKind::ExecuteBetween(_) => {
-                device.done(work.id, &success, effects)
-            }
+            WorkKind::Execute(_) => device.done(work.id, &success, effects),
             WorkKind::Reject(rejection) => device.done(work.id, &rejection.outcome(), effects),
             WorkKind::FetchList { .. } => {
-                device.list_fetched(work.id, list, effects);
+                device.list_read(work.id, list, ListRead::default(), effects);
                 while let Member::Work(member) = device.next_member(work.id) {
                     let fault = DescriptorResult::page_fault(0, 0, false);
                     let outcome = if n == 3 { &fault } else { &success };

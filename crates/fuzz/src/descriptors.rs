@@ -216,7 +216,7 @@ impl World<'_> {
                 };
                 let mut list = Vec::new();
                 let read = task.read_list(&mut self.memory, &mut list);
-                self.device.list_read(&task, &list, read, &mut effects);
+                self.device.list_read(work.id, &list, read, &mut effects);
                 self.held.push(held);
             }
             WorkKind::FetchList { .. } => match self.device.next_member(work.id) {
@@ -251,18 +251,17 @@ impl World<'_> {
     /// Executes work, and looks at what it has written.
     fn execute(&mut self, work: &Work) -> DescriptorResult {
         let d = self.under_way(work.id);
-        let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
-        let between = matches!(work.kind, WorkKind::ExecuteBetween(_));
-        let handle = d.flags().contains(alternate) && between;
-        let entry = handle
-            .then(|| d.destination_handle())
-            .and_then(|handle| self.device.idpt_entry(handle))
-            .copied();
         let Some(task) = self.device.start(work) else {
             panic!("work under way can be started");
         };
+        let alternate = Flags::INTER_DOMAIN_ALTERNATE_DESTINATION;
+        let through = task.domains.is_some() && d.flags().contains(alternate);
+        let entry = through
+            .then(|| d.destination_handle())
+            .and_then(|handle| self.device.idpt_entry(handle))
+            .copied();
         let outcome = task.execute(&mut self.memory, Payload::Moved);
-        if let WorkKind::Execute(opcode) | WorkKind::ExecuteBetween(opcode) = work.kind {
+        if let WorkKind::Execute(opcode) = work.kind {
             self.check_written(opcode, &d, &outcome, entry);
         }
         outcome

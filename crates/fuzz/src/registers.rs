@@ -4,7 +4,8 @@
 
 use dray_device::{
     Bar, Capabilities, DescriptorResult, DeviceConfig, Effect, Function, GroupConfig, Hardware,
-    Member, PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig, WorkQueueMode,
+    ListRead, Member, PciControls, RegisterWrite, Submission, Work, WorkKind, WorkQueueConfig,
+    WorkQueueMode,
 };
 use dray_spec::registers::{
     CMD, CMDSTATUS, CommandStatus, DeviceState, EVLCFG, EVLSTATUS, EvlCfg, EvlStatus, GENCFG,
@@ -234,29 +235,26 @@ impl World {
         match work.kind {
             WorkKind::FetchList { .. } => match self.function.next_member(work.id) {
                 Member::Work(member) => {
-                    let Some(d) = self.function.descriptor(member.id) else {
+                    let Some(d) = self.function.device().descriptor(member.id) else {
                         panic!("work under way has a descriptor");
                     };
                     self.books.begin_member(work.id, member.id, *d);
                     self.held.push(member);
                 }
                 Member::Fenced => {}
-                Member::None if self.function.descriptor(work.id).is_none() => {
+                Member::None if self.function.device().descriptor(work.id).is_none() => {
                     self.held.swap_remove(at);
                 }
                 Member::None => {
                     let fence = Flags::FENCE;
                     let first = Descriptor::noop().with_completion(RECORDS);
                     let list = [first, Descriptor::noop().with_flags(fence)];
-                    match draw.below(3) {
-                        0 => self.function.list_faulted(work.id, 0x1000, effects),
-                        1 => {
-                            let first = &list[..1];
-                            self.function
-                                .list_fetched_until(work.id, first, 0x1000, effects);
-                        }
-                        _ => self.function.list_fetched(work.id, &list, effects),
-                    }
+                    let (list, read) = match draw.below(3) {
+                        0 => (&list[..0], ListRead::until(0x1000)),
+                        1 => (&list[..1], ListRead::until(0x1000)),
+                        _ => (&list[..], ListRead::default()),
+                    };
+                    self.function.list_read(work.id, list, read, effects);
                 }
             },
             WorkKind::Reject(rejection) => {
@@ -266,25 +264,29 @@ impl World {
             _ => {
                 self.held.swap_remove(at);
                 let outcome = match draw.below(4) {
-                    3 if self
-                        .function
-                        .start(&work)
-                        .is_some_and(|task| task.record.is_some()) =>
-                    {
-                        match self.function.record_faults(work.id) {
-                            true => {
-                                self.books.log(work.id);
-                                DescriptorResult::status(Status::SUCCESS)
-                            }
-                            false => DescriptorResult::unrecorded(),
-                        }
-                    }
+                    3 => self.end_without_record(&work),
                     0 => DescriptorResult::page_fault(0x2000, 1, draw.any()),
                     1 => DescriptorResult::status(draw.pick(RECORDED)),
                     _ => DescriptorResult::status(Status::SUCCESS),
                 };
-                self.function.done(work.id, &outcome, effects);
+                self.function.done(work.id, &outcome, &mut self.effects);
             }
+        }
+    }
+
+    /// How work ends whose record cannot be written, if it has one that must be.
+    fn end_without_record(&mut self, work: &Work) -> DescriptorResult {
+        let success = DescriptorResult::status(Status::SUCCESS);
+        match self.function.start(work) {
+            Some(task) if task.record.is_some() && task.log_takes_record => {
+                self.books.log(work.id);
+                DescriptorResult {
+                    record_in_log: true,
+                    ..success
+                }
+            }
+            Some(task) if task.record.is_some() => DescriptorResult::unrecorded(),
+            _ => success,
         }
     }
 

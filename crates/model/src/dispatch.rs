@@ -141,7 +141,7 @@ impl World {
             ..ListRead::default()
         };
         let list = list.unwrap_or_default();
-        run.device.list_read(&task, list, read, &mut self.effects);
+        run.device.list_read(work.id, list, read, &mut self.effects);
         self.apply_effects(at.device());
         self.pump(at);
     }

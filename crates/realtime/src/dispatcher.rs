@@ -236,7 +236,11 @@ impl<M: SharedMemory> Dispatcher<M> {
         for index in &self.live {
             let source = &mut self.sources[*index];
             if source.reader.has_waiting() {
-                let waiting = self.function.occupancy(source.portal.wq).unwrap_or(0);
+                let waiting = self
+                    .function
+                    .device()
+                    .occupancy(source.portal.wq)
+                    .unwrap_or(0);
                 source.reader.free_but(waiting.into());
             }
         }
@@ -300,7 +304,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         let empty = |s: &Source| {
             s.reader.ring().end();
             let behind = s.reader.is_behind() && !late;
-            let waiting = self.function.occupancy(s.portal.wq).unwrap_or(0);
+            let waiting = self.function.device().occupancy(s.portal.wq).unwrap_or(0);
             !behind && (waiting == 0 || self.function.is_blocked())
         };
         self.sources.iter().all(empty) && self.engines.iter().all(Engine::is_idle)

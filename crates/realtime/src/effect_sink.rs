@@ -110,7 +110,7 @@ impl<M: SharedMemory> EffectSink<M> {
         function: &mut Function,
     ) {
         self.tell_steps(function);
-        if let Some(&descriptor) = function.descriptor(id) {
+        if let Some(&descriptor) = function.device().descriptor(id) {
             (self.listener)(Event::Started {
                 id,
                 engine,

@@ -34,12 +34,11 @@ impl Windows {
 }
 
 impl Device {
-    /// Address spaces of work that is an [`ExecuteBetween`](WorkKind::ExecuteBetween), asked for
-    /// when it starts. What the table says then holds for it until it ends (spec 3.14.5).
-    ///
-    /// # Errors
-    /// The outcome with which it ends, if the table does not let it start (spec 5.6).
-    pub fn domains(&mut self, id: WorkId) -> Result<Domains, DescriptorResult> {
+    /// Address spaces of inter-domain work, asked for when it starts. What the table says then holds
+    /// for it until it ends (spec 3.14.5). The error is the outcome with which it ends, if the table
+    /// does not let it start (spec 5.6).
+    #[inline(never)]
+    pub(super) fn domains(&mut self, id: WorkId) -> Result<Domains, DescriptorResult> {
         let ended = DescriptorResult::status(Status::IDPT_HANDLE);
         let job = self.jobs.get(id).ok_or(ended)?;
         let d = &job.descriptor;
@@ -77,7 +76,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn begin_between(&mut self, id: WorkId, opcode: Opcode) -> Option<WorkKind> {
         if opcode != Opcode::UpdateWindow {
-            return Some(WorkKind::ExecuteBetween(opcode));
+            return Some(WorkKind::Execute(opcode));
         }
         let job = self.jobs.get(id)?;
         if let Err(status) = self.idpt.update(&job.descriptor, job.job_origin.submitter) {

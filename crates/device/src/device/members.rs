@@ -4,35 +4,12 @@ use dray_spec::{Descriptor, Flags, Status};
 
 use super::Device;
 use crate::batch::NextMember;
-use crate::check::is_inter_domain;
 use crate::drain::DrainSlot;
 use crate::job::{BatchRole, Disposition, Job, JobOrigin};
 use crate::registers::{Claim, Source};
 use crate::{Effect, Member, Work, WorkId, WorkKind};
 
 impl Device {
-    /// The descriptor list of batch `id` has been read. An empty list ends the batch at once.
-    pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
-        self.begin_batch(id, list, None, effects);
-    }
-
-    /// The descriptor list of batch `id` cannot be read: no member runs (spec 3.13).
-    pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
-        self.begin_batch(id, &[], Some(address), effects);
-    }
-
-    /// The descriptor list of batch `id` cannot be read beyond `list`, for a fault at `address`: the
-    /// members that are there run, and the record counts them (spec 8.3.2).
-    pub fn list_fetched_until(
-        &mut self,
-        id: WorkId,
-        list: &[Descriptor],
-        address: u64,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.begin_batch(id, list, Some(address), effects);
-    }
-
     /// Next member of batch `id` that may start.
     #[inline]
     pub fn next_member(&mut self, id: WorkId) -> Member {
@@ -66,7 +43,6 @@ impl Device {
             }
         }
         let kind = match checked {
-            Ok(opcode) if is_inter_domain(opcode) => WorkKind::ExecuteBetween(opcode),
             Ok(opcode) => WorkKind::Execute(opcode),
             Err(rejection) => WorkKind::Reject(rejection),
         };

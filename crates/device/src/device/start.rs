@@ -3,8 +3,9 @@
 use dray_spec::Descriptor;
 
 use super::Device;
+use crate::check::goes_between;
 use crate::task::{Action, ListRead, RecordPage, Task};
-use crate::{DescriptorResult, Effect, Work, WorkKind};
+use crate::{DescriptorResult, Effect, Work, WorkId, WorkKind};
 
 impl Device {
     /// What an engine needs to execute work that it starts now. `None` if the work has ended.
@@ -18,16 +19,16 @@ impl Device {
         let (descriptor, pasid) = (job.descriptor, job.job_origin.submitter.pasid);
         let mut domains = None;
         let action = match work.kind {
-            WorkKind::Execute(opcode) => Action::Execute(opcode),
-            WorkKind::Reject(rejection) => Action::End(rejection.outcome()),
-            WorkKind::FetchList { address, count } => Action::ReadList { address, count },
-            WorkKind::ExecuteBetween(opcode) => match self.domains(id) {
+            WorkKind::Execute(opcode) if goes_between(opcode) => match self.domains(id) {
                 Ok(found) => {
                     domains = Some(found);
                     Action::Execute(opcode)
                 }
                 Err(outcome) => Action::End(outcome),
             },
+            WorkKind::Execute(opcode) => Action::Execute(opcode),
+            WorkKind::Reject(rejection) => Action::End(rejection.outcome()),
+            WorkKind::FetchList { address, count } => Action::ReadList { address, count },
         };
         Some(Task {
             id,
@@ -43,24 +44,25 @@ impl Device {
         })
     }
 
-    /// The list of a batch has been read, as far as `read` says; `list` is what there is of it.
-    /// Without a list the batch ends at once.
+    /// The list of batch `id` has been read, as far as `read` says; `list` is what there is of it, and
+    /// its members run (spec 8.3.2). With an empty list the batch ends at once. A list that has been
+    /// read before, or of work that is no batch, changes nothing.
     pub fn list_read(
         &mut self,
-        task: &Task,
+        id: WorkId,
         list: &[Descriptor],
         read: ListRead,
         effects: &mut Vec<Effect>,
     ) {
         match read.record {
             RecordPage::Discard => {
-                return self.done(task.id, &DescriptorResult::unrecorded(), effects);
+                return self.done(id, &DescriptorResult::unrecorded(), effects);
             }
             RecordPage::Log => {
-                self.record_faults(task.id);
+                self.record_faults(id);
             }
             RecordPage::Writable => {}
         }
-        self.begin_batch(task.id, list, read.fault, effects);
+        self.begin_batch(id, list, read.fault, effects);
     }
 }

@@ -5,10 +5,9 @@ use crate::WorkId;
 
 impl Device {
     /// Whether the device has the addresses of this work translated, and so learns of all its page
-    /// faults. Work for which that is false, for ATS is off for the device or its queue, is for
-    /// [`execute_untranslated`](crate::execute_untranslated) (spec 3.13.1).
+    /// faults. It has not where ATS is off for the device or its queue (spec 3.13.1).
     #[inline]
-    pub fn translates(&self, id: WorkId) -> bool {
+    pub(super) fn translates(&self, id: WorkId) -> bool {
         !self.untranslated || self.queue_translates(id)
     }
 

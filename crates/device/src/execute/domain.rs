@@ -11,13 +11,12 @@ use crate::extent::accessible;
 use crate::idpt::{AddressSpace, Domain, Domains};
 use crate::{Access, DescriptorResult, Memory, Payload};
 
-/// Executes an inter-domain descriptor whose entries [`Device::domains`](crate::Device::domains)
-/// has looked up.
+/// Executes an inter-domain descriptor whose entries have been looked up.
 ///
 /// `memory` is the descriptor's own address space, which reaches the others through
 /// [`alternate`](Memory::alternate). Faults are reported as by [`execute`](crate::execute), with the
 /// handle of the entry; of a window in offset mode the address is not reported (spec 3.14.4).
-pub fn execute_between(
+pub(crate) fn execute_between(
     opcode: Opcode,
     d: &Descriptor,
     domains: &Domains,

@@ -11,14 +11,14 @@ use crate::{Access, AddressSpace, DescriptorResult, Memory, Payload};
 /// Bytes of a page: what one fault takes with it.
 const PAGE: u64 = 4096;
 
-/// As [`execute`] and [`execute_between`](crate::execute_between), for a descriptor whose accesses
-/// are [not translated](crate::Device::translates) by the device.
+/// As [`execute`], for a descriptor whose accesses are not
+/// [translated](crate::Task::translates) by the device.
 ///
 /// A write that faults is lost, and the descriptor goes on; a read that faults ends it with 0x20,
 /// whose record has neither address nor progress (spec 8.2.4, 8.2.5). A destination readback that
 /// faults ends it with 0x21 (spec 3.13.1, Table 5-6).
 #[cold]
-pub fn execute_untranslated(
+pub(crate) fn execute_untranslated(
     opcode: Opcode,
     d: &Descriptor,
     domains: Option<&Domains>,

@@ -109,6 +109,11 @@ impl Function {
         &self.file.layout
     }
 
+    /// The queues and engines behind the registers: what is in them.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// What PCI configuration space says.
     pub fn pci(&self) -> &PciControls {
         &self.pci

@@ -2,7 +2,7 @@
 
 use crate::common::manual_runner::{ManualRunner, batch, noop, records};
 use crate::common::profile::{one_group, queue};
-use dray_device::{DescriptorResult, Effect, Member, Work, WorkKind, WorkQueueMode};
+use dray_device::{DescriptorResult, Effect, ListRead, Member, Work, WorkKind, WorkQueueMode};
 use dray_spec::{Descriptor, Flags, Status};
 
 const SUCCESS: Status = Status::SUCCESS;
@@ -198,13 +198,15 @@ fn a_list_that_cannot_be_read_ends_the_batch_where_it_is() {
     runner.write(0, &batch(2, 4));
     let (none, half) = (runner.take(0), runner.take(1));
     let mut effects = Vec::new();
-    runner.device.list_faulted(none.id, 0x1000, &mut effects);
+    runner
+        .device
+        .list_read(none.id, &[], ListRead::until(0x1000), &mut effects);
     assert_eq!(records(&effects), [(1, Status::BATCH_PAGE_FAULT)]);
     effects.clear();
     let list = [noop(11), noop(12)];
     runner
         .device
-        .list_fetched_until(half.id, &list, 0x1080, &mut effects);
+        .list_read(half.id, &list, ListRead::until(0x1080), &mut effects);
     assert_eq!(effects, []);
     let (first, second) = (runner.member(half.id), runner.member(half.id));
     assert_eq!(runner.device.next_member(half.id), Member::None);
@@ -227,7 +229,7 @@ fn behind_a_failed_fence_the_unread_rest_of_the_list_does_not_matter() {
     let mut effects = Vec::new();
     runner
         .device
-        .list_fetched_until(work.id, &list, 0x1080, &mut effects);
+        .list_read(work.id, &list, ListRead::until(0x1080), &mut effects);
     let first = runner.member(work.id);
     let reported = runner.ended(&first, Status::PAGE_FAULT);
     assert_eq!(

@@ -3,7 +3,7 @@
 use crate::common::manual_runner::{ManualRunner, noop, records};
 use crate::common::profile::{one_group, queue};
 use dray_device::{
-    DescriptorResult, DeviceConfig, Effect, Function, IdptEntry, Portal, Submission, Work,
+    Action, DescriptorResult, DeviceConfig, Effect, Function, IdptEntry, Portal, Submission, Work,
     WorkKind, WorkQueueMode,
 };
 use dray_spec::registers::{
@@ -54,12 +54,19 @@ fn update(n: u64, handle: u16) -> Descriptor {
 fn begin(runner: &mut ManualRunner, n: u64, handle: u16) -> Work {
     runner.write(0, &fill(n, handle));
     let work = runner.take(0);
-    assert_eq!(work.kind, WorkKind::ExecuteBetween(Opcode::InterDomainFill));
-    runner
-        .device
-        .domains(work.id)
-        .expect("an entry that lets it");
+    let task = runner.device.start(&work).expect("work under way");
+    assert_eq!(task.action, Action::Execute(Opcode::InterDomainFill));
+    assert!(task.domains.is_some());
     work
+}
+
+/// How work ends that the table does not let start.
+fn refusal(runner: &mut ManualRunner, work: &Work) -> DescriptorResult {
+    let task = runner.device.start(work).expect("work under way");
+    match task.action {
+        Action::End(outcome) => outcome,
+        other => panic!("{other:?} where a refusal was expected"),
+    }
 }
 
 #[test]
@@ -72,10 +79,7 @@ fn an_update_waits_for_what_began_under_the_old_window() {
     // The new window holds at once for what comes later.
     runner.write(0, &fill(5, 0));
     let late = runner.take(0);
-    let refused = runner
-        .device
-        .domains(late.id)
-        .expect_err("outside of the window");
+    let refused = refusal(&mut runner, &late);
     assert_eq!(refused.record.status(), Status::IDPT_WINDOW);
     assert_eq!(
         records(&runner.effects(&late, &refused)),
@@ -124,15 +128,12 @@ fn software_replaces_entries_while_the_device_runs() {
     assert!(runner.device.set_idpt_entry(0, IdptEntry::default()));
     runner.write(0, &fill(1, 0));
     let work = runner.take(0);
-    let refused = runner
-        .device
-        .domains(work.id)
-        .expect_err("not usable any more");
+    let refused = refusal(&mut runner, &work);
     assert_eq!(refused.record.status(), Status::IDPT_HANDLE);
     assert_eq!(refused.record.idpt_handle(), 0);
     assert_eq!(runner.done(&work), [(1, Status::SUCCESS)]);
-    // What has ended has no domains.
-    assert!(runner.device.domains(work.id).is_err());
+    // What has ended does not start.
+    assert_eq!(runner.device.start(&work), None);
 }
 
 #[test]
@@ -148,7 +149,8 @@ fn an_aborted_user_of_a_window_and_an_aborted_update_end_with_the_user() {
             assert_eq!(function.submit(PORTAL, &descriptor), Submission::Accepted);
         }
         let user = function.take(0, &mut effects).expect("the fill");
-        function.domains(user.id).expect("an entry that lets it");
+        let task = function.start(&user).expect("work under way");
+        assert!(task.domains.is_some());
         // The update waits for the fill, and so does the command.
         let noop = function.take(1, &mut effects).expect("what is behind");
         let abort = CommandRegister::of(Command::AbortAll, 0).into_bits();
@@ -159,7 +161,7 @@ fn an_aborted_user_of_a_window_and_an_aborted_update_end_with_the_user() {
             order.reverse();
         }
         for work in order {
-            assert!(function.is_abandoned(work.id));
+            assert!(function.device().is_abandoned(work.id));
             let outcome = DescriptorResult::status(Status::SUCCESS);
             function.done(work.id, &outcome, &mut effects);
         }

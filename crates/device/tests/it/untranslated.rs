@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::common::profile::{one_group, queue};
 use dray_device::{
-    Access, AddressSpace, DescriptorResult, Device, Domain, Domains, Effect, Memory, Payload,
-    Portal, WorkKind, WorkQueueMode, execute_untranslated,
+    Access, Action, AddressSpace, DescriptorResult, Device, Domain, Domains, Effect, ListRead,
+    Memory, Payload, Portal, Task, WorkKind, WorkQueueMode,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
@@ -64,9 +64,24 @@ impl Memory for Pages {
     }
 }
 
+/// The descriptor as a queue without ATS has it started, in these domains.
+fn task(d: &Descriptor, domains: Option<Domains>) -> Task {
+    let mut device = device(false, false);
+    let limited = false;
+    device.write_posted(Portal { wq: 0, limited }, &Descriptor::noop());
+    let work = device.take(0).expect("work");
+    let task = device.start(&work).expect("work under way");
+    assert!(!task.translates);
+    Task {
+        action: Action::Execute(d.opcode().expect("an operation")),
+        descriptor: *d,
+        domains,
+        ..task
+    }
+}
+
 fn run(memory: &mut Pages, d: &Descriptor) -> CompletionRecord {
-    let opcode = d.opcode().expect("an operation");
-    execute_untranslated(opcode, d, None, memory, Payload::Moved).record
+    task(d, None).execute(memory, Payload::Moved).record
 }
 
 fn only(status: Status) -> CompletionRecord {
@@ -153,8 +168,7 @@ fn other_domains_are_the_same() {
     memory.other = Some(Box::new(Pages::of(&[8, 10])));
     let fill = Descriptor::inter_domain_fill(0, 0, SIZE);
     let mut run = |d: &Descriptor, domains: Domains| {
-        let opcode = d.opcode().expect("an operation");
-        execute_untranslated(opcode, d, Some(&domains), &mut memory, Payload::Moved)
+        task(d, Some(domains)).execute(&mut memory, Payload::Moved)
     };
     let into = |page| Domains {
         first: None,
@@ -204,9 +218,9 @@ fn unreadable_lists(mut device: Device) -> Vec<(bool, Status, u64)> {
         device.write_posted(Portal { wq, limited }, &batch);
         let work = device.take(0).expect("work");
         assert!(matches!(work.kind, WorkKind::FetchList { .. }));
-        let translates = device.translates(work.id);
+        let translates = device.start(&work).expect("work under way").translates;
         let mut effects = Vec::new();
-        device.list_faulted(work.id, 0x5000, &mut effects);
+        device.list_read(work.id, &[], ListRead::until(0x5000), &mut effects);
         let [Effect::Record { record, .. }] = effects[..] else {
             panic!("{effects:?}");
         };

@@ -22,7 +22,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.shared.stop(Stop::Abort);
         let _ = attempt(|| self.engines.clear());
         let mut effects = self.sink.unapplied(&self.effects);
-        effects.extend(attempt(|| self.function.records_of_unended(FAILED)).unwrap_or_default());
+        let unended = || self.function.device().records_of_unended(FAILED);
+        effects.extend(attempt(unended).unwrap_or_default());
         effects.extend(attempt(|| self.unread()).unwrap_or_default());
         for effect in effects {
             if let Effect::Record { address, pasid, .. } = effect {

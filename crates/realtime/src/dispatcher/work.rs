@@ -68,6 +68,6 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
         }
         let effects = &mut self.effects;
-        self.function.list_read(task, &self.list, read, effects);
+        self.function.list_read(task.id, &self.list, read, effects);
     }
 }

@@ -114,7 +114,7 @@ fn a_panic_in_the_dispatcher_leaves_nobody_waiting() {
         let (device, _) = start(config(engines, vec![queue(0, Dedicated, 16)]), options);
         let answer = device.control(|_, _| -> u8 { panic!("on request") });
         assert_eq!(answer, Err(Stopped));
-        let again = device.control(|device, _| device.occupancy(0));
+        let again = device.control(|function, _| function.device().occupancy(0));
         assert!(again.is_err() || device.failure().is_some());
         let failure = device.stop(Stop::Drain).expect_err("a panic");
         assert_eq!(
@@ -159,7 +159,8 @@ fn a_panic_in_the_dispatcher_ends_all_that_was_accepted() {
 fn handles_ask_the_device_itself_also_while_it_sleeps() {
     for (engines, options) in ways() {
         let (device, _) = start(config(engines, vec![queue(3, Shared, 16)]), options);
-        let ask = |device: &RealtimeDevice| device.control(|device, _| device.occupancy(3));
+        let ask =
+            |device: &RealtimeDevice| device.control(|function, _| function.device().occupancy(3));
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| assert!((0..50).all(|_| ask(&device) == Ok(Some(0)))));

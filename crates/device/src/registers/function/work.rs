@@ -8,8 +8,7 @@ use super::Function;
 use crate::error_report::RECORD_FAULT;
 use crate::registers::{Report, Source};
 use crate::{
-    AddressSpace, DescriptorResult, Domains, Effect, LifecycleEvent, ListRead, Member, Task, Work,
-    WorkId,
+    AddressSpace, DescriptorResult, Effect, LifecycleEvent, ListRead, Member, Task, Work, WorkId,
 };
 
 impl Function {
@@ -39,12 +38,6 @@ impl Function {
         self.backlog.is_blocked()
     }
 
-    /// Entries of a work queue in use; `None` for a queue that is not enabled, or draining.
-    #[inline]
-    pub fn occupancy(&self, wq: u16) -> Option<u16> {
-        self.device.occupancy(wq)
-    }
-
     /// See [`Device::start`](crate::Device::start).
     #[inline]
     pub fn start(&mut self, work: &Work) -> Option<Task> {
@@ -56,28 +49,14 @@ impl Function {
     /// See [`Device::list_read`](crate::Device::list_read).
     pub fn list_read(
         &mut self,
-        task: &Task,
+        id: WorkId,
         list: &[Descriptor],
         read: ListRead,
         effects: &mut Vec<Effect>,
     ) {
         let before = effects.len();
-        self.device.list_read(task, list, read, effects);
+        self.device.list_read(id, list, read, effects);
         self.after(before, effects);
-    }
-
-    /// Address spaces of inter-domain work; see [`Device::domains`](crate::Device::domains).
-    ///
-    /// # Errors
-    /// The outcome with which it ends, if the table does not let it start (spec 5.6).
-    pub fn domains(&mut self, id: WorkId) -> Result<Domains, DescriptorResult> {
-        self.device.domains(id)
-    }
-
-    /// The descriptor of work that has not ended.
-    #[inline]
-    pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {
-        self.device.descriptor(id)
     }
 
     /// See [`Device::record_lifecycle`](crate::Device::record_lifecycle).
@@ -99,52 +78,10 @@ impl Function {
         self.pci.page_requests && queue.is_some_and(|queue| !queue.prs_disable)
     }
 
-    /// See [`Device::record_faults`](crate::Device::record_faults).
-    pub fn record_faults(&mut self, id: WorkId) -> bool {
-        self.device.record_faults(id)
-    }
-
-    /// See [`Device::records_of_unended`](crate::Device::records_of_unended).
-    pub fn records_of_unended(&self, status: Status) -> Vec<Effect> {
-        self.device.records_of_unended(status)
-    }
-
-    /// See [`Device::is_abandoned`](crate::Device::is_abandoned).
-    pub fn is_abandoned(&self, id: WorkId) -> bool {
-        self.device.is_abandoned(id)
-    }
-
     /// See [`Device::next_member`](crate::Device::next_member).
     #[inline]
     pub fn next_member(&mut self, id: WorkId) -> Member {
         self.device.next_member(id)
-    }
-
-    /// See [`Device::list_fetched`](crate::Device::list_fetched).
-    pub fn list_fetched(&mut self, id: WorkId, list: &[Descriptor], effects: &mut Vec<Effect>) {
-        let before = effects.len();
-        self.device.list_fetched(id, list, effects);
-        self.after(before, effects);
-    }
-
-    /// See [`Device::list_faulted`](crate::Device::list_faulted).
-    pub fn list_faulted(&mut self, id: WorkId, address: u64, effects: &mut Vec<Effect>) {
-        let before = effects.len();
-        self.device.list_faulted(id, address, effects);
-        self.after(before, effects);
-    }
-
-    /// See [`Device::list_fetched_until`](crate::Device::list_fetched_until).
-    pub fn list_fetched_until(
-        &mut self,
-        id: WorkId,
-        list: &[Descriptor],
-        address: u64,
-        effects: &mut Vec<Effect>,
-    ) {
-        let before = effects.len();
-        self.device.list_fetched_until(id, list, address, effects);
-        self.after(before, effects);
     }
 
     /// See [`Device::done`](crate::Device::done). A command that has waited may end with it.
@@ -202,7 +139,7 @@ impl Function {
     }
 
     /// A completion record that could not be written, where the runner has found that out too late
-    /// for [`record_faults`](Function::record_faults) (spec 5.8.1, 0x1a). The entry of the event log
+    /// for the [`Task`] to (spec 5.8.1, 0x1a). The entry of the event log
     /// has the record, but says nothing of the descriptor, which is gone. With ATS off the device
     /// would not know.
     pub fn unrecorded(

@@ -1,8 +1,8 @@
 //! A device worked by hand: every step is the test's.
 
 use dray_device::{
-    DescriptorResult, Device, DeviceConfig, Effect, Member, Portal, Submission, Work, WorkId,
-    WorkKind,
+    DescriptorResult, Device, DeviceConfig, Effect, ListRead, Member, Portal, Submission, Work,
+    WorkId, WorkKind,
 };
 use dray_spec::{Descriptor, Status};
 
@@ -71,7 +71,8 @@ impl ManualRunner {
     /// Records that the list causes, by number.
     pub(crate) fn fetched(&mut self, id: WorkId, list: &[Descriptor]) -> Vec<(u64, Status)> {
         let mut effects = Vec::new();
-        self.device.list_fetched(id, list, &mut effects);
+        self.device
+            .list_read(id, list, ListRead::default(), &mut effects);
         records(&effects)
     }
 

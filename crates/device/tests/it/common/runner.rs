@@ -76,7 +76,7 @@ impl Runner {
         let mut list = Vec::new();
         let read = task.read_list(&mut self.memory, &mut list);
         let mut effects = Vec::new();
-        self.device.list_read(task, &list, read, &mut effects);
+        self.device.list_read(task.id, &list, read, &mut effects);
         self.apply(effects);
     }
 

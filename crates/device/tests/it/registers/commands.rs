@@ -1,6 +1,6 @@
 //! Every command and every error that it can end with (spec Table 5-8).
 
-use dray_device::{Bar, Capabilities, DeviceConfig, Hardware, WorkKind};
+use dray_device::{Action, Bar, Capabilities, DeviceConfig, Hardware, WorkKind};
 use dray_spec::registers::{
     self as at, Command, CommandError, CommandRegister, GroupFlags, WorkQueueInterrupt,
     WorkQueuePolicy,
@@ -376,14 +376,14 @@ fn idpt_handles_are_good_from_their_request_to_their_release() {
             }
             kind => kind == WorkKind::Execute(Opcode::UpdateWindow),
         };
-        let domains = driver.function.domains(fill.id);
-        if let Err(outcome) = &domains {
+        let fill_task = driver.function.start(&fill).expect("work under way");
+        if let Action::End(outcome) = fill_task.action {
             assert_eq!(outcome.record.status(), Status::IDPT_HANDLE);
             assert_eq!(outcome.record.idpt_handle(), 2);
         }
         driver.done(&update);
         driver.done(&fill);
-        (domains.is_ok(), updated)
+        (fill_task.domains.is_some(), updated)
     };
     let mut without = part(0);
     assert_eq!(uses(&mut without), (true, true));

@@ -1,8 +1,8 @@
 //! Software that writes the registers, and the engines behind them.
 
 use dray_device::{
-    Bar, DescriptorResult, DeviceConfig, Effect, Function, Hardware, PciControls, Submission, Work,
-    WorkQueueMode,
+    Bar, DescriptorResult, DeviceConfig, Effect, Function, Hardware, ListRead, PciControls,
+    Submission, Work, WorkId, WorkQueueMode,
 };
 use dray_spec::registers::{CMD, CMDSTATUS, Command, CommandRegister, PortalAddress};
 use dray_spec::{Descriptor, Status};
@@ -98,6 +98,11 @@ impl Driver {
     pub(crate) fn take(&mut self, engine: u16) -> Work {
         let work = self.function.take(engine, &mut self.effects);
         work.expect("work for the engine")
+    }
+
+    /// The list of a batch has been read.
+    pub(crate) fn list_read(&mut self, id: WorkId, list: &[Descriptor], read: ListRead) {
+        self.function.list_read(id, list, read, &mut self.effects);
     }
 
     pub(crate) fn done(&mut self, work: &Work) {

@@ -1,11 +1,13 @@
 //! What the event log says of ends that have no record (spec 3.13.3, 5.9).
 
-use dray_device::{DescriptorResult, Effect, Member};
+use dray_device::{DescriptorResult, Effect, ListRead, Member, SliceMemory, Work};
 use dray_spec::registers::{self as at, Command, ErrorHead, EventLogEntry, WorkQueuePolicy};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
+use super::driver::Driver;
 use super::log::{
-    OFF, ON, Setup, begin, code, end, entries, entry, member, rejection, software_error, success,
+    OFF, ON, Setup, begin, code, end, entries, entry, execute, member, rejection, software_error,
+    success, without_record,
 };
 use crate::common::manual_runner::{batch, drain, noop};
 
@@ -14,6 +16,17 @@ const RECORD_OPERAND: u64 = 5 << 61;
 const REQUIRED: u64 = EventLogEntry::RECORD_REQUIRED;
 const FIRST: u64 = EventLogEntry::FIRST_IN_BATCH;
 const INTERRUPT: u64 = EventLogEntry::INTERRUPT_REQUIRED;
+
+/// Work succeeds whose record the log has to take.
+fn unrecorded_success(driver: &mut Driver, work: &Work) {
+    let outcome = without_record(driver, work);
+    assert_eq!(
+        outcome.record,
+        CompletionRecord::with_status(Status::SUCCESS)
+    );
+    assert!(outcome.record_in_log);
+    end(driver, work.id, &outcome);
+}
 
 fn noop_with_interrupt() -> Descriptor {
     noop(1).with_interrupt(3)
@@ -27,10 +40,14 @@ fn a_record_that_faults_goes_to_the_log_with_what_it_says() {
         .with_interrupt(3);
     driver.submit(0, &compare);
     let work = driver.take(0);
-    assert!(driver.function.record_faults(work.id));
-    let mut outcome = DescriptorResult::status(Status::SUCCESS);
-    outcome.record.result = 1;
-    outcome.record.bytes_completed = 40;
+    // The sources are there, and differ in byte 40; the record's page is not.
+    let mut sources = vec![0; 0x1040];
+    sources[40] = 1;
+    let outcome = execute(&mut driver, &work, &mut SliceMemory::new(0x1000, sources));
+    assert_eq!(
+        (outcome.record.result, outcome.record.bytes_completed),
+        (1, 40)
+    );
     end(&mut driver, work.id, &outcome);
     let entry = entry(&mut driver);
     let head = ErrorHead::from_bits(entry.head);
@@ -50,8 +67,7 @@ fn a_record_that_faults_goes_to_the_log_with_what_it_says() {
     };
     driver.submit(0, &quiet);
     let work = driver.take(0);
-    assert!(driver.function.record_faults(work.id));
-    success(&mut driver, work.id);
+    unrecorded_success(&mut driver, &work);
     assert_eq!(driver.effects, [Effect::Interrupt { handle: 3 }]);
 }
 
@@ -77,8 +93,9 @@ fn without_a_log_the_descriptor_is_discarded_and_the_register_has_the_fault() {
     let mut driver = OFF.driver();
     driver.submit(0, &noop_with_interrupt());
     let work = driver.take(0);
-    assert!(!driver.function.record_faults(work.id));
-    end(&mut driver, work.id, &DescriptorResult::unrecorded());
+    let outcome = without_record(&mut driver, &work);
+    assert_eq!(outcome, DescriptorResult::unrecorded());
+    end(&mut driver, work.id, &outcome);
     assert_eq!(driver.effects, []);
     let error = software_error(&driver);
     let head = ErrorHead::from_bits(error.head);
@@ -112,8 +129,7 @@ fn a_batch_is_in_the_log_behind_members_that_are() {
     let id = begin(&mut driver, &descriptor, &list);
     for number in 0..2 {
         let work = member(&mut driver, id);
-        assert!(driver.function.record_faults(work.id));
-        success(&mut driver, work.id);
+        unrecorded_success(&mut driver, &work);
         let entry = entry(&mut driver);
         let head = ErrorHead::from_bits(entry.head);
         assert!(head.batch_member() && head.error() == 0x1a);
@@ -136,8 +152,7 @@ fn a_batch_is_in_the_log_behind_members_that_are() {
     // The next batch in the same place has its own first entry.
     let id = begin(&mut driver, &batch(1, 2), &[noop(2), noop(3)]);
     let work = member(&mut driver, id);
-    assert!(driver.function.record_faults(work.id));
-    success(&mut driver, work.id);
+    unrecorded_success(&mut driver, &work);
     assert_eq!(entries(&mut driver)[0].detail & FIRST, FIRST);
 }
 
@@ -169,14 +184,14 @@ fn a_batch_that_asks_for_nothing_is_not_in_the_log() {
         };
         driver.submit(0, &d);
         let batch = driver.take(0).id;
-        let (function, effects) = (&mut driver.function, &mut driver.effects);
-        match list {
-            0 => function.list_fetched(batch, &[noop(2)], effects),
-            address => function.list_fetched_until(batch, &[noop(2)], address, effects),
-        }
+        let fault = (list != 0).then_some(list);
+        let read = ListRead {
+            fault,
+            ..ListRead::default()
+        };
+        driver.list_read(batch, &[noop(2)], read);
         let work = member(&mut driver, batch);
-        assert!(driver.function.record_faults(work.id));
-        success(&mut driver, work.id);
+        unrecorded_success(&mut driver, &work);
         let entries = entries(&mut driver);
         let of = |entry: &EventLogEntry| (code(entry), entry.address, entry.detail);
         entries[1..].iter().map(of).collect::<Vec<_>>()

@@ -1,8 +1,8 @@
 //! A device of version 2 with its event log on or off, and what that log holds.
 
 use dray_device::{
-    Capabilities, DescriptorResult, Effect, Hardware, Member, PciControls, Rejection, Work, WorkId,
-    WorkKind,
+    Capabilities, DescriptorResult, Effect, Hardware, ListRead, Member, Payload, PciControls,
+    Rejection, SliceMemory, Work, WorkId, WorkKind,
 };
 use dray_spec::registers::{
     self as at, Command, ErrorHead, EventLogEntry, IdCap, MsixPermission, SoftwareErrorRegister,
@@ -124,10 +124,24 @@ pub(crate) fn member(driver: &mut Driver, batch: WorkId) -> Work {
 pub(crate) fn begin(driver: &mut Driver, descriptor: &Descriptor, list: &[Descriptor]) -> WorkId {
     driver.submit(0, descriptor);
     let work = driver.take(0);
-    driver
-        .function
-        .list_fetched(work.id, list, &mut driver.effects);
+    driver.list_read(work.id, list, ListRead::default());
     work.id
+}
+
+/// How work ends on memory of which the page of its record is no part.
+pub(crate) fn without_record(driver: &mut Driver, work: &Work) -> DescriptorResult {
+    let nothing = &mut SliceMemory::new(0, Vec::new());
+    execute(driver, work, nothing)
+}
+
+/// Starts work and executes it; how it ends.
+pub(crate) fn execute(
+    driver: &mut Driver,
+    work: &Work,
+    memory: &mut SliceMemory,
+) -> DescriptorResult {
+    let task = driver.function.start(work).expect("work under way");
+    task.execute(memory, Payload::Moved)
 }
 
 /// Entries of the log since the last call; nothing else has been reported.

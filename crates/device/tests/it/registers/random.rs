@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dray_device::{Bar, Effect, Member, Submission, Work, WorkKind};
+use dray_device::{Bar, Effect, ListRead, Member, Submission, Work, WorkKind};
 use dray_spec::registers::{CommandStatus, DeviceState, ResetType, WorkQueueState};
 use dray_spec::{Descriptor, registers as at};
 use proptest::collection::vec;
@@ -135,7 +135,7 @@ impl World {
         match function.next_member(work.id) {
             Member::Work(member) => self.held.push(member),
             Member::Fenced => {}
-            Member::None if function.descriptor(work.id).is_none() => {
+            Member::None if function.device().descriptor(work.id).is_none() => {
                 self.held.swap_remove(at);
             }
             Member::None => {
@@ -144,7 +144,7 @@ impl World {
                 self.accepted.extend([first, first + 1]);
                 self.members.extend([first, first + 1]);
                 let list = [noop(first), noop(first + 1)];
-                function.list_fetched(work.id, &list, &mut self.driver.effects);
+                self.driver.list_read(work.id, &list, ListRead::default());
             }
         }
     }

@@ -1,17 +1,21 @@
 //! What SWERROR says beside the code, and when it has what a record would have had (spec 5.4, 9.2.15).
 
-use dray_device::{Payload, SliceMemory, execute_between};
+use dray_device::SliceMemory;
 use dray_spec::registers::{self as at, ErrorHead, TableOffsets};
-use dray_spec::{Descriptor, Flags, Opcode, WindowFlags};
+use dray_spec::{Descriptor, Flags, WindowFlags};
 
 use super::driver::Driver;
-use super::log::{OFF, Setup, end, rejection, software_error, write64};
+use super::log::{OFF, Setup, end, execute, rejection, software_error, write64};
 
 /// Bits 63:32 of the second qword of SWERROR, if they are valid.
 fn information(driver: &Driver) -> Option<u64> {
     let error = software_error(driver);
     let valid = ErrorHead::from_bits(error.head).information_valid();
     valid.then_some(error.detail >> 32)
+}
+
+fn memory() -> SliceMemory {
+    SliceMemory::new(0x1000, vec![0; 64])
 }
 
 #[test]
@@ -23,7 +27,7 @@ fn errors_between_domains_name_the_handle() {
         let mut driver = OFF.driver();
         driver.submit(0, &fill);
         let work = driver.take(0);
-        let outcome = driver.function.domains(work.id).expect_err("no such entry");
+        let outcome = execute(&mut driver, &work, &mut memory());
         end(&mut driver, work.id, &outcome);
         assert_eq!(information(&driver), Some(handle.into()));
         // A page of the other address space is not there: the destination.
@@ -34,10 +38,7 @@ fn errors_between_domains_name_the_handle() {
         write64(&mut driver, table + u64::from(handle) * 32, usable);
         driver.submit(0, &fill);
         let work = driver.take(0);
-        let domains = driver.function.domains(work.id).expect("an entry");
-        let mut memory = SliceMemory::new(0x1000, vec![0; 64]);
-        let opcode = Opcode::InterDomainFill;
-        let outcome = execute_between(opcode, &fill, &domains, &mut memory, Payload::Moved);
+        let outcome = execute(&mut driver, &work, &mut memory());
         end(&mut driver, work.id, &outcome);
         assert_eq!(software_error(&driver).head >> 8 & 0xff, 3);
         assert_eq!(information(&driver), Some(3 << 29 | u64::from(handle)));

@@ -1,6 +1,6 @@
 //! Commands with work in flight.
 
-use dray_device::{Effect, Member, Submission, WorkKind};
+use dray_device::{Effect, ListRead, Member, Submission, WorkKind};
 use dray_spec::registers::{
     self as at, Command, CommandRegister, CommandStatus, DeviceState, ResetType, WorkQueueState,
 };
@@ -84,12 +84,10 @@ fn what_is_aborted_is_never_told_and_its_end_is_waited_for() {
         assert!(matches!(list.kind, WorkKind::FetchList { .. }));
         driver.command(command, operand);
         assert!(is_active(&driver), "{command:?}");
-        assert!(driver.function.is_abandoned(first.id));
+        assert!(driver.function.device().is_abandoned(first.id));
         assert_eq!(driver.function.take(0, &mut driver.effects), None);
         let members = [noop(11), noop(12)];
-        driver
-            .function
-            .list_fetched(list.id, &members, &mut driver.effects);
+        driver.list_read(list.id, &members, ListRead::default());
         assert_eq!(driver.function.next_member(list.id), Member::None);
         driver.done(&first);
         assert_eq!(driver.read(at::CMDSTATUS), 0, "{command:?}");
@@ -108,9 +106,7 @@ fn a_batch_in_the_middle_is_given_up_with_the_members_that_have_started() {
     driver.submit(0, &batch(1, 3));
     let list = driver.take(0);
     let members = [noop(11), noop(12), noop(13)];
-    driver
-        .function
-        .list_fetched(list.id, &members, &mut driver.effects);
+    driver.list_read(list.id, &members, ListRead::default());
     let Member::Work(member) = driver.function.next_member(list.id) else {
         panic!("a member may start");
     };

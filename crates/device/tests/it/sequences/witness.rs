@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dray_device::{
-    DescriptorResult, Device, DeviceConfig, Effect, Member as Next, Portal, Submission, Work,
-    WorkId, WorkKind, WorkQueueMode,
+    DescriptorResult, Device, DeviceConfig, Effect, ListRead, Member as Next, Portal, Submission,
+    Work, WorkId, WorkKind, WorkQueueMode,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
@@ -227,7 +227,8 @@ impl Witness {
         let numbers = list.iter().map(number).collect();
         self.known.get_mut(&n).expect("a batch").members = numbers;
         let mut effects = Vec::new();
-        self.device.list_fetched(id, &list, &mut effects);
+        self.device
+            .list_read(id, &list, ListRead::default(), &mut effects);
         assert_eq!(effects, []);
         self.running.push((id, n));
     }
