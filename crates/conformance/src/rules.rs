@@ -3,8 +3,8 @@
 //!
 //! A [`Case`] says which device it wants ([`Case::device`]), what is in memory
 //! ([`Case::memory`]), and which 64 bytes are written to the portal of work queue 0
-//! ([`Case::submission`]). Its runner reports what became visible ([`Observed`]), and
-//! [`Case::judge`] compares. Each [`Rule`] has descriptors that break it and their nearest neighbours
+//! ([`Case::submission`]). A [`RuleDoor`] reports what became visible ([`Observed`]), and
+//! [`Case::judge`] compares; [`check`] puts the whole table to a door. Each [`Rule`] has descriptors that break it and their nearest neighbours
 //! that do not. [`coverage`] says which rules of the specification the table has, and why it does
 //! not have the others.
 
@@ -14,6 +14,7 @@ mod clause;
 mod contexts;
 mod deltas;
 mod domains;
+mod door;
 mod faults;
 mod fields;
 mod flags;
@@ -27,6 +28,7 @@ mod rule;
 
 pub use case::{Case, Container, Mismatch, Observed, Reported};
 pub use clause::{Clause, Coverage, Scope, coverage};
+pub use door::{Failure, Report, RuleDoor, RuleReport, check};
 pub use image::{PAGE, Page, Pages};
 pub use layout::RECORD;
 pub use rule::Rule;

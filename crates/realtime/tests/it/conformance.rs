@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use dray_conformance::rules::{Case, Observed, Pages, rules};
+use dray_conformance::rules::{Case, Observed, Pages, RuleDoor, check};
 use dray_device::{Access, AddressSpace, DeviceConfig, Memory, Portal, Submission};
 use dray_realtime::{Engines, Event, Options, RealtimeDevice, SharedMemory, Stop};
 use dray_spec::{CompletionRecord, Status};
@@ -72,6 +72,27 @@ impl SharedMemory for SharedPages {
     }
 }
 
+/// A device on threads.
+struct RealTime {
+    name: &'static str,
+    options: Options,
+    /// Engines that serve the queue.
+    engines: Vec<u16>,
+}
+
+impl RuleDoor for RealTime {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn run(&mut self, case: &Case) -> Observed {
+        let mut config = case.device();
+        assert!(config.capabilities.max_engines >= 2);
+        config.groups[0].engines = self.engines.clone();
+        run(case, config, self.options)
+    }
+}
+
 fn run(case: &Case, config: DeviceConfig, options: Options) -> Observed {
     let memory = SharedPages::new(case.memory());
     let errors: Reported<(Status, u64)> = Arc::default();
@@ -100,37 +121,30 @@ fn run(case: &Case, config: DeviceConfig, options: Options) -> Observed {
     }
 }
 
-fn conforms(options: Options, change: impl Fn(&mut DeviceConfig)) {
-    let rules = rules();
-    let (mut cases, mut wrong) = (0, Vec::new());
-    for rule in &rules {
-        for case in rule.cases() {
-            let mut config = case.device();
-            change(&mut config);
-            cases += 1;
-            if let Err(mismatch) = case.judge(&run(case, config, options)) {
-                wrong.push(format!("{}: {mismatch}: {case:?}", rule.name));
-            }
-        }
-    }
-    println!("{} rules in {cases} cases, in real time", rules.len());
-    let first = &wrong[..wrong.len().min(8)];
-    assert!(wrong.is_empty(), "{}: {first:#?}", wrong.len());
+fn conforms(mut door: RealTime) {
+    let report = check(&mut door);
+    println!("{report}");
+    assert_eq!(report.failed(), 0, "{report}");
+    assert!(report.left_out().is_empty());
 }
 
 #[test]
 fn the_table_of_rules_on_the_dispatcher() {
-    let options = Options {
-        engines: Engines::Dispatcher,
-        ..Options::default()
-    };
-    conforms(options, |_| {});
+    conforms(RealTime {
+        name: "real time, dispatcher",
+        options: Options {
+            engines: Engines::Dispatcher,
+            ..Options::default()
+        },
+        engines: vec![0],
+    });
 }
 
 #[test]
 fn the_table_of_rules_on_engines_with_threads() {
-    conforms(Options::default(), |config| {
-        assert!(config.capabilities.max_engines >= 2);
-        config.groups[0].engines = vec![0, 1];
+    conforms(RealTime {
+        name: "real time, threads",
+        options: Options::default(),
+        engines: vec![0, 1],
     });
 }
