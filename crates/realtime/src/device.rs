@@ -222,6 +222,23 @@ impl RealtimeDevice {
         })
     }
 
+    /// Reads something of the device between two descriptors, on the dispatcher's thread, and waits for
+    /// it. Writers go on meanwhile: what this thread has written to portals before is in the device's
+    /// queues by then, or behind what others are writing.
+    ///
+    /// # Errors
+    /// The device has stopped, or the dispatcher panicked over this.
+    pub fn inspect<R: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Function) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
+        let (answer, answered) = sync_channel(1);
+        // The caller waits for it.
+        let inspection = move |function: &Function| drop(answer.send(read(function)));
+        self.shared.inspect(Box::new(inspection))?;
+        answered.recv().map_err(|_| Stopped)
+    }
+
     /// Issues an administrative command (spec 3.15) and waits for its end: work in flight may have
     /// to end first. The result is what CMDSTATUS says. A command in progress is waited for.
     ///

@@ -130,7 +130,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         let mut worked = false;
         if self.shared.is_requested() || self.is_due() {
             worked = true;
-            self.run_requests();
+            self.serve_requests();
         }
         worked |= self.reap_reports();
         worked |= self.take_submissions();

@@ -19,6 +19,9 @@ pub(crate) struct Request {
     pub(crate) action: Action,
 }
 
+/// Something to read of the device. It answers whoever waits.
+pub(crate) type Inspection = Box<dyn FnOnce(&Function) + Send>;
+
 /// Comes to an end, or says when it is to be called again.
 pub(crate) type Action =
     Box<dyn FnMut(&mut Function, &mut Vec<Effect>) -> Result<Answer, When> + Send>;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
-use crate::request::Request;
+use crate::request::{Inspection, Request};
 use dray_ring::Ring;
 use dray_ring::SharedRegion;
 use dray_ring::{AttachError, RegionLayout, SharedRegionFile};
@@ -21,6 +21,7 @@ const ABORTING: u8 = 2;
 #[derive(Default)]
 struct Requests {
     waiting: Vec<Request>,
+    inspections: Vec<Inspection>,
     /// No thread will look any more.
     closed: bool,
 }
@@ -104,12 +105,24 @@ impl Shared {
     /// # Errors
     /// There is no dispatcher any more.
     pub(crate) fn request(&self, request: Request) -> Result<(), Stopped> {
+        self.ask(|requests| requests.waiting.push(request))
+    }
+
+    /// Asks the dispatcher to have something read.
+    ///
+    /// # Errors
+    /// There is no dispatcher any more.
+    pub(crate) fn inspect(&self, inspection: Inspection) -> Result<(), Stopped> {
+        self.ask(|requests| requests.inspections.push(inspection))
+    }
+
+    fn ask(&self, add: impl FnOnce(&mut Requests)) -> Result<(), Stopped> {
         {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             if requests.closed {
                 return Err(Stopped);
             }
-            requests.waiting.push(request);
+            add(&mut requests);
             self.requested.store(true, Ordering::Release);
         }
         self.region.doorbell().ring();
@@ -121,10 +134,13 @@ impl Shared {
         self.requested.load(Ordering::Acquire)
     }
 
-    pub(crate) fn take_requests(&self) -> Vec<Request> {
+    /// What has been asked for since the last call.
+    pub(crate) fn take_requests(&self) -> (Vec<Inspection>, Vec<Request>) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         self.requested.store(false, Ordering::Relaxed);
-        std::mem::take(&mut requests.waiting)
+        let requests = &mut *requests;
+        let inspections = std::mem::take(&mut requests.inspections);
+        (inspections, std::mem::take(&mut requests.waiting))
     }
 
     /// Closes the portals and has the dispatcher stop.
@@ -170,8 +186,11 @@ impl Shared {
         self.close();
         let waiting = {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            requests.closed = true;
-            std::mem::take(&mut requests.waiting)
+            let closed = Requests {
+                closed: true,
+                ..Requests::default()
+            };
+            std::mem::replace(&mut *requests, closed)
         };
         // The caller learns of it by this.
         drop(waiting);

@@ -68,7 +68,7 @@ impl Runner {
             bytes.fill(0);
             return Ok(());
         }
-        let read = self.device.control(move |function, _| {
+        let read = self.device.inspect(move |function| {
             let mut value = [0; 8];
             function.read(Bar::Registers, offset, &mut value[..length]);
             value

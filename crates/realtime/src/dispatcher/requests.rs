@@ -26,15 +26,30 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
     }
 
-    /// Carries out what handles of the device have asked for.
+    /// Serves what handles of the device have asked for, where the time has come.
+    #[cold]
+    pub(super) fn serve_requests(&mut self) {
+        let (inspections, mut requests) = self.shared.take_requests();
+        if !inspections.is_empty() {
+            // What was written before is there, and nobody waits meanwhile.
+            self.take_submissions();
+            for inspection in inspections {
+                inspection(&self.function);
+            }
+        }
+        self.requests.append(&mut requests);
+        if self.is_due() {
+            self.run_requests();
+        }
+    }
+
+    /// Changes the device as handles of it have asked for.
     ///
     /// Writers wait meanwhile: all that was accepted before is in the device's queues by then, and
     /// what comes after meets the queues as they are left.
-    #[cold]
-    pub(super) fn run_requests(&mut self) {
+    fn run_requests(&mut self) {
         self.settle();
-        let mut requests = std::mem::take(&mut self.requests);
-        requests.append(&mut self.shared.take_requests());
+        let requests = std::mem::take(&mut self.requests);
         let mut answers = Vec::new();
         for mut request in requests {
             if self.has_come(request.when) {

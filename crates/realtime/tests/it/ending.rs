@@ -112,9 +112,12 @@ fn a_panic_in_an_engine_ends_its_descriptor_and_halts_the_device() {
 fn a_panic_in_the_dispatcher_leaves_nobody_waiting() {
     for (engines, options) in ways() {
         let (device, _) = start(config(engines, vec![queue(0, Dedicated, 16)]), options);
-        let answer = device.control(|_, _| -> u8 { panic!("on request") });
+        let answer = match options.engines {
+            Engines::Threads => device.control(|_, _| -> u8 { panic!("on request") }),
+            Engines::Dispatcher => device.inspect(|_| -> u8 { panic!("on request") }),
+        };
         assert_eq!(answer, Err(Stopped));
-        let again = device.control(|function, _| function.device().occupancy(0));
+        let again = device.inspect(|function| function.device().occupancy(0));
         assert!(again.is_err() || device.failure().is_some());
         let failure = device.stop(Stop::Drain).expect_err("a panic");
         assert_eq!(
@@ -155,15 +158,46 @@ fn a_panic_in_the_dispatcher_ends_all_that_was_accepted() {
     }
 }
 
+/// A submission from within waits for ever where the rings are held.
+#[test]
+fn whoever_reads_holds_no_ring_and_sees_what_was_submitted_before() {
+    for (engines, options) in ways() {
+        let (device, _) = start(config(engines, vec![queue(3, Shared, 16)]), options);
+        let portal = portal(&device, 3, true);
+        let inside = portal.clone();
+        let answer = device.inspect(move |_| inside.enqueue(&Descriptor::noop()));
+        assert_eq!(answer, Ok(Submission::Accepted));
+        device.stop(Stop::Drain).expect("no failure");
+    }
+    // Nothing takes what waits: each engine has one descriptor, and is held up.
+    let options = Options {
+        engines: Engines::Threads,
+        engine_depth: 1,
+        ..Options::default()
+    };
+    let (device, witness) = start(config(2, vec![queue(0, Dedicated, 16)]), options);
+    let portal = portal(&device, 0, true);
+    let mut sink = [0; 64 * 2];
+    hold(&portal, &witness, &mut sink, 2);
+    for waiting in 1..=8 {
+        insist(&portal, &Descriptor::noop());
+        let occupancy = device.inspect(|function| function.device().occupancy(0));
+        assert_eq!(occupancy, Ok(Some(waiting)));
+    }
+    witness.open_gate();
+}
+
 #[test]
 fn handles_ask_the_device_itself_also_while_it_sleeps() {
     for (engines, options) in ways() {
         let (device, _) = start(config(engines, vec![queue(3, Shared, 16)]), options);
-        let ask =
-            |device: &RealtimeDevice| device.control(|function, _| function.device().occupancy(3));
+        let ask = |device: &RealtimeDevice, n: u32| match n % 2 {
+            0 => device.control(|function, _| function.device().occupancy(3)),
+            _ => device.inspect(|function| function.device().occupancy(3)),
+        };
         thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| assert!((0..50).all(|_| ask(&device) == Ok(Some(0)))));
+                scope.spawn(|| assert!((0..50).all(|n| ask(&device, n) == Ok(Some(0)))));
             }
         });
     }
