@@ -13,7 +13,8 @@ pub trait RuleDoor {
     /// What the report calls it.
     fn name(&self) -> String;
 
-    /// Why it cannot have such a device, in the words of the report: the case is left out.
+    /// What such a device has and this door cannot give it, in the words of the report: the case is left
+    /// out.
     fn lacks(&self, device: &DeviceConfig) -> Option<&'static str> {
         let _ = device;
         None
@@ -147,7 +148,7 @@ impl fmt::Display for Report {
         for rule in &self.rules {
             for (why, cases) in &rule.left_out {
                 let of = rule.cases();
-                writeln!(f, "  left out for {why}: {cases} of {of}: {}", rule.name)?;
+                writeln!(f, "  left out, no {why}: {cases} of {of}: {}", rule.name)?;
             }
         }
         for rule in &self.rules {
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(report.untried(), Vec::<&str>::new());
         let text = report.to_string();
         for (name, cases) in &report.left_out()["shared queues"] {
-            let start = format!("  left out for shared queues: {cases} of ");
+            let start = format!("  left out, no shared queues: {cases} of ");
             let line = |line: &&str| line.starts_with(&start) && line.ends_with(name);
             assert!(text.lines().any(|l| line(&l)), "{name}\n{text}");
         }

@@ -26,9 +26,14 @@ pub(super) fn rules() -> Vec<Rule> {
     .collect()
 }
 
-/// Every capability and every leave that a flag can need.
+/// Every capability that a flag can need.
 fn able(config: &mut DeviceConfig) {
     config.capabilities.gen_cap |= version_2().capabilities.gen_cap;
+}
+
+/// The same with a queue that allows to block.
+fn able_to_block(config: &mut DeviceConfig) {
+    able(config);
     config.work_queues[0].block_on_fault = true;
 }
 
@@ -94,7 +99,7 @@ fn table() -> Vec<Rule> {
         if allowed & Flags::BLOCK_ON_FAULT.bits() == 0 {
             let flag = Flags::BLOCK_ON_FAULT;
             let case = Case::new(legal.with_flags(flag), reported_flags(flag));
-            rule = rule.broken_by(case.on(able));
+            rule = rule.broken_by(case.on(able_to_block));
         }
         for flag in COLUMNS.iter().filter(|f| allowed & f.bits() != 0) {
             let with = legal.with_flags(*flag);
@@ -109,8 +114,12 @@ fn table() -> Vec<Rule> {
                 (_, Flags::CHECK_RESULT) => with.with_expected_result(1),
                 _ => with,
             };
+            let device = match *flag {
+                Flags::BLOCK_ON_FAULT => able_to_block,
+                _ => able,
+            };
             let case = Case::new(with, Reported::Status(Status::SUCCESS));
-            rule = rule.kept_by(case.on(able));
+            rule = rule.kept_by(case.on(device));
         }
         rule
     };
@@ -150,14 +159,15 @@ fn capabilities() -> Vec<Rule> {
     let memmove = valid_one(Opcode::Memmove);
     let flag = Flags::BLOCK_ON_FAULT;
     let blocking = memmove.with_flags(flag);
-    needs("the queue allows to block", blocking, flag, |_| {}, able);
+    let name = "the queue allows to block";
+    needs(name, blocking, flag, |_| {}, able_to_block);
+    // With that capability gone a queue that allows it cannot be enabled.
     let incapable: fn(&mut DeviceConfig) = |c| {
         able(c);
         without_gen_cap(c, 0);
-        // A queue cannot be enabled otherwise.
-        c.work_queues[0].block_on_fault = false;
     };
-    needs("the device can block", blocking, flag, incapable, able);
+    let name = "the device can block";
+    needs(name, blocking, flag, incapable, able_to_block);
     let flag = Flags::CACHE_CONTROL;
     let cached = memmove.with_flags(flag);
     needs(

@@ -139,10 +139,10 @@ impl RuleDoor for VfioUser {
     }
 }
 
-const PAGE_REQUESTS: &str = "want of page requests";
-const CHANNELS: &str = "want of virtual channels";
+const PAGE_REQUESTS: &str = "page requests";
+const CHANNELS: &str = "virtual channels";
 /// Rules of which no case can be tried.
-const UNTRIED: [&str; 0] = [];
+const UNTRIED: [&str; 1] = ["a virtual channel carries the traffic class"];
 
 fn hardware(config: &DeviceConfig) -> Hardware {
     let mut hardware = Hardware::new(config.capabilities.clone());
