@@ -7,7 +7,7 @@ use dray_idxd::driver::{
     WORK_QUEUE_ATTRIBUTES,
 };
 
-use crate::common::*;
+use super::common::*;
 
 #[test]
 fn tables() {

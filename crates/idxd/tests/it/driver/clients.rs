@@ -2,7 +2,7 @@
 
 use dray_idxd::driver::Errno;
 
-use crate::common::*;
+use super::common::*;
 
 #[test]
 fn a_dedicated_queue_has_one_client_and_its_pasid() {

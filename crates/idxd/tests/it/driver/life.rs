@@ -3,7 +3,7 @@
 use dray_idxd::driver::{Driver, EntryKind};
 use dray_idxd::driver::{Errno, Event, Options, Part, Personality};
 
-use crate::common::*;
+use super::common::*;
 
 fn status(driver: &Driver) -> String {
     get(driver, "dsa0/cmd_status")

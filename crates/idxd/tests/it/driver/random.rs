@@ -3,7 +3,7 @@
 use dray_idxd::driver::{Driver, EntryKind, Errno, Personality};
 use proptest::prelude::*;
 
-use crate::common::*;
+use super::common::*;
 
 /// Every file below a directory, links not followed.
 fn files(driver: &Driver, directory: &str, found: &mut Vec<String>) {

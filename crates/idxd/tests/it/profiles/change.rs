@@ -1,6 +1,6 @@
 //! Profiles with one setting changed.
 
-use crate::common::{TEXT, changed};
+use super::common::{TEXT, changed};
 use dray_device::WorkQueueMode;
 use dray_idxd::{Profile, ProfileError};
 

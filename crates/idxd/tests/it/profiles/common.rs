@@ -2,7 +2,7 @@
 
 use dray_idxd::{Finding, Profile};
 
-pub(crate) const TEXT: &str = include_str!("../data/1e1w-d-batch64.json");
+pub(crate) const TEXT: &str = include_str!("../../data/1e1w-d-batch64.json");
 
 /// The text with the first occurrence of each `from` replaced.
 pub(crate) fn changed(changes: &[(&str, &str)]) -> String {

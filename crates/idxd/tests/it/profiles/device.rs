@@ -1,6 +1,6 @@
 //! Each rule of a device, its groups and its read buffers, with its legal neighbour.
 
-use crate::common::{clean, findings, only};
+use super::common::{clean, findings, only};
 use dray_idxd::Profile;
 
 const GROUP: &str = "dsa0/groups[0] (group0.0)";
@@ -153,7 +153,7 @@ fn group_id_says_where_it_stands() {
 
 #[test]
 fn device_described_twice() {
-    let text = crate::common::changed(&[]);
+    let text = super::common::changed(&[]);
     let body = text.trim().trim_start_matches('[').trim_end_matches(']');
     let twice = format!("[{body},{body}]");
     let found = Profile::parse(&twice, "test").unwrap().validate();

@@ -1,7 +1,7 @@
 //! Whatever the text: a profile or an error, never a panic, and no device that the virtual one
 //! would refuse.
 
-use crate::common::TEXT;
+use super::common::TEXT;
 use dray_device::Device;
 use dray_idxd::Profile;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::common::{TEXT, changed};
+use super::common::{TEXT, changed};
 use dray_device::{Device, WorkQueueMode};
 use dray_idxd::{MAX_PROFILE_BYTES, Profile, ProfileError};
 

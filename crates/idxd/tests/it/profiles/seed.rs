@@ -6,7 +6,7 @@ use dray_device::{Device, WorkQueueMode};
 use dray_idxd::{Profile, ProfileError};
 
 const FILE: &str = "tests/data/1e1w-d-batch64.json";
-const TEXT: &str = include_str!("../data/1e1w-d-batch64.json");
+const TEXT: &str = include_str!("../../data/1e1w-d-batch64.json");
 
 #[test]
 fn loads_without_findings() {

@@ -1,6 +1,6 @@
 //! Each rule of a work queue, with its legal neighbour.
 
-use crate::common::{clean, findings, only};
+use super::common::{clean, findings, only};
 
 const WQ: &str = "dsa0/groups[0]/grouped_workqueues[0] (wq0.0)";
 const SHARED: (&str, &str) = ("\"dedicated\"", "\"shared\"");
