@@ -28,6 +28,13 @@ pub enum Executor {
     ModelCpu,
 }
 
+impl Executor {
+    /// Whether the addresses of its operations are those of this process.
+    pub(crate) fn is_of_this_process(self) -> bool {
+        matches!(self, Executor::Cpu | Executor::Virtual | Executor::Hardware)
+    }
+}
+
 /// An operation that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {

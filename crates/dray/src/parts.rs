@@ -55,13 +55,20 @@ pub(crate) fn is_parallel(operation: &Operation) -> bool {
                 .union(Flags::CRC_BYPASS_INVERSION)
                 .union(Flags::CRC_BYPASS_DATA_REFLECTION),
         ),
+        // A bad block ends the operation: nothing behind it is written.
+        Opcode::DifStrip | Opcode::DifUpdate => false,
         _ => granule(operation).is_some(),
     }
 }
 
 /// Whether it can be begun again after some of it was done: it leaves its sources as they are.
 pub(crate) fn can_repeat(operation: &Operation) -> bool {
-    operation.opcode() != Opcode::Memmove || !overlaps(operation.descriptor())
+    !is_overlapping_move(operation)
+}
+
+/// Whether it is a move onto itself, which a device may not have (GENCAP, spec 9.2.2).
+pub(crate) fn is_overlapping_move(operation: &Operation) -> bool {
+    operation.opcode() == Opcode::Memmove && overlaps(operation.descriptor())
 }
 
 /// Whether its parts must be executed from the last to the first.

@@ -49,8 +49,14 @@ impl<M: Mover> Channels<M> {
         while let Some(slot) = self.on_core.pop_front() {
             let entry = self.slots[slot as usize];
             let begin = entry.timed.map(|_| self.nanoseconds());
-            // SAFETY: `enqueue` had its caller promise that the addresses are valid.
-            let record = unsafe { cpu::execute_single(entry.operation.descriptor()) };
+            let fault = match self.options.check_core {
+                true => cpu::inaccessible(&entry.operation),
+                false => None,
+            };
+            let record = fault.unwrap_or_else(|| {
+                // SAFETY: `enqueue` had its caller promise that the addresses are valid.
+                unsafe { cpu::execute_single(entry.operation.descriptor()) }
+            });
             if let (Some((class, _)), Some(begin)) = (entry.timed, begin) {
                 let took = self.nanoseconds().saturating_sub(begin);
                 if let Some(learned) = &mut self.learned {

@@ -13,7 +13,7 @@ use super::{
     ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy,
     QueueLost, Require,
 };
-use crate::parts::{granule, is_parallel, part};
+use crate::parts::{granule, is_overlapping_move, is_parallel, part};
 use crate::{Capabilities, Completion, CpuMover, Executor, Mover, Operation, Ticket};
 
 /// Completions that are looked at together.
@@ -141,11 +141,7 @@ impl<M: Mover> Channels<M> {
         let mut lanes: Vec<Lane<M>> = members.into_iter().enumerate().map(lane).collect();
         check(&lanes, &options)?;
         lanes.sort_by_key(|lane| !lane.is_local);
-        let in_process = |lane: &Lane<M>| {
-            let here = [Executor::Cpu, Executor::Virtual, Executor::Hardware];
-            lane.executor
-                .is_some_and(|executor| here.contains(&executor))
-        };
+        let in_process = |lane: &Lane<M>| lane.executor.is_some_and(Executor::is_of_this_process);
         let core_allowed = options.require == Require::Any && lanes.iter().all(in_process);
         let slots = options.slots;
         let empty = Slot {
@@ -172,7 +168,10 @@ impl<M: Mover> Channels<M> {
             small: VecDeque::with_capacity(parts),
             grouped: VecDeque::with_capacity(slots),
             groups: VecDeque::with_capacity(slots),
-            core: CpuMover::new(slots),
+            core: match options.check_core {
+                true => CpuMover::checked(slots),
+                false => CpuMover::new(slots),
+            },
             batch: Vec::with_capacity(slots),
             ended: VecDeque::with_capacity(slots),
             next_ticket: 0,
@@ -374,4 +373,5 @@ pub(super) fn takes<M>(lane: &Lane<M>, operation: &Operation) -> bool {
         ..lane.capabilities
     };
     dividing.supports(operation)
+        && (lane.capabilities.general.overlapping_copy() || !is_overlapping_move(operation))
 }

@@ -107,6 +107,11 @@ pub struct ChannelsOptions {
     pub full_queue: FullQueuePolicy,
     /// Default: another queue.
     pub lost_queue: LostQueuePolicy,
+    /// The core looks at addresses before it executes an operation: memory that it cannot access ends the
+    /// operation with [`Failure::PageFault`](crate::Failure::PageFault), as on a device, and nothing of it
+    /// is done. A system call an operand. Without it such memory ends the process with a signal, unless a
+    /// device had the operation first: then the core always looks. Default: false.
+    pub check_core: bool,
     /// Bytes of the smallest stripe: an operation of twice as many is striped over two channels.
     /// Default 64 KiB.
     pub stripe_bytes: u32,
@@ -132,6 +137,7 @@ impl Default for ChannelsOptions {
             page_fault: PageFaultPolicy::TouchAndResume { most: 64 },
             full_queue: FullQueuePolicy::Wait,
             lost_queue: LostQueuePolicy::Other,
+            check_core: false,
             stripe_bytes: 64 << 10,
             max_stripes: 8,
             gather_below_bytes: 16 << 10,

@@ -1,5 +1,7 @@
 //! What movers have to be for the options of channels, and what all of them can do.
 
+use dray_spec::GenCap;
+
 use super::engine::Lane;
 use super::{
     ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, PageFaultPolicy,
@@ -69,6 +71,7 @@ pub(super) fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -
         for (word, others) in all.operations.0.iter_mut().zip(other.operations.0) {
             *word |= others;
         }
+        all.general = with_forms_of(all.general, other.general);
         all.max_transfer_bytes = all.max_transfer_bytes.min(other.max_transfer_bytes);
         all.max_batch = all.max_batch.min(other.max_batch);
         all.block_on_fault &= other.block_on_fault;
@@ -77,7 +80,17 @@ pub(super) fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -
         for (word, others) in all.operations.0.iter_mut().zip(software.operations.0) {
             *word |= others;
         }
+        all.general = with_forms_of(all.general, software.general);
     }
     all.max_batch = all.max_batch.min(software.max_batch);
     all
+}
+
+/// Capabilities with the forms of operations that another executor has: an operation goes to one that has
+/// its form.
+fn with_forms_of(general: GenCap, other: GenCap) -> GenCap {
+    general
+        .with_overlapping_copy(general.overlapping_copy() || other.overlapping_copy())
+        .with_fill_pattern_16(general.fill_pattern_16() || other.fill_pattern_16())
+        .with_crc64(general.crc64() || other.crc64())
 }

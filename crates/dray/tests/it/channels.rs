@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use dray::channels::{Channels, ChannelsOptions, Choice, CoreReason, CostModel, Member, Outcome};
+use dray::channels::{
+    Channels, ChannelsOptions, Choice, CoreReason, CostModel, Member, Outcome, Require,
+};
 use dray::virt::{Options, VirtualDevice, VirtualMover};
-use dray::{Completion, Executor, Failure, Mover, Operation, Output, WaitPolicy, wait};
+use dray::{Completion, CpuMover, Executor, Failure, Mover, Operation, Output, WaitPolicy, wait};
 use dray_device::WorkQueueMode::{Dedicated, Shared};
-use dray_ops::{CrcOptions, crc32c};
-use dray_spec::{Descriptor, Flags, Status};
+use dray_ops::{CrcOptions, DestinationDifFlags, DifFlags, SourceDifFlags, crc32c};
+use dray_spec::{Descriptor, DifTags, Flags, GenCap, Status};
 
 use crate::machine::{device, queue};
 
@@ -313,4 +315,104 @@ fn an_operation_beyond_the_largest_transfer_travels_in_parts() {
         "{refused:?}"
     );
     assert!(target == before);
+}
+
+#[test]
+fn the_core_adds_its_forms_of_operations() {
+    let without = |core| {
+        let mut config = device(1, vec![queue(0, Dedicated, 16)]);
+        let general = GenCap::from_bits(config.capabilities.gen_cap).with_overlapping_copy(false);
+        config.capabilities.gen_cap = general.into_bits();
+        let started = VirtualDevice::start(config, Options::default()).expect("a device");
+        let member = Member {
+            mover: started.open(0, 16).expect("a queue"),
+            numa_node: None,
+        };
+        let require = if core { Require::Any } else { Require::Device };
+        let options = ChannelsOptions {
+            require,
+            ..options()
+        };
+        Channels::new([member], options).expect("channels")
+    };
+    let forms = |channels: &Channels<VirtualMover>| {
+        let general = channels.capabilities().general;
+        [
+            general.overlapping_copy(),
+            general.fill_pattern_16(),
+            general.crc64(),
+        ]
+    };
+    let (mut any, mut device) = (without(true), without(false));
+    assert_eq!(forms(&any), [true; 3]);
+    assert_eq!(forms(&device), [false; 3]);
+    let before = noise(300_000);
+    let memory = before.clone();
+    let slide = Operation::memmove(address(&memory), address(&memory) + 1000, 200_000);
+    let refused = run(&mut device, &[slide])[0].output(&slide);
+    let status = Status::OVERLAP;
+    assert_eq!(refused, Err(Failure::Status { status }));
+    assert!(memory == before);
+    let outcome = run(&mut any, &[slide])[0];
+    assert_eq!(outcome.output(&slide), Ok(Output::Done));
+    assert_eq!(outcome.core_reason, Some(CoreReason::NoDevice));
+    assert!(memory[1000..201_000] == before[..200_000]);
+}
+
+#[test]
+fn nothing_is_written_behind_a_bad_block() {
+    const BLOCKS: usize = 2000;
+    let flags = DifFlags::from_bits(0);
+    let tags = DifTags {
+        reference: 7,
+        app_mask: 0,
+        app: 9,
+    };
+    let made = (DestinationDifFlags::from_bits(0), tags);
+    let checked = (SourceDifFlags::from_bits(0), tags);
+    let data = noise(BLOCKS * 512);
+    let len = (BLOCKS * 520) as u32;
+    let mut protected = vec![0_u8; BLOCKS * 520];
+    let (from, to) = (address(&data), address(&protected));
+    let insert = Operation::dif_insert(from, to, (BLOCKS * 512) as u32, flags, made);
+    let mut channels = Channels::new(members(4, 16), options()).expect("channels");
+    let outcome = run(&mut channels, &[insert])[0];
+    assert_eq!(
+        (outcome.stripes, outcome.completion.status()),
+        (4, Status::SUCCESS)
+    );
+    for bad in [0, 3, BLOCKS / 2, BLOCKS - 1] {
+        protected[bad * 520 + 5] ^= 1;
+        let from = address(&protected);
+        let target = || [vec![0xcc_u8; BLOCKS * 512], vec![0xcc_u8; BLOCKS * 520]];
+        let operations = |target: &[Vec<u8>; 2]| {
+            let [strip, update] = target.each_ref().map(|bytes| address(bytes));
+            [
+                Operation::dif_strip(from, strip, len, flags, checked),
+                Operation::dif_update(from, update, len, flags, checked, made),
+            ]
+        };
+        let (striped, whole) = (target(), target());
+        let found = run(&mut channels, &operations(&striped));
+        let mut core = Channels::<CpuMover>::new([], options()).expect("the core");
+        let expected = run(&mut core, &operations(&whole));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found.completion.record, expected.completion.record, "{bad}");
+            assert_eq!(found.completion.status(), Status::DIF_ERROR);
+        }
+        assert!(striped == whole, "bad block {bad}");
+        // The oracle, in words: all before the bad block, and nothing behind it.
+        assert!(striped[0][..bad * 512] == data[..bad * 512]);
+        assert!(
+            striped[0][(bad + 1) * 512..]
+                .iter()
+                .all(|byte| *byte == 0xcc)
+        );
+        assert!(
+            striped[1][(bad + 1) * 520..]
+                .iter()
+                .all(|byte| *byte == 0xcc)
+        );
+        protected[bad * 520 + 5] ^= 1;
+    }
 }

@@ -56,6 +56,16 @@ impl Guarded {
         let code = unsafe { libc::mprotect(start, pages.len() * PAGE, protection) };
         assert_eq!(code, 0);
     }
+
+    /// Some of its pages can only be read.
+    pub(crate) fn read_only(&self, pages: std::ops::Range<usize>) {
+        self.protect(pages, libc::PROT_READ);
+    }
+
+    /// Some of its pages cannot be accessed.
+    pub(crate) fn inaccessible(&self, pages: std::ops::Range<usize>) {
+        self.protect(pages, libc::PROT_NONE);
+    }
 }
 
 impl Deref for Guarded {
