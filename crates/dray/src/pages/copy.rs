@@ -1,24 +1,32 @@
 //! A page list, copied on this process's memory.
 
-use std::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use super::plan::BASE_PAGE;
-use super::{PageCopy, PageCounts, PageList, PageListError, PageListOptions};
-use crate::{Application, Mover, Next};
+use dray_spec::Status;
+
+use super::core::CoreCopy;
+use super::report::{Failed, Index, Taken};
+use super::{
+    Fallback, PageCopy, PageCounts, PageList, PageListError, PageListOptions, PageListReport,
+    PageReason, PageShare,
+};
+use crate::{Application, Executor, Mover, Next};
 
 /// Copies a list of pages: on up to `options.max_channels` of `channels`, or with threads of this
 /// process if the list is below the threshold. What a device fails to copy the core finishes, unless
 /// a device is required. The counts say who has copied what, and why.
 ///
 /// # Errors
-/// An entry that cannot be copied, before anything is; a device that is required and has not copied
-/// all.
+/// An entry that cannot be copied, before anything is. After that, with all copied that could be: a page
+/// that cannot be read or written, the deadline, a device that is required and has not copied all.
 ///
 /// # Safety
-/// Until the call returns, all sources must be mapped and not written, all destinations mapped,
-/// writable and not accessed otherwise; no entry's destination may overlap another entry's source or
-/// destination.
+/// Until the call returns, no source may be written, and no destination accessed otherwise; no entry's
+/// destination may overlap another entry's source or destination. With
+/// [`check_pages`](PageListOptions::check_pages), and on a device that looks at addresses, pages need not
+/// be mapped or writable when the call begins, but those that are must stay so. Without it all sources
+/// must be mapped, and all destinations writable.
 ///
 /// ```
 /// use dray::CpuMover;
@@ -43,7 +51,59 @@ pub unsafe fn copy_page_lists<M: Mover>(
     entries: &[PageCopy],
     options: &PageListOptions,
 ) -> Result<PageCounts, PageListError> {
+    // SAFETY: the caller's promise is the same.
+    let copied = unsafe { copy_pages(channels, entries, options) }?;
+    copied.error.map_or(Ok(copied.counts), Err)
+}
+
+/// As [`copy_page_lists`], with the state of each entry, and statistics by size, executor and reason.
+///
+/// # Errors
+/// An entry that cannot be copied, before anything is. What fails later is in the report.
+///
+/// # Safety
+/// As [`copy_page_lists`].
+pub unsafe fn copy_page_lists_with_report<M: Mover>(
+    channels: &mut [M],
+    entries: &[PageCopy],
+    options: &PageListOptions,
+) -> Result<PageListReport, PageListError> {
+    // SAFETY: the caller's promise is the same.
+    let copied = unsafe { copy_pages(channels, entries, options) }?;
+    let index = Index::new(entries);
+    Ok(PageListReport {
+        counts: copied.counts,
+        statistics: index.statistics(copied.most, &copied.taken, &copied.failed),
+        states: index.states(&copied.failed),
+        error: copied.error,
+    })
+}
+
+/// What a call has done.
+struct Copied {
+    counts: PageCounts,
+    /// Who has copied all that is not in `taken`.
+    most: (Executor, PageReason),
+    taken: Vec<Taken>,
+    failed: Vec<Failed>,
+    error: Option<PageListError>,
+}
+
+/// # Safety
+/// As [`copy_page_lists`].
+unsafe fn copy_pages<M: Mover>(
+    channels: &mut [M],
+    entries: &[PageCopy],
+    options: &PageListOptions,
+) -> Result<Copied, PageListError> {
     let list = PageList::new(entries)?;
+    let core = CoreCopy {
+        checked: options.check_pages,
+        deadline: options
+            .deadline
+            .and_then(|after| Instant::now().checked_add(after)),
+        failed: Mutex::new(Vec::new()),
+    };
     let used = channels.len().min(options.max_channels);
     let by_device =
         used > 0 && (options.require_device || list.base_pages() >= options.device_threshold_pages);
@@ -51,20 +111,101 @@ pub unsafe fn copy_page_lists<M: Mover>(
         if options.require_device && !entries.is_empty() {
             return Err(PageListError::NoChannel);
         }
-        copy_with_threads(&list, options.core_threads);
-        return Ok(PageCounts {
-            below_threshold_bytes: list.bytes(),
-            ..PageCounts::default()
+        core.list(&list, options.core_threads);
+        let failed = failed_in(&core);
+        let reason = match used {
+            0 => PageReason::NoChannel,
+            _ => PageReason::BelowThreshold,
+        };
+        return Ok(Copied {
+            counts: PageCounts {
+                below_threshold_bytes: list.bytes() - bytes_of(&failed),
+                ..PageCounts::default()
+            },
+            most: (Executor::Cpu, reason),
+            taken: Vec::new(),
+            error: error(&failed, options),
+            failed,
         });
     }
+    // SAFETY: the caller has promised this, and the shares are done before the call returns.
+    let shares = unsafe { by_channels(&mut channels[..used], &list, core.deadline) };
+    let mut counts = PageCounts::default();
+    let (mut taken, mut failed) = (Vec::new(), Vec::new());
+    let mut first = None;
+    for share in &shares {
+        counts = counts.and(share.counts());
+        for fallback in share.fallbacks() {
+            if fallback.bytes == 0 {
+                continue;
+            }
+            first.get_or_insert(fallback.status);
+            if options.require_device || fallback.fault.is_some() {
+                failed.push(left_over(fallback));
+                continue;
+            }
+            core.run(PageCopy {
+                source: fallback.source,
+                destination: fallback.destination,
+                bytes: fallback.bytes.into(),
+            });
+            // All but what the core could not copy either, which is in the order of its addresses.
+            let by_nobody = failed_in(&core);
+            let mut start = fallback.destination;
+            let mut take = |end: u64, next: u64| {
+                counts.after_failure_bytes += end - start;
+                taken.push(Taken {
+                    destination: start,
+                    bytes: end - start,
+                    reason: reason(fallback.status),
+                });
+                start = next;
+            };
+            for failed in &by_nobody {
+                take(failed.destination, failed.destination + failed.bytes);
+            }
+            let end = fallback.destination + u64::from(fallback.bytes);
+            take(end, end);
+            failed.extend(by_nobody);
+        }
+    }
+    let error = match (error(&failed, options), first) {
+        (Some(inaccessible @ PageListError::Inaccessible { .. }), _) => Some(inaccessible),
+        (Some(late), _) if is_over(&core) => Some(late),
+        (Some(_), Some(status)) => Some(PageListError::NotByDevice {
+            bytes: bytes_of(&failed),
+            status,
+        }),
+        (other, _) => other,
+    };
+    let executor = shares.iter().find_map(PageShare::executor);
+    Ok(Copied {
+        counts,
+        most: (executor.unwrap_or(Executor::Cpu), PageReason::Offloaded),
+        taken,
+        failed,
+        error,
+    })
+}
+
+/// Runs a list's shares on channels until all are done, or the deadline has passed and nothing is in flight.
+///
+/// # Safety
+/// As [`PageList::plan`].
+unsafe fn by_channels<M: Mover>(
+    channels: &mut [M],
+    list: &PageList,
+    mut deadline: Option<Instant>,
+) -> Vec<PageShare> {
+    let used = channels.len();
     // Channels need not be alike: each piece fits all of them.
     let mut common = channels[0].capabilities();
-    for channel in &channels[1..used] {
+    for channel in &channels[1..] {
         let other = channel.capabilities();
         common.max_transfer_bytes = common.max_transfer_bytes.min(other.max_transfer_bytes);
         common.max_batch = common.max_batch.min(other.max_batch);
     }
-    // SAFETY: the caller has promised this, and the shares are done before the call returns.
+    // SAFETY: the caller's promise is the same.
     let mut shares = unsafe { list.plan(used, &common) };
     let mut running = used;
     let mut done = vec![false; used];
@@ -83,80 +224,68 @@ pub unsafe fn copy_page_lists<M: Mover>(
                 Next::Again => waiting = false,
                 Next::Wait => {}
             }
+            if channel.lost().is_some() {
+                // Nothing that it has not accepted ever ends.
+                share.stop(channel);
+            }
+        }
+        if deadline.is_some_and(|end| Instant::now() >= end) {
+            deadline = None;
+            for (share, channel) in shares.iter_mut().zip(&mut *channels) {
+                share.stop(channel);
+            }
         }
         if waiting && running > 0 {
             std::hint::spin_loop();
         }
     }
-    let mut counts = PageCounts::default();
-    let mut left = 0;
-    let mut first = None;
-    for share in &shares {
-        counts = counts.and(share.counts());
-        for fallback in share.fallbacks() {
-            first.get_or_insert(fallback.status);
-            left += u64::from(fallback.bytes);
-            if !options.require_device {
-                // SAFETY: a part of an entry, for which the caller has promised this.
-                unsafe { copy(fallback.source, fallback.destination, fallback.bytes.into()) };
-                counts.after_failure_bytes += u64::from(fallback.bytes);
-            }
-        }
-    }
-    match first {
-        Some(status) if options.require_device => Err(PageListError::NotByDevice {
-            bytes: left,
-            status,
-        }),
-        _ => Ok(counts),
+    shares
+}
+
+fn left_over(fallback: &Fallback) -> Failed {
+    let write = fallback.status.is_write_fault();
+    Failed {
+        destination: fallback.destination,
+        bytes: fallback.bytes.into(),
+        fault: fallback.fault.map(|address| (address, write)),
     }
 }
 
-/// Copies a list with up to `threads` threads, the calling one among them.
-fn copy_with_threads(list: &PageList, threads: usize) {
-    let threads = threads.clamp(1, list.base_pages().clamp(1, 64) as usize);
-    if threads == 1 {
-        list.runs().iter().for_each(copy_run);
-        return;
-    }
-    // Equal parts of the bytes, each of whole pages.
-    let part = list.bytes().div_ceil(threads as u64);
-    let part = part.next_multiple_of(BASE_PAGE);
-    thread::scope(|scope| {
-        for n in 1..threads as u64 {
-            scope.spawn(move || copy_part(list, n * part, part));
-        }
-        copy_part(list, 0, part);
-    });
-}
-
-/// Copies the bytes `from .. from + bytes` of a list, counted through its runs.
-fn copy_part(list: &PageList, from: u64, bytes: u64) {
-    let end = from.saturating_add(bytes);
-    let mut position = 0;
-    for run in list.runs() {
-        let (start, stop) = (position.max(from), (position + run.bytes).min(end));
-        if start < stop {
-            copy_run(&PageCopy {
-                source: run.source + (start - position),
-                destination: run.destination + (start - position),
-                bytes: stop - start,
-            });
-        }
-        position += run.bytes;
+fn reason(status: Status) -> PageReason {
+    match status {
+        Status::NONE => PageReason::NotExecuted,
+        fault if fault.code() == Status::PAGE_FAULT.code() => PageReason::PageFault,
+        _ => PageReason::DeviceError,
     }
 }
 
-fn copy_run(run: &PageCopy) {
-    // SAFETY: a part of an entry, for which the caller of `copy_page_lists` has promised this.
-    unsafe { copy(run.source, run.destination, run.bytes) };
+fn bytes_of(failed: &[Failed]) -> u64 {
+    failed.iter().map(|failed| failed.bytes).sum()
 }
 
-/// # Safety
-/// The source must be readable, the destination writable, and the two must not overlap.
-unsafe fn copy(source: u64, destination: u64, bytes: u64) {
-    let from: *const u8 = with_exposed_provenance(source as usize);
-    let to: *mut u8 = with_exposed_provenance_mut(destination as usize);
-    // SAFETY: the caller's promise is the same.
-    unsafe { ptr::copy_nonoverlapping(from, to, bytes as usize) };
+fn failed_in(core: &CoreCopy) -> Vec<Failed> {
+    let mut failed = core.failed.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::take(&mut *failed)
+}
+
+fn is_over(core: &CoreCopy) -> bool {
+    core.deadline.is_some_and(|end| Instant::now() >= end)
+}
+
+/// Why not all is copied.
+fn error(failed: &[Failed], options: &PageListOptions) -> Option<PageListError> {
+    let faults = failed.iter().filter(|failed| failed.fault.is_some());
+    let bytes = faults.clone().map(|failed| failed.bytes).sum();
+    if let Some((address, write)) = faults.filter_map(|failed| failed.fault).min() {
+        return Some(PageListError::Inaccessible {
+            address,
+            write,
+            bytes,
+        });
+    }
+    let bytes = bytes_of(failed);
+    (bytes > 0).then_some(PageListError::Deadline {
+        after: options.deadline.unwrap_or_default(),
+        bytes,
+    })
 }

@@ -1,5 +1,7 @@
 //! Which copies a list of pages becomes, and on which channel each is.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use super::PageShare;
@@ -35,6 +37,12 @@ pub struct PageListOptions {
     pub device_threshold_pages: u64,
     /// Fail where a device does not copy a page, instead of copying it on the core.
     pub require_device: bool,
+    /// The core looks at addresses before it copies, as a device does: a page that cannot be read, or
+    /// written, is an error, and not a signal. Two system calls a run. Default: true.
+    pub check_pages: bool,
+    /// Time after which nothing more is begun. The call returns when the copies that a device has accepted
+    /// by then have ended: nothing is in flight afterwards. Default: none.
+    pub deadline: Option<Duration>,
 }
 
 impl Default for PageListOptions {
@@ -44,6 +52,8 @@ impl Default for PageListOptions {
             core_threads: 4,
             device_threshold_pages: 12,
             require_device: false,
+            check_pages: true,
+            deadline: None,
         }
     }
 }
@@ -72,6 +82,24 @@ pub enum PageListError {
     /// No channel was given, and a device is required.
     #[error("a device is required to copy the page list, and there is no channel to one")]
     NoChannel,
+    /// A page cannot be read, or written. All other pages that could be are copied.
+    #[error("{address:#x} cannot be {}: {bytes} bytes of the page list are not copied", done(*write))]
+    Inaccessible {
+        /// The first such address.
+        address: u64,
+        /// It was to be written, not read.
+        write: bool,
+        /// Bytes that are not copied, of all such pages.
+        bytes: u64,
+    },
+    /// The time was over. Nothing is in flight.
+    #[error("{bytes} bytes of the page list were not copied within {after:?}")]
+    Deadline {
+        /// Time that was given.
+        after: Duration,
+        /// Bytes that are not copied.
+        bytes: u64,
+    },
     /// A device was required, and did not copy all.
     #[error("{bytes} bytes of the page list were not copied by a device: {status}")]
     NotByDevice {
@@ -80,6 +108,13 @@ pub enum PageListError {
         /// Status of the first copy that failed.
         status: dray_spec::Status,
     },
+}
+
+fn done(write: bool) -> &'static str {
+    match write {
+        true => "written",
+        false => "read",
+    }
 }
 
 /// A list that was checked, its neighbours merged.

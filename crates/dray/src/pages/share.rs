@@ -2,8 +2,9 @@
 
 use dray_spec::Status;
 
-use super::plan::SPLIT_FROM;
-use crate::{Application, Completion, Mover, Next, Operation, Progress};
+use super::plan::{BASE_PAGE, SPLIT_FROM};
+use crate::populate::populate;
+use crate::{Application, Completion, Executor, Mover, Next, Operation, Progress};
 
 /// Times that a copy is submitted again after page faults before the core finishes it.
 const MOST_FAULTS: u8 = 64;
@@ -59,6 +60,8 @@ pub struct Fallback {
     pub bytes: u32,
     /// How the descriptor ended.
     pub status: Status,
+    /// The address that the core cannot access either, for a page fault of this process's memory.
+    pub fault: Option<u64>,
 }
 
 /// What is left of a piece.
@@ -70,7 +73,8 @@ struct Rest {
 }
 
 /// One channel's part of a page list. A step submits what fits, and looks at what has ended; page
-/// faults are resolved by touching the page. What the device does not copy is in
+/// faults are resolved by touching the page, but for those of this process's memory that the core cannot
+/// access either: the rest of such a page is left out. What the device does not copy is in
 /// [`fallbacks`](PageShare::fallbacks), for the caller to copy or to refuse.
 #[derive(Debug)]
 pub struct PageShare {
@@ -81,6 +85,7 @@ pub struct PageShare {
     /// Pieces to submit again.
     again: Vec<usize>,
     in_flight: usize,
+    executor: Option<Executor>,
     counts: PageCounts,
     fallbacks: Vec<Fallback>,
     batch: Vec<Operation>,
@@ -100,6 +105,7 @@ impl PageShare {
             next: 0,
             again: Vec::new(),
             in_flight: 0,
+            executor: None,
             counts: PageCounts::default(),
             fallbacks: Vec::new(),
             batch: Vec::new(),
@@ -151,6 +157,7 @@ impl PageShare {
             return;
         };
         let status = completion.status();
+        self.executor.get_or_insert(completion.executor);
         let piece = &mut rest.piece;
         if status == Status::SUCCESS {
             self.counts.descriptors += 1;
@@ -166,26 +173,112 @@ impl PageShare {
             piece.destination += u64::from(done);
             piece.bytes -= done;
             self.counts.device_bytes += u64::from(done);
+            let fault = completion.record.fault_address;
+            if piece.bytes > 0 && self.leave_out(index, fault, status, mover) {
+                return;
+            }
+            let rest = &mut self.rest[index];
+            let piece = &mut rest.piece;
             let page = match status.is_write_fault() {
                 true => piece.destination,
                 false => piece.source,
             };
-            if rest.faults < MOST_FAULTS && piece.bytes > 0 {
+            let here = mover.executor().is_some_and(Executor::is_of_this_process);
+            let write = status.is_write_fault();
+            let reachable = !here || populate(page, 1, write).is_ok();
+            if rest.faults < MOST_FAULTS && piece.bytes > 0 && reachable {
                 rest.faults += 1;
                 rest.batched = false;
                 self.counts.page_faults += 1;
-                // SAFETY: the caller of `PageList::plan` has promised that all of the list is mapped.
-                unsafe { mover.touch(page, status.is_write_fault()) };
+                // SAFETY: the core could access the page just now, or the caller of `PageList::plan` has
+                // promised that all of the list is mapped.
+                unsafe { mover.touch(page, write) };
                 self.again.push(index);
                 return;
             }
         }
+        let piece = self.rest[index].piece;
         self.fallbacks.push(Fallback {
             source: piece.source,
             destination: piece.destination,
             bytes: piece.bytes,
             status,
+            fault: None,
         });
+    }
+
+    /// Leaves a page of a piece out that the core cannot access at `fault` either; what is before and behind
+    /// it goes on. False if that is not so, or the memory is not this process's.
+    fn leave_out<M: Mover>(&mut self, index: usize, fault: u64, status: Status, mover: &M) -> bool {
+        let write = status.is_write_fault();
+        let executor = mover.executor();
+        let here = executor.is_some_and(Executor::is_of_this_process);
+        if !here || populate(fault, 1, write).is_ok() {
+            return false;
+        }
+        let piece = self.rest[index].piece;
+        let start = match write {
+            true => piece.destination,
+            false => piece.source,
+        };
+        let page = fault & !(BASE_PAGE - 1);
+        let before = page.saturating_sub(start);
+        if before >= piece.bytes.into() || page + BASE_PAGE <= start {
+            return false;
+        }
+        let behind = (page + BASE_PAGE - start).min(piece.bytes.into());
+        let part = |from: u64, to: u64| Piece {
+            source: piece.source + from,
+            destination: piece.destination + from,
+            // Within a piece.
+            bytes: (to - from) as u32,
+        };
+        let bad = part(before, behind);
+        self.fallbacks.push(Fallback {
+            source: bad.source,
+            destination: bad.destination,
+            bytes: bad.bytes,
+            status,
+            fault: Some(fault.max(start)),
+        });
+        self.rest[index].piece = part(behind, piece.bytes.into());
+        self.rest[index].batched = false;
+        if self.rest[index].piece.bytes > 0 {
+            self.again.push(index);
+        }
+        if before > 0 {
+            // As one that was never submitted.
+            self.rest.push(Rest {
+                piece: part(0, before),
+                faults: 0,
+                batched: false,
+            });
+        }
+        true
+    }
+
+    /// Submits nothing more. What is in flight ends with the next steps; what was not begun is left over,
+    /// with the status 0.
+    pub(super) fn stop<M: Mover>(&mut self, mover: &mut M) {
+        let again = std::mem::take(&mut self.again);
+        let left = again.into_iter().chain(self.next..self.rest.len());
+        for index in left {
+            let piece = &self.rest[index].piece;
+            self.fallbacks.push(Fallback {
+                source: piece.source,
+                destination: piece.destination,
+                bytes: piece.bytes,
+                status: Status::NONE,
+                fault: None,
+            });
+        }
+        self.next = self.rest.len();
+        mover.withdraw();
+    }
+
+    /// Who has executed the first that ended.
+    pub(super) fn executor(&self) -> Option<Executor> {
+        self.executor
     }
 
     /// Enqueues as much as fits.

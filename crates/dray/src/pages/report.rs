@@ -1,0 +1,223 @@
+//! What became of each entry of a page list, and who has copied how much.
+
+use super::{PageCopy, PageCounts, PageListError};
+use crate::Executor;
+
+/// Bytes of a large page.
+const LARGE_PAGE: u64 = 2 << 20;
+
+/// Sizes of entries that are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PageSize {
+    /// Below 2 MiB: pages of 4 KiB, and runs of them.
+    Base,
+    /// 2 MiB or more.
+    Large,
+}
+
+/// Why it was this executor that copied bytes of a page list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PageReason {
+    /// A device: the list is not below the threshold.
+    Offloaded,
+    /// The core: the list is below the threshold.
+    BelowThreshold,
+    /// The core: no channel was given.
+    NoChannel,
+    /// The core: a device met a page that was not present, again and again.
+    PageFault,
+    /// The core: the queue has not executed it, for it was lost or full.
+    NotExecuted,
+    /// The core: the device has failed to copy it.
+    DeviceError,
+}
+
+/// Bytes of one size that one executor copied for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageStatistic {
+    /// Size of the entries.
+    pub size: PageSize,
+    /// Who copied.
+    pub executor: Executor,
+    /// Why.
+    pub reason: PageReason,
+    /// Entries of which it has copied any byte: one that was split counts in several rows.
+    pub entries: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageState {
+    /// It is copied.
+    Copied,
+    /// Some of it is not copied.
+    NotCopied {
+        /// Bytes that are not copied.
+        bytes: u64,
+        /// The first address that cannot be accessed, and whether it was to be written, if that is why.
+        fault: Option<(u64, bool)>,
+    },
+}
+
+/// How a page list was copied.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::pages::{PageCopy, PageListOptions, PageReason, PageState, copy_page_lists_with_report};
+///
+/// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
+/// let list = [PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 4096,
+/// }];
+/// let none: &mut [CpuMover] = &mut [];
+/// // SAFETY: both buffers are this function's own.
+/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
+/// assert_eq!(report.states, [PageState::Copied]);
+/// assert_eq!(report.statistics[0].reason, PageReason::NoChannel);
+/// assert_eq!((report.statistics[0].bytes, report.error), (4096, None));
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageListReport {
+    /// Copies and bytes, by who has copied them.
+    pub counts: PageCounts,
+    /// By size, executor and reason; only what there was.
+    pub statistics: Vec<PageStatistic>,
+    /// Of each entry, in the order of the list.
+    pub states: Vec<PageState>,
+    /// Why not all is copied, if so.
+    pub error: Option<PageListError>,
+}
+
+/// Bytes that were not copied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failed {
+    pub(super) destination: u64,
+    pub(super) bytes: u64,
+    /// An address that cannot be accessed, and whether it was to be written.
+    pub(super) fault: Option<(u64, bool)>,
+}
+
+/// Bytes that another executor copied than that of the rest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) destination: u64,
+    pub(super) bytes: u64,
+    pub(super) reason: PageReason,
+}
+
+/// Entries by destination: those of a list do not overlap.
+pub(super) struct Index<'a> {
+    entries: &'a [PageCopy],
+    /// Numbers of the entries.
+    order: Vec<usize>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(entries: &'a [PageCopy]) -> Index<'a> {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by_key(|n| entries[*n].destination);
+        Index { entries, order }
+    }
+
+    /// The entries that some bytes at `start` belong to, and how many of them to each.
+    fn shares(&self, start: u64, bytes: u64) -> impl Iterator<Item = (usize, u64)> {
+        let end = start + bytes;
+        let range = |n: usize| {
+            let entry = &self.entries[n];
+            entry.destination..entry.destination + entry.bytes
+        };
+        let first = self.order.partition_point(|n| range(*n).end <= start);
+        let order = self.order[first..].iter().copied();
+        order.map_while(move |n| {
+            let range = range(n);
+            (range.start < end).then(|| (n, end.min(range.end) - start.max(range.start)))
+        })
+    }
+
+    /// What became of each entry.
+    pub(super) fn states(&self, failed: &[Failed]) -> Vec<PageState> {
+        let mut states = vec![PageState::Copied; self.entries.len()];
+        for failed in failed {
+            for (n, bytes) in self.shares(failed.destination, failed.bytes) {
+                let (before, fault) = match states[n] {
+                    PageState::Copied => (0, None),
+                    PageState::NotCopied { bytes, fault } => (bytes, fault),
+                };
+                states[n] = PageState::NotCopied {
+                    bytes: before + bytes,
+                    fault: fault.or(failed.fault),
+                };
+            }
+        }
+        states
+    }
+
+    /// Who has copied how much: `most` all but what was taken from it, and what was not copied.
+    pub(super) fn statistics(
+        &self,
+        most: (Executor, PageReason),
+        taken: &[Taken],
+        failed: &[Failed],
+    ) -> Vec<PageStatistic> {
+        let mut rest: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
+        for failed in failed {
+            for (n, bytes) in self.shares(failed.destination, failed.bytes) {
+                rest[n] -= bytes;
+            }
+        }
+        let mut by_core: Vec<(usize, PageReason, u64)> = Vec::new();
+        for taken in taken {
+            for (n, bytes) in self.shares(taken.destination, taken.bytes) {
+                rest[n] -= bytes;
+                match by_core.last_mut() {
+                    Some(last) if (last.0, last.1) == (n, taken.reason) => last.2 += bytes,
+                    _ => by_core.push((n, taken.reason, bytes)),
+                }
+            }
+        }
+        let mut rows = Rows(Vec::new());
+        for (n, bytes) in rest.into_iter().enumerate() {
+            rows.add(&self.entries[n], most, bytes);
+        }
+        for (n, reason, bytes) in by_core {
+            rows.add(&self.entries[n], (Executor::Cpu, reason), bytes);
+        }
+        rows.0
+    }
+}
+
+struct Rows(Vec<PageStatistic>);
+
+impl Rows {
+    fn add(&mut self, entry: &PageCopy, by: (Executor, PageReason), bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let size = match entry.bytes >= LARGE_PAGE {
+            true => PageSize::Large,
+            false => PageSize::Base,
+        };
+        let (executor, reason) = by;
+        let is_row = |row: &&mut PageStatistic| {
+            (row.size, row.executor, row.reason) == (size, executor, reason)
+        };
+        match self.0.iter_mut().find(is_row) {
+            Some(row) => {
+                row.entries += 1;
+                row.bytes += bytes;
+            }
+            None => self.0.push(PageStatistic {
+                size,
+                executor,
+                reason,
+                entries: 1,
+                bytes,
+            }),
+        }
+    }
+}
