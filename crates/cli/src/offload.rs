@@ -2,10 +2,10 @@
 
 mod json;
 mod page;
-mod places;
 mod program;
 mod run;
 mod saving;
+mod site_names;
 mod summary;
 mod survey;
 

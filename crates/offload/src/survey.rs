@@ -15,7 +15,7 @@ pub const BUCKETS: usize = 40;
 pub const MOST_SITES: usize = 4096;
 /// Bytes of a file's name that are kept: its end.
 pub const PATH_BYTES: usize = 192;
-const MAGIC: u64 = u64::from_le_bytes(*b"draysur1");
+const MAGIC: u64 = u64::from_le_bytes(*b"draysur2");
 
 /// Where an operand begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ struct Counter {
     bytes: AtomicU64,
     /// Calls both of whose operands' first pages were an operand's before.
     seen: AtomicU64,
+    /// Calls whose destination begins at a cache line.
+    aligned: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -103,11 +105,14 @@ fn bucket(value: u64) -> usize {
     (value.max(1).ilog2() as usize).min(BUCKETS - 1)
 }
 
+/// Index of an address that begins at no cache line, in what [`alignment`] gives.
+const UNALIGNED: usize = 2;
+
 fn alignment(address: usize) -> usize {
     match address {
         address if address.is_multiple_of(4096) => 0,
         address if address.is_multiple_of(64) => 1,
-        _ => 2,
+        _ => UNALIGNED,
     }
 }
 
@@ -193,6 +198,9 @@ impl SurveyFile {
         if seen.again {
             size.seen.fetch_add(1, Ordering::Relaxed);
         }
+        if alignment(seen.to) < UNALIGNED {
+            size.aligned.fetch_add(1, Ordering::Relaxed);
+        }
         found.to[alignment(seen.to)].fetch_add(1, Ordering::Relaxed);
         if let Some(from) = seen.from {
             found.from[alignment(from)].fetch_add(1, Ordering::Relaxed);
@@ -272,6 +280,7 @@ impl SurveyFile {
                         calls: get(&size.calls),
                         bytes: get(&size.bytes),
                         seen: get(&size.seen),
+                        aligned: get(&size.aligned),
                     })
                     .filter(|size| size.calls > 0)
                     .collect(),
@@ -301,6 +310,8 @@ pub struct Size {
     pub bytes: u64,
     /// Calls whose operands were operands before.
     pub seen: u64,
+    /// Calls whose destination, or second operand of a comparison, begins at a cache line.
+    pub aligned: u64,
 }
 
 /// A place that calls.
@@ -392,6 +403,7 @@ mod tests {
             calls: 2,
             bytes: 10_000,
             seen: 1,
+            aligned: 1,
         };
         assert_eq!(site.sizes, [size]);
         assert_eq!((site.to.page, site.to.line, site.to.other), (1, 0, 1));

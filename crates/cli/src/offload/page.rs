@@ -9,9 +9,9 @@ use dray_report::{
 };
 
 use super::summary::{aligned, percent, sentences, time};
-use super::survey::Found;
+use super::survey::SurveyResult;
 
-/// Places in the chart and in the table.
+/// SiteNames in the chart and in the table.
 const IN_CHART: usize = 8;
 const IN_TABLE: usize = 40;
 /// The ways to use the device.
@@ -20,14 +20,14 @@ const LABELS: [&str; 3] = ["polling", "UMWAIT", "asynchronous"];
 const LEFT_ON_CORE: &str = "What costs core time to offload is left on the core: 0.";
 const RANGES: &str = "Guesses leave a range to each value: see the table.";
 
-pub(super) fn html(found: &Found) -> Result<String, ReportError> {
+pub(super) fn html(found: &SurveyResult) -> Result<String, ReportError> {
     let facts = [
         ("Program", found.command.clone()),
         ("Platform", found.platform.clone()),
         ("Configuration", found.config.clone()),
     ];
     let mut sections = vec![by_size(found)];
-    if found.places.iter().any(|place| place.bytes > 0) {
+    if found.sites.iter().any(|site| site.bytes > 0) {
         sections.push(by_place(found));
     }
     let report = Report {
@@ -58,7 +58,7 @@ fn alone(html: &str) -> String {
 }
 
 /// Sizes of all calls, smallest first.
-fn all_sizes(found: &Found) -> Vec<u64> {
+fn all_sizes(found: &SurveyResult) -> Vec<u64> {
     let mut sizes: Vec<u64> = found.sizes.keys().map(|(_, from)| *from).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -68,7 +68,7 @@ fn all_sizes(found: &Found) -> Vec<u64> {
     sizes
 }
 
-fn by_size(found: &Found) -> Section {
+fn by_size(found: &SurveyResult) -> Section {
     let sizes = all_sizes(found);
     let of = |call: Call, from: u64| found.sizes.get(&(call as usize, from));
     let footer = format!("{}, {}; {GENERATOR}", found.platform, found.config);
@@ -176,16 +176,16 @@ fn by_size(found: &Found) -> Section {
     }
 }
 
-fn notes(found: &Found) -> Vec<String> {
+fn notes(found: &SurveyResult) -> Vec<String> {
     let ranges = (!found.guesses.is_empty()).then_some(RANGES);
     let notes = [LEFT_ON_CORE].into_iter().chain(ranges);
     notes.map(str::to_owned).collect()
 }
 
-fn by_place(found: &Found) -> Section {
-    let first = || found.places.iter().take(IN_CHART);
+fn by_place(found: &SurveyResult) -> Section {
+    let first = || found.sites.iter().take(IN_CHART);
     let savings = (0..LABELS.len()).map(|way| {
-        let values = first().map(|place| Some(place.saved_ns[way].value / 1e6));
+        let values = first().map(|site| Some(site.saved_ns[way].value / 1e6));
         let kind = SeriesKind::Bars;
         let series = Series::new(LABELS[way], Provenance::Modelled, kind, values.collect());
         match found.guesses.is_empty() {
@@ -194,9 +194,9 @@ fn by_place(found: &Found) -> Section {
         }
     });
     let chart = Chart {
-        id: "survey-places".to_owned(),
-        title: "Core time that the device would save, by place".to_owned(),
-        x_label: "Place, by its number in the table".to_owned(),
+        id: "survey-sites".to_owned(),
+        title: "Core time that the device would save, by call site".to_owned(),
+        x_label: "CallSite, by its number in the table".to_owned(),
         y_label: "Core time saved, ms".to_owned(),
         categories: (1..=first().count()).map(|n| n.to_string()).collect(),
         series: savings.collect(),
@@ -205,10 +205,10 @@ fn by_place(found: &Found) -> Section {
         ..Chart::default()
     };
     let mut table = Table::new(
-        "Places that call, those first that save most",
+        "SiteNames that call, those first that save most",
         vec![
             Column::number("", ""),
-            Column::text("Place"),
+            Column::text("CallSite"),
             Column::text("Call"),
             Column::number("Calls", ""),
             Column::text("Bytes"),
@@ -220,23 +220,23 @@ fn by_place(found: &Found) -> Section {
             Column::text("Saved, asynchronous"),
         ],
     );
-    for (index, place) in found.places.iter().take(IN_TABLE).enumerate() {
+    for (index, site) in found.sites.iter().take(IN_TABLE).enumerate() {
         let mut cells = vec![
             Cell::number((index + 1) as f64, 0),
-            Cell::text(place.name.clone()),
-            Cell::text(place.call.name()),
-            Cell::number(place.calls as f64, 0),
-            Cell::text(size(place.bytes)),
-            Cell::text(percent(place.seen, place.calls)),
-            Cell::text(aligned(place)),
-            Cell::number(place.gap_ns, 0),
+            Cell::text(site.name.clone()),
+            Cell::text(site.call.name()),
+            Cell::number(site.calls as f64, 0),
+            Cell::text(size(site.bytes)),
+            Cell::text(percent(site.seen, site.calls)),
+            Cell::text(aligned(site)),
+            Cell::number(site.gap_ns, 0),
         ];
-        cells.extend(place.saved_ns.map(|ns| Cell::text(time(ns))));
+        cells.extend(site.saved_ns.map(|ns| Cell::text(time(ns))));
         table.push(cells, None);
     }
     Section {
-        id: "places".to_owned(),
-        title: "By place".to_owned(),
+        id: "sites".to_owned(),
+        title: "By call site".to_owned(),
         charts: vec![chart],
         tables: vec![table],
         notes: vec!["The time since the call before is a median, to a power of two.".to_owned()],

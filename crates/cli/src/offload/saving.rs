@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dray_experiment::Point;
 use dray_figures::{Comparison, FiguresError, Guesses, Metric, Model, Workload};
 use dray_offload::calls::Call;
+use dray_offload::survey::Size;
 use dray_platform::Parameter;
 use rayon::prelude::*;
 
@@ -45,6 +46,17 @@ impl Ranged {
         }
     }
 
+    /// Weights the other by `part`, and this by the rest.
+    fn mixed(self, other: Ranged, part: f64) -> Ranged {
+        match part {
+            0.0 => self,
+            1.0 => other,
+            part => self
+                .map(|ns| ns * (1.0 - part))
+                .plus(other.map(|ns| ns * part)),
+        }
+    }
+
     pub(super) fn plus(self, other: Ranged) -> Ranged {
         Ranged {
             value: self.value + other.value,
@@ -56,7 +68,7 @@ impl Ranged {
 
 /// One call, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Times {
+pub(super) struct CallTimes {
     /// The core does it.
     pub(super) core: Ranged,
     /// The device does it, and the core waits.
@@ -68,9 +80,20 @@ pub(super) struct Times {
 }
 
 /// Ways to use the device, as in results.
-pub(super) const WAYS: [&str; 3] = ["polling", "umwait", "asynchronous"];
+pub(super) const WAITS: [&str; 3] = ["polling", "umwait", "asynchronous"];
 
-impl Times {
+impl CallTimes {
+    /// Weights the other by `part`, and this by the rest.
+    fn mixed(&self, other: &CallTimes, part: f64) -> CallTimes {
+        CallTimes {
+            core: self.core.mixed(other.core, part),
+            latency: self.latency.mixed(other.latency, part),
+            polling: self.polling.mixed(other.polling, part),
+            umwait: self.umwait.mixed(other.umwait, part),
+            asynchronous: self.asynchronous.mixed(other.asynchronous, part),
+        }
+    }
+
     pub(super) fn saved(&self) -> [Ranged; 3] {
         [self.polling, self.umwait, self.asynchronous]
     }
@@ -78,7 +101,7 @@ impl Times {
 
 /// What the model says of one call on one variant of the machine.
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct Estimate {
     core: f64,
     latency: f64,
     saved: [f64; 3],
@@ -90,8 +113,49 @@ pub(super) struct Estimator {
     /// The machine with one guess at one end of its range.
     variants: Vec<Model>,
     pub(super) guesses: Vec<Parameter>,
-    /// From memory, from the cache, and all that could be.
-    known: BTreeMap<(usize, u64), (Said, Said, Vec<Said>)>,
+    known: BTreeMap<(usize, u64, Destination), Estimates>,
+}
+
+impl Buffers {
+    /// Of one call site.
+    pub(super) fn of(size: &Size) -> Buffers {
+        let part = |calls: u64| calls as f64 / size.calls.max(1) as f64;
+        Buffers {
+            in_cache: part(size.seen),
+            aligned: part(size.aligned),
+        }
+    }
+}
+
+/// What the model says of one call: from memory, from the cache, and all that could be.
+type Estimates = (Estimate, Estimate, Vec<Estimate>);
+
+/// Where destinations begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Destination {
+    /// At a cache line.
+    Aligned,
+    /// Within one: the device reads the lines at both ends before it writes them.
+    Unaligned,
+}
+
+impl Destination {
+    /// As the axis `dst_align` of experiments has it, in bytes.
+    const fn alignment(self) -> u64 {
+        match self {
+            Destination::Aligned => 64,
+            Destination::Unaligned => 8,
+        }
+    }
+}
+
+/// What a survey has counted of calls of one size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Buffers {
+    /// The part that finds its buffers in the cache, 0 to 1.
+    pub(super) in_cache: f64,
+    /// The part whose destination begins at a cache line, 0 to 1.
+    pub(super) aligned: f64,
 }
 
 fn operation(call: Call) -> &'static str {
@@ -102,23 +166,36 @@ fn operation(call: Call) -> &'static str {
     }
 }
 
-fn workload(call: Call, size: u64, depth: u64, place: &str) -> Result<Workload, FiguresError> {
+fn workload(
+    call: Call,
+    size: u64,
+    depth: u64,
+    placement: &str,
+    to: Destination,
+) -> Result<Workload, FiguresError> {
     Workload::from_point(
         &Point::default()
             .with("op", operation(call))
             .with("size", size)
             .with("depth", depth)
-            .with("placement", place),
+            .with("placement", placement)
+            .with("dst_align", to.alignment().to_string()),
     )
 }
 
-fn say(model: &Model, call: Call, size: u64, place: &str) -> Result<Said, FiguresError> {
-    let one = Comparison::run(model, &workload(call, size, 1, place)?)?;
-    let many = Comparison::run(model, &workload(call, size, DEPTH, place)?)?;
+fn estimate(
+    model: &Model,
+    call: Call,
+    size: u64,
+    placement: &str,
+    to: Destination,
+) -> Result<Estimate, FiguresError> {
+    let one = Comparison::run(model, &workload(call, size, 1, placement, to)?)?;
+    let many = Comparison::run(model, &workload(call, size, DEPTH, placement, to)?)?;
     let (device, core) = one.period();
     let (asleep, working) = one.core_time();
     let (handed_over, of_many) = many.core_time();
-    Ok(Said {
+    Ok(Estimate {
         core,
         latency: one.device.get(Metric::Latency).unwrap_or(device),
         saved: [core - device, working - asleep, of_many - handed_over],
@@ -131,7 +208,10 @@ impl Estimator {
         let mut guesses: Vec<Parameter> = Vec::new();
         for &call in calls {
             for (depth, place) in [(1, "dram"), (DEPTH, "llc")] {
-                let found = Guesses::of(&model, &workload(call, 65536, depth, place)?)?;
+                let found = Guesses::of(
+                    &model,
+                    &workload(call, 65536, depth, place, Destination::Aligned)?,
+                )?;
                 let found = [found.device, found.core, found.core_time];
                 for guess in found.into_iter().flatten() {
                     if guesses.iter().all(|known| known.name != guess.name) {
@@ -160,41 +240,101 @@ impl Estimator {
         })
     }
 
-    /// A call of so many bytes, of which this part finds its buffers in the cache.
+    /// A call of so many bytes.
     pub(super) fn times(
         &mut self,
         call: Call,
         size: u64,
+        buffers: Buffers,
+    ) -> Result<CallTimes, FiguresError> {
+        // A comparison writes nothing.
+        let unaligned = match call {
+            Call::Memcmp => 0.0,
+            _ => 1.0 - buffers.aligned,
+        };
+        let aligned = match unaligned {
+            1.0 => None,
+            _ => Some(self.times_to(call, size, buffers.in_cache, Destination::Aligned)?),
+        };
+        let other = match unaligned {
+            0.0 => None,
+            _ => Some(self.times_to(call, size, buffers.in_cache, Destination::Unaligned)?),
+        };
+        Ok(match (aligned, other) {
+            (Some(times), None) | (None, Some(times)) => times,
+            (Some(times), Some(other)) => times.mixed(&other, unaligned),
+            (None, None) => CallTimes::default(),
+        })
+    }
+
+    fn times_to(
+        &mut self,
+        call: Call,
+        size: u64,
         in_cache: f64,
-    ) -> Result<Times, FiguresError> {
+        to: Destination,
+    ) -> Result<CallTimes, FiguresError> {
         // A descriptor's worth of it, to a power of two's eighth.
         let parts = (size as f64 / SIZES[1] as f64).max(1.0);
         let step = (1_u64 << size.max(8).ilog2()) / 8;
         let size = (size / step * step).clamp(SIZES[0], SIZES[1]);
-        let key = (call as usize, size);
+        let key = (call as usize, size, to);
         if !self.known.contains_key(&key) {
-            let dram = say(&self.model, call, size, "dram")?;
-            let llc = say(&self.model, call, size, "llc")?;
+            let dram = estimate(&self.model, call, size, "dram", to)?;
+            let llc = estimate(&self.model, call, size, "llc", to)?;
             let variants = self.variants.par_iter();
             let elsewhere = variants.flat_map(|variant| {
-                let places = ["dram", "llc"].into_par_iter();
-                places.map(move |place| say(variant, call, size, place))
+                let placements = ["dram", "llc"].into_par_iter();
+                placements.map(move |placement| estimate(variant, call, size, placement, to))
             });
-            let mut others: Vec<Said> = elsewhere.collect::<Result<_, _>>()?;
+            let mut others: Vec<Estimate> = elsewhere.collect::<Result<_, _>>()?;
             others.extend([dram, llc]);
             self.known.insert(key, (dram, llc, others));
         }
         let (dram, llc, others) = &self.known[&key];
-        let ranged = |of: &dyn Fn(&Said) -> f64| {
+        let ranged = |of: &dyn Fn(&Estimate) -> f64| {
             let value = of(dram) * (1.0 - in_cache) + of(llc) * in_cache;
             Ranged::of(value, others.iter().map(of)).map(|ns| ns * parts)
         };
-        Ok(Times {
+        Ok(CallTimes {
             core: ranged(&|said| said.core),
             latency: ranged(&|said| said.latency),
             polling: ranged(&|said| said.saved[0]),
             umwait: ranged(&|said| said.saved[1]),
             asynchronous: ranged(&|said| said.saved[2]),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_platform::PlatformFile;
+
+    use super::*;
+
+    #[test]
+    fn destinations_within_a_cache_line_take_the_device_longer() {
+        let platform = PlatformFile::resolve("spr-2s").expect("a platform");
+        let profile = crate::configured::profile(None, "1e1w-d").expect("a profile");
+        let model = Model::new(platform, profile.profile);
+        let mut estimator = Estimator {
+            model,
+            variants: Vec::new(),
+            guesses: Vec::new(),
+            known: BTreeMap::new(),
+        };
+        let mut latency = |call, aligned| {
+            let buffers = Buffers {
+                in_cache: 0.5,
+                aligned,
+            };
+            let times = estimator.times(call, 16384, buffers).expect("it runs");
+            times.latency.value
+        };
+        let [all, half, none] = [1.0, 0.5, 0.0].map(|aligned| latency(Call::Memcpy, aligned));
+        assert!(all < half && half < none, "{all} {half} {none}");
+        assert!((half - f64::midpoint(all, none)).abs() < 1e-6);
+        // A comparison writes nothing.
+        assert_eq!(latency(Call::Memcmp, 1.0), latency(Call::Memcmp, 0.0));
     }
 }

@@ -7,12 +7,12 @@ use dray_offload::calls::Call;
 use dray_offload::survey::Alignment;
 use dray_offload::table::size;
 
-use super::saving::{DEPTH, Ranged, SIZES, WAYS};
-use super::survey::{Found, Place};
+use super::saving::{DEPTH, Ranged, SIZES, WAITS};
+use super::survey::{CallSite, SurveyResult};
 use crate::print;
 
-/// Places that are printed.
-const PLACES: usize = 12;
+/// SiteNames that are printed.
+const SITES_SHOWN: usize = 12;
 
 /// A time for people, with its range.
 pub(super) fn time(ns: Ranged) -> String {
@@ -39,7 +39,7 @@ pub(super) fn percent(part: u64, all: u64) -> String {
 }
 
 /// Sentences that say what was found.
-pub(super) fn sentences(found: &Found) -> Vec<String> {
+pub(super) fn sentences(found: &SurveyResult) -> Vec<String> {
     let mut said = vec![format!(
         "{} calls moved, filled or compared {} in {:.2} s; programs: {}.",
         found.calls(),
@@ -57,7 +57,7 @@ pub(super) fn sentences(found: &Found) -> Vec<String> {
     ));
     if found.lost > 0 {
         said.push(format!(
-            "{} calls are not counted: their places had no room.",
+            "{} calls are not counted: their call sites had no room.",
             found.lost
         ));
     }
@@ -103,7 +103,7 @@ pub(super) fn sentences(found: &Found) -> Vec<String> {
     said
 }
 
-pub(super) fn text(found: &Found) -> String {
+pub(super) fn text(found: &SurveyResult) -> String {
     let mut text = format!("survey of {}\n\n", found.command);
     let mut table = print::plain([
         "call",
@@ -118,7 +118,7 @@ pub(super) fn text(found: &Found) -> String {
         "async",
     ]);
     for ((call, from), by) in &found.sizes {
-        let each = |of: fn(&super::saving::Times) -> Ranged| {
+        let each = |of: fn(&super::saving::CallTimes) -> Ranged| {
             by.times
                 .map_or("-".to_owned(), |times| one(of(&times).value))
         };
@@ -144,7 +144,7 @@ pub(super) fn text(found: &Found) -> String {
          one call saves, {DEPTH} outstanding in the last.\n"
     );
     let mut table = print::plain([
-        "place",
+        "call site",
         "call",
         "calls",
         "bytes",
@@ -153,25 +153,25 @@ pub(super) fn text(found: &Found) -> String {
         "between",
         "saves async",
     ]);
-    for place in found.places.iter().take(PLACES) {
+    for site in found.sites.iter().take(SITES_SHOWN) {
         table.add_row([
-            place.name.clone(),
-            place.call.name().to_owned(),
-            place.calls.to_string(),
-            size(place.bytes),
-            percent(place.seen, place.calls),
-            aligned(place),
-            one(place.gap_ns),
-            time(place.saved_ns[2]),
+            site.name.clone(),
+            site.call.name().to_owned(),
+            site.calls.to_string(),
+            size(site.bytes),
+            percent(site.seen, site.calls),
+            aligned(site),
+            one(site.gap_ns),
+            time(site.saved_ns[2]),
         ]);
     }
     let columns = table.column_iter_mut().skip(2);
     columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     let _ = writeln!(text, "{table}");
-    if let Some(more) = found.places.len().checked_sub(PLACES + 1) {
+    if let Some(more) = found.sites.len().checked_sub(SITES_SHOWN + 1) {
         let _ = writeln!(
             text,
-            "and {} places more: --stats=json lists them all",
+            "and {} call sites more: --stats=json lists them all",
             more + 1
         );
     }
@@ -180,12 +180,12 @@ pub(super) fn text(found: &Found) -> String {
 }
 
 /// Calls whose operands begin at a cache line.
-pub(super) fn aligned(place: &Place) -> String {
+pub(super) fn aligned(site: &CallSite) -> String {
     let lines = |of: Alignment| of.page + of.line;
     let all = |of: Alignment| lines(of) + of.other;
     percent(
-        lines(place.to) + lines(place.from),
-        all(place.to) + all(place.from),
+        lines(site.to) + lines(site.from),
+        all(site.to) + all(site.from),
     )
 }
 
@@ -194,30 +194,31 @@ fn range(ns: Ranged) -> serde_json::Value {
 }
 
 fn saved(ns: &[Ranged; 3]) -> serde_json::Value {
-    let each = WAYS.iter().zip(ns);
+    let each = WAITS.iter().zip(ns);
     each.map(|(way, ns)| ((*way).to_owned(), range(*ns)))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }
 
-pub(super) fn json(found: &Found) -> serde_json::Value {
+pub(super) fn json(found: &SurveyResult) -> serde_json::Value {
     let sizes = found.sizes.iter().map(|((call, from), by)| {
         serde_json::json!({
             "call": Call::ALL[*call].name(), "from_bytes": from, "below_bytes": from * 2,
             "calls": by.calls, "bytes": by.bytes, "calls_on_buffers_seen_before": by.seen,
+            "calls_to_a_cache_line": by.aligned,
             "core_ns": by.times.map(|times| range(times.core)),
             "device_ns": by.times.map(|times| range(times.latency)),
             "saved_ns": by.times.map(|times| saved(&times.saved())),
         })
     });
     let alignment = |of: Alignment| serde_json::json!({ "page": of.page, "cache_line": of.line, "other": of.other });
-    let places = found.places.iter().map(|place| {
+    let sites = found.sites.iter().map(|site| {
         serde_json::json!({
-            "place": place.name, "call": place.call.name(), "calls": place.calls,
-            "bytes": place.bytes, "calls_on_buffers_seen_before": place.seen,
-            "to": alignment(place.to), "from": alignment(place.from),
-            "median_ns_since_the_call_before": place.gap_ns,
-            "core_ns": range(place.core_ns), "saved_ns": saved(&place.saved_ns),
+            "site": site.name, "call": site.call.name(), "calls": site.calls,
+            "bytes": site.bytes, "calls_on_buffers_seen_before": site.seen,
+            "to": alignment(site.to), "from": alignment(site.from),
+            "median_ns_since_the_call_before": site.gap_ns,
+            "core_ns": range(site.core_ns), "saved_ns": saved(&site.saved_ns),
         })
     });
     serde_json::json!({
@@ -236,6 +237,6 @@ pub(super) fn json(found: &Found) -> serde_json::Value {
         "saved_ns": saved(&found.saved_ns()),
         "guesses": found.guesses,
         "by_size": sizes.collect::<Vec<_>>(),
-        "places": places.collect::<Vec<_>>(),
+        "sites": sites.collect::<Vec<_>>(),
     })
 }

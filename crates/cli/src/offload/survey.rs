@@ -13,8 +13,8 @@ use dray_offload::survey::{Alignment, Survey, SurveyFile};
 use dray_platform::PlatformFile;
 use dray_run::Ending;
 
-use super::places::Places;
-use super::saving::{Estimator, Ranged, SIZES, Times};
+use super::saving::{Buffers, CallTimes, Estimator, Ranged, SIZES};
+use super::site_names::SiteNames;
 use super::{Args, Format, page, summary};
 use crate::configured::{self, Configured};
 
@@ -24,13 +24,15 @@ pub(super) struct BySize {
     pub(super) calls: u64,
     pub(super) bytes: u64,
     pub(super) seen: u64,
+    /// Calls whose destination begins at a cache line.
+    pub(super) aligned: u64,
     /// One call; `None` below the smallest size that is looked at.
-    pub(super) times: Option<Times>,
+    pub(super) times: Option<CallTimes>,
 }
 
-/// A place in the program.
+/// A call site of the program.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct CallSite {
     pub(super) name: String,
     pub(super) call: Call,
     pub(super) calls: u64,
@@ -45,7 +47,7 @@ pub(super) struct Place {
 }
 
 /// What a survey says.
-pub(super) struct Found {
+pub(super) struct SurveyResult {
     pub(super) command: String,
     pub(super) platform: String,
     pub(super) config: String,
@@ -56,11 +58,11 @@ pub(super) struct Found {
     pub(super) overhead_ns: f64,
     pub(super) timed: u64,
     pub(super) sizes: BTreeMap<(usize, u64), BySize>,
-    pub(super) places: Vec<Place>,
+    pub(super) sites: Vec<CallSite>,
     pub(super) guesses: Vec<String>,
 }
 
-impl Found {
+impl SurveyResult {
     pub(super) fn calls(&self) -> u64 {
         self.sizes.values().map(|size| size.calls).sum()
     }
@@ -131,7 +133,7 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|w| w.display().to_string())
         .collect();
-    let mut found = Found {
+    let mut found = SurveyResult {
         command: words.join(" "),
         platform: platform.name.clone(),
         config: name,
@@ -141,7 +143,7 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
         overhead_ns: survey.cycles as f64 * ns_per_cycle / survey.timed.max(1) as f64,
         timed: survey.timed,
         sizes: sizes(&survey),
-        places: Vec::new(),
+        sites: Vec::new(),
         guesses: Vec::new(),
     };
     let calls: Vec<Call> = Call::ALL
@@ -154,9 +156,12 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
     let mut estimator = Estimator::new(Model::new(platform, profile), &calls)?;
     for ((call, from), size) in &mut found.sizes {
         if *from >= SIZES[0] {
-            let in_cache = size.seen as f64 / size.calls as f64;
+            let buffers = Buffers {
+                in_cache: size.seen as f64 / size.calls as f64,
+                aligned: size.aligned as f64 / size.calls as f64,
+            };
             let mean = size.bytes / size.calls;
-            size.times = Some(estimator.times(Call::ALL[*call], mean, in_cache)?);
+            size.times = Some(estimator.times(Call::ALL[*call], mean, buffers)?);
         }
     }
     found.guesses = estimator
@@ -164,7 +169,7 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|p| p.name.to_owned())
         .collect();
-    found.places = places(&survey, &found, ns_per_cycle);
+    found.sites = sites(&survey, &mut estimator, ns_per_cycle)?;
     if let Some(path) = &args.report {
         dray_output::write(path, page::html(&found)?.as_bytes())?;
         eprintln!("dray offload: the report is {}", path.display());
@@ -211,23 +216,28 @@ fn sizes(survey: &Survey) -> BTreeMap<(usize, u64), BySize> {
             sum.calls += size.calls;
             sum.bytes += size.bytes;
             sum.seen += size.seen;
+            sum.aligned += size.aligned;
         }
     }
     sizes
 }
 
-/// All places, those first whose offload saves most.
-fn places(survey: &Survey, found: &Found, ns_per_cycle: f64) -> Vec<Place> {
-    let mut names = Places::default();
-    let mut places: BTreeMap<(String, usize), (Place, Vec<u64>)> = BTreeMap::new();
-    for site in &survey.sites {
-        let name = names.name(&site.path, site.offset);
-        let (place, gaps) = places
-            .entry((name.clone(), site.call as usize))
+/// All call sites, those first whose offload saves most.
+fn sites(
+    survey: &Survey,
+    estimator: &mut Estimator,
+    ns_per_cycle: f64,
+) -> Result<Vec<CallSite>, FiguresError> {
+    let mut names = SiteNames::default();
+    let mut sites: BTreeMap<(String, usize), (CallSite, Vec<u64>)> = BTreeMap::new();
+    for counted in &survey.sites {
+        let name = names.name(&counted.path, counted.offset);
+        let (site, gaps) = sites
+            .entry((name.clone(), counted.call as usize))
             .or_insert_with(|| {
-                let place = Place {
+                let site = CallSite {
                     name,
-                    call: site.call,
+                    call: counted.call,
                     calls: 0,
                     bytes: 0,
                     seen: 0,
@@ -237,49 +247,50 @@ fn places(survey: &Survey, found: &Found, ns_per_cycle: f64) -> Vec<Place> {
                     core_ns: Ranged::default(),
                     saved_ns: [Ranged::default(); 3],
                 };
-                (place, vec![0; site.gaps.len()])
+                (site, vec![0; counted.gaps.len()])
             });
-        for (sum, count) in [(&mut place.to, site.to), (&mut place.from, site.from)] {
+        for (sum, count) in [(&mut site.to, counted.to), (&mut site.from, counted.from)] {
             sum.page += count.page;
             sum.line += count.line;
             sum.other += count.other;
         }
-        for (sum, count) in gaps.iter_mut().zip(&site.gaps) {
+        for (sum, count) in gaps.iter_mut().zip(&counted.gaps) {
             *sum += count;
         }
-        for size in &site.sizes {
-            place.calls += size.calls;
-            place.bytes += size.bytes;
-            place.seen += size.seen;
-            let of = &found.sizes[&(site.call as usize, size.from_bytes)];
-            let Some(times) = of.times else {
+        for size in &counted.sizes {
+            site.calls += size.calls;
+            site.bytes += size.bytes;
+            site.seen += size.seen;
+            if size.from_bytes < SIZES[0] {
                 continue;
-            };
+            }
             let calls = size.calls as f64;
-            place.core_ns = place.core_ns.plus(times.core.map(|ns| ns * calls));
-            for (sum, saved) in place.saved_ns.iter_mut().zip(times.saved()) {
+            let mean = size.bytes / size.calls;
+            let times = estimator.times(counted.call, mean, Buffers::of(size))?;
+            site.core_ns = site.core_ns.plus(times.core.map(|ns| ns * calls));
+            for (sum, saved) in site.saved_ns.iter_mut().zip(times.saved()) {
                 *sum = sum.plus(saved.map(|ns| ns.max(0.0) * calls));
             }
         }
     }
-    let mut places: Vec<Place> = places
+    let mut sites: Vec<CallSite> = sites
         .into_values()
-        .map(|(mut place, gaps)| {
+        .map(|(mut site, gaps)| {
             let half = gaps.iter().sum::<u64>().div_ceil(2);
             let mut sum = 0;
             let median = gaps.iter().position(|count| {
                 sum += count;
                 sum >= half
             });
-            place.gap_ns = 2_f64.powi(median.unwrap_or(0) as i32) * ns_per_cycle;
-            place
+            site.gap_ns = 2_f64.powi(median.unwrap_or(0) as i32) * ns_per_cycle;
+            site
         })
         .collect();
-    places.sort_by(|a, b| {
-        let key = |place: &Place| (place.saved_ns[2].value, place.bytes as f64);
+    sites.sort_by(|a, b| {
+        let key = |site: &CallSite| (site.saved_ns[2].value, site.bytes as f64);
         key(b)
             .partial_cmp(&key(a))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    places
+    Ok(sites)
 }

@@ -14,19 +14,19 @@ fn a_survey_counts_by_place_and_says_what_a_device_saves() {
     let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
     let output = dray(dir.path(), survey).assert().success();
     let found = json_lines(&output.get_output().stderr);
-    let places = found["places"].as_array().expect("a list");
-    let place = |function: &str| {
+    let sites = found["sites"].as_array().expect("a list");
+    let site = |function: &str| {
         let name = format!("surveyed!{function}+");
-        let mut found = places.iter().filter(|place| {
-            place["place"]
+        let mut found = sites.iter().filter(|site| {
+            site["site"]
                 .as_str()
                 .is_some_and(|text| text.starts_with(&name))
         });
         found
             .next()
-            .unwrap_or_else(|| panic!("{function}: {places:#?}"))
+            .unwrap_or_else(|| panic!("{function}: {sites:#?}"))
     };
-    let copies = place("copy_pages");
+    let copies = site("copy_pages");
     assert_eq!(copies["call"], "memcpy");
     assert_eq!(
         (number(copies, "calls"), number(copies, "bytes")),
@@ -34,7 +34,7 @@ fn a_survey_counts_by_place_and_says_what_a_device_saves() {
     );
     assert_eq!(number(copies, "calls_on_buffers_seen_before"), 499);
     assert_eq!(number(&copies["to"], "page"), 500);
-    let fills = place("clear");
+    let fills = site("clear");
     assert_eq!(
         (number(fills, "calls"), number(fills, "bytes")),
         (70, 210_000)

@@ -1,4 +1,4 @@
-//! Names of the places that a survey has found.
+//! Names of the call sites that a survey has found.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 
 /// Functions of files.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct SiteNames {
     files: HashMap<String, Option<Functions>>,
 }
 
@@ -20,7 +20,7 @@ struct Functions {
     functions: Vec<(u64, u64, String)>,
 }
 
-impl Places {
+impl SiteNames {
     /// `file!function+0x12`, or `file+0x1234` where the file does not name the function.
     pub(super) fn name(&mut self, path: &str, offset: u64) -> String {
         if path.is_empty() {
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn files_without_symbols_and_files_that_are_none() {
-        let mut places = Places::default();
-        assert_eq!(places.name("", 0x12), "0x12");
-        assert_eq!(places.name("/not/there", 0x12), "there+0x12");
-        assert_eq!(places.name("/etc/passwd", 0x12), "passwd+0x12");
-        assert_eq!(places.name("[vdso]", 0x12), "[vdso]+0x12");
+        let mut names = SiteNames::default();
+        assert_eq!(names.name("", 0x12), "0x12");
+        assert_eq!(names.name("/not/there", 0x12), "there+0x12");
+        assert_eq!(names.name("/etc/passwd", 0x12), "passwd+0x12");
+        assert_eq!(names.name("[vdso]", 0x12), "[vdso]+0x12");
     }
 }
