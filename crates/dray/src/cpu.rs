@@ -19,6 +19,21 @@ use crate::{
 };
 
 /// Executes operations on the calling core, at submission, on this process's memory.
+///
+/// ```
+/// use dray::{Completion, CpuMover, Mover, Operation};
+///
+/// let (source, mut target) = ([7_u8; 64], [0_u8; 64]);
+/// let from = source.as_ptr().expose_provenance() as u64;
+/// let to = target.as_mut_ptr().expose_provenance() as u64;
+/// let mut mover = CpuMover::new(8);
+/// // SAFETY: both buffers outlive the operation, which ends within `submit`.
+/// unsafe { mover.enqueue(&Operation::memmove(from, to, 64)) }?;
+/// mover.submit();
+/// assert_eq!(mover.poll(&mut [Completion::default(); 8]), 1);
+/// assert_eq!(target, source);
+/// # Ok::<(), dray::Full>(())
+/// ```
 #[derive(Debug)]
 pub struct CpuMover {
     /// A ring: operations that have ended, then those that wait for their submission.

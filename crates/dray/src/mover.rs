@@ -10,10 +10,25 @@ const AT_ONCE: usize = 8;
 
 /// Names an operation of one mover until its completion has been polled. To find what belongs to an
 /// operation, use [`Operation::with_user_data`].
+///
+/// ```
+/// use dray::{CpuMover, Mover, Operation, Ticket};
+///
+/// let mut mover = CpuMover::new(2);
+/// // SAFETY: a NOOP has no operands.
+/// assert_eq!(unsafe { mover.enqueue(&Operation::noop()) }?, Ticket(0));
+/// # Ok::<(), dray::Full>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u32);
 
 /// Who executed an operation.
+///
+/// ```
+/// use dray::{CpuMover, Executor, Mover};
+///
+/// assert_eq!(CpuMover::new(1).executor(), Some(Executor::Cpu));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Executor {
     /// A core of this machine.
@@ -36,6 +51,20 @@ impl Executor {
 }
 
 /// An operation that has ended.
+///
+/// ```
+/// use dray::{Completion, CpuMover, Mover, Operation};
+/// use dray_spec::Status;
+///
+/// let mut mover = CpuMover::new(1);
+/// // SAFETY: a NOOP has no operands.
+/// unsafe { mover.enqueue(&Operation::noop().with_user_data(9)) }?;
+/// mover.submit();
+/// let mut ended = [Completion::default()];
+/// mover.poll(&mut ended);
+/// assert_eq!((ended[0].user_data, ended[0].status()), (9, Status::SUCCESS));
+/// # Ok::<(), dray::Full>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// Which one.
@@ -56,6 +85,15 @@ impl Completion {
 }
 
 /// All of a mover's slots are taken: poll completions first.
+///
+/// ```
+/// use dray::{CpuMover, Full, Mover, Operation};
+///
+/// let mut mover = CpuMover::new(1);
+/// // SAFETY: a NOOP has no operands.
+/// let enqueued = [(); 2].map(|()| unsafe { mover.enqueue(&Operation::noop()) });
+/// assert_eq!(enqueued[1], Err(Full { slots: 1 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("all {slots} slots of the mover are taken: poll completions before enqueuing more")]
 pub struct Full {
@@ -64,6 +102,15 @@ pub struct Full {
 }
 
 /// Why a batch could not be enqueued.
+///
+/// ```
+/// use dray::{BatchError, CpuMover, Mover, Operation};
+///
+/// let mut mover = CpuMover::new(2);
+/// // SAFETY: a NOOP has no operands.
+/// let refused = unsafe { mover.enqueue_batch(&[Operation::noop(); 3]) };
+/// assert_eq!(refused, Err(BatchError::Size { operations: 3, max: 2 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BatchError {
     /// There are not enough neighbouring slots.
@@ -80,6 +127,12 @@ pub enum BatchError {
 }
 
 /// How far a submission got.
+///
+/// ```
+/// use dray::{CpuMover, Mover, Progress};
+///
+/// assert_eq!(CpuMover::new(1).submit(), Progress::Done);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// All that was enqueued has been handed over.
@@ -93,6 +146,23 @@ pub enum Progress {
 /// # Safety
 /// An implementation gives a completion when nothing will access the operation's memory any more,
 /// not before, and with the user data of that operation: callers reuse and free the memory then.
+///
+/// ```
+/// use dray::{Completion, CpuMover, Mover, Operation, WaitPolicy, wait};
+///
+/// /// CRC32C of a buffer, by whatever executes operations.
+/// fn crc(mover: &mut impl Mover, bytes: &[u8]) -> Option<u32> {
+///     let from = bytes.as_ptr().expose_provenance() as u64;
+///     let operation = Operation::crc(from, bytes.len() as u32, 0);
+///     // SAFETY: the bytes are borrowed until the operation has ended.
+///     unsafe { mover.enqueue(&operation) }.ok()?;
+///     let mut ended = [Completion::default()];
+///     wait(mover, &mut ended, WaitPolicy::Yield, None).ok()?;
+///     Some(ended[0].record.crc32())
+/// }
+///
+/// assert_eq!(crc(&mut CpuMover::new(1), b"123456789"), Some(0xe306_9283));
+/// ```
 pub unsafe trait Mover {
     /// Operations that can be enqueued or in flight at once.
     fn slots(&self) -> usize;

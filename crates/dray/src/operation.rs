@@ -19,6 +19,14 @@ pub struct Operation {
 }
 
 /// A descriptor that is no operation of its own.
+///
+/// ```
+/// use dray::{NotAnOperation, Operation};
+/// use dray_spec::Descriptor;
+///
+/// let batch = Operation::try_from(Descriptor::batch(0x1000, 2));
+/// assert_eq!(batch.err(), Some(NotAnOperation::Batch));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NotAnOperation {
     /// No revision of the specification has this opcode.

@@ -5,6 +5,16 @@ use thiserror::Error;
 use crate::{Completion, Executor, Failure, Operation, Output};
 
 /// Why the core executed an operation, or a part of it.
+///
+/// ```
+/// use dray::{Channel, CoreReason, CpuMover, WaitPolicy};
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// channel.fill(1, vec![0; 64]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!(done.outcome.core_reason, Some(CoreReason::Chosen));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CoreReason {
     /// It was to execute all that it can.
@@ -26,6 +36,14 @@ pub enum CoreReason {
 }
 
 /// Why a queue executes nothing more.
+///
+/// ```
+/// use dray::{CpuMover, Mover, QueueLost};
+///
+/// assert_eq!(CpuMover::new(1).lost(), None);
+/// let lost = QueueLost::Disabled;
+/// assert_eq!(lost.to_string(), "the work queue was disabled or reset");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum QueueLost {
@@ -44,6 +62,21 @@ pub enum QueueLost {
 }
 
 /// An operation that has ended, with who did what of it.
+///
+/// ```
+/// use dray::{CpuMover, Executor, Mover, Operation, Outcome, Output};
+///
+/// let mut mover = CpuMover::new(1);
+/// // SAFETY: a NOOP has no operands.
+/// unsafe { mover.enqueue(&Operation::noop()) }?;
+/// mover.submit();
+/// let mut ended = [Outcome::default()];
+/// assert_eq!(mover.poll_outcomes(&mut ended), 1);
+/// assert_eq!(ended[0].executor(), Executor::Cpu);
+/// assert_eq!(ended[0].output(&Operation::noop()), Ok(Output::Done));
+/// assert_eq!((ended[0].retries, ended[0].resumed_faults), (0, 0));
+/// # Ok::<(), dray::Full>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {

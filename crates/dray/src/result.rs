@@ -6,6 +6,16 @@ use thiserror::Error;
 use crate::{Completion, Operation, QueueLost};
 
 /// What an operation that succeeded gives.
+///
+/// ```
+/// use dray::{Channel, CpuMover, Output, WaitPolicy};
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// channel.compare(vec![1, 2, 3], vec![1, 2, 4]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!(done.result, Ok(Output::Compared { difference: Some(2) }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
@@ -38,6 +48,18 @@ pub enum Output {
 }
 
 /// How an operation failed.
+///
+/// ```
+/// use dray::{Channel, CpuMover, Failure, Request, WaitPolicy};
+/// use dray_spec::Status;
+///
+/// // A fence has no meaning outside a batch.
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// channel.push(Request::fill(0, vec![0; 8]).with_fence()).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!(done.result, Err(Failure::Status { status: Status::INVALID_FLAGS }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Failure {

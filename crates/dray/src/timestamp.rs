@@ -3,6 +3,13 @@
 use std::time::Duration;
 
 /// A time of a mover's clock, real or modelled, in picoseconds since the mover was opened.
+///
+/// ```
+/// use dray::{CpuMover, Mover, Timestamp};
+///
+/// let start: Timestamp = CpuMover::new(1).now();
+/// assert!(start >= Timestamp::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 

@@ -9,6 +9,16 @@ use thiserror::Error;
 use crate::{Completion, Mover, Progress};
 
 /// What a thread does between two looks at its completions.
+///
+/// ```
+/// use dray::WaitPolicy;
+///
+/// let policy = match WaitPolicy::Umwait.is_supported() {
+///     true => WaitPolicy::Umwait,
+///     false => WaitPolicy::Pause,
+/// };
+/// assert!(policy.is_supported());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitPolicy {
     /// Looks again at once: least latency.
@@ -24,6 +34,14 @@ pub enum WaitPolicy {
 }
 
 /// Why a wait ended without a completion.
+///
+/// ```
+/// use dray::{Channel, CpuMover, WaitError, WaitPolicy};
+///
+/// let mut channel = Channel::<_, Vec<u8>>::new(CpuMover::new(1));
+/// let waited = channel.wait(WaitPolicy::Pause, None);
+/// assert_eq!(waited.err(), Some(WaitError::Nothing));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WaitError {
     /// The time was over. What is in flight stays there.

@@ -27,6 +27,19 @@ pub struct ChannelBatch<'c, M: Mover, B: Buffer> {
 }
 
 /// A batch that was not handed over, which can be tried again when operations have ended.
+///
+/// ```
+/// use dray::{BatchError, Channel, CpuMover, Request};
+///
+/// let mut channel = Channel::<_, Vec<u8>>::new(CpuMover::new(4));
+/// let not = channel.batch().submit().unwrap_err();
+/// assert!(matches!(not.error, BatchError::Size { operations: 0, .. }));
+/// // The batch is there, to add to and try again.
+/// let mut batch = not.batch;
+/// batch.push(Request::fill(1, vec![0; 8])).map_err(|rejected| rejected.error)?;
+/// assert!(batch.submit().is_ok());
+/// # Ok::<(), dray::ChannelError>(())
+/// ```
 pub struct NotSubmitted<'c, M: Mover, B: Buffer> {
     /// Why.
     pub error: BatchError,

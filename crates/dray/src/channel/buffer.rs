@@ -12,6 +12,30 @@ use std::slice;
 /// `stable_ptr` must give the address of `len` initialized bytes that stay where they are, also when
 /// the value itself is moved, and that nothing else accesses as long as the value is not borrowed. (A
 /// box is none: moving it tells the compiler that no other pointer to its bytes is used.)
+///
+/// ```
+/// use dray::{Buffer, Channel, CpuMover, WaitPolicy};
+///
+/// /// Memory of some pool.
+/// struct Pooled(Vec<u8>);
+///
+/// // SAFETY: the bytes lie on the heap, and the vector owns them.
+/// unsafe impl Buffer for Pooled {
+///     fn stable_ptr(&mut self) -> *mut u8 {
+///         self.0.as_mut_ptr()
+///     }
+///
+///     fn len(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// channel.fill(u64::MAX, Pooled(vec![0; 64])).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert!(done.buffers.destination.is_some_and(|buffer| buffer.0 == [255; 64]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub unsafe trait Buffer {
     /// Address of the first byte, valid for reads and writes.
     fn stable_ptr(&mut self) -> *mut u8;
@@ -119,6 +143,14 @@ unsafe impl Buffer for PageBuffer {
 }
 
 /// The buffers of an operation.
+///
+/// ```
+/// let request = dray::Request::copy(vec![1; 8], vec![0; 8]);
+/// let buffers = request.into_buffers();
+/// assert_eq!(buffers.source, Some(vec![1; 8]));
+/// assert_eq!(buffers.destination, Some(vec![0; 8]));
+/// assert_eq!(buffers.second, None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Buffers<B> {
     /// What it reads, or the first of two that it compares; the delta record that it applies.

@@ -26,6 +26,14 @@ const LOOK: usize = 32;
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why an operation was not taken. The buffers come back in [`Rejected`].
+///
+/// ```
+/// use dray::{Channel, ChannelError, CpuMover};
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// let rejected = channel.copy(vec![1; 3], vec![0; 4]).unwrap_err();
+/// assert_eq!(rejected.error, ChannelError::Lengths { first: 3, second: 4 });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ChannelError {
@@ -76,6 +84,15 @@ pub enum ChannelError {
 }
 
 /// An operation that was not taken, and its buffers.
+///
+/// ```
+/// use dray::{Channel, CpuMover};
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// let rejected = channel.fill(7, vec![]).unwrap_err();
+/// assert_eq!(rejected.error.to_string(), "an operation on 0 bytes: 1 to 4294967295 are possible");
+/// assert_eq!(rejected.buffers.destination, Some(vec![]));
+/// ```
 #[derive(Debug)]
 pub struct Rejected<B> {
     /// Why.
@@ -85,6 +102,19 @@ pub struct Rejected<B> {
 }
 
 /// An operation that is complete, with its buffers.
+///
+/// ```
+/// use dray::{Channel, CoreReason, CpuMover, Executor, Output, Request, WaitPolicy};
+///
+/// let mut channel = Channel::new(CpuMover::new(1));
+/// channel.push(Request::copy(vec![7; 64], vec![0; 64]).with_user_data(3)).map_err(|r| r.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!((done.user_data, done.result, done.executor), (3, Ok(Output::Done), Executor::Cpu));
+/// assert_eq!(done.outcome.core_reason, Some(CoreReason::Chosen));
+/// assert_eq!(done.outcome.core_bytes, 64);
+/// assert_eq!(done.buffers.destination, Some(vec![7; 64]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Completed<B> {
     /// What [`Channel`] gave for it.
@@ -138,6 +168,33 @@ struct InFlight<B> {
 /// assert_eq!(done.result, Ok(Output::Done));
 /// assert_eq!(done.buffers.source, done.buffers.destination);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Two threads do not use one channel:
+///
+/// ```compile_fail,E0499
+/// use dray::{Channel, CpuMover};
+///
+/// let mut channel = Channel::new(CpuMover::new(8));
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| channel.fill(1, vec![0_u8; 64]));
+///     scope.spawn(|| channel.fill(2, vec![0_u8; 64]));
+/// });
+/// ```
+///
+/// Nothing is asked of a channel that was dropped, and no buffer is used while the channel has it:
+///
+/// ```compile_fail,E0382
+/// let mut channel = dray::Channel::<_, Vec<u8>>::new(dray::CpuMover::new(8));
+/// drop(channel);
+/// channel.poll();
+/// ```
+///
+/// ```compile_fail,E0382
+/// let mut channel = dray::Channel::new(dray::CpuMover::new(8));
+/// let buffer = vec![0_u8; 64];
+/// channel.fill(1, buffer).unwrap();
+/// assert_eq!(buffer[0], 1);
 /// ```
 #[derive(Debug)]
 pub struct Channel<M: Mover, B: Buffer = Vec<u8>> {

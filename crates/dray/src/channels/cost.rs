@@ -8,6 +8,13 @@ use dray_spec::Opcode;
 /// flight its latency is shared by them, until its bandwidth is reached. The defaults are those of
 /// a 4th-generation Xeon as published: an offload pays from about 4 KiB on alone, and from some
 /// hundred bytes on with 32 in flight.
+///
+/// ```
+/// let model = dray::channels::CostModel::default();
+/// // Alone, a device pays from 8 KiB on; with 32 in flight earlier.
+/// assert!(!model.device_is_faster(4096, 1, 1) && model.device_is_faster(8192, 1, 1));
+/// assert!(model.device_is_faster(4096, 32, 1));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
     /// The core: an operation of no bytes.
@@ -102,6 +109,14 @@ struct Class {
 }
 
 /// Times that operations have taken, by kind, size and depth, and what follows from them.
+///
+/// ```
+/// use dray::channels::{CostModel, Learned};
+/// use dray_spec::Opcode;
+///
+/// let learned = Learned::new(CostModel::default());
+/// assert_eq!(learned.times(Opcode::Memmove, 4096, 1), (None, None));
+/// ```
 #[derive(Debug, Clone)]
 pub struct Learned {
     classes: Vec<Class>,

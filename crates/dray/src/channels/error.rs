@@ -5,6 +5,15 @@ use thiserror::Error;
 use crate::Executor;
 
 /// Why movers cannot be used together as asked.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::channels::{Channels, ChannelsError, ChannelsOptions, Require};
+///
+/// let options = ChannelsOptions { require: Require::Device, ..ChannelsOptions::default() };
+/// let none = Channels::<CpuMover>::new([], options);
+/// assert_eq!(none.err(), Some(ChannelsError::NoChannel));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ChannelsError {

@@ -9,6 +9,27 @@ use crate::parts::can_repeat;
 use crate::{Mover, Operation};
 
 /// A channel that gets nothing more.
+///
+/// ```
+/// use dray::channels::{Channels, ChannelsOptions, Excluded, Member};
+/// use dray::virt::{Options, VirtualDevice};
+/// use dray::{Channel, CoreReason, QueueLost, WaitPolicy};
+/// use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+/// use dray_spec::registers::{Command, CommandRegister};
+///
+/// let queue = WorkQueueConfig::new(0, WorkQueueMode::Shared, 16);
+/// let device = VirtualDevice::start(DeviceConfig::sapphire_rapids(1, vec![queue]), Options::default())?;
+/// let member = Member { mover: device.open(0, 16)?, numa_node: None };
+/// let mut channel = Channel::new(Channels::new([member], ChannelsOptions::default())?);
+/// // An administrator disables the queue.
+/// device.device().command(Command::DisableWq, CommandRegister::queue(0))??;
+/// channel.fill(1, vec![0; 64]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Yield, None)?;
+/// assert_eq!(done.outcome.core_reason, Some(CoreReason::QueueLost));
+/// let excluded: Vec<Excluded> = channel.mover().excluded().collect();
+/// assert_eq!(excluded, [Excluded { channel: 0, reason: QueueLost::Disabled }]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Excluded {
     /// Which of the movers given to [`Channels::new`].

@@ -3,6 +3,14 @@
 use super::CostModel;
 
 /// A mover, and the memory node near it.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::channels::Member;
+///
+/// let member = Member { mover: CpuMover::new(16), numa_node: Some(0) };
+/// assert_eq!(member.numa_node, Some(0));
+/// ```
 #[derive(Debug)]
 pub struct Member<M> {
     /// The mover; nothing else uses it.
@@ -12,6 +20,13 @@ pub struct Member<M> {
 }
 
 /// Who executes an operation, as far as that is free.
+///
+/// ```
+/// use dray::channels::{ChannelsOptions, Choice};
+///
+/// let options = ChannelsOptions { choice: Choice::Threshold { device_from_bytes: 4096 }, ..ChannelsOptions::default() };
+/// assert_ne!(options.choice, Choice::Device);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Choice {
     /// A device, whenever one has the operation.
@@ -33,6 +48,13 @@ pub enum Choice {
 
 /// What becomes of an operation that met a page that was not present. (With block on fault the device
 /// waits for the page instead.)
+///
+/// ```
+/// use dray::channels::{ChannelsOptions, PageFaultPolicy};
+///
+/// let options = ChannelsOptions { page_fault: PageFaultPolicy::Return, ..ChannelsOptions::default() };
+/// assert_ne!(options.page_fault, ChannelsOptions::default().page_fault);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageFaultPolicy {
     /// The core makes the page present, and the device goes on from there, up to `most` times an
@@ -50,6 +72,13 @@ pub enum PageFaultPolicy {
 }
 
 /// What becomes of an operation when every queue that could take it is full.
+///
+/// ```
+/// use dray::channels::{ChannelsOptions, FullQueuePolicy};
+///
+/// let options = ChannelsOptions { full_queue: FullQueuePolicy::Error, ..ChannelsOptions::default() };
+/// assert_ne!(options.full_queue, FullQueuePolicy::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FullQueuePolicy {
     /// It waits until one is not; [`Mover::submit`](crate::Mover::submit) says that something is left.
@@ -67,6 +96,13 @@ pub enum FullQueuePolicy {
 /// A move onto itself that was in flight cannot be begun again, for a part of its source may be
 /// overwritten, and a batch of the caller's that was in flight is not: they end with
 /// [`Failure::QueueLost`](crate::Failure::QueueLost) whatever the policy is.
+///
+/// ```
+/// use dray::channels::{ChannelsOptions, LostQueuePolicy};
+///
+/// let options = ChannelsOptions { lost_queue: LostQueuePolicy::Error, ..ChannelsOptions::default() };
+/// assert_ne!(options.lost_queue, LostQueuePolicy::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LostQueuePolicy {
     /// Another queue executes it. Where no other has the operation, the core does if it may; else it ends
@@ -81,6 +117,16 @@ pub enum LostQueuePolicy {
 }
 
 /// Who must execute all operations: if he does not, they fail.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::channels::{Channels, ChannelsError, ChannelsOptions, Member, Require};
+///
+/// let options = ChannelsOptions { require: Require::Hardware, ..ChannelsOptions::default() };
+/// let member = Member { mover: CpuMover::new(16), numa_node: None };
+/// let refused = Channels::new([member], options).err();
+/// assert!(matches!(refused, Some(ChannelsError::NotHardware { channel: 0, .. })));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Require {
     /// Any executor: what no device does, the core does.
@@ -93,6 +139,18 @@ pub enum Require {
 }
 
 /// How channels share operations out.
+///
+/// ```
+/// use dray::channels::{ChannelsOptions, FullQueuePolicy, Require};
+///
+/// // Never on the core, and an error instead of a wait.
+/// let options = ChannelsOptions {
+///     require: Require::Device,
+///     full_queue: FullQueuePolicy::Error,
+///     ..ChannelsOptions::default()
+/// };
+/// assert_eq!((options.slots, options.max_stripes), (256, 8));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelsOptions {
     /// Operations that can be enqueued or in flight at once. Default 256.

@@ -15,6 +15,11 @@ pub(super) const BASE_PAGE: u64 = 4096;
 pub(super) const SPLIT_FROM: u64 = 64 << 10;
 
 /// One page, or a run of them, to copy.
+///
+/// ```
+/// let page = dray::pages::PageCopy { source: 0x10_0000, destination: 0x20_0000, bytes: 4096 };
+/// assert!(dray::pages::PageList::new(&[page]).is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageCopy {
     /// First address of the source.
@@ -26,6 +31,13 @@ pub struct PageCopy {
 }
 
 /// How a list is copied.
+///
+/// ```
+/// use dray::pages::PageListOptions;
+///
+/// let options = PageListOptions { max_channels: 4, ..PageListOptions::default() };
+/// assert_eq!((options.core_threads, options.device_threshold_pages), (4, 12));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageListOptions {
     /// Channels at most (`limit_chans` of the published interface). Default 8.
@@ -59,6 +71,13 @@ impl Default for PageListOptions {
 }
 
 /// Why a list cannot be copied.
+///
+/// ```
+/// use dray::pages::{PageCopy, PageList, PageListError};
+///
+/// let empty = PageCopy { source: 0x1000, destination: 0x2000, bytes: 0 };
+/// assert_eq!(PageList::new(&[empty]).err(), Some(PageListError::Empty { entry: 0 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PageListError {
     /// An entry has no bytes.
@@ -118,6 +137,14 @@ fn done(write: bool) -> &'static str {
 }
 
 /// A list that was checked, its neighbours merged.
+///
+/// ```
+/// use dray::pages::{PageCopy, PageList};
+///
+/// let large = PageCopy { source: 0, destination: 2 << 20, bytes: 2 << 20 };
+/// assert_eq!(PageList::new(&[large])?.base_pages(), 512);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageList {
     runs: Vec<PageCopy>,

@@ -7,6 +7,23 @@ use crate::Executor;
 const LARGE_PAGE: u64 = 2 << 20;
 
 /// Sizes of entries that are counted apart.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::pages::{PageCopy, PageListOptions, PageSize, copy_page_lists_with_report};
+///
+/// let (source, mut target) = (vec![7_u8; 2 << 20], vec![0_u8; 2 << 20]);
+/// let list = [PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 2 << 20,
+/// }];
+/// let none: &mut [CpuMover] = &mut [];
+/// // SAFETY: both buffers are this function's own.
+/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
+/// assert_eq!(report.statistics[0].size, PageSize::Large);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageSize {
     /// Below 2 MiB: pages of 4 KiB, and runs of them.
@@ -16,6 +33,23 @@ pub enum PageSize {
 }
 
 /// Why it was this executor that copied bytes of a page list.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::pages::{PageCopy, PageListOptions, PageReason, copy_page_lists_with_report};
+///
+/// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
+/// let list = [PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 4096,
+/// }];
+/// let none: &mut [CpuMover] = &mut [];
+/// // SAFETY: both buffers are this function's own.
+/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
+/// assert_eq!(report.statistics[0].reason, PageReason::NoChannel);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageReason {
     /// A device: the list is not below the threshold.
@@ -33,6 +67,24 @@ pub enum PageReason {
 }
 
 /// Bytes of one size that one executor copied for one reason.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::pages::{PageCopy, PageListOptions, PageStatistic, copy_page_lists_with_report};
+///
+/// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
+/// let list = [PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 4096,
+/// }];
+/// let none: &mut [CpuMover] = &mut [];
+/// // SAFETY: both buffers are this function's own.
+/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
+/// let PageStatistic { entries, bytes, .. } = report.statistics[0];
+/// assert_eq!((entries, bytes), (1, 4096));
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageStatistic {
     /// Size of the entries.
@@ -48,6 +100,23 @@ pub struct PageStatistic {
 }
 
 /// What became of an entry.
+///
+/// ```
+/// use dray::CpuMover;
+/// use dray::pages::{PageCopy, PageListOptions, PageState, copy_page_lists_with_report};
+///
+/// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
+/// let list = [PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 4096,
+/// }];
+/// let none: &mut [CpuMover] = &mut [];
+/// // SAFETY: both buffers are this function's own.
+/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
+/// assert_eq!(report.states, [PageState::Copied]);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageState {
     /// It is copied.

@@ -18,6 +18,13 @@ pub(super) struct Piece {
 }
 
 /// Copies and bytes, by who has copied them.
+///
+/// ```
+/// use dray::pages::PageCounts;
+///
+/// let one = PageCounts { descriptors: 1, device_bytes: 4096, ..PageCounts::default() };
+/// assert_eq!(one.and(one).device_bytes, 8192);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageCounts {
     /// Descriptors that the mover has completed with success.
@@ -50,6 +57,25 @@ impl PageCounts {
 }
 
 /// A piece that the device has not copied, and why.
+///
+/// ```
+/// use dray::pages::{PageCopy, PageList};
+/// use dray::{CpuMover, Mover, drive};
+///
+/// let (source, mut target) = (vec![7_u8; 8192], vec![0_u8; 8192]);
+/// let list = PageList::new(&[PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 8192,
+/// }])?;
+/// let mut mover = CpuMover::new(16);
+/// // SAFETY: both buffers are this function's own.
+/// let mut shares = unsafe { list.plan(1, &mover.capabilities()) };
+/// drive(&mut shares[0], &mut mover);
+/// // Nothing is left for the core.
+/// assert_eq!(shares[0].fallbacks(), []);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
     /// First address that is not copied.
@@ -76,6 +102,25 @@ struct Rest {
 /// faults are resolved by touching the page, but for those of this process's memory that the core cannot
 /// access either: the rest of such a page is left out. What the device does not copy is in
 /// [`fallbacks`](PageShare::fallbacks), for the caller to copy or to refuse.
+///
+/// ```
+/// use dray::pages::{PageCopy, PageList};
+/// use dray::{CpuMover, Mover, drive};
+///
+/// let (source, mut target) = (vec![7_u8; 8192], vec![0_u8; 8192]);
+/// let list = PageList::new(&[PageCopy {
+///     source: source.as_ptr().expose_provenance() as u64,
+///     destination: target.as_mut_ptr().expose_provenance() as u64,
+///     bytes: 8192,
+/// }])?;
+/// let mut mover = CpuMover::new(16);
+/// // SAFETY: both buffers are this function's own.
+/// let mut shares = unsafe { list.plan(1, &mover.capabilities()) };
+/// drive(&mut shares[0], &mut mover);
+/// assert_eq!(shares[0].counts().device_bytes, 8192);
+/// assert_eq!(source, target);
+/// # Ok::<(), dray::pages::PageListError>(())
+/// ```
 #[derive(Debug)]
 pub struct PageShare {
     rest: Vec<Rest>,

@@ -10,6 +10,16 @@ use super::shared::Shared;
 use crate::{ChannelError, Completed, Rejected, Request};
 
 /// Asks the driver for operations. Clones ask the same driver, from any thread.
+///
+/// ```
+/// use dray::{CpuMover, Request, task};
+///
+/// let (client, driver) = task::channel(CpuMover::new(8));
+/// let other = client.clone();
+/// let future = other.request(Request::fill(0, vec![1; 8]));
+/// # drop(future);
+/// # drop((client, other, driver));
+/// ```
 pub struct Client<B> {
     shared: Arc<Shared<B>>,
 }
@@ -59,6 +69,22 @@ impl<B> fmt::Debug for Client<B> {
 
 /// Ready when its operation is complete. Dropped before, it leaves its buffers with the driver until
 /// the device has done with them.
+///
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Poll, Waker};
+///
+/// use dray::{CpuMover, Request, task};
+///
+/// let (client, driver) = task::channel(CpuMover::new(8));
+/// let (mut future, mut driver) = (pin!(client.request(Request::fill(1, vec![0; 8]))), pin!(driver));
+/// let mut context = Context::from_waker(Waker::noop());
+/// // It begins when it is polled first.
+/// assert!(future.as_mut().poll(&mut context).is_pending());
+/// let _ = driver.as_mut().poll(&mut context);
+/// let Poll::Ready(Ok(done)) = future.poll(&mut context) else { panic!() };
+/// assert_eq!(done.buffers.destination, Some(vec![1, 0, 0, 0, 0, 0, 0, 0]));
+/// ```
 #[must_use = "an operation begins when its future is polled"]
 pub struct OperationFuture<B> {
     shared: Arc<Shared<B>>,

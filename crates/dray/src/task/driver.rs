@@ -19,6 +19,18 @@ use crate::{Buffer, Buffers, Channel, ChannelError, Mover, Rejected, Request};
 /// [`ChannelError::InFlight`]: no future waits for ever.
 ///
 /// While operations are in flight the future wakes itself: devices of this interface do not interrupt.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use dray::{CpuMover, task};
+///
+/// let (client, driver) = task::channel::<_, Vec<u8>>(CpuMover::new(8));
+/// let driver = driver.with_drop_timeout(Duration::from_secs(1));
+/// drop(client);
+/// // Without clients it ends at once.
+/// driver.run();
+/// ```
 pub struct Driver<M: Mover, B: Buffer> {
     channel: Channel<M, B>,
     shared: Arc<Shared<B>>,

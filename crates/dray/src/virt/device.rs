@@ -13,6 +13,17 @@ use super::memories::{Memories, WithMemories};
 use crate::Capabilities;
 
 /// Why a mover could not be opened.
+///
+/// ```
+/// use dray::virt::{OpenError, Options, VirtualDevice};
+/// use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+///
+/// let queue = WorkQueueConfig::new(0, WorkQueueMode::Shared, 16);
+/// let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
+/// let device = VirtualDevice::start(config, Options::default())?;
+/// assert_eq!(device.open(5, 8).err(), Some(OpenError::NoQueue { wq: 5 }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OpenError {
     /// There is no such work queue, or it was never enabled.
@@ -40,6 +51,21 @@ pub(crate) struct Inner {
 /// A virtual device in real time, for movers of this process.
 ///
 /// It ends with the last handle and mover.
+///
+/// ```
+/// use dray::virt::{Options, VirtualDevice};
+/// use dray::{Channel, Executor, WaitPolicy};
+/// use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+///
+/// let queue = WorkQueueConfig::new(0, WorkQueueMode::Dedicated, 16);
+/// let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
+/// let device = VirtualDevice::start(config, Options::default())?;
+/// let mut channel = Channel::new(device.open(0, 16)?);
+/// channel.copy(vec![7; 64], vec![0; 64]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Yield, None)?;
+/// assert_eq!((done.executor, done.buffers.destination), (Executor::Virtual, Some(vec![7; 64])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct VirtualDevice {
     inner: Arc<Inner>,

@@ -22,6 +22,21 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 /// it to be enabled again, and [`lost`](crate::Mover::lost) says so. Dropping a mover takes back what is not submitted and waits for the rest, but
 /// no longer than ten seconds without a completion ([`with_drop_timeout`](VirtualMover::with_drop_timeout)).
 /// Then it leaves the device running, and the memory that it may still write to where it is.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use dray::Mover;
+/// use dray::virt::{Options, VirtualDevice};
+/// use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+///
+/// let queue = WorkQueueConfig::new(0, WorkQueueMode::Shared, 16);
+/// let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
+/// let device = VirtualDevice::start(config, Options::default())?;
+/// let mover = device.open(0, 32)?.dividing().with_drop_timeout(Duration::from_secs(1));
+/// assert!(mover.slots() == 32 && mover.capabilities().divides);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct VirtualMover {
     pub(super) queue: Queue<VirtualPort>,
