@@ -140,3 +140,35 @@ fn channels_over_several_queues_allocate_nothing() {
     let mut channels = Channels::new([member], options).expect("channels");
     assert_eq!(counted(|| rounds(&mut channels)), 0);
 }
+
+#[test]
+fn futures_that_wait_for_a_slot_allocate_nothing() {
+    let (client, mut driver) = task::channel(CpuMover::new(1));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut buffers: Vec<Option<Vec<u8>>> = (0..2).map(|_| Some(vec![0; 64])).collect();
+    let count = counted(|| {
+        for _ in 0..100 {
+            // One has the slot, one waits for it, and one waits and is dropped.
+            let mut next = |n: usize| {
+                let buffer = buffers[n].take().expect("it came back");
+                client.request(Request::fill(1, buffer))
+            };
+            let mut both = [next(0), next(1)];
+            let mut given_up = client.request(Request::noop());
+            for future in both.iter_mut().chain([&mut given_up]) {
+                assert!(Pin::new(future).poll(&mut context).is_pending());
+            }
+            drop(given_up);
+            for (n, future) in both.iter_mut().enumerate() {
+                let done = loop {
+                    let _ = Pin::new(&mut driver).poll(&mut context);
+                    if let Poll::Ready(done) = Pin::new(&mut *future).poll(&mut context) {
+                        break done.expect("it is taken");
+                    }
+                };
+                buffers[n] = done.buffers.destination;
+            }
+        }
+    });
+    assert_eq!(count, 0);
+}

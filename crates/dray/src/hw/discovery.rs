@@ -24,6 +24,14 @@ pub fn is_virtual() -> bool {
 }
 
 /// Where the driver's files are.
+///
+/// ```
+/// use dray::hw::{HwError, Paths};
+///
+/// // A machine without work queues.
+/// let paths = Paths { sysfs: "/nonexistent/sys".into(), dev: "/nonexistent/dev".into() };
+/// assert!(matches!(paths.discover(), Err(HwError::NoQueues { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// Directory with the attributes of devices and work queues.
@@ -58,6 +66,13 @@ fn devices(sysfs: PathBuf) -> PathBuf {
 }
 
 /// A work queue that programs can open.
+///
+/// ```no_run
+/// for queue in dray::hw::discover()? {
+///     println!("{}: {:?}, {} entries", queue.name(), queue.mode, queue.entries);
+/// }
+/// # Ok::<(), dray::hw::HwError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueInfo {
     /// Number of its device.

@@ -8,6 +8,16 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a work queue of this machine cannot be used. Each says what was looked at.
+///
+/// ```no_run
+/// use dray::hw::{HwError, HwOptions};
+///
+/// match dray::hw::open(None, HwOptions::default()) {
+///     Ok(mover) => println!("{}", mover.info().name()),
+///     Err(HwError::NoQueues { path }) => println!("no device is set up below {}", path.display()),
+///     Err(error) => println!("{error}"),
+/// }
+/// ```
 #[derive(Debug, Error)]
 pub enum HwError {
     /// There are no work queues for programs.
@@ -117,6 +127,16 @@ pub enum HwError {
 pub type QueueResult<T> = (String, Result<T, HwError>);
 
 /// A work queue that cannot be used.
+///
+/// ```
+/// use dray::hw::{HwError, RefusedQueue};
+///
+/// let refused = RefusedQueue {
+///     queue: "wq0.1".into(),
+///     reason: HwError::Disabled { path: "/dev/dsa/wq0.1".into() },
+/// };
+/// assert_eq!(refused.queue, "wq0.1");
+/// ```
 #[derive(Debug)]
 pub struct RefusedQueue {
     /// Its name: `wq0.1`.

@@ -14,6 +14,13 @@ use crate::slots::SlotMemory;
 const WINDOW: usize = 32;
 
 /// How a mover is opened.
+///
+/// ```
+/// use dray::hw::{HwOptions, Submitting};
+///
+/// let options = HwOptions { submitting: Some(Submitting::Portal), ..HwOptions::default() };
+/// assert_eq!(options.slots, 128);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HwOptions {
     /// Operations that can be enqueued or in flight at once.
@@ -50,6 +57,17 @@ impl Default for HwOptions {
 /// with the status 0, and [`failure`](HwMover::failure) says why. Dropping a mover takes back what is
 /// not submitted and waits for the rest, but without a completion no longer than
 /// [`HwOptions::drop_timeout`].
+///
+/// ```no_run
+/// use dray::hw::{self, HwOptions};
+/// use dray::{Channel, Executor, WaitPolicy};
+///
+/// let mut channel = Channel::new(hw::open(Some("wq0.1"), HwOptions::default())?);
+/// channel.copy(vec![7; 4096], vec![0; 4096]).map_err(|rejected| rejected.error)?;
+/// let done = channel.wait(WaitPolicy::Pause, None)?;
+/// assert_eq!(done.executor, Executor::Hardware);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HwMover {
     queue: Queue<HwPort>,

@@ -11,6 +11,16 @@ use super::{HwError, HwMover, HwOptions, QueueInfo};
 /// portal. Together they never have more descriptors in flight than the queue has entries. A mover that
 /// has some in flight already leaves half of the entries to movers that have none. The queue stays open
 /// until this value and all its movers are dropped.
+///
+/// ```no_run
+/// use dray::hw::{self, HwOptions, OpenQueue};
+///
+/// // A mover for each of two threads, on one dedicated queue.
+/// let queues = hw::discover()?;
+/// let queue = OpenQueue::open(&queues[0], HwOptions::default())?;
+/// let movers = [queue.mover()?, queue.mover()?];
+/// # Ok::<(), hw::HwError>(())
+/// ```
 #[derive(Debug)]
 pub struct OpenQueue {
     port: SharedPort,

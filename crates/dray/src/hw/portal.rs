@@ -18,6 +18,17 @@ const PORTAL_BYTES: usize = 4096;
 ///
 /// It counts no credits, keeps no slots and sees no completions: for measurements of the instructions
 /// themselves. Applications take [`HwMover`](super::HwMover).
+///
+/// ```no_run
+/// use dray::hw::{self, Portal};
+/// use dray_spec::Descriptor;
+///
+/// let queues = hw::discover()?;
+/// let mut portal = Portal::open(&queues[0], true)?;
+/// // SAFETY: a NOOP without a record names no memory.
+/// unsafe { portal.movdir64b(&Descriptor::noop()) };
+/// # Ok::<(), hw::HwError>(())
+/// ```
 #[derive(Debug)]
 pub struct Portal {
     mapping: Arc<Mapping>,

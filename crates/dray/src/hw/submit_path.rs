@@ -17,6 +17,13 @@ use super::{HwError, QueueInfo};
 const ATTEMPTS: u32 = 16;
 
 /// Which way to submit is asked for.
+///
+/// ```
+/// use dray::hw::{HwOptions, Submitting};
+///
+/// let options = HwOptions { submitting: Some(Submitting::Write), ..HwOptions::default() };
+/// assert_ne!(options, HwOptions::default());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submitting {
     /// MOVDIR64B or ENQCMD to the mapped portal.
@@ -27,6 +34,10 @@ pub enum Submitting {
 }
 
 /// How descriptors are submitted to a queue that is open.
+///
+/// ```
+/// assert_eq!(dray::hw::SubmitPath::Enqcmd.to_string(), "ENQCMD");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitPath {
     /// MOVDIR64B to the portal of a dedicated queue: a posted write without an answer.

@@ -3,6 +3,7 @@
 mod aborts;
 mod channel;
 mod channels;
+mod examples;
 mod gate;
 mod inaccessible;
 mod lost;
