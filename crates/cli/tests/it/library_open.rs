@@ -106,11 +106,11 @@ fn each_queue_that_cannot_be_used_names_its_reason() {
     assert_eq!(
         text.replace(&directory, ""),
         "no work queue can be used: \
-         wq0.0: /sys/bus/dsa/devices/wq0.0/state says \"disabled\": the work queue is not enabled (see `dray config`); \
          wq0.1: /sys/bus/dsa/devices/wq0.1/type says \"kernel\": programs use work queues of the type \"user\"; \
          wq0.2: /dev/wq0.2 is missing, though the work queue is enabled for programs: is the directory mounted here?; \
          wq0.3: /sys/bus/dsa/devices/wq0.3/mode says \"sideways\", which is no mode of a work queue; \
-         wq0.4: /sys/bus/dsa/devices/wq0.4/mode says \"\", which is no mode of a work queue"
+         wq0.4: /sys/bus/dsa/devices/wq0.4/mode says \"\", which is no mode of a work queue; \
+         wq0.0: /sys/bus/dsa/devices/wq0.0/state says \"disabled\": the work queue is not enabled (see `dray config`)"
     );
     // One that can be used is found beside them, and the others still have their reasons.
     machine.file("wq0.2");
@@ -128,6 +128,56 @@ fn each_queue_that_cannot_be_used_names_its_reason() {
             .iter()
             .map(|(name, usable)| (name.as_str(), *usable)))
     );
+}
+
+#[test]
+fn queues_that_are_not_enabled_are_named_together() {
+    let machine = Machine::new();
+    machine.device(0, 0);
+    for n in 0..3 {
+        machine.queue(&format!("wq0.{n}"), &[("state", "disabled")]);
+    }
+    let error = machine.paths().discover().expect_err("none is enabled");
+    let text = "no work queue can be used: wq0.0, wq0.1, wq0.2: not enabled (see `dray config`)";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(refusals(error).len(), 3);
+}
+
+#[test]
+fn the_environment_names_other_directories() {
+    const INSIDE: &str = "DRAY_TEST_OTHER_DIRECTORIES";
+    if std::env::var_os(INSIDE).is_some() {
+        let names: Vec<String> = hw::discover()
+            .expect("a queue")
+            .iter()
+            .map(|queue| queue.name())
+            .collect();
+        assert_eq!(names, ["wq5.2"]);
+        let Err(HwError::NotEnabled { path, .. }) = hw::open(Some("wq5.3"), HwOptions::default())
+        else {
+            panic!("it is disabled");
+        };
+        assert!(path.ends_with("bus/dsa/devices/wq5.3/state"), "{path:?}");
+        return;
+    }
+    let machine = Machine::new();
+    machine.device(5, 0);
+    machine.queue("wq5.2", &[]);
+    machine.queue("wq5.3", &[("state", "disabled")]);
+    machine.file("wq5.2");
+    let test = "library_open::the_environment_names_other_directories";
+    for sysfs in [machine.directory.path().join("sys"), machine.sysfs()] {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(INSIDE, "1")
+            .env("DRAY_SYSFS_PATH", sysfs)
+            .env("DRAY_DEV_PATH", machine.directory.path().join("dev"))
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{status:?}");
+        let out = String::from_utf8_lossy(&status.stdout);
+        assert!(out.contains("1 passed"), "{out}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use dray::hw::{
     self, HwError, HwMover, HwOptions, Portal, QueueInfo, RawPortal, SubmitPath, Submitting,
 };
-use dray::{Capabilities, Completion, Mover, Operation, Progress, WaitPolicy, wait};
+use dray::{Capabilities, Completion, Mover, Operation, Progress, WaitError, WaitPolicy, wait};
 use dray_conformance::machines::held_page;
 use dray_device::{Submission, WorkQueueMode};
 use dray_spec::{Descriptor, Status};
@@ -128,6 +128,28 @@ fn is_without_raw_io(test: &str) -> bool {
         .status();
     assert!(status.expect("it starts").success());
     false
+}
+
+#[test]
+fn umwait_is_there_where_the_processor_has_it_and_refused_elsewhere() {
+    let test = "library_queue::umwait_is_there_where_the_processor_has_it_and_refused_elsewhere";
+    if !run_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let processor = fs::read_to_string("/proc/cpuinfo").expect("a file of the kernel");
+    let has_it = processor.split_whitespace().any(|flag| flag == "waitpkg");
+    assert_eq!(WaitPolicy::Umwait.is_supported(), has_it);
+    let mut mover = hw::open(None, HwOptions::default()).expect("a queue");
+    // SAFETY: a NOOP has no operands.
+    unsafe { mover.enqueue(&Operation::noop()) }.expect("a slot");
+    let mut ended = [Completion::default()];
+    let waited = wait(&mut mover, &mut ended, WaitPolicy::Umwait, DEADLINE);
+    let expected = if has_it {
+        Ok(1)
+    } else {
+        Err(WaitError::NoUmwait)
+    };
+    assert_eq!(waited, expected);
 }
 
 #[test]

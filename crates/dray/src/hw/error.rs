@@ -157,8 +157,22 @@ impl fmt::Display for RefusedQueue {
     }
 }
 
+/// Each queue with its reason; those that are not enabled, as all of a device are at first, together.
 fn list(refused: &[RefusedQueue]) -> String {
-    let lines: Vec<String> = refused.iter().map(RefusedQueue::to_string).collect();
+    let is_off = |queue: &&RefusedQueue| matches!(queue.reason, HwError::NotEnabled { .. });
+    let (off, others): (Vec<&RefusedQueue>, Vec<&RefusedQueue>) = refused.iter().partition(is_off);
+    let mut lines: Vec<String> = others.iter().map(|queue| queue.to_string()).collect();
+    match &off[..] {
+        [] => {}
+        [queue] => lines.push(queue.to_string()),
+        off => {
+            let names: Vec<&str> = off.iter().map(|queue| queue.queue.as_str()).collect();
+            lines.push(format!(
+                "{}: not enabled (see `dray config`)",
+                names.join(", ")
+            ));
+        }
+    }
     lines.join("; ")
 }
 
