@@ -310,6 +310,19 @@ mod tests {
 
     proptest! {
         #[test]
+        fn cells_of_any_text_read_back(
+            head in prop::collection::vec("[a-z,\"\r\n ]{0,8}", 2),
+            rows in prop::collection::vec(prop::collection::vec(any::<String>(), 2), 0..5),
+        ) {
+            let head: Vec<&str> = head.iter().map(String::as_str).collect();
+            let text = csv_table(&head, rows.clone());
+            let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+            prop_assert_eq!(reader.headers().unwrap(), &head[..]);
+            let read: Vec<Vec<String>> = reader.deserialize().map(Result::unwrap).collect();
+            prop_assert_eq!(read, rows);
+        }
+
+        #[test]
         fn numbers_read_back_to_the_last_bit(bits in any::<u64>()) {
             let number = f64::from_bits(bits);
             prop_assume!(number.is_finite());

@@ -245,6 +245,14 @@ mod tests {
     }
 
     #[test]
+    fn names_in_quotes_keep_commas_quotes_and_line_ends() {
+        let rows = "name,from,to\n\"host, first\",host,A\n\"say \"\"two\"\"\nlines\",host,B\n";
+        let flows = parse(rows, true).unwrap();
+        let names: Vec<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["host, first", "say \"two\"\nlines"]);
+    }
+
+    #[test]
     fn many_entries_without_names_take_no_square_of_time() {
         let mut rows = String::from("from,to\n");
         rows.push_str(&"host,A\n".repeat(30_000));

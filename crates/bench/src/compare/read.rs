@@ -272,6 +272,25 @@ mod tests {
         assert_eq!(parse(csv, "x").unwrap().cases[0].ns, [1500.0]);
     }
 
+    /// Command lines of `dray micros` hold commas, and names what users call a case.
+    #[test]
+    fn names_with_commas_quotes_and_line_ends_are_read() {
+        for name in ["-K[0-3]@dsa0,0 -n8", "a \"b\"", "two\nlines"] {
+            let rows = [[name, "1000"].map(str::to_owned).to_vec()];
+            let micros = dray_experiment::csv_table(
+                &["case", "time", "kopsrate"],
+                rows.clone()
+                    .map(|r| vec![r[0].clone(), "modelled".to_owned(), r[1].clone()]),
+            );
+            assert_eq!(parse(&micros, "x").unwrap().cases[0].name, name);
+            let bench = dray_experiment::csv_table(
+                &["name", "iterations", "real_time"],
+                rows.map(|r| vec![r[0].clone(), "1".to_owned(), r[1].clone()]),
+            );
+            assert_eq!(parse(&bench, "x").unwrap().cases[0].name, name);
+        }
+    }
+
     #[test]
     fn medians_stand_in_where_there_is_nothing_else() {
         let json = r#"{"benchmarks": [

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use dray_experiment::write_csv;
+use dray_experiment::{csv_table, write_csv};
 use dray_figures::Progress;
 use dray_output::Output;
 use dray_pcie::bench::{
@@ -247,7 +247,7 @@ fn checks(args: &Args) -> anyhow::Result<ExitCode> {
                 serde_json::to_string_pretty(&json!({ "checks": all }))?
             )
         }
-        Format::Csv => csv(&checks)?,
+        Format::Csv => csv(&checks),
     };
     print::all(&mut io::stdout().lock(), &text)?;
     let missed: usize = checks.iter().map(Check::missed).sum();
@@ -350,26 +350,34 @@ fn as_json(check: &Check) -> serde_json::Value {
     })
 }
 
-fn csv(checks: &[Check]) -> anyhow::Result<String> {
-    let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-    let mut text =
-        String::from("check,what,target_low,target_high,result,unit,deviation,tolerance,verdict\n");
-    for check in checks {
-        for row in &check.rows {
-            writeln!(
-                text,
-                "{},{},{},{},{},{},{},{},{}",
-                check.number,
-                quote(&row.name),
-                row.target.0,
-                row.target.1,
-                row.result,
-                row.unit,
-                row.deviation(),
-                quote(&tolerance(row)),
-                verdict(row).to_lowercase()
-            )?;
-        }
-    }
-    Ok(text)
+fn csv(checks: &[Check]) -> String {
+    let rows = checks.iter().flat_map(|check| {
+        check.rows.iter().map(|row| {
+            vec![
+                check.number.to_string(),
+                row.name.clone(),
+                row.target.0.to_string(),
+                row.target.1.to_string(),
+                row.result.to_string(),
+                row.unit.to_string(),
+                row.deviation().to_string(),
+                tolerance(row),
+                verdict(row).to_lowercase(),
+            ]
+        })
+    });
+    csv_table(
+        &[
+            "check",
+            "what",
+            "target_low",
+            "target_high",
+            "result",
+            "unit",
+            "deviation",
+            "tolerance",
+            "verdict",
+        ],
+        rows,
+    )
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use dray_experiment::{format_bytes, parse_bytes};
+use dray_experiment::{csv_table, format_bytes, parse_bytes};
 use dray_fabric::{Bytes, JobEntry, NamedJob, jobs_to_toml, network, resolve_jobs};
 use dray_flow::{Network, Policy, schedule};
 use dray_output::Output;
@@ -92,18 +92,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = match args.format {
         Format::Table => table(args, &topology, bytes, jobs.len(), simulated, &times),
-        Format::Csv => {
-            let mut text = String::from("estimator,us,error\n");
-            text.push_str(&format!("des,{},\n", simulated * 1e6));
-            for (name, time) in &times {
-                text.push_str(&format!(
-                    "{name},{},{}\n",
-                    time * 1e6,
-                    time / simulated - 1.0
-                ));
-            }
-            text
-        }
+        Format::Csv => csv(simulated, &times),
         Format::Json => {
             let list: Vec<_> = times
                 .iter()
@@ -118,6 +107,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The simulator first; the error of an estimate is relative to it.
+fn csv(simulated: f64, times: &[(&'static str, f64)]) -> String {
+    let first = vec![
+        "des".to_owned(),
+        (simulated * 1e6).to_string(),
+        String::new(),
+    ];
+    let others = times.iter().map(|(name, time)| {
+        let error = time / simulated - 1.0;
+        vec![
+            (*name).to_owned(),
+            (time * 1e6).to_string(),
+            error.to_string(),
+        ]
+    });
+    csv_table(
+        &["estimator", "us", "error"],
+        [first].into_iter().chain(others),
+    )
 }
 
 const HINT: &str = "dray fabric collective --help shows examples";

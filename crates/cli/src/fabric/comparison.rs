@@ -1,7 +1,6 @@
 //! The report's part on estimators and schedulers.
 
-use std::fmt::Write;
-
+use dray_experiment::csv_table;
 use dray_fabric::{latency, network, route};
 use dray_flow::{Ecr, Estimator, Flow, Flows, Ingress, MaxMin};
 use dray_pcie::bench::ReportPart;
@@ -87,7 +86,7 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
     let mut columns = vec![Column::text("estimator")];
     columns.extend(names.iter().map(|name| Column::number(name, "GiB/s")));
     let mut table = Table::new("The same as numbers", columns);
-    let mut csv = String::from("estimator,flow,gib_s\n");
+    let mut cells_of_rates = Vec::new();
     let mut rows = Vec::new();
     for (family, (name, estimator)) in list.into_iter().enumerate() {
         let estimate = estimator.estimate(&flows)?;
@@ -100,7 +99,7 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
         cells.extend(rates.iter().map(|rate| Cell::number(*rate, 3)));
         table.push(cells, None);
         for (flow, rate) in names.iter().zip(rates) {
-            writeln!(csv, "\"{name}\",{flow},{rate}")?;
+            cells_of_rates.push(vec![name.to_owned(), flow.clone(), rate.to_string()]);
         }
         rows.push(json!({ "estimator": name, "gib_s": rates }));
     }
@@ -122,7 +121,10 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
     };
     let document = json!({ "topology": topology.name, "flows": names, "rows": rows });
     let files = vec![
-        ("estimators.csv".into(), csv),
+        (
+            "estimators.csv".into(),
+            csv_table(&["estimator", "flow", "gib_s"], cells_of_rates),
+        ),
         (
             "estimators.json".into(),
             serde_json::to_string_pretty(&document)? + "\n",
