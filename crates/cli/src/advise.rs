@@ -150,8 +150,9 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         ));
     }
     if !OPERATIONS.contains(&args.op.as_str()) {
+        let hint = dray_suggest::suggest(&args.op, OPERATIONS.iter().copied());
         return Err(Usage::error(
-            format!("--op {}: known are {}", args.op, OPERATIONS.join(", ")),
+            format!("--op {} is not an operation of the core; {hint}", args.op),
             "--op memmove is a copy",
         ));
     }

@@ -160,9 +160,11 @@ fn list() -> anyhow::Result<ExitCode> {
 
 fn explain(id: &str) -> anyhow::Result<ExitCode> {
     let Some(check) = CHECKS.iter().find(|check| check.id == id) else {
-        let ids: Vec<_> = CHECKS.iter().map(|check| check.id).collect();
-        let hint = format!("the checks are {}", ids.join(", "));
-        return Err(Usage::error(format!("there is no check {id:?}"), hint));
+        let hint = dray_suggest::suggest(id, CHECKS.iter().map(|check| check.id));
+        return Err(Usage::error(
+            format!("there is no check {id:?}; {hint}"),
+            "dray doctor --list",
+        ));
     };
     print::all(&mut io::stdout().lock(), &dray_doctor::explain(check))?;
     Ok(ExitCode::SUCCESS)

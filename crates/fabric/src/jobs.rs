@@ -199,7 +199,12 @@ pub fn resolve_jobs(
             .map(|other| {
                 let found = index.get(other.as_str()).copied();
                 found.ok_or_else(|| {
-                    fail(format!("after: no job is named `{}`", other.escape_debug()))
+                    let names = flows.iter().map(|flow| flow.name.as_str());
+                    fail(format!(
+                        "after: no job is named `{}`; {}",
+                        other.escape_debug(),
+                        dray_suggest::suggest(other, names)
+                    ))
                 })
             })
             .collect::<Result<_, FabricError>>()?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use dray_experiment::{Experiment, FileError, Sweep};
-use dray_suggest::nearest;
+use dray_suggest::suggest;
 
 use crate::FiguresError;
 use crate::vocabulary::VOCABULARY;
@@ -53,11 +53,9 @@ impl FromStr for Protocol {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "paper" => Ok(Protocol::Paper),
-            "seed" => Ok(Protocol::Seed),
-            _ => Err("known are: paper, seed".to_owned()),
-        }
+        let all = [Protocol::Paper, Protocol::Seed];
+        let found = all.into_iter().find(|protocol| protocol.name() == text);
+        found.ok_or_else(|| suggest(text, all.map(Protocol::name)))
     }
 }
 
@@ -111,8 +109,7 @@ pub fn select(
     if let Some(name) = only.iter().find(|name| !known.contains(name)) {
         return Err(FiguresError::UnknownFigure {
             name: name.clone(),
-            near: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
-            known: known.join(", "),
+            hint: suggest(name, known.iter().map(String::as_str)),
         });
     }
     if !only.is_empty() {
@@ -188,7 +185,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(message("fg3", "size", "64").contains("did you mean 'fig3'?"));
+        assert!(message("fg3", "size", "64").contains("did you mean `fig3`?"));
         assert!(message("", "sise", "64").contains("did you mean `size`?"));
         assert!(message("", "size", "").contains("expands to nothing"));
         assert!(message("", "size", "4k..1k").contains("expands to nothing"));

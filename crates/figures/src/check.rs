@@ -158,7 +158,7 @@ pub(crate) fn check_table(
                 table: format!("reference/{}.toml", table.id),
                 field: "override",
                 value: name.clone(),
-                known: "parameter = number".to_owned(),
+                hint: "write parameter = number".to_owned(),
             })?;
         machine = machine.with(name, value)?;
         overrides.push((name.clone(), value));

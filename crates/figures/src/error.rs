@@ -119,14 +119,12 @@ pub enum FiguresError {
         source: Box<csv::Error>,
     },
     /// A figure that does not exist.
-    #[error("there is no figure '{name}'{}; there are: {known}", did_you_mean(.near))]
+    #[error("there is no figure '{name}'; {hint}")]
     UnknownFigure {
         /// Name as given.
         name: String,
-        /// The name that is spelled most alike, if any is.
-        near: Option<String>,
-        /// All names.
-        known: String,
+        /// The name that was meant, or all names.
+        hint: String,
     },
     /// The run was stopped.
     #[error("stopped; what is finished is kept below {}", out.display())]
@@ -200,7 +198,7 @@ pub enum FiguresError {
         metric: &'static str,
     },
     /// A unit or metric of a table that this program does not know.
-    #[error("{table}: {field} '{value}' is unknown; use one of {known}")]
+    #[error("{table}: {field} '{value}' is unknown; {hint}")]
     Table {
         /// Table.
         table: String,
@@ -208,14 +206,7 @@ pub enum FiguresError {
         field: &'static str,
         /// Value as given.
         value: String,
-        /// What there is.
-        known: String,
+        /// The word that was meant, or all of them.
+        hint: String,
     },
-}
-
-fn did_you_mean(near: &Option<String>) -> String {
-    match near {
-        Some(near) => format!("; did you mean '{near}'?"),
-        None => String::new(),
-    }
 }

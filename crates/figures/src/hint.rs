@@ -1,8 +1,7 @@
 //! What kind of error it is, and what to type next.
 
 use dray_experiment::StoreError;
-use dray_platform::{PlatformError, builtin_names};
-use dray_suggest::nearest;
+use dray_platform::PlatformError;
 
 use crate::FiguresError;
 
@@ -30,19 +29,12 @@ impl FiguresError {
     /// What to type next, if the message does not say it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Platform(PlatformError::Unknown { name, .. }) => {
-                let near = nearest(name, builtin_names());
-                Some(match near {
-                    Some(near) => format!("--platform {near}"),
-                    None => "--platform spr-2s, or the path of a platform file".to_owned(),
-                })
+            Self::Platform(PlatformError::Unknown { .. }) => {
+                Some("--platform takes a built-in name or the path of a platform file".to_owned())
             }
             Self::Profile(error) => error.hint(),
             Self::NotPutBack { .. } => Some("dray config --undo puts the device back".to_owned()),
-            Self::UnknownFigure { near, .. } => Some(match near {
-                Some(near) => format!("--only {near}; --list shows all of them"),
-                None => "--list shows all figures".to_owned(),
-            }),
+            Self::UnknownFigure { .. } => Some("--list shows all figures".to_owned()),
             Self::Point { source, .. } => match source.as_ref() {
                 Self::Limit {
                     what: "batch",

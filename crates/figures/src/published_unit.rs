@@ -56,11 +56,11 @@ impl PublishedUnit {
     /// # Errors
     /// A metric or a unit that is not known, or a unit that the metric does not have.
     pub(crate) fn of(table: &ReferenceTable) -> Result<PublishedUnit, FiguresError> {
-        let unknown = |field, value: &str, known: Vec<&str>| FiguresError::Table {
+        let unknown = |field, value: &str, known: Vec<&'static str>| FiguresError::Table {
             table: format!("reference/{}.toml", table.id),
             field,
             value: value.to_owned(),
-            known: known.join(", "),
+            hint: dray_suggest::suggest(value, known),
         };
         let metric = METRICS.iter().find(|(name, _)| *name == table.metric);
         let (_, metric) = metric.ok_or_else(|| {
@@ -95,9 +95,11 @@ mod tests {
             };
             PublishedUnit::of(&table).unwrap_err().to_string()
         };
-        assert!(message("speed", "us").contains("'speed' is unknown; use one of latency"));
-        assert!(message("latency", "ms").contains("'ms' is unknown; use one of ns, us"));
+        assert!(message("speed", "us").contains("'speed' is unknown; known: latency"));
+        assert!(message("latncy", "us").contains("did you mean `latency`?"));
+        assert!(message("latency", "mus").contains("did you mean `us`?"));
+        assert!(message("latency", "hours").contains("'hours' is unknown; known: ns, us"));
         // Every unit is one of some metric, but not of each.
-        assert!(message("throughput", "us").contains("use one of GB/s, MiB/s, GiB/s"));
+        assert!(message("throughput", "us").contains("known: GB/s, MiB/s, GiB/s"));
     }
 }

@@ -22,14 +22,12 @@ pub enum PlatformError {
         message: String,
     },
     /// No platform of this name is built in and no such file exists.
-    #[error(
-        "platform '{name}': no such file, and no built-in platform of that name; built in are: {known}"
-    )]
+    #[error("platform '{name}': no such file, and no built-in platform of that name; {hint}")]
     Unknown {
         /// Name as given.
         name: String,
-        /// The built-in names.
-        known: String,
+        /// The built-in name that was meant, or all of them.
+        hint: String,
     },
     /// A parameter that the model does not have.
     #[error("{file}: parameter '{name}' is unknown; {hint}")]

@@ -70,7 +70,7 @@ pub fn builtin(name: &str) -> Result<PlatformFile, PlatformError> {
         Some((name, text)) => PlatformFile::parse(text, name),
         None => Err(PlatformError::Unknown {
             name: name.to_owned(),
-            known: builtin_names().join(", "),
+            hint: dray_suggest::suggest(name, builtin_names()),
         }),
     }
 }

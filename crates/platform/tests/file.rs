@@ -121,7 +121,7 @@ fn an_extension_states_only_what_differs() {
     assert_eq!(differ, 1);
     assert_eq!(mine.parameters().poll, spr.parameters().poll);
     let lost = text.replace("spr-2s", "spr");
-    assert!(refused(&lost).contains("built in are: spr-2s"));
+    assert!(refused(&lost).contains("known: spr-2s"));
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         (distance, !lower.starts_with(&name), candidate)
     });
     scored
-        .filter(|(distance, ..)| *distance <= allowed)
+        // Another letter is not a misspelt one.
+        .filter(|(distance, ..)| *distance <= allowed && *distance < length.max(1))
         .min()
         .map(|(.., candidate)| candidate)
 }
@@ -43,13 +44,20 @@ pub fn near(
     scored.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The end of a message about an unknown name: what was meant, or else what there is.
+/// Names that one message lists at most.
+const LISTED: usize = 48;
+
+/// The end of a message about an unknown name: what was meant, or else what there is, at most 48 names.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(name, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            let known: Vec<&str> = known.into_iter().collect();
-            format!("known: {}", known.join(", "))
+            let mut known = known.into_iter();
+            let listed: Vec<&str> = known.by_ref().take(LISTED).collect();
+            match known.count() {
+                0 => format!("known: {}", listed.join(", ")),
+                more => format!("known: {} and {more} more", listed.join(", ")),
+            }
         }
     }
 }
@@ -71,6 +79,7 @@ mod tests {
         assert_eq!(nearest("fig6"), Some("fig6a"));
         assert_eq!(nearest("SPR2s"), Some("spr-2s"));
         assert_eq!(nearest("latency"), None);
+        assert_eq!(super::nearest("c", ["a", "b"]), None);
         assert_eq!(nearest(&"fig3".repeat(99)), None);
     }
 
@@ -88,6 +97,8 @@ mod tests {
         assert_eq!(nearest("szie", ["size", "wq_size"]), Some("size"));
         assert_eq!(suggest("asinc", ["sync", "async"]), "did you mean `async`?");
         assert_eq!(suggest("other", ["sync", "async"]), "known: sync, async");
+        let many = suggest("other", ["sync"; 50]);
+        assert!(many.ends_with("sync, sync and 2 more"), "{many}");
     }
 
     #[test]

@@ -213,7 +213,13 @@ impl Builder<'_> {
                 Some(name) => match devices.get(name.as_str()) {
                     Some(parameters) => parameters.clone(),
                     None => {
-                        let rule = format!("device = \"{name}\" names no [[device]] of this file");
+                        let rule = format!(
+                            "device = \"{name}\" names no [[device]] of this file; {}",
+                            dray_suggest::suggest(
+                                name,
+                                file.devices.iter().map(|d| d.name.as_str())
+                            )
+                        );
                         return Err(self.rules.error(entry, rule));
                     }
                 },

@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 5] = [
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Names of the built-in topologies.
-pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+pub fn built_in_names() -> impl Iterator<Item = &'static str> + Clone {
     FILES.into_iter().map(|(name, _)| name)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn find(name: &str) -> Result<(String, String), PcieError> {
         return Err(PcieError::NotFound {
             name: name.to_owned(),
             what: "topology",
-            known: built_in_names().collect::<Vec<_>>().join(", "),
+            hint: dray_suggest::suggest(name, built_in_names()),
         });
     }
     read(path).map(|text| (text, name.to_owned()))

@@ -24,14 +24,14 @@ pub enum PcieError {
         rule: String,
     },
     /// A name that no node has.
-    #[error("{topology} has no node `{name}`{}", meant(near))]
+    #[error("{topology} has no node `{name}`; {hint}")]
     NoNode {
         /// Name of the topology.
         topology: String,
         /// The name asked for.
         name: String,
-        /// The name that may have been meant.
-        near: Option<String>,
+        /// The name that was meant, or all names if they are few.
+        hint: String,
     },
     /// Two nodes without a path between them.
     #[error("{topology}: no path from `{from}` to `{to}`: {why}")]
@@ -54,14 +54,14 @@ pub enum PcieError {
         rule: String,
     },
     /// No file and no built-in of this name.
-    #[error("`{name}` is neither a file nor a built-in {what}; built in: {known}")]
+    #[error("`{name}` is neither a file nor a built-in {what}; {hint}")]
     NotFound {
         /// What was asked for.
         name: String,
         /// What kind of thing it is.
         what: &'static str,
-        /// The built-in names.
-        known: String,
+        /// The built-in name that was meant, or all of them.
+        hint: String,
     },
     /// A file that cannot be read or written.
     #[error("{}: {message}", path.display())]
@@ -107,9 +107,4 @@ impl PcieError {
     pub fn is_bad_input(&self) -> bool {
         !matches!(self, Self::Io { .. } | Self::Stuck { .. } | Self::Report(_))
     }
-}
-
-fn meant(near: &Option<String>) -> String {
-    near.as_ref()
-        .map_or(String::new(), |name| format!("; is `{name}` meant?"))
 }

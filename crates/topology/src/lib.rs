@@ -234,13 +234,19 @@ impl Topology {
             None => Err(PcieError::NoNode {
                 topology: self.name.clone(),
                 name: name.to_owned(),
-                near: self
-                    .nodes
-                    .iter()
-                    .map(|node| &node.name)
-                    .find(|known| known.eq_ignore_ascii_case(name) || known.contains(name))
-                    .cloned(),
+                hint: self.meant(name),
             }),
+        }
+    }
+
+    /// What to write instead of an unknown name: the nearest name, or one that contains it, as a PCI address without its
+    /// domain does.
+    fn meant(&self, name: &str) -> String {
+        let names = self.nodes.iter().map(|node| node.name.as_str());
+        let whole = names.clone().find(|known| known.contains(name));
+        match (dray_suggest::nearest(name, names.clone()), whole) {
+            (None, Some(whole)) if !name.is_empty() => format!("did you mean `{whole}`?"),
+            _ => dray_suggest::suggest(name, names),
         }
     }
 

@@ -25,12 +25,8 @@ impl Builder<'_> {
         let rules = self.rules;
         let mut ends = [NodeId(0); 2];
         for (end, text) in ends.iter_mut().zip([upper, lower]) {
-            *end = self.topology.find(text).map_err(|_| {
-                rules.error(
-                    &name,
-                    format!("no node is named `{text}`; a socket is named host.0"),
-                )
-            })?;
+            let found = self.topology.find(text);
+            *end = found.map_err(|error| rules.error(&name, error.to_string()))?;
         }
         if ends[0] == ends[1] {
             return Err(rules.error(name, "joins a node to itself"));

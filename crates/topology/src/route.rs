@@ -245,7 +245,7 @@ fn given(
         for (index, name) in names.iter().enumerate() {
             let id = topology
                 .find(name)
-                .map_err(|_| rules.error(&entry, format!("no node is named `{name}`")))?;
+                .map_err(|error| rules.error(&entry, error.to_string()))?;
             let inner = index > 0 && index + 1 < names.len();
             if nodes.contains(&id) || (inner && !topology.node(id).kind.forwards()) {
                 let rule =

@@ -236,8 +236,11 @@ pub(super) fn axes(args: &Args) -> anyhow::Result<Axes> {
     let defaults = Axes::default();
     let location = |flag: &str, text: &str| {
         Usage::error(
-            format!("--{flag}={text}: no such place"),
-            format!("--{flag} takes none, l1, l2, llc or ram; --out_mem also with cc_ before it"),
+            format!(
+                "--{flag}={text} is not a location; {}",
+                dray_suggest::suggest(text, ["none", "l1", "l2", "llc", "ram"])
+            ),
+            "--out_mem takes the same words, also with cc_ before them: cc_llc",
         )
     };
     let or = |given: &Vec<u32>, defaults: Vec<u32>| match given.is_empty() {

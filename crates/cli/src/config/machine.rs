@@ -203,8 +203,9 @@ pub(super) fn new_tree(
     devices: u32,
 ) -> anyhow::Result<()> {
     let personality: Personality = kernel.parse().map_err(|error| {
-        let known = Personality::ALL.map(|known| known.to_string()).join(", ");
-        Usage::error(format!("{error}"), format!("classes of kernels: {known}"))
+        let known = Personality::ALL.map(|known| known.to_string());
+        let hint = dray_suggest::suggest(kernel, known.iter().map(String::as_str));
+        Usage::error(format!("{error}"), hint)
     })?;
     let capabilities = known_capabilities(version * 0x100).context("a version that is known")?;
     let hardware = dray_config::hardware(capabilities);

@@ -12,6 +12,7 @@ use dray_pcie::bench::{
     Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, check_all, report,
     run_experiment, trace_experiment,
 };
+use dray_suggest::suggest;
 use serde_json::json;
 
 use super::{check_estimators, comparison};
@@ -162,8 +163,8 @@ fn chosen(args: &Args) -> anyhow::Result<Vec<FabricExperiment>> {
     if let Some(unknown) = args.only.iter().find(|name| !known.contains(name)) {
         return Err(Usage::error(
             format!(
-                "--only: no experiment is named `{unknown}`; there are {}",
-                known.join(", ")
+                "--only: no experiment is named `{unknown}`; {}",
+                suggest(unknown, known.iter().map(String::as_str))
             ),
             "dray fabric bench --list",
         ));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use dray_output::Output;
-use dray_pcie::{Topology, built_in};
+use dray_pcie::{Topology, built_in, built_in_names};
 
 use crate::complain::Usage;
 use crate::print;
@@ -39,7 +39,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.toml {
         let Some(text) = built_in(&args.topology) else {
             return Err(Usage::error(
-                format!("--toml: `{}` is not built in", args.topology),
+                format!(
+                    "--toml: `{0}` is not built in; {1}",
+                    args.topology,
+                    dray_suggest::suggest(&args.topology, built_in_names())
+                ),
                 "dray fabric show testbed --toml",
             ));
         };

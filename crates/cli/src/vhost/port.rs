@@ -63,9 +63,9 @@ fn socket(text: &str) -> Result<Kind, String> {
                 queues = number.ok_or(format!("queues={count}: 1 to 128 queue pairs"))?;
             }
             _ => {
-                return Err(format!(
-                    "{part:?} is none of server, client, queues=N, no-offloads"
-                ));
+                let known = ["server", "client", "queues=N", "no-offloads"];
+                let hint = dray_suggest::suggest(part, known);
+                return Err(format!("{part:?} is not an option of a port; {hint}"));
             }
         }
     }

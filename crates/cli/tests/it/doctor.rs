@@ -117,7 +117,7 @@ fn checks_are_listed_and_explained() {
     }
     let unknown = dray(dir.path(), "doctor --explain vtd").output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("hint: the checks are pci,"));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("known: pci,"));
 }
 
 #[test]

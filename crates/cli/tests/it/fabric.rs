@@ -272,7 +272,7 @@ fn jobs_are_scheduled_and_promises_are_checked() {
         ),
         (
             "from = \"gpu0\"\nto = \"gpu1\"\nbytes = 64\nafter = [\"x\"]",
-            "no job is named `x`",
+            "no job is named `x`; known: gpu0>gpu1",
         ),
         (
             "name = \"a\"\nfrom = \"gpu0\"\nto = \"gpu1\"\nbytes = 64\nafter = [\"a\"]",

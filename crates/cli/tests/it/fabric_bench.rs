@@ -46,7 +46,7 @@ fn bad_files_name_file_entry_and_rule() {
         "{message}"
     );
     assert!(message.contains("hint: "));
-    assert!(error(dir.path(), "fabric show nowhere", 2).contains("built in: local, testbed"));
+    assert!(error(dir.path(), "fabric show nowhere", 2).contains("known: local, testbed"));
     let message = error(dir.path(), "fabric bench --only nothing", 2);
     assert!(
         message.contains("no experiment is named `nothing`"),

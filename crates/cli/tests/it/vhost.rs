@@ -19,7 +19,7 @@ fn what_cannot_be_is_refused() {
     };
     refused("", "--port");
     refused("--port s,queues=0", "1 to 128");
-    refused("--port s,sever", "none of server");
+    refused("--port s,sever", "did you mean `server`?");
     refused("--port s --duration 0", "above 0");
     refused("--port s --dmas [txd0@wq0.0]", "--mover virtual");
     refused("--port s --mover cpu --dmas [txd1@wq0.0]", "names port 1");

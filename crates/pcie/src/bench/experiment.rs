@@ -342,13 +342,16 @@ impl StreamFields {
             match text(present)?.as_str() {
                 "yes" => {}
                 "no" => return Ok(None),
-                other => return Err(format!("present = `{other}` is neither yes nor no")),
+                other => {
+                    let hint = dray_suggest::suggest(other, ["yes", "no"]);
+                    return Err(format!("present = `{other}` is neither yes nor no; {hint}"));
+                }
             }
         }
         let name = text(&self.operation)?;
         let operation = Operation::parse(&name).ok_or_else(|| {
-            let known: Vec<&str> = Operation::ALL.iter().map(|(_, name)| *name).collect();
-            format!("operation = `{name}` is none of {}", known.join(", "))
+            let hint = dray_suggest::suggest(&name, Operation::ALL.iter().map(|(_, name)| *name));
+            format!("operation = `{name}` is unknown; {hint}")
         })?;
         let node = |field: &Field| {
             topology

@@ -156,7 +156,7 @@ fn each_error_names_file_entry_and_rule() {
             "[\"s\", \"b\"]",
             "[\"s\", \"c\"]",
             "link 3 (s - c)",
-            "no node is named `c`",
+            "has no node `c`; known: ",
         ),
         (
             "[\"s\", \"b\"]",
@@ -295,6 +295,9 @@ fn parts_that_are_not_joined_have_no_path() {
         topology.route_by_name("a", "q"),
         Err(PcieError::NoNode { .. })
     ));
+    let meant = |topology: &Topology, name| topology.find(name).unwrap_err().to_string();
+    let gpus = Topology::resolve("gpu8").unwrap();
+    assert!(meant(&gpus, "gup1").ends_with("did you mean `gpu1`?"));
     assert!(topology.route_by_name("a", "a").is_err());
     assert!(
         Topology::resolve("/nonexistent/x.toml")
