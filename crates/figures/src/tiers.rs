@@ -197,6 +197,7 @@ mod tests {
     use dray_platform::PAGE_BYTES;
 
     use super::*;
+    use crate::sensitivity::COUNTS;
 
     fn model() -> Model {
         let platform = dray_platform::builtin("spr-2s").unwrap();
@@ -306,5 +307,43 @@ mod tests {
         assert!(has(&names("concurrent-dsa"), "page_together = 600 ns"));
         assert!(!has(&names("user-dsa"), "page_together"));
         assert!(has(&names("user-core"), "pm_copy = 2.5 ("));
+    }
+
+    /// Every guess of `platforms/migration.toml` is named by what it moves, or cannot move anything that much.
+    #[test]
+    fn no_guess_of_page_migration_is_unnamed() {
+        let systems = [
+            "kernel",
+            "concurrent-threads",
+            "concurrent-dsa",
+            "user-core",
+        ];
+        let mut named: Vec<String> = Vec::new();
+        for system in systems {
+            for point in [
+                point("migrate-call", system, "pm").with("base_pages", 1024),
+                point("migrate-call", system, "pm").with("huge_pages", 4),
+                point("migrate-call", system, "dram").with("base_pages", 8),
+                point("tiering", system, "pm").with("working_set", "large"),
+            ] {
+                let w = Workload::from_point(&point).unwrap();
+                let found = guesses(&model(), &w).unwrap().into_iter();
+                named.extend(found.map(|(_, words)| words));
+            }
+        }
+        let p = built_in();
+        let line = model().platform.parameters().cpu_line_latency.as_ns();
+        for (name, stated) in p.list().filter(|(_, stated)| stated.guess) {
+            let is_named = named
+                .iter()
+                .any(|words| words.starts_with(&format!("{name} = ")));
+            match name {
+                // What one access in thousands costs more than a line of memory.
+                "hint_fault" => {
+                    assert!(!is_named && p.sampled * stated.range[1] / line < COUNTS);
+                }
+                _ => assert!(is_named, "{name} moves nothing: {named:?}"),
+            }
+        }
     }
 }
