@@ -29,6 +29,8 @@ pub struct Axes {
     pub device: bool,
     /// Cases that can be measured on this machine, instead of those that can be modelled.
     pub real: bool,
+    /// Cases of api:cpp among those that are measured.
+    pub cpp: bool,
 }
 
 impl Default for Axes {
@@ -48,6 +50,7 @@ impl Default for Axes {
             lacking: Vec::new(),
             device: false,
             real: false,
+            cpp: false,
         }
     }
 }
@@ -67,14 +70,18 @@ impl Axes {
     /// Interfaces and paths that an operation has.
     fn ways(&self, op: Op) -> Vec<(Api, Path)> {
         let mut ways = Vec::new();
-        if self.device {
-            return vec![(Api::Rust, Path::Dsa)];
-        }
         // DML's C++ interface has these.
         let in_cpp = !matches!(
             op,
             Op::DifCheck | Op::DifInsert | Op::DifStrip | Op::DifUpdate | Op::DixGenerate
         );
+        if self.device {
+            if self.cpp && in_cpp {
+                ways.push((Api::Cpp, Path::Dsa));
+            }
+            ways.push((Api::Rust, Path::Dsa));
+            return ways;
+        }
         if !self.no_hw && !self.real && !self.lacking.contains(&op) {
             ways.push((Api::C, Path::Dsa));
             if in_cpp {
@@ -89,6 +96,8 @@ impl Axes {
                 if in_cpp {
                     ways.push((Api::Cpp, Path::Cpu));
                 }
+            } else if self.cpp && in_cpp {
+                ways.push((Api::Cpp, Path::Cpu));
             }
             ways.push((Api::Rust, Path::Cpu));
         }
@@ -195,6 +204,24 @@ mod tests {
             cases.iter().filter(delta).map(|c| c.size).max(),
             Some(512 << 10)
         );
+    }
+
+    #[test]
+    fn the_interface_for_cpp_is_measured_where_it_is_there() {
+        for (device, path) in [(false, Path::Cpu), (true, Path::Dsa)] {
+            for cpp in [false, true] {
+                let axes = Axes {
+                    real: !device,
+                    device,
+                    cpp,
+                    ..Axes::default()
+                };
+                let cases = axes.cases();
+                let mut of_cpp = cases.iter().filter(|case| case.api == Api::Cpp);
+                assert_eq!(of_cpp.clone().count() > 0, cpp);
+                assert!(of_cpp.all(|case| case.path == path && !case.op.has_fields()));
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use dray_model::Stalled;
 use dray_platform::PlatformError;
 use thiserror::Error;
 
+use crate::real::CppError;
+
 /// What can go wrong when cases are chosen or run.
 #[derive(Debug, Error)]
 pub enum BenchError {
@@ -78,6 +80,9 @@ pub enum BenchError {
         /// Why.
         source: Box<dray::hw::HwError>,
     },
+    /// Cases of api:cpp that cannot be measured.
+    #[error(transparent)]
+    Cpp(#[from] CppError),
     /// Somebody waits for what will not come.
     #[error(transparent)]
     Stalled(#[from] Stalled),
@@ -128,6 +133,7 @@ impl BenchError {
                 "a filter is a regular expression on case names; --benchmark_list_tests shows them"
                     .to_owned(),
             ),
+            Self::Cpp(error) => error.hint().map(str::to_owned),
             Self::Unsupported { .. } => Some(
                 "a profile that has it: --config 1e1w-s-v2 is a device of version 2".to_owned(),
             ),
@@ -148,6 +154,7 @@ impl BenchError {
             self,
             Self::Stalled(_)
                 | Self::Device { .. }
+                | Self::Cpp(CppError::Open { .. } | CppError::Call { .. })
                 | Self::Failed { .. }
                 | Self::WrongBytes { .. }
                 | Self::Software { .. }

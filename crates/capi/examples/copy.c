@@ -10,6 +10,7 @@ static int fail(const char *what, int code) {
 }
 
 int main(int argc, char **argv) {
+    char digits[] = "123456789";
     static unsigned char source[65536], target[65536];
     struct dray_options options;
     struct dray_mover *mover;
@@ -37,7 +38,7 @@ int main(int argc, char **argv) {
     if ((code = dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_YIELD, 0)) != 1)
         return fail("wait", code);
     printf("compare: result %u at %u\n", done.result, done.bytes_completed);
-    if ((code = dray_crc32c(mover, "123456789", 9, 0, 44)) != 0)
+    if ((code = dray_crc32c(mover, digits, 9, 0, 44)) != 0)
         return fail("crc", code);
     if ((code = dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_SPIN, 0)) != 1)
         return fail("wait", code);

@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
     dray::mover mover(who, 16);
     alignas(4096) static unsigned char a[4096], b[4096], c[4096];
     alignas(8) static unsigned char record[8192], fields[8 * 520];
+    char digits[] = "123456789";
     // Pages that are not present are page faults of a device.
     for (auto *buffer : {a, b, c})
         std::memset(buffer, 0, sizeof a);
@@ -42,14 +43,14 @@ int main(int argc, char **argv) {
     expect("compare_pattern", wait().equal());
     mover.dualcast(b, c, a, sizeof a);
     expect("dualcast", wait().ok() && std::memcmp(b, c, sizeof b) == 0);
-    mover.crc32c("123456789", 9);
+    mover.crc32c(digits, 9);
     expect("crc32c", wait().crc32c() == 0xe3069283);
-    mover.copy_crc32c(c, "123456789", 9);
-    expect("copy_crc32c", wait().crc32c() == 0xe3069283 && std::memcmp(c, "123456789", 9) == 0);
+    mover.copy_crc32c(c, digits, 9);
+    expect("copy_crc32c", wait().crc32c() == 0xe3069283 && std::memcmp(c, digits, 9) == 0);
     try {
-        mover.crc64("123456789", 9);
+        mover.crc64(digits, 9);
         expect("crc64", wait().crc64() == 0xae8b14860a799888);
-        mover.copy_crc64(c, "123456789", 9);
+        mover.copy_crc64(c, digits, 9);
         expect("copy_crc64", wait().crc64() == 0xae8b14860a799888);
     } catch (const dray::error &error) {
         // A device of version 1 has none.
@@ -78,7 +79,7 @@ int main(int argc, char **argv) {
         expect("dix_generate", error.code() == -ENOTSUP);
     }
     mover.next_flags(dray::flag::crc_bypass_inversion);
-    mover.crc32c("123456789", 9);
+    mover.crc32c(digits, 9);
     expect("flags", wait().crc32c() != 0xe3069283);
     mover.cache_flush(a, sizeof a);
     expect("cache_flush", wait().ok());
@@ -147,6 +148,8 @@ int main(int argc, char **argv) {
     } catch (const dray::error &error) {
         expect("nothing in flight", error.code() == -ENOENT);
     }
+    // Another client can have the queue then.
+    moved.close();
     // The destructor waits for what was submitted, also on the way of an exception.
     std::memset(copied, 1, sizeof copied);
     try {
@@ -160,9 +163,12 @@ int main(int argc, char **argv) {
     } catch (int) {
         expect("destroyed", std::memcmp(copied, large, sizeof large) == 0);
     }
-    // What is assigned to is closed first.
     moved = dray::mover(who, 4);
     expect("assigned", moved.slots() == 4 && !moved.note().empty() && moved.poll().empty());
+    // What is assigned to is closed: a dedicated queue is free for the next.
+    moved = dray::mover(dray::backend::cpu, 2);
+    dray::mover again(who, 8);
+    expect("assigned", moved.slots() == 2 && again.slots() == 8);
     std::printf("every operation: %s\n", failed ? "wrong" : "right");
     return failed;
 }

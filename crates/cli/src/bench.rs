@@ -5,10 +5,12 @@ mod real;
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use dray_bench::real::CppLibrary;
 use dray_bench::{
-    Api, BenchError, COMMAND, Case, Context, Finished, Layout, Modelled, Row, RowKind, TimeUnit,
-    UNFINISHED, failed, positions, rows, select, write_csv, write_json,
+    Api, Axes, BenchError, COMMAND, Case, Context, Finished, Layout, Modelled, Row, RowKind,
+    TimeUnit, UNFINISHED, failed, positions, rows, select, write_csv, write_json,
 };
 use dray_output::Output;
 use dray_platform::{PlatformFile, WaitMode};
@@ -35,10 +37,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         false => args.out.as_deref().map(Output::prepare).transpose()?,
     };
     if args.real || args.device.is_some() {
-        let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
+        let (cases, cpp) = measured(args, axes)?;
         return match args.list {
             true => list(&cases),
-            false => real::run(args, unit, &cases, out.as_ref()),
+            false => real::run(args, unit, &cases, cpp, out.as_ref()),
         };
     }
     let platform = PlatformFile::resolve(&args.platform).map_err(|e| complaint(e.into()))?;
@@ -77,13 +79,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .any(|case| matches!(case.api, Api::C | Api::Cpp))
     {
         eprintln!(
-            "note: api:c and api:cpp run the same path as api:rust: interfaces cost nothing in modelled time."
+            "note: api:c and api:cpp run the same path as api:rust: interfaces cost nothing in modelled time; --real and --device hw measure api:cpp."
         );
     }
     progress::listen();
     let finished = finished(args, &context);
     let ran = measure(args, unit, &cases, &finished, |case| machine.run(case))?;
     conclude(args, unit, context, &ran, out.as_ref())
+}
+
+/// Cases that this machine can measure, and the interface for C++ if any of them needs it. Where it cannot be
+/// built, a filter that names api:cpp is an error, and others leave its cases out.
+fn measured(args: &Args, axes: Axes) -> anyhow::Result<(Vec<Case>, Option<Arc<CppLibrary>>)> {
+    let with_cpp = Axes {
+        cpp: true,
+        ..axes.clone()
+    };
+    let cases = select(with_cpp.cases(), &args.filter).map_err(complaint)?;
+    if cases.iter().all(|case| case.api != Api::Cpp) {
+        return Ok((cases, None));
+    }
+    match CppLibrary::build() {
+        Ok(library) => Ok((cases, Some(library))),
+        Err(error) if args.filter.contains("api:cpp") => Err(complaint(error.into())),
+        Err(error) => {
+            let error = BenchError::from(error);
+            let cases = select(axes.cases(), &args.filter).map_err(complaint)?;
+            eprintln!(
+                "note: cases of api:cpp are left out: {}",
+                with_causes(&error)
+            );
+            if let Some(hint) = error.hint() {
+                eprintln!("hint: {hint}");
+            }
+            Ok((cases, None))
+        }
+    }
 }
 
 /// What a run gave.

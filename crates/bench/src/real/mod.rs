@@ -1,6 +1,8 @@
 //! Measurement on the processor of this machine.
 
+mod case_cpp;
 mod case_device;
+mod cpp;
 mod device;
 mod host;
 mod micros;
@@ -15,6 +17,7 @@ use dray_workload::Percentiles;
 
 use crate::timing::Counter;
 
+pub use cpp::{CppError, Library as CppLibrary};
 pub use device::{DeviceChoice, describe};
 pub use dray::hw::is_virtual;
 pub use dray_workload::{Pages, available_cpus};

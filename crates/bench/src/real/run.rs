@@ -1,17 +1,18 @@
 //! Cases on this machine: which CPUs, and what all threads found together.
 
 use std::io;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
 use dray_workload::{Percentiles, available_cpus};
 
-use super::case_device;
 use super::counters;
+use super::cpp::{CppError, Library};
 use super::device::DeviceChoice;
 use super::host::on_node;
 use super::thread::{Share, share};
+use super::{case_cpp, case_device};
 use crate::BenchError;
-use crate::case::{Case, Path};
+use crate::case::{Api, Case, Path};
 use crate::modelled::MinTime;
 use crate::timing::{Counter, Timing};
 
@@ -32,6 +33,7 @@ pub struct Real {
     cpus: Vec<u16>,
     min_time: MinTime,
     device: Option<DeviceChoice>,
+    cpp: Option<Arc<Library>>,
 }
 
 impl Real {
@@ -49,6 +51,7 @@ impl Real {
             cpus,
             min_time,
             device: None,
+            cpp: None,
         })
     }
 
@@ -61,6 +64,15 @@ impl Real {
         }
     }
 
+    /// The same with the interface for C++, for cases of api:cpp.
+    #[must_use]
+    pub fn with_cpp(self, library: Arc<Library>) -> Real {
+        Real {
+            cpp: Some(library),
+            ..self
+        }
+    }
+
     /// CPUs that there are.
     pub fn cpus(&self) -> &[u16] {
         &self.cpus
@@ -69,7 +81,7 @@ impl Real {
     /// Measures a case once.
     ///
     /// # Errors
-    /// More threads than CPUs, no memory, operations that fail.
+    /// More threads than CPUs, no memory, operations that fail; a case of api:cpp without its interface.
     pub fn run(&self, case: &Case) -> Result<Measured, BenchError> {
         let threads = case.threads as usize;
         if threads > self.cpus.len() {
@@ -80,20 +92,33 @@ impl Real {
             });
         }
         let barrier = Barrier::new(threads);
-        let mut movers = match &self.device {
-            Some(choice) if case.path == Path::Dsa => case_device::movers(case, choice)?,
-            _ => Vec::new(),
+        let cpp = match (case.api, &self.cpp) {
+            (Api::Cpp, None) => return Err(CppError::NotBuilt.into()),
+            (Api::Cpp, Some(library)) => Some(library),
+            _ => None,
         };
+        let (mut movers, mut queues) = (Vec::new(), Vec::new());
+        if let (Some(choice), Path::Dsa) = (&self.device, case.path) {
+            match cpp {
+                Some(_) => queues = case_cpp::queues(case, choice)?,
+                None => movers = case_device::movers(case, choice)?,
+            }
+        }
         let shares: Vec<io::Result<Share>> = std::thread::scope(|scope| {
             let handles: Vec<_> = self.cpus[..threads]
                 .iter()
                 .map(|cpu| {
-                    let (mover, barrier) = (movers.pop(), &barrier);
-                    scope.spawn(move || match mover {
-                        Some(mover) => {
-                            case_device::share(case, *cpu, mover, self.min_time, barrier)
+                    let (mover, queue) = (movers.pop(), queues.pop());
+                    let (barrier, min_time) = (&barrier, self.min_time);
+                    scope.spawn(move || match (mover, queue, cpp) {
+                        (Some(mover), ..) => {
+                            case_device::share(case, *cpu, mover, min_time, barrier)
                         }
-                        None => share(case, *cpu, self.min_time, barrier),
+                        (None, Some(queue), Some(library)) => {
+                            let at = (*cpu, queue.as_str());
+                            case_cpp::share(case, library, at, min_time, barrier)
+                        }
+                        _ => share(case, *cpu, cpp, min_time, barrier),
                     })
                 })
                 .collect();
@@ -137,7 +162,6 @@ fn together(case: &Case, shares: Vec<Share>) -> Result<Measured, BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Api;
     use crate::catalog::Axes;
 
     #[test]
@@ -159,6 +183,24 @@ mod tests {
                 "{case}"
             );
         }
+    }
+
+    #[test]
+    fn a_case_of_cpp_needs_its_interface() {
+        let axes = Axes {
+            real: true,
+            cpp: true,
+            sizes: vec![64],
+            ..Axes::default()
+        };
+        let cases = axes.cases();
+        let case = cases.iter().find(|case| case.api == Api::Cpp).unwrap();
+        let real = Real::new(MinTime::Iterations(1), None).unwrap();
+        let error = real.run(case).unwrap_err();
+        assert!(
+            matches!(error, BenchError::Cpp(CppError::NotBuilt)),
+            "{error}"
+        );
     }
 
     #[test]

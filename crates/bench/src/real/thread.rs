@@ -1,7 +1,7 @@
 //! One thread of a case: its memory, its warm-up, its iterations.
 
 use std::io;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use dray_workload::{
@@ -9,6 +9,7 @@ use dray_workload::{
     pin, prepare, thread_time,
 };
 
+use super::cpp::{CppLoop, Library};
 use crate::case::{Api, Case};
 use crate::modelled::MinTime;
 
@@ -35,16 +36,17 @@ pub(super) struct Share {
 pub(super) fn share(
     case: &Case,
     cpu: u16,
+    cpp: Option<&Arc<Library>>,
     min_time: MinTime,
     barrier: &Barrier,
 ) -> io::Result<Share> {
     let pinned = pin(cpu);
-    let thread = Thread::new(case, cpu);
+    let thread = Thread::new(case, cpu, cpp).and_then(|mut thread| {
+        let plan = thread.plan(min_time)?;
+        Ok((thread, plan))
+    });
     let (mut thread, plan) = match thread {
-        Ok(mut thread) => {
-            let plan = thread.plan(min_time);
-            (thread, plan)
-        }
+        Ok(planned) => planned,
         // The others wait for this one too.
         Err(error) => {
             barrier.wait();
@@ -66,7 +68,7 @@ pub(super) fn share(
     let mut done = 0;
     while done < plan {
         let count = thread.chunk.min(plan - done);
-        let took = thread.span(count);
+        let took = thread.span(count)?;
         elapsed += took;
         done += count;
         percentiles.record(took, count);
@@ -84,7 +86,7 @@ pub(super) fn share(
         elapsed,
         cpu_share,
         percentiles,
-        failed: thread.work.failed,
+        failed: thread.work.failed(),
         doubts,
     })
 }
@@ -136,9 +138,42 @@ pub(super) fn operands(case: &Case, cpu: u16) -> io::Result<Operands> {
     })
 }
 
+/// Who executes the operations of a thread.
+enum Work {
+    Software(Software),
+    /// Through dray.hpp; and operations that did not succeed.
+    Cpp(CppLoop, u64),
+}
+
+impl Work {
+    fn failed(&self) -> u64 {
+        match self {
+            Work::Software(work) => work.failed,
+            Work::Cpp(_, failed) => *failed,
+        }
+    }
+
+    /// `count` rounds of a whole queue; how long they took.
+    ///
+    /// # Safety
+    /// Their buffers must be there, and nothing else may access them.
+    unsafe fn rounds(&mut self, queue: u32, count: u64) -> io::Result<Duration> {
+        match self {
+            // SAFETY: the caller's promise is the same.
+            Work::Software(work) => Ok(unsafe { work.rounds(queue, count) }),
+            Work::Cpp(work, failed) => {
+                // SAFETY: the caller's promise is the same.
+                let found = unsafe { work.rounds(count) }.map_err(io::Error::other)?;
+                *failed += found.failed;
+                Ok(found.elapsed())
+            }
+        }
+    }
+}
+
 /// A thread's operands and operations.
 struct Thread {
-    work: Software,
+    work: Work,
     queue: u32,
     placement: Placement,
     /// Iterations between two looks at the clock.
@@ -151,7 +186,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(case: &Case, cpu: u16) -> io::Result<Thread> {
+    fn new(case: &Case, cpu: u16, cpp: Option<&Arc<Library>>) -> io::Result<Thread> {
         let queue = case.queue_per_thread();
         let shape = case.shape();
         let Operands {
@@ -161,8 +196,15 @@ impl Thread {
         } = operands(case, cpu)?;
         // SAFETY: the operands are in the arena, which this thread alone has.
         unsafe { prepare(&shape, &buffers) };
+        let work = match (case.api, cpp) {
+            (Api::Cpp, Some(library)) => {
+                let opened = CppLoop::open(library, case, &buffers, None);
+                Work::Cpp(opened.map_err(io::Error::other)?, 0)
+            }
+            _ => Work::Software(Software::new(shape, routine(case.api), buffers, queue)),
+        };
         Ok(Thread {
-            work: Software::new(shape, routine(case.api), buffers, queue),
+            work,
             queue,
             chunk: 1,
             replace: placement.is_lost_by_use(),
@@ -173,28 +215,28 @@ impl Thread {
     }
 
     /// `count` iterations; how long they took, without placing and the clock.
-    fn span(&mut self, count: u64) -> Duration {
+    fn span(&mut self, count: u64) -> io::Result<Duration> {
         if self.replace {
             self.placement.place();
         }
         // SAFETY: the buffers are in this thread's arena, which lives as long as the work.
-        let took = unsafe { self.work.rounds(self.queue, count) };
-        took.saturating_sub(self.clock_cost)
+        let took = unsafe { self.work.rounds(self.queue, count) }?;
+        Ok(took.saturating_sub(self.clock_cost))
     }
 
     /// Warms up, finds how many iterations make a span, and how many make the wanted time.
-    fn plan(&mut self, min_time: MinTime) -> u64 {
+    fn plan(&mut self, min_time: MinTime) -> io::Result<u64> {
         let start = Instant::now();
-        let mut took = self.span(1);
+        let mut took = self.span(1)?;
         while !self.replace && took < SPAN && self.chunk < 1 << 20 {
             self.chunk *= 2;
-            took = self.span(self.chunk);
+            took = self.span(self.chunk)?;
         }
         for _ in 0..2 {
-            took = took.min(self.span(self.chunk));
+            took = took.min(self.span(self.chunk)?);
         }
         let with_placing = (start.elapsed() / 3).max(took);
-        match min_time {
+        Ok(match min_time {
             MinTime::Iterations(count) => count,
             MinTime::Seconds(seconds) => {
                 let spans = seconds / took.as_secs_f64().max(1e-9);
@@ -206,7 +248,7 @@ impl Thread {
                 // Float to integer saturates.
                 (spans.ceil() as u64).max(1).saturating_mul(self.chunk)
             }
-        }
+        })
     }
 }
 

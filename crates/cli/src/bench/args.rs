@@ -287,6 +287,7 @@ pub(super) fn axes(args: &Args) -> anyhow::Result<Axes> {
         no_hw: args.no_hw,
         lacking: Vec::new(),
         real: args.real,
+        cpp: false,
     })
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use dray_bench::real::{Measured, Real, context, describe};
+use dray_bench::real::{CppLibrary, Measured, Real, context, describe};
 use dray_bench::{Case, Counter, Finished, Layout, TimeUnit, Timing, failed, positions, rows};
 use dray_output::Output;
 
@@ -20,6 +21,7 @@ pub(super) fn run(
     args: &Args,
     unit: TimeUnit,
     cases: &[Case],
+    cpp: Option<Arc<CppLibrary>>,
     out: Option<&Output>,
 ) -> anyhow::Result<ExitCode> {
     let node = u16::try_from(args.node).ok();
@@ -34,6 +36,12 @@ pub(super) fn run(
         eprintln!("Work queues: {}", queues.join(", "));
         context.dray_profile = Some(queues.join(", "));
         machine = machine.with_device(choice.clone());
+    }
+    if let Some(library) = cpp {
+        eprintln!("{}", library.description());
+        let description = library.description().into();
+        context.extra.insert("dray_cpp".to_owned(), description);
+        machine = machine.with_cpp(library);
     }
     context.num_cpus = machine.cpus().len() as u32;
     add_context(args, &mut context)?;

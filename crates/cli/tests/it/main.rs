@@ -5,6 +5,7 @@
 mod advise;
 mod bad_input;
 mod bench;
+mod bench_cpp;
 mod bench_peer;
 mod build;
 mod check;
@@ -20,6 +21,7 @@ mod library;
 mod library_open;
 mod library_path;
 mod library_queue;
+mod library_c;
 mod library_table;
 mod measured_device;
 mod micros;
