@@ -118,6 +118,11 @@ int main(int argc, char **argv) {
         expect("channels", ended[0].stripes() == 2 && ended[0].device_bytes() == sizeof from);
         expect("channels", std::memcmp(from, to, sizeof from) == 0);
     }
+    dray_page page = {a, c, sizeof a};
+    dray::page_list_statistics statistics;
+    std::memset(a, 9, sizeof a);
+    mover.copy_page_list(&page, 1, dray::page_list_options(), &statistics);
+    expect("copy_page_list", std::memcmp(a, c, sizeof a) == 0 && statistics.below_threshold_bytes == sizeof a);
     // Work in flight goes along when a mover is moved, and a batch stays with its mover.
     static unsigned char large[1 << 20], copied[1 << 20], later[1 << 20];
     std::memset(large, 5, sizeof large);

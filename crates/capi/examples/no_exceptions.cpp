@@ -76,6 +76,11 @@ int main(int argc, char **argv) {
     EXPECT(mover.copy(c, a, sizeof a, 2).ok() && batch.submit().value() == 2);
     EXPECT(finish(mover).ok() && finish(mover).ok() && c[0] == 0);
 
+    dray_page page = {a, c, sizeof a}, none = {a, c, 0};
+    std::memset(a, 9, sizeof a);
+    EXPECT(mover.copy_page_list(&page, 1).ok() && std::memcmp(a, c, sizeof a) == 0);
+    EXPECT(mover.copy_page_list(&none, 1).value() == -EINVAL);
+
     // No place for results, nothing in flight, all slots taken.
     EXPECT(mover.poll(nullptr, 1).value() == -EINVAL);
     dray::completion done;

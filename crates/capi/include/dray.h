@@ -313,6 +313,57 @@ typedef struct dray_outcome {
   uint8_t reserved[2];
 } dray_outcome;
 
+// One page, or a run of them, to copy.
+typedef struct dray_page {
+  // First byte of the source.
+  const void *source;
+  // First byte of the destination.
+  void *destination;
+  // Bytes, at least 1.
+  uint64_t bytes;
+} dray_page;
+
+// How a list of pages is copied. Set `size` to sizeof(dray_page_list_options), all else to 0 or what you
+// want.
+typedef struct dray_page_list_options {
+  // sizeof(dray_page_list_options), so that later versions can tell what is there.
+  size_t size;
+  // Work queues of the mover that copy at most; 0: 8.
+  uint32_t limit_chans;
+  // Threads that copy what no device does, the calling one included, 1 to 64; 0: 4.
+  uint32_t limit_mt_num;
+  // Base pages from which on a device copies; a page of 2 MiB counts 512. 0: 12; 1: a device copies all.
+  uint64_t dsa_copy_threshold;
+  // 1: what a device does not copy is an error, and the core copies nothing.
+  uint32_t require_device;
+  // 0.
+  uint32_t reserved;
+  // Nanoseconds after which nothing more is begun; 0: no limit.
+  uint64_t timeout_ns;
+} dray_page_list_options;
+
+// Who has copied what of a list of pages. Set `size` to sizeof(dray_page_list_statistics).
+typedef struct dray_page_list_statistics {
+  // sizeof(dray_page_list_statistics), so that later versions can tell what is there.
+  size_t size;
+  // Bytes of the list.
+  uint64_t bytes;
+  // Bytes that devices have copied.
+  uint64_t device_bytes;
+  // Bytes that the core has copied: the list was below the threshold.
+  uint64_t below_threshold_bytes;
+  // Bytes that the core has copied: the mover has no device.
+  uint64_t no_device_bytes;
+  // Bytes that the core has copied: a device had failed to.
+  uint64_t after_failure_bytes;
+  // Descriptors that devices have completed with success.
+  uint64_t descriptors;
+  // Those of them that travelled in batches.
+  uint64_t in_batches;
+  // Page faults after which the core made the page present, and the device went on.
+  uint64_t page_faults;
+} dray_page_list_statistics;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -694,6 +745,27 @@ int dray_wait_outcomes(struct dray_mover *mover,
                        size_t count,
                        uint32_t policy,
                        uint64_t timeout_ns);
+
+// Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
+// batches, large ones are split over the work queues of the mover; a short list, and all of it where the
+// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none.
+//
+// Errors:
+// -EINVAL: an entry that cannot be copied, and nothing was; a field of the options. -EBUSY: operations of
+// the mover are in flight, or a batch has begun. -ENODEV: a device is required, and the mover has none.
+// -EIO: a device was required, and did not copy all. -EFAULT: a page cannot be read or written; all others
+// are copied (on a virtual device of the process that is a signal). -ETIMEDOUT: the time was over; nothing is in flight.
+//
+// The caller promises:
+// `mover` must be NULL or from dray_open or
+// dray_open_channels; `pages` must point to `count` entries; `options` and
+// `statistics` to as many bytes as their sizes say. Sources must be readable and not written, destinations
+// writable and not accessed otherwise, until the call returns; no destination may overlap another entry.
+int dray_copy_page_list(struct dray_mover *mover,
+                        const struct dray_page *pages,
+                        size_t count,
+                        const struct dray_page_list_options *options,
+                        struct dray_page_list_statistics *statistics);
 
 #ifdef __cplusplus
 }  // extern "C"

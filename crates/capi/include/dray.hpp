@@ -192,6 +192,13 @@ template <class Errors> class basic_mover {
         return Errors::number(dray_wait_outcomes(mover_, raw(into), count, policy, ns(timeout)));
     }
 
+    /// Copies a list of pages, and returns when all is copied. `statistics` nullptr: none.
+    auto copy_page_list(const dray_page *pages, std::size_t count,
+                        const page_list_options &how = page_list_options(),
+                        page_list_statistics *statistics = nullptr) {
+        return Errors::done(dray_copy_page_list(mover_, pages, count, &how, statistics));
+    }
+
     /// For calls of dray.h; NULL if it is closed.
     dray_mover *get() const noexcept { return mover_; }
 

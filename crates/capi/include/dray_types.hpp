@@ -199,6 +199,16 @@ struct channels_options : dray_channels_options {
     }
 };
 
+/// How a list of pages is copied; 0 is the default of each.
+struct page_list_options : dray_page_list_options {
+    page_list_options() noexcept : dray_page_list_options() { size = sizeof(dray_page_list_options); }
+};
+
+/// Who has copied what of a list of pages.
+struct page_list_statistics : dray_page_list_statistics {
+    page_list_statistics() noexcept : dray_page_list_statistics() { size = sizeof(dray_page_list_statistics); }
+};
+
 /// How integrity fields are checked and made.
 struct dif : dray_dif {
     explicit dif(std::uint32_t bytes_of_a_block) noexcept : dray_dif() {

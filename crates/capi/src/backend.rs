@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use dray::channels::{Member, local_node};
-use dray::hw::{HwError, HwMover, HwOptions, QueueInfo, discover};
+use dray::hw::{HwError, HwMover, HwOptions, Paths, QueueInfo, RefusedQueue};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use crate::error::Refusal;
@@ -80,12 +80,8 @@ impl Nodes {
         })
     }
 
-    fn is_first(self, queue: &QueueInfo) -> bool {
-        match (queue.numa_node, self.first) {
-            (Some(node), Some(first)) => node == first,
-            // A machine without nodes; `only` asks for one that is known.
-            _ => !self.only,
-        }
+    fn take(self, queue: &QueueInfo) -> bool {
+        !self.only || queue.numa_node == self.first
     }
 }
 
@@ -93,76 +89,95 @@ impl Nodes {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) members: Vec<Member<HwMover>>,
-    /// A line for each that was tried.
+    /// A line for each that was tried, or cannot be.
     pub(crate) note: String,
-    /// Why none was opened.
+    /// Some are of another node than the one that was asked for.
+    left_out: bool,
+    /// Why others were not.
     pub(crate) error: Option<HwError>,
 }
 
-/// Opens work queues of this machine, at most so many: those that no other process has, or the one of
-/// this name.
+/// Opens work queues of this machine, at most so many, the nearest first: those that no other process has,
+/// or the one of this name.
 pub(crate) fn open_queues(
     name: Option<&str>,
     nodes: Nodes,
     most: usize,
     options: HwOptions,
 ) -> Queues {
-    let mut opened = Queues::default();
-    let mut queues = match discover() {
-        Ok(queues) => queues,
-        Err(error) => {
-            opened.line(format_args!("{}", chain(&error)));
-            opened.error = Some(error);
-            return opened;
-        }
+    let paths = Paths::from_environment();
+    let found = match paths.survey() {
+        Ok(found) => found,
+        Err(error) => return Queues::none(error),
     };
-    if let Some(name) = name {
-        let names: Vec<String> = queues.iter().map(QueueInfo::name).collect();
-        queues.retain(|queue| queue.name() == name);
-        if queues.is_empty() {
-            let error = HwError::NoSuchQueue {
-                name: name.to_owned(),
-                available: names.join(", "),
-            };
-            opened.line(format_args!("{error}"));
-            opened.error = Some(error);
-            return opened;
+    let (mut usable, mut refused, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for (queue, found) in found {
+        names.push(queue.clone());
+        match found {
+            _ if name.is_some_and(|name| name != queue) => {}
+            Ok(info) => usable.push(info),
+            Err(reason) => refused.push(RefusedQueue { queue, reason }),
         }
     }
-    queues.sort_by_key(|queue| !nodes.is_first(queue));
-    for queue in &queues {
+    match name {
+        _ if names.is_empty() => return Queues::none(HwError::NoQueues { path: paths.dev }),
+        Some(name) if usable.is_empty() && refused.is_empty() => {
+            return Queues::none(HwError::NoSuchQueue {
+                name: name.to_owned(),
+                available: names.join(", "),
+            });
+        }
+        _ => paths.sort_by_distance(&mut usable, nodes.first),
+    }
+    let mut opened = Queues::default();
+    // What could not be opened says more than what is not enabled.
+    let not_enabled = std::mem::take(&mut refused);
+    for info in &usable {
+        let queue = info.name();
         if opened.members.len() == most {
             break;
         }
-        if nodes.only && !nodes.is_first(queue) {
-            let node = queue
-                .numa_node
-                .map_or("unknown".to_owned(), |n| n.to_string());
+        if !nodes.take(info) {
+            let node = info.numa_node.map(|node| node.to_string());
+            let node = node.as_deref().unwrap_or("unknown");
             let wanted = nodes.first.unwrap_or_default();
+            opened.left_out = true;
             opened.line(format_args!(
-                "{} is left out: its node is {node}, not {wanted}",
-                queue.name()
+                "{queue} is left out: its node is {node}, not {wanted}"
             ));
             continue;
         }
-        match HwMover::open(queue, options) {
+        match HwMover::open(info, options) {
             Ok(mover) => {
-                opened.line(format_args!("{} is open", queue.name()));
+                opened.line(format_args!("{queue} is open"));
                 opened.members.push(Member {
                     mover,
-                    numa_node: queue.numa_node,
+                    numa_node: info.numa_node,
                 });
             }
-            Err(error) => {
-                opened.line(format_args!("{}: {}", queue.name(), chain(&error)));
-                opened.error = Some(error);
-            }
+            Err(reason) => refused.push(RefusedQueue { queue, reason }),
         }
     }
+    refused.extend(not_enabled);
+    for RefusedQueue { queue, reason } in &refused {
+        opened.line(format_args!("{queue}: {}", chain(reason)));
+    }
+    opened.error = match (name, refused.len()) {
+        (_, 0) => None,
+        (Some(_), _) => refused.pop().map(|queue| queue.reason),
+        (None, _) => Some(HwError::NoneUsable { refused }),
+    };
     opened
 }
 
 impl Queues {
+    fn none(error: HwError) -> Queues {
+        let mut queues = Queues::default();
+        queues.line(format_args!("{}", chain(&error)));
+        queues.error = Some(error);
+        queues
+    }
+
     fn line(&mut self, text: std::fmt::Arguments) {
         // A string takes everything.
         let _ = writeln!(self.note, "{text}");
@@ -171,8 +186,8 @@ impl Queues {
     /// Why no queue was opened.
     pub(crate) fn refusal(&self) -> Refusal {
         match &self.error {
-            Some(error) => refused(error),
-            None => Refusal::new(libc::ENODEV, self.note.trim_end().replace('\n', "; ")),
+            Some(error) if !self.left_out => refused(error),
+            _ => Refusal::new(libc::ENODEV, self.note.trim_end().replace('\n', "; ")),
         }
     }
 }

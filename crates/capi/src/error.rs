@@ -115,6 +115,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
             libc::EPERM,
             c"the kernel does not let this process use the work queue: see dray doctor",
         ),
+        (libc::EFAULT, c"memory cannot be read or written"),
         (libc::EIO, c"the work queue cannot be used"),
         (libc::ENOTSUP, c"the mover or this processor cannot do this"),
         (libc::ETIMEDOUT, c"no completion before the deadline"),

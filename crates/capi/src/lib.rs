@@ -15,6 +15,7 @@ mod mover;
 mod open;
 mod operations;
 mod outcome;
+mod pages;
 mod structure;
 mod types;
 
@@ -37,6 +38,7 @@ pub use operations::{
     dray_noop,
 };
 pub use outcome::{dray_poll_outcomes, dray_wait_outcomes};
+pub use pages::{Page, PageOptions, PageStatistics, dray_copy_page_list};
 pub use types::{Backend, Completion, CoreReason, Dif, Executor, Flag, Numa, Options, Tags, Wait};
 
 /// README's example in Rust, which `cargo test --doc` compiles and runs.

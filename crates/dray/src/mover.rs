@@ -255,6 +255,60 @@ pub unsafe trait Mover {
     unsafe fn touch(&mut self, addr: u64, write: bool);
 }
 
+// SAFETY: it is the mover behind it, whose promise is the same.
+unsafe impl<M: Mover + ?Sized> Mover for &mut M {
+    fn slots(&self) -> usize {
+        (**self).slots()
+    }
+
+    unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { (**self).enqueue(operation) }
+    }
+
+    unsafe fn enqueue_batch(&mut self, operations: &[Operation]) -> Result<Ticket, BatchError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { (**self).enqueue_batch(operations) }
+    }
+
+    fn submit(&mut self) -> Progress {
+        (**self).submit()
+    }
+
+    fn poll(&mut self, into: &mut [Completion]) -> usize {
+        (**self).poll(into)
+    }
+
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn oldest_record(&self) -> Option<u64> {
+        (**self).oldest_record()
+    }
+
+    fn executor(&self) -> Option<Executor> {
+        (**self).executor()
+    }
+
+    fn withdraw(&mut self) -> usize {
+        (**self).withdraw()
+    }
+
+    fn spend(&mut self, picoseconds: u64) {
+        (**self).spend(picoseconds);
+    }
+
+    unsafe fn touch(&mut self, addr: u64, write: bool) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { (**self).touch(addr, write) };
+    }
+}
+
 impl Default for Completion {
     /// A place for [`Mover::poll`] to fill.
     fn default() -> Self {

@@ -6,12 +6,12 @@ use std::ptr::{null, null_mut};
 use dray_c::{
     Backend, Completion, Dif, Mover, Options, Outcome, Tags, dray_apply_delta, dray_batch_begin,
     dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_cache_flush, dray_close,
-    dray_compare, dray_compare_pattern, dray_copy, dray_copy_crc32c, dray_copy_crc64, dray_crc32c,
-    dray_crc64, dray_create_delta, dray_dif_check, dray_dif_insert, dray_dif_strip,
-    dray_dif_update, dray_dix_generate, dray_dualcast, dray_enqueue_descriptor, dray_fill,
-    dray_last_error, dray_next_flags, dray_noop, dray_note, dray_open, dray_poll,
-    dray_poll_outcomes, dray_slots, dray_strerror, dray_submit, dray_supports, dray_wait,
-    dray_wait_outcomes, dray_withdraw,
+    dray_compare, dray_compare_pattern, dray_copy, dray_copy_crc32c, dray_copy_crc64,
+    dray_copy_page_list, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
+    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate, dray_dualcast,
+    dray_enqueue_descriptor, dray_fill, dray_last_error, dray_next_flags, dray_noop, dray_note,
+    dray_open, dray_poll, dray_poll_outcomes, dray_slots, dray_strerror, dray_submit,
+    dray_supports, dray_wait, dray_wait_outcomes, dray_withdraw,
 };
 
 const DIF: Dif = {
@@ -94,6 +94,12 @@ fn others() -> Vec<(&'static str, usize, Call)> {
         operation!(dray_submit, 0, |m, _at, _len| ()),
         operation!(dray_withdraw, 0, |m, _at, _len| ()),
         operation!(dray_note, 0, |m, at, _len| (at[0].cast(), 16)),
+        operation!(dray_copy_page_list, 0, |m, at, _len| (
+            at[0].cast(),
+            1,
+            null(),
+            null_mut()
+        )),
         operation!(dray_poll, 0, |m, at, _len| (at[0].cast(), 1)),
         operation!(dray_wait, 0, |m, at, _len| (at[0].cast(), 1, 0, 0)),
         operation!(dray_poll_outcomes, 0, |m, at, _len| (at[0].cast(), 1)),
@@ -230,6 +236,7 @@ fn every_code_has_a_text() {
         libc::ENODEV,
         libc::EACCES,
         libc::EPERM,
+        libc::EFAULT,
         libc::EIO,
         libc::ENOTSUP,
         libc::ETIMEDOUT,

@@ -46,6 +46,7 @@ fn the_header_is_that_of_the_source() {
         "enqueue.rs",
         "operations.rs",
         "outcome.rs",
+        "pages.rs",
     ] {
         builder = builder.with_src(source.join(file));
     }

@@ -114,7 +114,8 @@ impl Program {
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {errors}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arguments:?}: {said}{errors}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }

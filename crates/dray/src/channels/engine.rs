@@ -189,6 +189,14 @@ impl<M: Mover> Channels<M> {
         self.lanes.iter().map(|lane| &lane.mover)
     }
 
+    /// The movers, to be used one by one while no operation of these channels is under way; `None`: one is,
+    /// or its outcome was not taken. All that is enqueued on them must have been polled before the channels
+    /// are used again.
+    pub fn idle_movers(&mut self) -> Option<Vec<&mut M>> {
+        let idle = self.free.len() == self.slots.len() && self.ended.is_empty();
+        idle.then(|| self.lanes.iter_mut().map(|lane| &mut lane.mover).collect())
+    }
+
     /// What operations have taken so far, if the choice is to be learned.
     pub fn learned(&self) -> Option<&Learned> {
         self.learned.as_ref()

@@ -416,3 +416,33 @@ fn nothing_is_written_behind_a_bad_block() {
         protected[bad * 520 + 5] ^= 1;
     }
 }
+
+#[test]
+fn movers_of_idle_channels_can_be_used_one_by_one() {
+    let members = [0, 1].map(|_| Member {
+        mover: CpuMover::new(4),
+        numa_node: None,
+    });
+    let mut channels = Channels::new(members, ChannelsOptions::default()).expect("channels");
+    let use_both = |channels: &mut Channels<CpuMover>| {
+        let movers = channels.idle_movers().expect("nothing is under way");
+        assert_eq!(movers.len(), 2);
+        for mover in movers {
+            // SAFETY: a NOOP has no operands.
+            unsafe { mover.enqueue(&Operation::noop()) }.expect("a slot");
+            mover.submit();
+            assert_eq!(mover.poll(&mut [Completion::default()]), 1);
+        }
+    };
+    use_both(&mut channels);
+    // SAFETY: a NOOP has no operands.
+    unsafe { channels.enqueue(&Operation::noop()) }.expect("a slot");
+    assert!(channels.idle_movers().is_none(), "one is enqueued");
+    channels.submit();
+    assert!(
+        channels.idle_movers().is_none(),
+        "its outcome was not taken"
+    );
+    assert_eq!(channels.poll(&mut [Completion::default()]), 1);
+    use_both(&mut channels);
+}
