@@ -39,6 +39,7 @@ enum class core_reason : std::uint32_t {
     no_device = DRAY_CORE_REASON_NO_DEVICE,
     queue_full = DRAY_CORE_REASON_QUEUE_FULL,
     page_fault = DRAY_CORE_REASON_PAGE_FAULT,
+    queue_lost = DRAY_CORE_REASON_QUEUE_LOST,
 };
 
 /// What a thread does while it waits.

@@ -64,3 +64,35 @@ fn the_header_is_that_of_the_source() {
         "include/dray.h is not that of the source: see its first lines"
     );
 }
+
+/// What dray.hpp has words of its own for, it has all words of.
+#[test]
+fn the_header_for_cpp_has_every_word_and_every_call() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect(name);
+    let header = read("dray.h");
+    let cpp = read("dray_types.hpp") + &read("dray.hpp");
+    let words = header.lines().filter_map(|line| {
+        let (word, _) = line.trim().split_once(" = ")?;
+        let of_cpp = ["BACKEND", "EXECUTOR", "CORE_REASON", "WAIT_POLICY", "FLAG"];
+        let rest = word.strip_prefix("DRAY_")?;
+        of_cpp.iter().any(|of| rest.starts_with(of)).then_some(word)
+    });
+    let words: Vec<&str> = words.collect();
+    assert!(words.len() >= 26, "{words:?}");
+    let calls = header.lines().filter_map(|line| {
+        let (_, declared) = line.split_once("dray_")?;
+        let (name, _) = declared.split_once('(')?;
+        let is_declaration = line.starts_with("int ") || line.starts_with("const char *");
+        is_declaration.then(|| format!("dray_{name}("))
+    });
+    let calls: Vec<String> = calls.collect();
+    assert!(calls.len() >= 36, "{calls:?}");
+    for name in words
+        .iter()
+        .copied()
+        .chain(calls.iter().map(String::as_str))
+    {
+        assert!(cpp.contains(name), "dray.hpp has no {name}");
+    }
+}
