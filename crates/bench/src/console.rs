@@ -20,6 +20,20 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
+    const ALL: [TimeUnit; 4] = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
+
+    /// The unit of this name.
+    ///
+    /// # Errors
+    /// An unknown name, with the one that was meant.
+    pub fn named(name: &str) -> Result<TimeUnit, String> {
+        let mut all = TimeUnit::ALL.into_iter();
+        all.find(|unit| unit.name() == name).ok_or_else(|| {
+            let hint = dray_suggest::suggest(name, TimeUnit::ALL.map(TimeUnit::name));
+            format!("`{name}` is not a unit of time; {hint}")
+        })
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -30,14 +44,24 @@ impl TimeUnit {
         }
     }
 
+    /// Nanoseconds in it.
+    fn ns(self) -> f64 {
+        match self {
+            TimeUnit::Ns => 1.0,
+            TimeUnit::Us => 1e3,
+            TimeUnit::Ms => 1e6,
+            TimeUnit::S => 1e9,
+        }
+    }
+
     /// A time in ns in this unit.
     pub fn of_ns(self, ns: f64) -> f64 {
-        match self {
-            TimeUnit::Ns => ns,
-            TimeUnit::Us => ns / 1e3,
-            TimeUnit::Ms => ns / 1e6,
-            TimeUnit::S => ns / 1e9,
-        }
+        ns / self.ns()
+    }
+
+    /// A time in this unit in ns.
+    pub fn to_ns(self, time: f64) -> f64 {
+        time * self.ns()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a result was made on.
 
+use dray_experiment::Provenance;
 use serde::Serialize;
 
 /// Head of a result. A modelled one holds nothing that differs from machine to machine.
@@ -23,8 +24,8 @@ pub struct Context {
     pub cpu_scaling_enabled: Option<bool>,
     /// Kind of build.
     pub library_build_type: String,
-    /// `modelled` or `measured`: the two are never compared without saying so.
-    pub dray_time: String,
+    /// Where the times come from.
+    pub dray_time: Provenance,
     /// Version of the program.
     pub dray_version: String,
     /// Modelled machine, or processor.
@@ -51,7 +52,7 @@ impl Context {
             mhz_per_cpu: None,
             cpu_scaling_enabled: None,
             library_build_type: "release".to_owned(),
-            dray_time: "modelled".to_owned(),
+            dray_time: Provenance::Modelled,
             dray_version: env!("CARGO_PKG_VERSION").to_owned(),
             dray_platform: platform.to_owned(),
             dray_profile: Some(profile.to_owned()),

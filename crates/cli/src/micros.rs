@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use dray_bench::micros::{Micros, Outcome, cpu_list, run_core};
 use dray_bench::real::{DeviceChoice, context, is_virtual, run_micros, run_micros_on_device};
 use dray_bench::{BenchError, Gauge, memory_nodes};
+use dray_experiment::Provenance;
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map_or(micros.stands_for(), |chosen| chosen.name.as_str());
     let made_on = format!("{} {config}", platform.name);
     eprintln!("Modelled time on platform {made_on}");
-    report(args, &outcome, "modelled", &made_on, &[])
+    report(args, &outcome, Provenance::Modelled, &made_on, &[])
 }
 
 /// A memory node that is asked for and that this machine has not.
@@ -107,14 +108,14 @@ fn modelled_core(
     let outcome = progress::watch(&gauge, &case(), || run_core(micros, platform, &gauge));
     let outcome = outcome.map_err(explained)?;
     eprintln!("Modelled core on platform {}", platform.name);
-    report(args, &outcome, "modelled", &platform.name, &[])
+    report(args, &outcome, Provenance::Modelled, &platform.name, &[])
 }
 
 /// Prints what was found; `more` is for programs only.
 fn report(
     args: &Args,
     outcome: &Outcome,
-    time: &str,
+    time: Provenance,
     made_on: &str,
     more: &[(String, Value)],
 ) -> anyhow::Result<ExitCode> {
@@ -154,7 +155,7 @@ fn software(args: &Args, micros: &Micros) -> anyhow::Result<ExitCode> {
         .collect();
     let made_on = head.dray_platform.clone();
     more.push(("machine".to_owned(), serde_json::to_value(head)?));
-    report(args, &found.outcome, "measured", &made_on, &more)
+    report(args, &found.outcome, Provenance::Measured, &made_on, &more)
 }
 
 /// `--device`: a device of this machine.
@@ -188,7 +189,7 @@ fn on_device(args: &Args, micros: &Micros, choice: &DeviceChoice) -> anyhow::Res
     };
     more.push((samples.to_owned(), json!(found.samples)));
     more.push(("machine".to_owned(), serde_json::to_value(head)?));
-    report(args, &found.outcome, "measured", &made_on, &more)
+    report(args, &found.outcome, Provenance::Measured, &made_on, &more)
 }
 
 /// What names a result: the flags that were given, but those that say how it is printed.

@@ -37,6 +37,7 @@ mod file;
 mod location;
 mod panel;
 mod point;
+mod provenance;
 mod reference;
 mod result;
 mod run;
@@ -49,6 +50,7 @@ pub use error::FileError;
 pub use file::{Experiment, MAX_POINTS};
 pub use panel::{AxisUnit, Filter, Overlay, Panel, PanelKind};
 pub use point::Point;
+pub use provenance::Provenance;
 pub use reference::{ReferencePoint, ReferenceTable, Target};
 pub use result::{
     Header, Outcome, ResultError, SCHEMA, csv_table, read_json, write_csv, write_json,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::point::{Pairs, Point};
+use crate::provenance::Provenance;
 
 /// Version of the JSON files; it changes when a reader of the old ones would be misled.
 pub const SCHEMA: u32 = 1;
@@ -15,8 +16,8 @@ pub struct Outcome {
     /// Names with their unit (`latency_ns`), and values.
     #[serde(serialize_with = "write_metrics", deserialize_with = "read_metrics")]
     pub metrics: Vec<(String, f64)>,
-    /// `modelled`, `measured` or `published`.
-    pub provenance: String,
+    /// Where the metrics come from.
+    pub provenance: Provenance,
     /// Who executed it.
     pub executor: String,
 }
@@ -176,7 +177,7 @@ pub fn write_csv(outcomes: &[Outcome]) -> String {
         for name in &metrics {
             cells.push(outcome.metric(name).map(format_number).unwrap_or_default());
         }
-        cells.push(outcome.provenance.clone());
+        cells.push(outcome.provenance.to_string());
         cells.push(outcome.executor.clone());
         cells
     });
@@ -240,7 +241,7 @@ mod tests {
                 ("throughput_gbps".into(), 1.5),
                 ("latency_ns".into(), latency),
             ],
-            provenance: "modelled".into(),
+            provenance: Provenance::Modelled,
             executor: "model".into(),
         }
     }
@@ -302,6 +303,9 @@ mod tests {
             read_json("{\"schema\": 1}"),
             Err(ResultError::Syntax { .. })
         ));
+        let text = write_json(&header(), &[outcome(1, 1.0)]).unwrap();
+        let error = read_json(&text.replace("modelled", "modeled")).unwrap_err();
+        assert!(error.to_string().contains("`modeled`"), "{error}");
         assert_eq!(
             read_json("{\"schema\": 9}"),
             Err(ResultError::Schema { found: 9 })

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::file::Experiment;
 use crate::point::Point;
+use crate::provenance::Provenance;
 use crate::result::Outcome;
 use crate::store::{Store, StoreError};
 
@@ -29,8 +30,8 @@ pub struct Task<W> {
     pub experiment: String,
     /// The point, with its backend.
     pub point: Point,
-    /// `modelled` or `measured`.
-    pub provenance: &'static str,
+    /// Where its metrics come from.
+    pub provenance: Provenance,
     /// Who executes it.
     pub executor: &'static str,
     /// What is executed.
@@ -77,7 +78,7 @@ impl<'a> Run<'a> {
         let outcome = Outcome {
             point: task.point.clone(),
             metrics: execute(&task.work)?,
-            provenance: task.provenance.to_owned(),
+            provenance: task.provenance,
             executor: task.executor.to_owned(),
         };
         self.store.put(&task.experiment, &outcome)?;
@@ -184,7 +185,7 @@ mod tests {
         let task = |n: u64| Task {
             experiment: "squares".to_owned(),
             point: Point::default().with("n", n),
-            provenance: "modelled",
+            provenance: Provenance::Modelled,
             executor: "test",
             work: n,
         };

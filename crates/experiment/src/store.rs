@@ -234,12 +234,13 @@ fn whole_lines(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provenance::Provenance;
 
     fn outcome(size: u64) -> Outcome {
         Outcome {
             point: Point::default().with("mode", "sync").with("size", size),
             metrics: vec![("latency_ns".into(), 0.1 * size as f64)],
-            provenance: "modelled".into(),
+            provenance: Provenance::Modelled,
             executor: "model".into(),
         }
     }

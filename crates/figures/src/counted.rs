@@ -16,10 +16,29 @@ pub(crate) const ID: &str = "in-kernel-counts";
 /// Lines of /proc/timer of a guest.
 const HISTOGRAMS: &str = include_str!("../../../figures/traces/guest-histograms.csv");
 
+/// What was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Counted {
+    /// Calls of migrate_pages.
+    Calls,
+    /// Copies by the core or a device.
+    Copies,
+}
+
+impl Counted {
+    fn name(self) -> &'static str {
+        match self {
+            Counted::Calls => "calls",
+            Counted::Copies => "copies",
+        }
+    }
+}
+
 /// One line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Line {
-    kind: String,
+    kind: Counted,
     by: String,
     of: String,
     from: u64,
@@ -30,8 +49,8 @@ struct Line {
 /// How often something happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Count {
-    /// `calls` of migrate_pages, or `copies`.
-    pub(crate) kind: String,
+    /// Calls or copies.
+    pub(crate) kind: Counted,
     /// Reason and mode of a call, or who copied.
     pub(crate) by: String,
     /// The fewest pages.
@@ -45,10 +64,10 @@ pub(crate) struct Count {
 impl Count {
     fn of(line: Line) -> Count {
         let order = || line.of.parse::<u32>().unwrap_or_default().min(62);
-        let (by, least_pages, most_pages) = match line.kind.as_str() {
+        let (by, least_pages, most_pages) = match line.kind {
             // A copy of order n has more than half of 2^n pages.
-            "copies" => (line.by, (1 << order()) / 2 + 1, 1 << order()),
-            _ => (format!("{}, {}", line.by, line.of), line.from, line.to),
+            Counted::Copies => (line.by, (1 << order()) / 2 + 1, 1 << order()),
+            Counted::Calls => (format!("{}, {}", line.by, line.of), line.from, line.to),
         };
         Count {
             kind: line.kind,
@@ -60,7 +79,7 @@ impl Count {
     }
 
     fn same(&self, other: &Count) -> bool {
-        (&self.kind, &self.by, self.least_pages) == (&other.kind, &other.by, other.least_pages)
+        (self.kind, &self.by, self.least_pages) == (other.kind, &other.by, other.least_pages)
     }
 
     fn pages(&self) -> String {
@@ -97,7 +116,7 @@ pub(crate) fn to_csv(counts: &[Count]) -> String {
     let rows = counts.iter().map(|c| {
         let (reason, mode) = c.by.split_once(", ").unwrap_or((&c.by, ""));
         vec![
-            c.kind.clone(),
+            c.kind.name().to_owned(),
             reason.to_owned(),
             mode.to_owned(),
             c.least_pages.to_string(),
@@ -132,7 +151,7 @@ fn total(counts: &[&Count], name: &str) -> u64 {
 
 /// Which numbers of pages are most often asked for, by reason and mode.
 pub(crate) fn sentence(counts: &[Count]) -> String {
-    let calls: Vec<&Count> = counts.iter().filter(|c| c.kind == "calls").collect();
+    let calls: Vec<&Count> = counts.iter().filter(|c| c.kind == Counted::Calls).collect();
     let each = names(&calls).into_iter().filter_map(|name| {
         let of = calls.iter().filter(|c| c.by == name);
         let most = of.max_by_key(|c| (c.count, c.most_pages))?;
@@ -153,7 +172,7 @@ pub(crate) fn sentence(counts: &[Count]) -> String {
 
 /// Calls by pages, for each reason and mode; copies by order.
 pub(crate) fn charts(counts: &[Count]) -> Vec<Chart> {
-    let chart = |kind: &str, title: &str, x_label: &str, y_label: &str, of_all: bool| {
+    let chart = |kind: Counted, title: &str, x_label: &str, y_label: &str, of_all: bool| {
         let counts: Vec<&Count> = counts.iter().filter(|c| c.kind == kind).collect();
         let mut columns: Vec<(u64, String)> =
             counts.iter().map(|c| (c.least_pages, c.pages())).collect();
@@ -179,7 +198,7 @@ pub(crate) fn charts(counts: &[Count]) -> Vec<Chart> {
             )
         });
         Chart {
-            id: format!("{FIGURE}-{kind}"),
+            id: format!("{FIGURE}-{}", kind.name()),
             title: title.to_owned(),
             x_label: x_label.to_owned(),
             y_label: y_label.to_owned(),
@@ -193,14 +212,14 @@ pub(crate) fn charts(counts: &[Count]) -> Vec<Chart> {
     };
     vec![
         chart(
-            "calls",
+            Counted::Calls,
             "Pages of a call of migrate_pages, by reason and mode",
             "Pages that a call migrated",
             "Share of the calls (%)",
             true,
         ),
         chart(
-            "copies",
+            Counted::Copies,
             "Copies by order",
             "Pages copied together",
             "Copies",
@@ -221,7 +240,7 @@ mod tests {
             let most = 1 << order;
             let counted: u64 = counts
                 .iter()
-                .filter(|c| c.kind == "copies" && c.most_pages == most)
+                .filter(|c| c.kind == Counted::Copies && c.most_pages == most)
                 .map(|c| c.count)
                 .sum();
             let traced: u64 = copies(Trace::All)

@@ -237,12 +237,11 @@ fn each_once<'a>(found: &[&Parameter], platform: &'a PlatformFile) -> Vec<&'a Pa
 
 /// A parameter as people read it: name, value and what is possible.
 pub(crate) fn words(p: &Parameter) -> String {
-    let unit = match p.unit {
-        Unit::Count | Unit::Ratio => String::new(),
-        unit => format!(" {}", unit.name()),
-    };
-    format!(
-        "{} = {}{unit} ({} to {})",
-        p.name, p.value, p.range[0], p.range[1]
-    )
+    stated(p.name, p.value, p.unit, p.range)
+}
+
+/// The same of a parameter of any file.
+pub(crate) fn stated(name: &str, value: f64, unit: Unit, range: [f64; 2]) -> String {
+    let (unit, [least, most]) = (unit.suffix(), range);
+    format!("{name} = {value}{unit} ({least} to {most})")
 }

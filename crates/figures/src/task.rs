@@ -1,6 +1,6 @@
 //! One point of an experiment on one backend, and whether the profile can run it.
 
-use dray_experiment::{BACKEND, Experiment, Point, Task, Value};
+use dray_experiment::{BACKEND, Experiment, Point, Provenance, Task, Value};
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
 use dray_workload::Op;
@@ -62,11 +62,11 @@ impl Backend {
         self.role() == Backend::Model.name()
     }
 
-    /// Word of the results for where the numbers come from.
-    pub(crate) fn provenance(self) -> &'static str {
-        match self {
-            _ if self.is_measured() => "measured",
-            _ => "modelled",
+    /// Where its numbers come from.
+    pub(crate) fn provenance(self) -> Provenance {
+        match self.is_measured() {
+            true => Provenance::Measured,
+            false => Provenance::Modelled,
         }
     }
 

@@ -4,17 +4,22 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use dray_clock::Duration;
+use serde::Deserialize;
 
 /// Unit of a parameter in the platform file, and what integer it becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Unit {
     /// Nanoseconds; kept as picoseconds.
+    #[serde(rename = "ns")]
     Ns,
     /// 1e9 bytes a second; kept as femtoseconds per 64-byte line.
+    #[serde(rename = "GB/s")]
     GigabytesPerSecond,
     /// A plain number of things.
+    #[serde(rename = "count")]
     Count,
     /// A ratio without unit; kept in thousandths.
+    #[serde(rename = "ratio")]
     Ratio,
 }
 
@@ -26,6 +31,15 @@ impl Unit {
             Unit::GigabytesPerSecond => "GB/s",
             Unit::Count => "count",
             Unit::Ratio => "ratio",
+        }
+    }
+
+    /// What stands behind a value: nothing where it is a plain number.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Unit::Ns => " ns",
+            Unit::GigabytesPerSecond => " GB/s",
+            Unit::Count | Unit::Ratio => "",
         }
     }
 

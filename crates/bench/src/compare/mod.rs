@@ -4,6 +4,8 @@ mod picture;
 mod ratio;
 mod read;
 
+use dray_experiment::Provenance;
+
 pub use picture::picture;
 pub use ratio::{Change, Ratio};
 pub use read::{CompareError, Measurement, ResultFile, parse};
@@ -17,8 +19,8 @@ pub struct Comparison {
     pub only_old: Vec<String>,
     /// Cases that only the second has.
     pub only_new: Vec<String>,
-    /// Kinds of both results' times: `modelled` or `measured`. They stand over every table.
-    pub kinds: [String; 2],
+    /// Where both results' times come from. It stands over every table.
+    pub kinds: [Provenance; 2],
 }
 
 impl Comparison {
@@ -72,7 +74,7 @@ pub fn compare(old: &ResultFile, new: &ResultFile) -> Result<Comparison, Compare
         only_old: Vec::new(),
         only_new: Vec::new(),
         // Other people's tools measure.
-        kinds: [old, new].map(|file| file.time.clone().unwrap_or("measured".to_owned())),
+        kinds: [old, new].map(|file| file.time.unwrap_or(Provenance::Measured)),
     };
     for case in &old.cases {
         match find(new, &case.name) {
@@ -101,9 +103,9 @@ pub fn compare(old: &ResultFile, new: &ResultFile) -> Result<Comparison, Compare
 mod tests {
     use super::*;
 
-    fn file(time: Option<&str>, cases: &[(&str, &[f64])]) -> ResultFile {
+    fn file(time: Option<Provenance>, cases: &[(&str, &[f64])]) -> ResultFile {
         ResultFile {
-            time: time.map(str::to_owned),
+            time,
             cases: cases
                 .iter()
                 .map(|(name, ns)| Measurement {
@@ -141,7 +143,10 @@ mod tests {
     #[test]
     fn what_is_not_in_both_is_told() {
         let old = file(None, &[("a", &[1.0]), ("gone", &[1.0])]);
-        let new = file(Some("modelled"), &[("a", &[1.0]), ("come", &[1.0])]);
+        let new = file(
+            Some(Provenance::Modelled),
+            &[("a", &[1.0]), ("come", &[1.0])],
+        );
         let compared = compare(&old, &new).unwrap();
         assert_eq!(compared.only_old, ["gone"]);
         assert_eq!(compared.only_new, ["come"]);

@@ -18,9 +18,9 @@ pub fn picture(
 ) -> Result<String, ReportError> {
     let drawn: Vec<_> = comparison.ratios.iter().take(MOST).collect();
     let labels = short(&drawn.iter().map(|r| r.name.as_str()).collect::<Vec<_>>());
-    let provenance = match new.time.as_deref() {
-        Some("modelled") => Provenance::Modelled,
-        _ => Provenance::Measured,
+    let provenance = match new.time {
+        Some(dray_experiment::Provenance::Modelled) => Provenance::Modelled,
+        Some(dray_experiment::Provenance::Measured) | None => Provenance::Measured,
     };
     let ratios = drawn.iter().map(|r| Some(r.ratio)).collect();
     let mut notes = Vec::new();

@@ -1,7 +1,10 @@
 //! Result files of both tools, theirs or ours.
 
+use dray_experiment::Provenance;
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::console::TimeUnit;
 
 /// What two results cannot be compared for.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,8 +46,8 @@ pub struct Measurement {
 /// A result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultFile {
-    /// `modelled` or `measured`, if the result says so.
-    pub time: Option<String>,
+    /// Where the times come from, if the result says so.
+    pub time: Option<Provenance>,
     /// Cases in order.
     pub cases: Vec<Measurement>,
     /// Cases that ended with an error.
@@ -88,12 +91,13 @@ pub fn parse(text: &str, origin: &str) -> Result<ResultFile, CompareError> {
         match document.get("benchmarks").and_then(Value::as_array) {
             Some(rows) => benchmarks(&mut file, &document, rows),
             None => match &document {
-                Value::Array(results) => results.iter().for_each(|r| micros(&mut file, r)),
+                Value::Array(results) => results.iter().try_for_each(|r| micros(&mut file, r)),
                 result => micros(&mut file, result),
             },
         }
+        .map_err(|reason| unknown(&reason))?;
     } else if start.starts_with("name,iterations,") || start.starts_with("case,time,") {
-        table(&mut file, start).map_err(|error| unknown(&error.to_string()))?;
+        table(&mut file, start).map_err(|reason| unknown(&reason))?;
     } else {
         log(&mut file, text);
     }
@@ -109,54 +113,53 @@ fn number(value: &Value, key: &str) -> Option<f64> {
     value.get(key).and_then(Value::as_f64)
 }
 
-fn in_ns(value: f64, unit: Option<&str>) -> f64 {
-    match unit {
-        Some("us") => value * 1e3,
-        Some("ms") => value * 1e6,
-        Some("s") => value * 1e9,
-        _ => value,
-    }
+/// Google Benchmark's times are in nanoseconds where it names no unit.
+fn in_ns(value: f64, unit: Option<&str>) -> Result<f64, String> {
+    let unit = unit.map_or(Ok(TimeUnit::default()), TimeUnit::named)?;
+    Ok(unit.to_ns(value))
 }
 
-fn benchmarks(file: &mut ResultFile, document: &Value, rows: &[Value]) {
-    let time = document.pointer("/context/dray_time");
-    file.time = time.and_then(Value::as_str).map(str::to_owned);
+fn provenance(word: Option<&Value>) -> Result<Option<Provenance>, String> {
+    word.and_then(Value::as_str).map(str::parse).transpose()
+}
+
+fn benchmarks(file: &mut ResultFile, document: &Value, rows: &[Value]) -> Result<(), String> {
+    file.time = provenance(document.pointer("/context/dray_time"))?;
     let text = |row: &Value, key: &str| -> Option<String> {
         row.get(key).and_then(Value::as_str).map(str::to_owned)
     };
     let add = |file: &mut ResultFile, row: &Value, wanted: Option<&str>| {
         let Some(name) = text(row, "run_name").or(text(row, "name")) else {
-            return;
+            return Ok(());
         };
         if row.get("error_occurred").and_then(Value::as_bool) == Some(true) {
             if wanted.is_none() {
                 file.failed.push(name);
             }
-            return;
+            return Ok(());
         }
         let aggregate = text(row, "aggregate_name");
         if aggregate.as_deref() == wanted
             && let Some(time) = number(row, "real_time")
         {
-            file.add(&name, in_ns(time, text(row, "time_unit").as_deref()));
+            file.add(&name, in_ns(time, text(row, "time_unit").as_deref())?);
         }
+        Ok::<(), String>(())
     };
     // Only where single measurements were left out is the median all there is.
     for wanted in [None, Some("median"), Some("mean")] {
         if file.cases.is_empty() {
-            rows.iter().for_each(|row| add(file, row, wanted));
+            rows.iter().try_for_each(|row| add(file, row, wanted))?;
         }
     }
+    Ok(())
 }
 
-fn micros(file: &mut ResultFile, result: &Value) {
+fn micros(file: &mut ResultFile, result: &Value) -> Result<(), String> {
     let Some(case) = result.get("case").and_then(Value::as_str) else {
-        return;
+        return Ok(());
     };
-    file.time = result
-        .get("time")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
+    file.time = provenance(result.get("time"))?;
     let latency = number(result, "latency_ns");
     let per_operation = number(result, "kopsrate").map(|kops| 1e6 / kops);
     // Kilo-operations are whole numbers: throughput says the same with more digits.
@@ -170,14 +173,16 @@ fn micros(file: &mut ResultFile, result: &Value) {
     if let Some(ns) = latency.or(by_bytes).or(per_operation) {
         file.add(case, ns);
     }
+    Ok(())
 }
 
-fn table(file: &mut ResultFile, text: &str) -> Result<(), csv::Error> {
+fn table(file: &mut ResultFile, text: &str) -> Result<(), String> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
         .from_reader(text.as_bytes());
-    let head = reader.headers()?.clone();
-    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
+    let wrong = |error: csv::Error| error.to_string();
+    let head = reader.headers().map_err(wrong)?.clone();
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().map_err(wrong)?;
     let column = |name: &str| head.iter().position(|column| column == name);
     let cell = |row: &csv::StringRecord, name: &str| {
         let index = column(name)?;
@@ -193,7 +198,7 @@ fn table(file: &mut ResultFile, text: &str) -> Result<(), csv::Error> {
                 };
                 result.insert(name.to_owned(), value);
             }
-            micros(file, &Value::Object(result));
+            micros(file, &Value::Object(result))?;
         }
         return Ok(());
     }
@@ -207,7 +212,7 @@ fn table(file: &mut ResultFile, text: &str) -> Result<(), csv::Error> {
         } else if !aggregate.iter().any(|suffix| name.ends_with(suffix))
             && let Some(time) = cell(row, "real_time").and_then(|t| t.parse().ok())
         {
-            file.add(&name, in_ns(time, cell(row, "time_unit").as_deref()));
+            file.add(&name, in_ns(time, cell(row, "time_unit").as_deref())?);
         }
     }
     Ok(())
@@ -309,6 +314,19 @@ mod tests {
         let two =
             "GB per sec = 7.5 cpu 1.0 kopsrate = 1000\nGB per sec = 7.5 cpu 1.0 kopsrate = 2000\n";
         assert_eq!(parse(two, "x").unwrap().cases[0].ns, [1000.0, 500.0]);
+    }
+
+    #[test]
+    fn unknown_words_are_errors() {
+        let json = r#"{"benchmarks": [{"name": "a", "real_time": 1.5, "time_unit": "uss"}]}"#;
+        let error = parse(json, "x").unwrap_err().to_string();
+        assert_eq!(error, "x: `uss` is not a unit of time; did you mean `us`?");
+        let micros = r#"{"case": "a", "time": "model", "kopsrate": 1000}"#;
+        let error = parse(micros, "x").unwrap_err().to_string();
+        assert!(
+            error.contains("`model` is neither modelled nor measured"),
+            "{error}"
+        );
     }
 
     #[test]

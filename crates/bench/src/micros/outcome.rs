@@ -1,6 +1,6 @@
 //! What a measurement found, and the line that says so.
 
-use dray_experiment::csv_table;
+use dray_experiment::{Provenance, csv_table};
 use serde_json::{Value, json};
 
 use super::options::Submission;
@@ -58,7 +58,7 @@ impl Outcome {
     }
 
     /// The same for programs.
-    pub fn json(&self, case: &str, time: &str, made_on: &str) -> Value {
+    pub fn json(&self, case: &str, time: Provenance, made_on: &str) -> Value {
         json!({
             "tool": "dray micros",
             "version": env!("CARGO_PKG_VERSION"),
@@ -77,11 +77,11 @@ impl Outcome {
     }
 
     /// The same as a table of one row.
-    pub fn csv(&self, case: &str, time: &str, made_on: &str) -> String {
+    pub fn csv(&self, case: &str, time: Provenance, made_on: &str) -> String {
         let number = |value: Option<f64>| value.map_or(String::new(), |v| v.to_string());
         let columns = [
             ("case", case.to_owned()),
-            ("time", time.to_owned()),
+            ("time", time.to_string()),
             ("made_on", made_on.to_owned()),
             ("iterations", self.iterations.to_string()),
             ("verified", self.verified.to_string()),

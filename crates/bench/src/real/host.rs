@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
+use dray_experiment::Provenance;
 use dray_workload::{CAN_PLACE, available_cpus, caches, cpu_list, cpuinfo, memory_nodes, text};
 use serde_json::json;
 
@@ -115,7 +116,7 @@ pub fn context(executable: &str) -> Context {
             "release"
         }
         .to_owned(),
-        dray_time: "measured".to_owned(),
+        dray_time: Provenance::Measured,
         dray_version: env!("CARGO_PKG_VERSION").to_owned(),
         dray_platform: cpuinfo("model name").unwrap_or_else(|| "unknown processor".to_owned()),
         dray_profile: None,

@@ -4,6 +4,7 @@ use dray_tier::modelled::MigrationParameters;
 
 use super::program::{cost_of_a_unit, lines};
 use super::{Slow, built_in, call_with, copies, persistent};
+use crate::guess;
 use crate::model::{Model, Window};
 use crate::sensitivity::COUNTS;
 use crate::workload::{What, Workload};
@@ -48,16 +49,7 @@ pub(crate) fn guesses(model: &Model, w: &Workload) -> Result<Vec<(Metric, String
     let base = run(built_in)?;
     let mut found = Vec::new();
     for (name, stated) in built_in.list().filter(|(_, stated)| stated.guess) {
-        let unit = if stated.unit == "ratio" {
-            ""
-        } else {
-            stated.unit.as_str()
-        };
-        let words = format!(
-            "{name} = {} {unit} ({} to {})",
-            stated.value, stated.range[0], stated.range[1]
-        )
-        .replace("  ", " ");
+        let words = guess::stated(name, stated.value, stated.unit, stated.range);
         for end in stated.range {
             let there = run(&built_in.with(name, end))?;
             for (metric, value) in base.iter() {

@@ -1,6 +1,6 @@
 //! Runs experiments.
 
-use dray_experiment::{Outcome, Point, Value};
+use dray_experiment::{Outcome, Point, Provenance, Value};
 use rayon::prelude::*;
 
 use super::experiment::{FabricExperiment, FabricPoint};
@@ -48,7 +48,7 @@ impl FabricOutcome {
         Outcome {
             point,
             metrics: all.collect(),
-            provenance: "modelled".to_owned(),
+            provenance: Provenance::Modelled,
             executor: "fabric simulator".to_owned(),
         }
     }

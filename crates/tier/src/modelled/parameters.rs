@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dray_platform::Unit;
 use serde::Deserialize;
 
 /// One parameter as the file states it.
@@ -10,8 +11,8 @@ use serde::Deserialize;
 pub struct Stated {
     /// Value in `unit`.
     pub value: f64,
-    /// `ns`, `GB/s` or `ratio`.
-    pub unit: String,
+    /// Unit of value and range.
+    pub unit: Unit,
     /// Values that are possible.
     pub range: [f64; 2],
     /// Where the number comes from.
@@ -145,10 +146,6 @@ mod tests {
         assert_eq!(parameters.list().count(), MigrationParameters::HELP.len());
         assert!((parameters.with("call", 7.0).call - 7.0).abs() < f64::EPSILON);
         for (name, stated) in parameters.list() {
-            assert!(
-                ["ns", "GB/s", "ratio"].contains(&stated.unit.as_str()),
-                "{name}"
-            );
             assert!(!stated.source.is_empty(), "{name}");
         }
     }
@@ -158,6 +155,9 @@ mod tests {
         let text = include_str!("../../../../platforms/migration.toml");
         let broken = text.replace("value = 854", "value = 1");
         assert!(MigrationParameters::parse(&broken).is_err());
+        let unit = text.replace("GB/s", "GB");
+        let error = MigrationParameters::parse(&unit).unwrap_err();
+        assert!(error.contains("unknown variant `GB`"), "{error}");
         let unknown = text.replace("pm_copy", "pm_coppy");
         assert!(MigrationParameters::parse(&unknown).is_err());
     }
