@@ -8,6 +8,7 @@
 
 mod arbiter;
 mod batch;
+mod capabilities;
 mod check;
 mod config;
 mod device;
@@ -26,10 +27,9 @@ mod rule;
 mod task;
 mod work;
 
+pub use capabilities::Capabilities;
 pub use check::{Rejection, SOFTWARE_OPERATIONS, check_operands, check_software};
-pub use config::{
-    Capabilities, ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig,
-};
+pub use config::{ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig};
 pub use device::Device;
 pub use dray_spec::{Portal, Submission, WorkQueueMode};
 pub use effect::{DescriptorResult, Effect, Origin};

@@ -75,7 +75,7 @@ fn config(draw: &mut Draw<'_>, base: u64) -> DeviceConfig {
             },
             op_cap: match everything {
                 true => [u64::MAX; 4],
-                false => [0x1_003f_03ff, 0, 0, 0],
+                false => Capabilities::sapphire_rapids().op_cap,
             },
             id_cap: match everything {
                 true => IdCap::from(u64::MAX).with_entries(4).into_bits(),

@@ -1,43 +1,17 @@
 //! What a device can do: what the profile says, and what a known device has where it says nothing.
 
 use dray_device::Capabilities;
-use dray_spec::{GenCap, OpCap, Opcode};
+use dray_spec::GenCap;
 
 use crate::DeviceProfile;
 use crate::finding::{Finding, Findings};
-
-/// DSA 2.0: a preset, not a dump of a device.
-///
-/// Entries are published (256); GENCAP and OPCAP are those of version 1 with what revision 2.0
-/// adds (spec appendix F), without the inter-domain operations and the event log; the other
-/// counts are those of version 1.
-pub(crate) fn version_2() -> Capabilities {
-    let one = Capabilities::sapphire_rapids();
-    let gen_cap = GenCap::from_bits(one.gen_cap)
-        .with_command_capability(true)
-        .with_drain_readback(true)
-        .with_fill_pattern_16(true)
-        .with_crc64(true)
-        .with_fault_info(true)
-        .with_batch_continuation(true);
-    let op_cap = OpCap(one.op_cap)
-        .with(Opcode::TranslationFetch)
-        .with(Opcode::DixGenerate);
-    Capabilities {
-        version: 0x200,
-        gen_cap: gen_cap.into_bits(),
-        op_cap: op_cap.0,
-        work_queue_size: 256,
-        ..one
-    }
-}
 
 /// The known device of a version: 0x100 as a published `accel-config list` prints it, 0x200 a preset.
 /// `None` for versions whose rules are not known.
 pub fn known(version: u32) -> Option<Capabilities> {
     match KNOWN_VERSIONS.contains(&version.into()) {
         false => None,
-        true if version >= 0x200 => Some(version_2()),
+        true if version >= 0x200 => Some(Capabilities::version_2()),
         true => Some(Capabilities::sapphire_rapids()),
     }
 }
@@ -50,7 +24,7 @@ pub(crate) fn resolve(device: &DeviceProfile, list: &mut Vec<Finding>) -> Capabi
     let mut findings = Findings::at(&device.dev, list);
     let version = device.version.unwrap_or(0x100);
     let base = match version {
-        0x200.. => version_2(),
+        0x200.. => Capabilities::version_2(),
         _ => Capabilities::sapphire_rapids(),
     };
     if !KNOWN_VERSIONS.contains(&version) {
@@ -231,7 +205,7 @@ mod tests {
         let resolved = resolve(&device, &mut Vec::new());
         assert_eq!(resolved.work_queue_size, 256);
         assert!(GenCap::from_bits(resolved.gen_cap).crc64());
-        assert!(OpCap(resolved.op_cap).supports(0x0a));
+        assert!(dray_spec::OpCap(resolved.op_cap).supports(0x0a));
     }
 
     #[test]
@@ -248,7 +222,7 @@ mod tests {
     #[test]
     fn limits_must_agree_with_gen_cap() {
         let mut device = DeviceProfile {
-            gen_cap: Some(0x40_915f_0107),
+            gen_cap: Some(Capabilities::sapphire_rapids().gen_cap),
             max_batch_size: Some(1024),
             max_transfer_size: Some(1 << 31),
             ..DeviceProfile::default()

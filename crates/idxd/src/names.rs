@@ -1,8 +1,10 @@
 //! Profiles by name.
 
+use dray_device::Capabilities;
+
 use crate::finding::Finding;
 use crate::parts::{DeviceProfile, EngineProfile, GroupProfile, WorkQueueProfile};
-use crate::{Profile, ProfileError, capabilities};
+use crate::{Profile, ProfileError};
 
 /// How a name is built: E engines, W work queues, dedicated or shared; then, in any order,
 /// entries of each work queue, largest batch, threshold, priority, largest transfer in bytes (a power
@@ -142,8 +144,8 @@ fn parse_number(digits: &str, what: &str) -> Result<u32, String> {
 /// The profile as `accel-config list` would print it after the setup script.
 pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
     let base = match name.version_2 {
-        true => capabilities::version_2(),
-        false => dray_device::Capabilities::sapphire_rapids(),
+        true => Capabilities::version_2(),
+        false => Capabilities::sapphire_rapids(),
     };
     let mut findings = Vec::new();
     for (field, letter, value, most) in [
