@@ -130,13 +130,6 @@ impl Driver {
     pub fn function(&self, device: u32) -> Option<&Function> {
         self.registers(device)
     }
-
-    /// The same, for portals and engines. A caller that writes its configuration registers deceives the
-    /// driver.
-    pub fn function_mut(&mut self, device: u32) -> Option<&mut Function> {
-        let index = self.index_of(device)?;
-        Some(&mut self.devices[index].registers)
-    }
 }
 
 impl<R: Registers> Driver<R> {
@@ -162,6 +155,30 @@ impl<R: Registers> Driver<R> {
             driver.effects.push(effects);
         }
         driver
+    }
+
+    /// The same driver with its devices behind other registers: those of functions that have been
+    /// started, say. What the devices have done so far is forgotten.
+    ///
+    /// # Errors
+    /// The first of `replace`.
+    pub fn with_registers<S, E>(
+        self,
+        mut replace: impl FnMut(&Part, R) -> Result<S, E>,
+    ) -> Result<Driver<S>, E> {
+        let devices: Result<Vec<Device<S>>, E> = self
+            .devices
+            .into_iter()
+            .map(|device| device.with_registers(&mut replace))
+            .collect();
+        let devices = devices?;
+        Ok(Driver {
+            options: self.options,
+            effects: vec![Vec::new(); devices.len()],
+            devices,
+            events: self.events,
+            next_client: self.next_client,
+        })
     }
 
     /// The registers of a device, by its number.

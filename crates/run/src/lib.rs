@@ -29,6 +29,7 @@ mod pci;
 mod processes;
 mod recorder;
 mod redirect;
+mod registers;
 mod serial_executor;
 mod service;
 mod session;

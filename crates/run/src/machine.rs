@@ -1,13 +1,12 @@
 //! The driver and its running devices, for many threads.
 
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use dray_device::{Function, Hardware, PciControls, Portal};
-use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Personality};
+use dray_device::{Function, Portal};
+use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Part, Personality};
 use dray_realtime::{Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
 
 use crate::RunError;
@@ -15,6 +14,7 @@ use crate::fault_injection::Countdown;
 use crate::iax::Iax;
 use crate::pci;
 use crate::recorder::Recorder;
+use crate::registers::RunningRegisters;
 use crate::uevent;
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
@@ -23,22 +23,18 @@ const LONGEST_WAIT: Duration = Duration::from_millis(5);
 
 /// The machine that the programs find.
 ///
-/// A device runs on threads of its own, and the driver reads and writes its registers between two
-/// descriptors: for that time the driver is brought to the device's thread and has the running
-/// function in the place of its own. So no thread that waits for a device holds the driver's lock.
+/// A device runs on threads of its own, and the driver reads and writes its [registers](RunningRegisters)
+/// between two descriptors. Any number of threads read the driver's files at once; one that changes
+/// something has the driver for itself.
 #[derive(Debug)]
 pub(crate) struct SessionDevices {
-    driver: Arc<Mutex<Driver>>,
-    devices: Vec<(u32, RealtimeDevice)>,
+    driver: RwLock<Driver<RunningRegisters>>,
+    devices: Vec<(u32, Arc<RealtimeDevice>)>,
     /// Address and place of each device on PCI.
     functions: Vec<(String, pci::Function)>,
     iax: Option<Iax>,
     /// What `/dev/char` and `/sys/dev/char` hold outside of the session: names and where they lead.
     char_links: [Vec<(String, String)>; 2],
-}
-
-fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
-    driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The links of a directory; none where there is no such directory.
@@ -69,29 +65,20 @@ impl SessionDevices {
     /// # Errors
     /// No threads, or no memory that can be shared.
     pub(crate) fn start<M: SharedMemory>(
-        mut driver: Driver,
+        driver: Driver,
         memory: &M,
         recorder: &mut Recorder,
         countdown: &Arc<Countdown>,
     ) -> Result<SessionDevices, RunError> {
-        let parts: Vec<(u32, Hardware)> = driver
-            .parts()
-            .map(|part| (part.id, part.hardware.clone()))
-            .collect();
         let mut devices = Vec::new();
-        for (id, hardware) in parts {
-            let Some(place) = driver.function_mut(id) else {
-                continue;
-            };
-            let empty = Function::new(hardware, PciControls::default());
-            let function = std::mem::replace(place, empty);
+        let start = |part: &Part, function: Function| {
             let options = Options {
                 shared: true,
                 steps: recorder.is_wanted() || countdown.is_wanted(),
                 ..Options::default()
             };
             // Errors are in the registers; interrupts are not used here.
-            let (mut recorder, countdown) = (recorder.listener(id), countdown.clone());
+            let (mut recorder, countdown) = (recorder.listener(part.id), countdown.clone());
             let listener = move |event: Event| {
                 if matches!(event, Event::Accepted { .. }) {
                     countdown.count();
@@ -100,8 +87,11 @@ impl SessionDevices {
             };
             let device =
                 RealtimeDevice::start_function(function, memory.clone(), options, listener)?;
-            devices.push((id, device));
-        }
+            let device = Arc::new(device);
+            devices.push((part.id, device.clone()));
+            Ok::<_, RunError>(RunningRegisters(device))
+        };
+        let driver = driver.with_registers(start)?;
         let functions = driver.parts().zip(0..).map(|(part, number)| {
             let function = pci::Function {
                 number,
@@ -111,7 +101,7 @@ impl SessionDevices {
         });
         Ok(SessionDevices {
             functions: functions.collect(),
-            driver: Arc::new(Mutex::new(driver)),
+            driver: RwLock::new(driver),
             devices,
             iax: None,
             char_links: Default::default(),
@@ -169,7 +159,7 @@ impl SessionDevices {
     /// A device by its number.
     pub(crate) fn device(&self, id: u32) -> Option<&RealtimeDevice> {
         let mut devices = self.devices.iter();
-        devices.find(|(other, _)| *other == id).map(|(_, d)| d)
+        devices.find(|(other, _)| *other == id).map(|(_, d)| &**d)
     }
 
     /// A device that has stopped is as one that does not answer on the bus.
@@ -178,9 +168,9 @@ impl SessionDevices {
     /// It has.
     pub(crate) fn is_alive(&self, id: u32) -> Result<(), Errno> {
         let device = self.device(id).ok_or(Errno::ENXIO)?;
-        match device.failure() {
-            None => Ok(()),
-            Some(_) => Err(Errno::ENXIO),
+        match device.failure().is_some() || device.has_ended() {
+            false => Ok(()),
+            true => Err(Errno::ENXIO),
         }
     }
 
@@ -191,7 +181,7 @@ impl SessionDevices {
     }
 
     pub(crate) fn personality(&self) -> Personality {
-        lock(&self.driver).options().personality
+        self.driver().options().personality
     }
 
     /// Addresses of the devices on PCI.
@@ -206,89 +196,53 @@ impl SessionDevices {
     }
 
     pub(crate) fn list(&self, path: &str) -> Result<Vec<Entry>, Errno> {
-        lock(&self.driver).list(path)
+        self.driver().list(path)
     }
 
     pub(crate) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
-        let concerned = lock(&self.driver).device_of(path, &[]);
-        match concerned {
-            Some(device) => {
-                let path = path.to_owned();
-                self.at_device(device, move |driver| driver.read(&path))?
-            }
-            None => lock(&self.driver).read(path),
-        }
+        let driver = self.driver();
+        let read = driver.read(path);
+        self.answered(driver.device_of(path, &[]), read)
     }
 
-    /// Reads many files, in one visit to each device.
+    /// Reads many files, with nothing changed by the driver meanwhile.
     pub(crate) fn read_all(&self, paths: &[&str]) -> Vec<Result<Vec<u8>, Errno>> {
-        let concerned: Vec<Option<u32>> = {
-            let driver = lock(&self.driver);
-            paths
-                .iter()
-                .map(|path| driver.device_of(path, &[]))
-                .collect()
-        };
-        let mut found: Vec<Result<Vec<u8>, Errno>> = vec![Err(Errno::ENOENT); paths.len()];
-        let mut devices: Vec<Option<u32>> = concerned.clone();
-        devices.sort_unstable();
-        devices.dedup();
-        for device in devices {
-            let indices = (0..paths.len()).filter(|index| concerned[*index] == device);
-            let indices: Vec<usize> = indices.collect();
-            let some: Vec<String> = indices.iter().map(|i| paths[*i].to_owned()).collect();
-            let read = move |driver: &mut Driver| {
-                let read = some.iter().map(|path| driver.read(path));
-                read.collect::<Vec<_>>()
-            };
-            let read = match device {
-                Some(device) => self.at_device(device, read),
-                None => Ok(read(&mut lock(&self.driver))),
-            };
-            for (at, index) in indices.into_iter().enumerate() {
-                found[index] = match &read {
-                    Ok(read) => read[at].clone(),
-                    Err(errno) => Err(*errno),
-                };
-            }
-        }
-        found
+        let driver = self.driver();
+        let read = |path: &&str| self.answered(driver.device_of(path, &[]), driver.read(path));
+        paths.iter().map(read).collect()
     }
 
     /// Writes a file of the driver's, and waits where the kernel waits.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
-        let concerned = lock(&self.driver).device_of(path, bytes);
-        let Some(device) = concerned else {
-            return lock(&self.driver).write(path, bytes);
-        };
-        let file: Arc<(String, Vec<u8>)> = Arc::new((path.to_owned(), bytes.to_owned()));
-        self.patiently(device, move |driver| driver.write(&file.0, &file.1))
+        let concerned = self.driver().device_of(path, bytes);
+        self.patiently(concerned, |driver| driver.write(path, bytes))
     }
 
     /// Opens a work queue for a process.
     pub(crate) fn open(&self, device: u32, wq: u16, pasid: u32) -> Result<ClientId, Errno> {
-        self.patiently(device, move |driver| driver.open(device, wq, pasid))
+        self.patiently(Some(device), |driver| driver.open(device, wq, pasid))
     }
 
     /// A work queue is closed and unmapped.
     pub(crate) fn release(&self, device: u32, client: ClientId) -> Result<(), Errno> {
-        self.patiently(device, move |driver| driver.release(client))
+        self.patiently(Some(device), |driver| driver.release(client))
     }
 
     /// The entries of `/dev/dsa`.
     pub(crate) fn nodes(&self) -> Vec<Entry> {
-        lock(&self.driver).nodes()
+        self.driver().nodes()
     }
 
-    /// Does something again until what is in flight lets it.
-    fn patiently<R: Send + 'static>(
+    /// Has the driver change something, again until what is in flight lets it.
+    fn patiently<R>(
         &self,
-        device: u32,
-        action: impl Fn(&mut Driver) -> Result<R, Errno> + Clone + Send + 'static,
+        device: Option<u32>,
+        change: impl Fn(&mut Driver<RunningRegisters>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let mut wait = FIRST_WAIT;
         loop {
-            match self.at_device(device, action.clone())? {
+            let changed = change(&mut self.driver_mut());
+            match self.answered(device, changed) {
                 Err(Errno::EAGAIN) => {
                     std::thread::sleep(wait);
                     wait = (wait * 2).min(LONGEST_WAIT);
@@ -298,28 +252,19 @@ impl SessionDevices {
         }
     }
 
-    /// Has the driver do something while the function of a device is its own.
-    fn at_device<R: Send + 'static>(
-        &self,
-        id: u32,
-        action: impl FnOnce(&mut Driver) -> R + Send + 'static,
-    ) -> Result<R, Errno> {
-        let device = self.device(id).ok_or(Errno::ENODEV)?;
-        let driver = self.driver.clone();
-        let visit = move |function: &mut Function, effects: &mut Vec<_>| {
-            let mut driver = lock(&driver);
-            if let Some(place) = driver.function_mut(id) {
-                std::mem::swap(place, function);
-            }
-            // Also if it panics: what is in the function is to be ended then.
-            let result = catch_unwind(AssertUnwindSafe(|| action(&mut driver)));
-            effects.extend(driver.take_effects(id));
-            if let Some(place) = driver.function_mut(id) {
-                std::mem::swap(place, function);
-            }
-            result.unwrap_or_else(|payload| resume_unwind(payload))
-        };
-        // A device that has stopped is as one that does not answer on the bus.
-        device.control(visit).map_err(|_| Errno::ENXIO)
+    /// What the driver has found out of a device, if the device is there to be asked.
+    fn answered<R>(&self, device: Option<u32>, found: Result<R, Errno>) -> Result<R, Errno> {
+        if let Some(device) = device {
+            self.is_alive(device)?;
+        }
+        found
+    }
+
+    fn driver(&self) -> RwLockReadGuard<'_, Driver<RunningRegisters>> {
+        self.driver.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn driver_mut(&self) -> RwLockWriteGuard<'_, Driver<RunningRegisters>> {
+        self.driver.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

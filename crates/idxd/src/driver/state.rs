@@ -232,6 +232,29 @@ impl<R> Device<R> {
         }
     }
 
+    /// The same device behind other registers.
+    pub(super) fn with_registers<S, E>(
+        self,
+        replace: impl FnOnce(&Part, R) -> Result<S, E>,
+    ) -> Result<Device<S>, E> {
+        Ok(Device {
+            registers: replace(&self.part, self.registers)?,
+            part: self.part,
+            enabled: self.enabled,
+            bound: self.bound,
+            status: self.status,
+            read_buffer_limit: self.read_buffer_limit,
+            free_buffers: self.free_buffers,
+            event_log_size: self.event_log_size,
+            queues: self.queues,
+            groups: self.groups,
+            engines: self.engines,
+            unfinished: self.unfinished,
+            fixed_classes: self.fixed_classes,
+            fresh_allowed: self.fresh_allowed,
+        })
+    }
+
     pub(super) fn configurable(&self) -> bool {
         self.part.hardware.gen_cap.configurable()
     }
