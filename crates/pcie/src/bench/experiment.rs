@@ -84,6 +84,28 @@ struct StreamFields {
     present: Option<Field>,
 }
 
+/// The unit of an axis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum AxisUnit {
+    /// That of the metric.
+    #[default]
+    #[serde(rename = "metric")]
+    Metric,
+    /// Microseconds, of metrics in nanoseconds.
+    #[serde(rename = "us")]
+    Micro,
+}
+
+impl AxisUnit {
+    /// A value of the metric in this unit.
+    pub(crate) fn apply(self, value: f64) -> f64 {
+        match self {
+            AxisUnit::Metric => value,
+            AxisUnit::Micro => value / 1000.0,
+        }
+    }
+}
+
 /// A chart as written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,6 +115,8 @@ pub(crate) struct ChartFields {
     /// Metrics such as `flow1.gib_s`.
     pub(crate) y: Vec<String>,
     pub(crate) y_label: String,
+    #[serde(default)]
+    pub(crate) y_unit: AxisUnit,
     #[serde(default)]
     pub(crate) log_y: bool,
     #[serde(default)]

@@ -170,6 +170,11 @@ fn experiments_with_mistakes_are_refused() {
         ("64,128", "64,,128", "sweep"),
         ("\"testbed\"", "\"nowhere\"", "nowhere"),
         ("title", "titel", "titel"),
+        (
+            "bytes = \"$size\"\n",
+            "bytes = 64\n[[chart]]\nid = \"c\"\ntitle = \"t\"\ny = [\"s.mean_ns\"]\ny_label = \"Latency\"\ny_unit = \"mus\"\n",
+            "unknown variant `mus`",
+        ),
     ];
     for (old, new, expected) in cases {
         let error = FabricExperiment::parse(&good.replace(old, new), "x.toml").unwrap_err();
