@@ -272,6 +272,8 @@ fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dray_experiment::Kind;
+
     use super::*;
 
     #[test]
@@ -299,5 +301,22 @@ mod tests {
         );
         assert_eq!(name(Backend::Measured, &["mode"], true), "one core");
         assert_eq!(name(Backend::Model, &[], false), "DSA");
+    }
+
+    /// A word that is added to the vocabulary must not fall to the label of another.
+    #[test]
+    fn every_word_of_a_parameter_has_a_label_of_its_own() {
+        for parameter in VOCABULARY.parameters() {
+            let Kind::Choice(words) = parameter.kind else {
+                continue;
+            };
+            let label = |word: &&str| one(parameter.name, &Value::Text((*word).to_owned()));
+            let mut labels: Vec<String> = words.iter().map(label).collect();
+            labels.sort();
+            labels.dedup();
+            // Software touches a page by writing or by reading.
+            let alike = usize::from(parameter.name == "fault");
+            assert_eq!(labels.len() + alike, words.len(), "{}", parameter.name);
+        }
     }
 }
