@@ -8,8 +8,8 @@ use std::time::Duration;
 use dray::channels::{Channels, ChannelsOptions, Outcome, Require};
 use dray::hw::{self, HwError, HwMover, HwOptions, OpenQueue, Submitting};
 use dray::{
-    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Progress, QueueLost,
-    WaitPolicy, wait,
+    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Output, Progress,
+    QueueLost, WaitPolicy, wait,
 };
 use dray_conformance::machines::{disrupt, held_page};
 use dray_conformance::{Disruption, ProcessDoor, check};
@@ -161,6 +161,38 @@ fn why_a_queue_takes_nothing_more_is_said() {
     channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
     let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
     assert_eq!(done.buffers.destination, Some(vec![7; 64]));
+}
+
+#[test]
+fn channels_go_on_without_a_queue_that_is_disabled() {
+    let test = "channels_go_on_without_a_queue_that_is_disabled";
+    if !is_inside(test, &["--profile", "2e2w-s"]) {
+        return;
+    }
+    let members = hw::open_all(HwOptions::default()).expect("work queues");
+    assert!(members.len() > 1);
+    let queue = members[0].mover.info().name();
+    let options = ChannelsOptions {
+        require: Require::Hardware,
+        gather_below_bytes: 0,
+        ..ChannelsOptions::default()
+    };
+    let mut channel = Channel::new(Channels::new(members, options).expect("channels"));
+    disrupt(&queue, Disruption::Disabled);
+    for n in 0..64 {
+        channel
+            .copy(vec![n; 4096], vec![0xff; 4096])
+            .expect("a slot");
+    }
+    for _ in 0..64 {
+        let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
+        assert_eq!(done.result, Ok(Output::Done));
+        assert_eq!(done.executor, Executor::Hardware);
+        assert_eq!(done.buffers.source, done.buffers.destination);
+    }
+    let excluded = channel.mover().excluded();
+    let excluded: Vec<usize> = excluded.map(|excluded| excluded.channel).collect();
+    assert_eq!(excluded, [0]);
 }
 
 /// As no test is to wait.
