@@ -25,8 +25,8 @@ const EARLIER_OPTIONS: [usize; 1] = [56];
 const MOST_VIRTUAL: u32 = 8;
 
 /// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
-/// operations are striped over the queues, small ones gathered into batches; [`dray_poll_outcomes`] says
-/// who did what, and [`dray_note`] which queues were not opened.
+/// operations are striped over the queues, small ones gathered into batches; [`dray_poll_outcomes`](crate::dray_poll_outcomes) says
+/// who did what, and [`dray_note`](crate::dray_note) which queues were not opened.
 ///
 /// # Errors
 /// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no

@@ -279,6 +279,14 @@ unsafe impl<M: Mover + ?Sized> Mover for &mut M {
         (**self).poll(into)
     }
 
+    fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        (**self).poll_outcomes(into)
+    }
+
+    fn lost(&self) -> Option<QueueLost> {
+        (**self).lost()
+    }
+
     fn now(&self) -> Timestamp {
         (**self).now()
     }

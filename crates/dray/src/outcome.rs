@@ -102,6 +102,8 @@ pub struct Outcome {
     pub queue_was_full: bool,
     /// Its queue was lost, and nothing else has executed it.
     pub queue_lost: Option<QueueLost>,
+    /// A queue may have accepted it, so that a device may have done some of it.
+    pub(crate) accepted: bool,
 }
 
 impl Default for Outcome {
@@ -125,6 +127,7 @@ impl Outcome {
             core_reason: None,
             queue_was_full: false,
             queue_lost: None,
+            accepted: true,
         }
     }
 

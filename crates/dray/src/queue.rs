@@ -89,6 +89,8 @@ struct Ended {
     record: CompletionRecord,
     /// It was taken back before a queue accepted it.
     withdrawn: bool,
+    /// A queue may have accepted it.
+    accepted: bool,
 }
 
 impl Ended {
@@ -98,6 +100,7 @@ impl Ended {
             next: 0,
             record,
             withdrawn: false,
+            accepted: true,
         }
     }
 }
@@ -338,13 +341,16 @@ impl<P: Port> Queue<P> {
         if let Some(ended) = self.find_ended() {
             return Some(ended);
         }
-        let in_flight = self.in_flight.pop_front();
-        if in_flight.is_some() {
+        if let Some(unit) = self.in_flight.pop_front() {
             self.port.ended();
+            let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
+            return Some(Ended::new(unit, record));
         }
-        let unit = in_flight.or(self.queued.pop_front())?;
-        let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
-        Some(Ended::new(unit, record))
+        let unit = self.queued.pop_front()?;
+        Some(Ended {
+            accepted: unit.divided,
+            ..Ended::new(unit, CompletionRecord::default())
+        })
     }
 
     #[inline]
@@ -359,6 +365,7 @@ impl<P: Port> Queue<P> {
             *place = Outcome {
                 retries: ended.unit.retries,
                 queue_lost: if missing { port.lost() } else { None },
+                accepted: ended.accepted,
                 ..Outcome::of_one_executor(completion)
             };
         })
@@ -376,8 +383,11 @@ impl<P: Port> Queue<P> {
             let ended = match self.ended.take() {
                 Some(ended) => Some(ended),
                 None => match self.find_ended() {
-                    None if self.port.has_ended() => self.give_up(),
-                    None if self.port.is_closed() && self.in_flight.is_empty() => self.give_up(),
+                    None if self.port.has_ended()
+                        || self.port.is_closed() && self.in_flight.is_empty() =>
+                    {
+                        self.give_up().or_else(|| self.take_withdrawn())
+                    }
                     None => self.take_withdrawn(),
                     found => found,
                 },
@@ -420,6 +430,7 @@ impl<P: Port> Queue<P> {
         let unit = self.withdrawn.pop_front()?;
         Some(Ended {
             withdrawn: true,
+            accepted: unit.divided,
             ..Ended::new(unit, CompletionRecord::default())
         })
     }

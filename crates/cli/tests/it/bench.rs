@@ -226,7 +226,10 @@ fn measured_cases_record_the_machine_and_how_sure_they_are() {
 #[test]
 fn what_is_not_measured_here_is_explained() {
     let message = refused(&["--real", "--benchmark_filter=move/api:c/path:cpu/.*"]);
-    assert!(message.contains("api is one of cpp, rust, glibc"), "{message}");
+    assert!(
+        message.contains("api is one of cpp, rust, glibc"),
+        "{message}"
+    );
     let message = refused(&["--real", "--config=1e1w-d"]);
     assert!(message.contains("--real"), "{message}");
 }

@@ -341,7 +341,7 @@ impl<M: Mover> Channels<M> {
     /// Gives back what waits for a queue: it ends as not executed.
     pub(super) fn take_back(&mut self) -> usize {
         let mut count = 0;
-        while let Some(index) = self.large.pop_front().or(self.small.pop_front()) {
+        while let Some(index) = self.large.pop_front().or_else(|| self.small.pop_front()) {
             self.refuse(index);
             count += 1;
         }

@@ -3,6 +3,7 @@
 use dray_ops::crc32c_combine;
 use dray_spec::{CompletionRecord, Opcode, Status};
 
+use super::dispatch::done_bytes;
 use super::engine::Channels;
 use super::parts_table::NONE;
 use super::{CoreReason, Outcome, PageFaultPolicy};
@@ -51,12 +52,11 @@ impl<M: Mover> Channels<M> {
             if let Some(reason) = self.exclude(lane) {
                 return match part.in_batch {
                     true => self.lose(index, reason),
-                    false => self.when_lost(index, reason, true),
+                    false => self.when_lost(index, reason, ended.accepted),
                 };
             }
-            let counters = &self.lanes[lane];
-            // A queue that is full: it was taken back. Or aborted, or behind a fence.
-            match counters.executor.is_some() && !part.in_batch && self.was_withdrawn() {
+            // A queue that is full: it was taken back. Or the device has aborted it, or it is behind a fence.
+            match !ended.accepted && !part.in_batch && self.takes_back_from_full_queues() {
                 true => return self.when_full(index),
                 false => return self.end_part(index, record),
             }
@@ -87,8 +87,8 @@ impl<M: Mover> Channels<M> {
         self.page_fault(lane, index, record);
     }
 
-    /// Whether operations may have been taken back: only the policies that do not wait do that.
-    fn was_withdrawn(&self) -> bool {
+    /// Only the policies that do not wait do that.
+    fn takes_back_from_full_queues(&self) -> bool {
         self.options.full_queue != super::FullQueuePolicy::Wait
     }
 
@@ -150,9 +150,10 @@ impl<M: Mover> Channels<M> {
         let record = match cpu::inaccessible(&rest) {
             Some(fault) => fault,
             None => {
-                outcome.core_bytes += u64::from(left);
                 // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
-                unsafe { cpu::execute_single(rest.descriptor()) }
+                let record = unsafe { cpu::execute_single(rest.descriptor()) };
+                outcome.core_bytes += done_bytes(&rest, &record);
+                record
             }
         };
         let record = parts::finish(&part.operation, part.done, record);

@@ -38,7 +38,8 @@ pub(super) fn is_plain_copy(d: &Descriptor) -> bool {
     let flags_opcode = d.flags_opcode & !PLAIN.bits() == OPCODE;
     // Word by word: the descriptor was just stored, and a load over two stores waits for both.
     let operation = word(&d.operation) | word(&d.operation[8..]) | word(&d.operation[16..]);
-    flags_opcode && d.size > 0 && u64::from(d.reserved) | operation == 0
+    let reserved = u64::from(d.reserved) | u64::from(d.interrupt_handle);
+    flags_opcode && d.size > 0 && reserved | operation == 0
 }
 
 /// The first eight bytes.
@@ -137,6 +138,10 @@ mod tests {
             },
             Descriptor {
                 operation: [1; 24],
+                ..copy
+            },
+            Descriptor {
+                interrupt_handle: 1,
                 ..copy
             },
         ] {

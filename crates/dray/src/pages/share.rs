@@ -130,6 +130,8 @@ pub struct PageShare {
     /// Pieces to submit again.
     again: Vec<usize>,
     in_flight: usize,
+    /// Nothing more is submitted.
+    stopped: bool,
     executor: Option<Executor>,
     counts: PageCounts,
     fallbacks: Vec<Fallback>,
@@ -150,6 +152,7 @@ impl PageShare {
             next: 0,
             again: Vec::new(),
             in_flight: 0,
+            stopped: false,
             executor: None,
             counts: PageCounts::default(),
             fallbacks: Vec::new(),
@@ -219,7 +222,9 @@ impl PageShare {
             piece.bytes -= done;
             self.counts.device_bytes += u64::from(done);
             let fault = completion.record.fault_address;
-            if piece.bytes > 0 && self.leave_out(index, fault, status, mover) {
+            let here = completion.executor.is_of_this_process();
+            let goes_on = piece.bytes > 0 && !self.stopped;
+            if goes_on && here && self.leave_out(index, fault, status) {
                 return;
             }
             let rest = &mut self.rest[index];
@@ -228,10 +233,8 @@ impl PageShare {
                 true => piece.destination,
                 false => piece.source,
             };
-            let here = mover.executor().is_some_and(Executor::is_of_this_process);
             let write = status.is_write_fault();
-            let reachable = !here || populate(page, 1, write).is_ok();
-            if rest.faults < MOST_FAULTS && piece.bytes > 0 && reachable {
+            if goes_on && rest.faults < MOST_FAULTS && (!here || populate(page, 1, write).is_ok()) {
                 rest.faults += 1;
                 rest.batched = false;
                 self.counts.page_faults += 1;
@@ -253,12 +256,10 @@ impl PageShare {
     }
 
     /// Leaves a page of a piece out that the core cannot access at `fault` either; what is before and behind
-    /// it goes on. False if that is not so, or the memory is not this process's.
-    fn leave_out<M: Mover>(&mut self, index: usize, fault: u64, status: Status, mover: &M) -> bool {
+    /// it goes on. False if that is not so. The memory is this process's.
+    fn leave_out(&mut self, index: usize, fault: u64, status: Status) -> bool {
         let write = status.is_write_fault();
-        let executor = mover.executor();
-        let here = executor.is_some_and(Executor::is_of_this_process);
-        if !here || populate(fault, 1, write).is_ok() {
+        if populate(fault, 1, write).is_ok() {
             return false;
         }
         let piece = self.rest[index].piece;
@@ -305,6 +306,7 @@ impl PageShare {
     /// Submits nothing more. What is in flight ends with the next steps; what was not begun is left over,
     /// with the status 0.
     pub(super) fn stop<M: Mover>(&mut self, mover: &mut M) {
+        self.stopped = true;
         let again = std::mem::take(&mut self.again);
         let left = again.into_iter().chain(self.next..self.rest.len());
         for index in left {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dray::channels::{
     Channels, ChannelsOptions, CoreReason, Excluded, LostQueuePolicy, Member, Outcome, QueueLost,
@@ -188,6 +189,50 @@ fn every_lost_queue_policy_ends_as_it_says() {
         });
         assert_eq!(channels.lost().is_some(), !core, "{name}");
         assert_eq!(channels.submit(), Progress::Done);
+    }
+}
+
+/// Polls until so many operations have ended.
+fn ended<M: Mover>(mover: &mut M, count: usize) -> Vec<Outcome> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut seen = vec![Outcome::default(); count + 1];
+    let mut ended = 0;
+    while ended < count {
+        mover.submit();
+        ended += mover.poll_outcomes(&mut seen[ended..]);
+        assert!(Instant::now() < deadline, "{ended} of {count} have ended");
+        std::thread::yield_now();
+    }
+    assert_eq!(mover.poll_outcomes(&mut seen[count..]), 0);
+    seen.truncate(count);
+    seen
+}
+
+/// More than the queue has entries: what it has accepted ends, and so does what it has not, taken back or not.
+#[test]
+fn all_of_a_mover_whose_device_ends_has_an_end() {
+    for withdrawn in [false, true] {
+        let (source, target) = (Guarded::noise(20, 9), Guarded::new(20));
+        let failing = Failing::default();
+        failing.0.store(true, Ordering::SeqCst);
+        let config = device(1, vec![queue(0, Dedicated, 16)]);
+        let started = VirtualDevice::start_in(config, Options::default(), failing, |_| {});
+        let device = started.expect("a device that can be enabled");
+        let mut mover = device.open(0, 32).expect("a queue");
+        for (n, copy) in copies(&source, &target).iter().enumerate() {
+            // SAFETY: the buffers outlive the operations, which are waited for.
+            unsafe { mover.enqueue(&copy.with_user_data(n as u64)) }.expect("a slot");
+        }
+        assert_ne!(mover.submit(), Progress::Done, "the queue has 16 entries");
+        if withdrawn {
+            assert!(mover.withdraw() >= 4);
+        }
+        let mut seen: Vec<u64> = ended(&mut mover, 20)
+            .iter()
+            .map(|outcome| outcome.completion.user_data)
+            .collect();
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(0..20), "{seen:?}");
     }
 }
 

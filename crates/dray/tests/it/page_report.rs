@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dray::channels::{Channels, ChannelsOptions, Member};
 use dray::pages::{
     PageCopy, PageListError, PageListOptions, PageListReport, PageReason, PageSize, PageState,
     PageStatistic, copy_page_lists_with_report,
@@ -154,6 +155,13 @@ fn pages_that_cannot_be_accessed_are_named_and_the_others_copied() {
     two_bad_pages(&mut movers, 64, false);
     two_bad_pages(&mut movers, 64, true);
     two_bad_pages(&mut [CpuMover::checked(16)], 64, true);
+    // Channels do not say beforehand who executes.
+    let members = movers.into_iter().map(|mover| Member {
+        mover,
+        numa_node: None,
+    });
+    let channels = Channels::new(members, ChannelsOptions::default()).expect("channels");
+    two_bad_pages(&mut [channels], 64, false);
 }
 
 #[test]

@@ -261,6 +261,15 @@ fn every_full_queue_policy_ends_as_it_says() {
                 .all(|completion| completion.record.status == 0)
         );
         assert_eq!(channels.submit(), Progress::Done);
+        // Large and small ones wait in turn: all come back.
+        let large = Operation::fill(2, address(&target), 40 * 4096);
+        for operation in [&fills[0], &large, &fills[1], &large, &fills[2]] {
+            // SAFETY: as above.
+            unsafe { channels.enqueue(operation) }.expect("a slot");
+        }
+        channels.submit();
+        channels.withdraw();
+        assert_eq!(channels.poll(&mut ended), 5);
         drop(device);
     }
 }
