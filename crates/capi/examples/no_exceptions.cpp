@@ -76,6 +76,15 @@ int main(int argc, char **argv) {
     EXPECT(mover.copy(c, a, sizeof a, 2).ok() && batch.submit().value() == 2);
     EXPECT(finish(mover).ok() && finish(mover).ok() && c[0] == 0);
 
+    // A batch without operations is over: its object ends no other.
+    {
+        dray::nothrow_batch empty;
+        EXPECT(mover.begin_batch(empty).ok() && empty.submit().value() == -ENOENT);
+        EXPECT(mover.begin_batch(batch).ok() && mover.noop().ok());
+    }
+    EXPECT(mover.noop().ok() && batch.submit().value() == 2);
+    EXPECT(finish(mover).ok() && finish(mover).ok());
+
     dray_page page = {a, c, sizeof a}, none = {a, c, 0};
     std::memset(a, 9, sizeof a);
     EXPECT(mover.copy_page_list(&page, 1).ok() && std::memcmp(a, c, sizeof a) == 0);

@@ -9,6 +9,7 @@
 #ifndef DRAY_HPP
 #define DRAY_HPP
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,10 +47,10 @@ template <class Errors> class basic_batch {
     auto fence() { return Errors::done(dray_batch_fence(mover_)); }
 
     /// Enqueues the batch: how many operations it has. If it fails for want of slots (-EAGAIN) the batch
-    /// stays, for another try.
+    /// stays, for another try. One without operations (-ENOENT) is over.
     auto submit() {
         int count = dray_batch_end(mover_);
-        if (count >= 0)
+        if (count >= 0 || count == -ENOENT)
             mover_ = nullptr;
         return Errors::number(count);
     }
