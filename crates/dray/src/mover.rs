@@ -238,8 +238,10 @@ pub unsafe trait Mover {
     }
 
     /// Takes back what was enqueued and not yet handed over, because its queue is full or disabled:
-    /// how many operations. They complete with the status 0, not executed. A mover that hands
-    /// everything over at once takes nothing back.
+    /// how many operations. Each completes once, with the status 0, not executed
+    /// ([`Outcome::withdrawn`]). Of one that travels in parts those that a device has had stay done: its
+    /// `bytes_completed` counts them from the beginning up to the first that was taken back. A mover that
+    /// hands everything over at once takes nothing back.
     fn withdraw(&mut self) -> usize {
         0
     }

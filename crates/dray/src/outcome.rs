@@ -86,7 +86,7 @@ pub struct Outcome {
     pub device_bytes: u64,
     /// Bytes that the core has done.
     pub core_bytes: u64,
-    /// Channels that it was striped over; 0 if no device had any of it. Of one queue alone: 1.
+    /// Stripes of it that queues have accepted; 0 if no device had any of it. Of one queue alone: 1.
     pub stripes: u32,
     /// It travelled in a batch with others that were enqueued singly.
     pub gathered: bool,
@@ -102,6 +102,8 @@ pub struct Outcome {
     pub queue_was_full: bool,
     /// Its queue was lost, and nothing else has executed it.
     pub queue_lost: Option<QueueLost>,
+    /// It, or a part of it, was taken back by [`Mover::withdraw`](crate::Mover::withdraw) and not executed.
+    pub withdrawn: bool,
     /// A queue may have accepted it, so that a device may have done some of it.
     pub(crate) accepted: bool,
 }
@@ -127,6 +129,7 @@ impl Outcome {
             core_reason: None,
             queue_was_full: false,
             queue_lost: None,
+            withdrawn: false,
             accepted: true,
         }
     }
@@ -163,9 +166,10 @@ impl Outcome {
     /// What it gives, or how it failed.
     ///
     /// # Errors
-    /// As [`Completion::output`]; [`Failure::QueueFull`]; [`Failure::QueueLost`].
+    /// As [`Completion::output`]; [`Failure::QueueFull`]; [`Failure::QueueLost`]. What was
+    /// [withdrawn](Outcome::withdrawn) is [`Failure::NotExecuted`].
     pub fn output(&self, operation: &Operation) -> Result<Output, Failure> {
-        if self.completion.record.status == 0 {
+        if self.completion.record.status == 0 && !self.withdrawn {
             if let Some(reason) = self.queue_lost {
                 return Err(Failure::QueueLost { reason });
             }

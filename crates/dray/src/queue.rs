@@ -365,6 +365,8 @@ impl<P: Port> Queue<P> {
             *place = Outcome {
                 retries: ended.unit.retries,
                 queue_lost: if missing { port.lost() } else { None },
+                stripes: ended.accepted.into(),
+                withdrawn: ended.withdrawn,
                 accepted: ended.accepted,
                 ..Outcome::of_one_executor(completion)
             };

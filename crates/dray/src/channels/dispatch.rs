@@ -112,7 +112,6 @@ impl<M: Mover> Channels<M> {
                 part(&part_.operation, offset, bytes, Some(&part_.record))
             }
         };
-        part_.member = lane as u16;
         operation.with_user_data(index.into())
     }
 
@@ -241,7 +240,6 @@ impl<M: Mover> Channels<M> {
                     let index = self.grouped[position];
                     let part_ = self.parts.get_mut(index);
                     part_.in_flight = part_.operation.len();
-                    part_.member = *lane as u16;
                     let operation = part_.operation.with_user_data(index.into());
                     self.batch.push(operation);
                 }
@@ -336,22 +334,6 @@ impl<M: Mover> Channels<M> {
             ..CompletionRecord::default()
         };
         self.end_part(index, record);
-    }
-
-    /// Gives back what waits for a queue: it ends as not executed.
-    pub(super) fn take_back(&mut self) -> usize {
-        let mut count = 0;
-        while let Some(index) = self.large.pop_front().or_else(|| self.small.pop_front()) {
-            self.refuse(index);
-            count += 1;
-        }
-        self.groups.clear();
-        while let Some(index) = self.grouped.pop_front() {
-            self.refuse(index);
-            count += 1;
-        }
-        let lanes = self.lanes.iter_mut();
-        count + lanes.map(|lane| lane.mover.withdraw()).sum::<usize>()
     }
 }
 

@@ -108,6 +108,8 @@ pub struct Channels<M: Mover> {
     pub(super) core: CpuMover,
     pub(super) batch: Vec<Operation>,
     pub(super) ended: VecDeque<Outcome>,
+    /// While the caller withdraws operations: how many were taken back so far.
+    pub(super) withdrawing: Option<usize>,
     pub(super) next_ticket: u32,
     pub(super) learned: Option<Learned>,
     pub(super) start: Instant,
@@ -174,6 +176,7 @@ impl<M: Mover> Channels<M> {
             },
             batch: Vec::with_capacity(slots),
             ended: VecDeque::with_capacity(slots),
+            withdrawing: None,
             next_ticket: 0,
             learned: match options.choice {
                 Choice::Learned(prior) => Some(Learned::new(prior)),
@@ -337,7 +340,7 @@ impl<M: Mover> Channels<M> {
                 in_flight: 0,
                 faults: 0,
                 record: CompletionRecord::default(),
-                member: u16::MAX,
+                accepted: false,
                 in_batch: false,
             });
             match last {

@@ -11,6 +11,7 @@ mod options;
 mod parts_table;
 mod reap;
 mod requirements;
+mod withdraw;
 
 pub use crate::{CoreReason, Outcome, QueueLost};
 pub use cost::{CostModel, Learned};

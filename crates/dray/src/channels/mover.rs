@@ -56,7 +56,7 @@ unsafe impl<M: Mover> Mover for Channels<M> {
                 in_flight: 0,
                 faults: 0,
                 record: CompletionRecord::default(),
-                member: u16::MAX,
+                accepted: false,
                 in_batch: true,
             });
             self.slots[slot as usize].first = index;
@@ -110,7 +110,7 @@ unsafe impl<M: Mover> Mover for Channels<M> {
     }
 
     fn withdraw(&mut self) -> usize {
-        self.take_back()
+        self.withdraw_all()
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {

@@ -26,8 +26,8 @@ pub(super) struct Part {
     pub(super) faults: u32,
     /// How it ended, or its last descriptor did.
     pub(super) record: CompletionRecord,
-    /// Its channel.
-    pub(super) member: u16,
+    /// A queue has accepted some of it.
+    pub(super) accepted: bool,
     /// It belongs to a batch of the caller's, which is left as it is.
     pub(super) in_batch: bool,
 }
@@ -50,7 +50,7 @@ impl Parts {
             in_flight: 0,
             faults: 0,
             record: CompletionRecord::default(),
-            member: 0,
+            accepted: false,
             in_batch: false,
         };
         Parts {

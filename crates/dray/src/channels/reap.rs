@@ -14,6 +14,15 @@ use crate::{Executor, Mover, cpu};
 impl<M: Mover> Channels<M> {
     /// Looks at what has ended on all channels.
     pub(super) fn reap(&mut self) {
+        self.reap_queues();
+        // The rest of what is under way goes at once: its caller has submitted all it knows of.
+        if !self.large.is_empty() {
+            self.dispatch();
+        }
+    }
+
+    /// The same, but nothing more is handed over.
+    pub(super) fn reap_queues(&mut self) {
         let mut seen = std::mem::take(&mut self.seen);
         for lane in 0..self.lanes.len() {
             while self.lanes[lane].in_flight > 0 {
@@ -30,33 +39,34 @@ impl<M: Mover> Channels<M> {
             }
         }
         self.seen = seen;
-        // The rest of what is under way goes at once: its caller has submitted all it knows of.
-        if !self.large.is_empty() {
-            self.dispatch();
-        }
     }
 
     fn take(&mut self, lane: usize, ended: &Outcome) {
         let completion = &ended.completion;
         let index = completion.user_data as u32;
+        let record = completion.record;
+        let accepted = ended.accepted && !(ended.withdrawn && record.bytes_completed == 0);
+        self.parts.get_mut(index).accepted |= accepted;
         let part = *self.parts.get(index);
         let counters = &mut self.lanes[lane];
         counters.in_flight -= 1;
         counters.load = counters.load.saturating_sub(part.in_flight.into());
-        let record = completion.record;
         let status = record.status();
         let outcome = &mut self.slots[part.slot as usize].outcome;
         outcome.completion.executor = completion.executor;
         outcome.retries = outcome.retries.saturating_add(ended.retries);
         if status == Status(0) {
+            if outcome.withdrawn || ended.withdrawn && self.withdrawing.is_some() {
+                return self.withdraw_part(index);
+            }
             if let Some(reason) = self.exclude(lane) {
                 return match part.in_batch {
                     true => self.lose(index, reason),
-                    false => self.when_lost(index, reason, ended.accepted),
+                    false => self.when_lost(index, reason, accepted),
                 };
             }
             // A queue that is full: it was taken back. Or the device has aborted it, or it is behind a fence.
-            match !ended.accepted && !part.in_batch && self.takes_back_from_full_queues() {
+            match !accepted && !part.in_batch && self.takes_back_from_full_queues() {
                 true => return self.when_full(index),
                 false => return self.end_part(index, record),
             }
@@ -68,6 +78,8 @@ impl<M: Mover> Channels<M> {
             part.done += part.in_flight;
             part.record = record;
             match part.done < part.operation.len() {
+                // Another part was taken back: this one does not go on either.
+                true if slot.outcome.withdrawn => self.withdraw_part(index),
                 true => self.large.push_back(index),
                 false => self.end_part(index, record),
             }
@@ -113,6 +125,8 @@ impl<M: Mover> Channels<M> {
             ..record
         };
         match self.options.page_fault {
+            // Another part was taken back: this one does not go on either.
+            _ if self.slots[slot].outcome.withdrawn => self.end_part(index, fault),
             PageFaultPolicy::TouchAndResume { most } if faults < most => {
                 let address = record.fault_address;
                 let here = self.lanes[lane].executor.is_some();
@@ -180,7 +194,8 @@ impl<M: Mover> Channels<M> {
             None => entry.outcome.completion.executor,
         };
         self.parts.release(first);
-        if let Some((class, begin)) = timed.filter(|_| executor != Executor::Cpu) {
+        let is_timed = executor != Executor::Cpu && record.status().is_success();
+        if let Some((class, begin)) = timed.filter(|_| is_timed) {
             let now = self.nanoseconds();
             let took = now.saturating_sub(begin.max(self.last_end));
             self.last_end = now;
@@ -191,7 +206,7 @@ impl<M: Mover> Channels<M> {
         self.end_slot(slot, record, executor);
     }
 
-    /// The record of all parts together, and how many channels had one.
+    /// The record of all parts together, and how many of them a queue has accepted.
     fn merged(&self, slot: u32, first: u32) -> (CompletionRecord, u32) {
         let operation = &self.slots[slot as usize].operation;
         let crc = matches!(operation.opcode(), Opcode::CrcGenerate | Opcode::CopyCrc);
@@ -202,7 +217,7 @@ impl<M: Mover> Channels<M> {
         while index != NONE {
             let part = self.parts.get(index);
             index = part.next;
-            stripes += u32::from(part.member != u16::MAX);
+            stripes += u32::from(part.accepted);
             if stopped {
                 continue;
             }
@@ -217,7 +232,14 @@ impl<M: Mover> Channels<M> {
             }
             merged = Some(record);
         }
-        let record = parts::finish(operation, 0, merged.unwrap_or_default());
+        let merged = merged.unwrap_or_default();
+        let record = match self.slots[slot as usize].outcome.withdrawn {
+            true => CompletionRecord {
+                bytes_completed: merged.bytes_completed,
+                ..CompletionRecord::default()
+            },
+            false => parts::finish(operation, 0, merged),
+        };
         (record, stripes)
     }
 
