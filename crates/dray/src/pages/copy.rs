@@ -6,7 +6,7 @@ use std::time::Instant;
 use dray_spec::Status;
 
 use super::core::CoreCopy;
-use super::report::{Failed, Index, Taken};
+use super::report::{By, Executed, Failed, Index};
 use super::{
     Fallback, PageCopy, PageCounts, PageList, PageListError, PageListOptions, PageListReport,
     PageReason, PageShare,
@@ -52,7 +52,7 @@ pub unsafe fn copy_page_lists<M: Mover>(
     options: &PageListOptions,
 ) -> Result<PageCounts, PageListError> {
     // SAFETY: the caller's promise is the same.
-    let copied = unsafe { copy_pages(channels, entries, options) }?;
+    let copied = unsafe { copy_pages(channels, entries, options, false) }?;
     copied.error.map_or(Ok(copied.counts), Err)
 }
 
@@ -69,11 +69,11 @@ pub unsafe fn copy_page_lists_with_report<M: Mover>(
     options: &PageListOptions,
 ) -> Result<PageListReport, PageListError> {
     // SAFETY: the caller's promise is the same.
-    let copied = unsafe { copy_pages(channels, entries, options) }?;
+    let copied = unsafe { copy_pages(channels, entries, options, true) }?;
     let index = Index::new(entries);
     Ok(PageListReport {
         counts: copied.counts,
-        statistics: index.statistics(copied.most, &copied.taken, &copied.failed),
+        statistics: index.statistics(&copied.executed, &copied.failed, copied.rest),
         states: index.states(&copied.failed),
         error: copied.error,
     })
@@ -82,9 +82,10 @@ pub unsafe fn copy_page_lists_with_report<M: Mover>(
 /// What a call has done.
 struct Copied {
     counts: PageCounts,
-    /// Who has copied all that is not in `taken`.
-    most: (Executor, PageReason),
-    taken: Vec<Taken>,
+    /// Who has copied what; all of it only for a report.
+    executed: Vec<Executed>,
+    /// Who has copied what is neither there nor failed.
+    rest: Option<By>,
     failed: Vec<Failed>,
     error: Option<PageListError>,
 }
@@ -95,6 +96,7 @@ unsafe fn copy_pages<M: Mover>(
     channels: &mut [M],
     entries: &[PageCopy],
     options: &PageListOptions,
+    with_report: bool,
 ) -> Result<Copied, PageListError> {
     let list = PageList::new(entries)?;
     let core = CoreCopy {
@@ -122,19 +124,20 @@ unsafe fn copy_pages<M: Mover>(
                 below_threshold_bytes: list.bytes() - bytes_of(&failed),
                 ..PageCounts::default()
             },
-            most: (Executor::Cpu, reason),
-            taken: Vec::new(),
+            executed: Vec::new(),
+            rest: Some((Executor::Cpu, reason)),
             error: error(&failed, options),
             failed,
         });
     }
     // SAFETY: the caller has promised this, and the shares are done before the call returns.
-    let shares = unsafe { by_channels(&mut channels[..used], &list, core.deadline) };
+    let shares = unsafe { by_channels(&mut channels[..used], &list, core.deadline, with_report) };
     let mut counts = PageCounts::default();
-    let (mut taken, mut failed) = (Vec::new(), Vec::new());
+    let (mut executed, mut failed) = (Vec::new(), Vec::new());
     let mut first = None;
     for share in &shares {
         counts = counts.and(share.counts());
+        executed.extend_from_slice(share.executed());
         for fallback in share.fallbacks() {
             if fallback.bytes == 0 {
                 continue;
@@ -154,10 +157,10 @@ unsafe fn copy_pages<M: Mover>(
             let mut start = fallback.destination;
             let mut take = |end: u64, next: u64| {
                 counts.after_failure_bytes += end - start;
-                taken.push(Taken {
+                executed.push(Executed {
                     destination: start,
                     bytes: end - start,
-                    reason: reason(fallback.status),
+                    by: (Executor::Cpu, reason(fallback.status)),
                 });
                 start = next;
             };
@@ -178,11 +181,10 @@ unsafe fn copy_pages<M: Mover>(
         }),
         (other, _) => other,
     };
-    let executor = shares.iter().find_map(PageShare::executor);
     Ok(Copied {
         counts,
-        most: (executor.unwrap_or(Executor::Cpu), PageReason::Offloaded),
-        taken,
+        executed,
+        rest: None,
         failed,
         error,
     })
@@ -196,6 +198,7 @@ unsafe fn by_channels<M: Mover>(
     channels: &mut [M],
     list: &PageList,
     mut deadline: Option<Instant>,
+    with_report: bool,
 ) -> Vec<PageShare> {
     let used = channels.len();
     // Channels need not be alike: each piece fits all of them.
@@ -207,6 +210,9 @@ unsafe fn by_channels<M: Mover>(
     }
     // SAFETY: the caller's promise is the same.
     let mut shares = unsafe { list.plan(used, &common) };
+    if with_report {
+        shares.iter_mut().for_each(PageShare::keep_executed);
+    }
     let mut running = used;
     let mut done = vec![false; used];
     while running > 0 {

@@ -171,12 +171,15 @@ pub(super) struct Failed {
     pub(super) fault: Option<(u64, bool)>,
 }
 
-/// Bytes that another executor copied than that of the rest.
+/// Who has copied bytes, and why.
+pub(super) type By = (Executor, PageReason);
+
+/// Bytes that were copied.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct Executed {
     pub(super) destination: u64,
     pub(super) bytes: u64,
-    pub(super) reason: PageReason,
+    pub(super) by: By,
 }
 
 /// Entries by destination: those of a list do not overlap.
@@ -219,42 +222,51 @@ impl<'a> Index<'a> {
                 };
                 states[n] = PageState::NotCopied {
                     bytes: before + bytes,
-                    fault: fault.or(failed.fault),
+                    fault: [fault, failed.fault].into_iter().flatten().min(),
                 };
             }
         }
         states
     }
 
-    /// Who has copied how much: `most` all but what was taken from it, and what was not copied.
+    /// Who has copied how much. `rest`: who has copied all that was neither named nor failed.
     pub(super) fn statistics(
         &self,
-        most: (Executor, PageReason),
-        taken: &[Taken],
+        executed: &[Executed],
         failed: &[Failed],
+        rest: Option<By>,
     ) -> Vec<PageStatistic> {
-        let mut rest: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
+        let mut left: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
         for failed in failed {
             for (n, bytes) in self.shares(failed.destination, failed.bytes) {
-                rest[n] -= bytes;
+                left[n] -= bytes;
             }
         }
-        let mut by_core: Vec<(usize, PageReason, u64)> = Vec::new();
-        for taken in taken {
-            for (n, bytes) in self.shares(taken.destination, taken.bytes) {
-                rest[n] -= bytes;
-                match by_core.last_mut() {
-                    Some(last) if (last.0, last.1) == (n, taken.reason) => last.2 += bytes,
-                    _ => by_core.push((n, taken.reason, bytes)),
+        let mut copied: Vec<(usize, By, u64)> = Vec::new();
+        for executed in executed {
+            for (n, bytes) in self.shares(executed.destination, executed.bytes) {
+                left[n] -= bytes;
+                copied.push((n, executed.by, bytes));
+            }
+        }
+        if let Some(by) = rest {
+            let left = left.iter().enumerate();
+            copied.extend(left.map(|(n, bytes)| (n, by, *bytes)));
+        }
+        // One executor may have copied an entry in several pieces, with others between them.
+        copied.sort_by_key(|(n, ..)| *n);
+        let mut rows = Rows(Vec::new());
+        let mut of_entry: Vec<(By, u64)> = Vec::new();
+        for pieces in copied.chunk_by(|one, next| one.0 == next.0) {
+            for (_, by, bytes) in pieces {
+                match of_entry.iter_mut().find(|(other, _)| other == by) {
+                    Some((_, sum)) => *sum += bytes,
+                    None => of_entry.push((*by, *bytes)),
                 }
             }
-        }
-        let mut rows = Rows(Vec::new());
-        for (n, bytes) in rest.into_iter().enumerate() {
-            rows.add(&self.entries[n], most, bytes);
-        }
-        for (n, reason, bytes) in by_core {
-            rows.add(&self.entries[n], (Executor::Cpu, reason), bytes);
+            for (by, bytes) in of_entry.drain(..) {
+                rows.add(&self.entries[pieces[0].0], by, bytes);
+            }
         }
         rows.0
     }
@@ -263,7 +275,7 @@ impl<'a> Index<'a> {
 struct Rows(Vec<PageStatistic>);
 
 impl Rows {
-    fn add(&mut self, entry: &PageCopy, by: (Executor, PageReason), bytes: u64) {
+    fn add(&mut self, entry: &PageCopy, by: By, bytes: u64) {
         if bytes == 0 {
             return;
         }

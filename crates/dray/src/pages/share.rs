@@ -2,7 +2,9 @@
 
 use dray_spec::Status;
 
+use super::PageReason;
 use super::plan::{BASE_PAGE, SPLIT_FROM};
+use super::report::Executed;
 use crate::populate::populate;
 use crate::{Application, Completion, Executor, Mover, Next, Operation, Progress};
 
@@ -132,7 +134,8 @@ pub struct PageShare {
     in_flight: usize,
     /// Nothing more is submitted.
     stopped: bool,
-    executor: Option<Executor>,
+    /// What was copied, if it is to be kept.
+    executed: Option<Vec<Executed>>,
     counts: PageCounts,
     fallbacks: Vec<Fallback>,
     batch: Vec<Operation>,
@@ -153,7 +156,7 @@ impl PageShare {
             again: Vec::new(),
             in_flight: 0,
             stopped: false,
-            executor: None,
+            executed: None,
             counts: PageCounts::default(),
             fallbacks: Vec::new(),
             batch: Vec::new(),
@@ -205,12 +208,13 @@ impl PageShare {
             return;
         };
         let status = completion.status();
-        self.executor.get_or_insert(completion.executor);
         let piece = &mut rest.piece;
+        let destination = piece.destination;
         if status == Status::SUCCESS {
             self.counts.descriptors += 1;
             self.counts.in_batches += u64::from(rest.batched);
-            self.counts.device_bytes += u64::from(piece.bytes);
+            let bytes = piece.bytes;
+            self.copied(destination, bytes, completion.executor);
             return;
         }
         let faulted = status.code() == Status::PAGE_FAULT.code();
@@ -220,10 +224,10 @@ impl PageShare {
             piece.source += u64::from(done);
             piece.destination += u64::from(done);
             piece.bytes -= done;
-            self.counts.device_bytes += u64::from(done);
+            self.copied(destination, done, completion.executor);
             let fault = completion.record.fault_address;
             let here = completion.executor.is_of_this_process();
-            let goes_on = piece.bytes > 0 && !self.stopped;
+            let goes_on = self.rest[index].piece.bytes > 0 && !self.stopped;
             if goes_on && here && self.leave_out(index, fault, status) {
                 return;
             }
@@ -323,9 +327,34 @@ impl PageShare {
         mover.withdraw();
     }
 
-    /// Who has executed the first that ended.
-    pub(super) fn executor(&self) -> Option<Executor> {
-        self.executor
+    /// Counts bytes that the mover has copied.
+    fn copied(&mut self, destination: u64, bytes: u32, executor: Executor) {
+        let bytes = u64::from(bytes);
+        self.counts.device_bytes += bytes;
+        let Some(executed) = self.executed.as_mut().filter(|_| bytes > 0) else {
+            return;
+        };
+        let by = (executor, PageReason::Offloaded);
+        match executed.last_mut() {
+            Some(last) if last.by == by && last.destination + last.bytes == destination => {
+                last.bytes += bytes;
+            }
+            _ => executed.push(Executed {
+                destination,
+                bytes,
+                by,
+            }),
+        }
+    }
+
+    /// Keeps who has copied what from now on.
+    pub(super) fn keep_executed(&mut self) {
+        self.executed = Some(Vec::with_capacity(self.rest.len()));
+    }
+
+    /// Who has copied what, if it was kept.
+    pub(super) fn executed(&self) -> &[Executed] {
+        self.executed.as_deref().unwrap_or_default()
     }
 
     /// Enqueues as much as fits.

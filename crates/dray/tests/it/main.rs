@@ -13,6 +13,7 @@ mod memory;
 mod never;
 mod outcomes;
 mod page_report;
+mod page_statistics;
 mod pages;
 mod policies;
 mod silent;

@@ -10,7 +10,9 @@ use dray::{
 };
 use dray_spec::CompletionRecord;
 
-#[derive(Debug)]
+/// What the queue and its device do at each submission.
+type Script = Box<dyn FnMut(&Manual)>;
+
 struct State {
     slots: usize,
     /// Descriptors that the queue accepts at once.
@@ -24,10 +26,11 @@ struct State {
     in_flight: VecDeque<Operation>,
     ended: VecDeque<Outcome>,
     lost: Option<QueueLost>,
+    script: Option<Script>,
 }
 
 /// Clones are the same mover: one is used as such, another says what it does.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Manual(Rc<RefCell<State>>);
 
 impl Manual {
@@ -44,12 +47,36 @@ impl Manual {
             in_flight: VecDeque::new(),
             ended: VecDeque::new(),
             lost: None,
+            script: None,
         })))
     }
 
     pub(crate) fn with_max_transfer(self, bytes: u64) -> Manual {
         self.0.borrow_mut().max_transfer_bytes = bytes;
         self
+    }
+
+    pub(crate) fn with_executor(self, executor: Executor) -> Manual {
+        self.set_executor(executor);
+        self
+    }
+
+    /// Who executes what ends from now on.
+    pub(crate) fn set_executor(&self, executor: Executor) {
+        self.0.borrow_mut().executor = executor;
+    }
+
+    /// What it does at the end of each submission.
+    pub(crate) fn with_script(self, script: impl FnMut(&Manual) + 'static) -> Manual {
+        self.0.borrow_mut().script = Some(Box::new(script));
+        self
+    }
+
+    /// The queue accepts nothing more. What the device has, it still ends.
+    pub(crate) fn lose(&self) {
+        let state = &mut *self.0.borrow_mut();
+        state.lost = Some(QueueLost::Disabled);
+        state.room = 0;
     }
 
     /// Whether `enqueue` is refused though slots are free.
@@ -142,16 +169,23 @@ unsafe impl Mover for Manual {
     }
 
     fn submit(&mut self) -> Progress {
-        let state = &mut *self.0.borrow_mut();
+        let mut state = self.0.borrow_mut();
         while state.in_flight.len() < state.room
             && let Some(operation) = state.queued.pop_front()
         {
             state.in_flight.push_back(operation);
         }
-        match state.queued.is_empty() {
+        let progress = match state.queued.is_empty() {
             true => Progress::Done,
             false => Progress::Pending,
+        };
+        let script = state.script.take();
+        drop(state);
+        if let Some(mut script) = script {
+            script(self);
+            self.0.borrow_mut().script = Some(script);
         }
+        progress
     }
 
     fn poll(&mut self, into: &mut [Completion]) -> usize {
