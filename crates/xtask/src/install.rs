@@ -1,32 +1,22 @@
 //! libdray.a, libdray.so with versioned symbols, headers and a pkg-config file.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::symlink;
-use std::path::{Component, Path, PathBuf};
-use std::process::Command;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::link::{SYSTEM_LIBRARIES, link};
+use crate::place::Place;
 
 /// Version of the interface: that of the shared library's name.
 const INTERFACE: &str = "1";
 
-/// What the linker exports, under which version. Later additions get nodes of their own.
-const SYMBOLS: &str = "DRAY_1 { global: dray_*; local: *; };\n";
-
 /// What programs include.
 const HEADERS: [&str; 3] = ["dray.h", "dray.hpp", "dray_types.hpp"];
-
-/// What a program needs beside the library, as rustc's static libraries do.
-const SYSTEM_LIBRARIES: &[&str] = &[
-    "-lgcc_s",
-    "-lutil",
-    "-lrt",
-    "-lpthread",
-    "-lm",
-    "-ldl",
-    "-lc",
-];
 
 /// A library that was built, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,181 +25,228 @@ pub struct Library {
     pub archive: PathBuf,
     /// Directory of the headers.
     pub headers: PathBuf,
-    /// Where it will be used from.
-    pub prefix: PathBuf,
-    /// Where it is put instead: the prefix below this directory.
-    pub destdir: Option<PathBuf>,
-    /// Directory of the libraries below the prefix.
-    pub libdir: PathBuf,
+    /// Where it goes.
+    pub place: Place,
     /// Version for pkg-config.
     pub version: String,
+    /// The C compiler that links the shared library, and its first arguments: see
+    /// [`compiler`](crate::compiler).
+    pub compiler: Vec<OsString>,
 }
 
-/// Installs a library: the files that it made. Files of an earlier installation are replaced as a whole, so
-/// that programs which use them go on. Nothing is changed if a file cannot be replaced.
+/// Installs a library: the files that it made. All are made first, each in a directory beside its place, and
+/// renamed then: files of an earlier installation stay as they are until all new ones are there, and programs
+/// that use them go on. Headers, static library and pkg-config file have the mode 0644, the shared library
+/// 0755.
 ///
 /// # Errors
-/// A path that pkg-config cannot name; something that is no regular file where a file is to be; a file
-/// cannot be read or written; the linker fails.
+/// Something that is no regular file, nor a link of the library's own, where a file is to be; a file cannot
+/// be read or written; the linker fails. An earlier installation is unchanged then, unless a file could be
+/// made and not be renamed: the error names those that were.
 pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
-    check_paths(library)?;
-    let prefix = &library.prefix;
-    let below = |path: &Path| match &library.destdir {
-        Some(destdir) => destdir.join(path.strip_prefix("/").unwrap_or(path)),
-        None => path.to_path_buf(),
-    };
-    let root = below(prefix);
-    if root.exists() && !root.is_dir() {
-        bail!("--prefix {} is no directory", prefix.display());
-    }
-    let include = below(&prefix.join("include"));
-    let lib = below(&prefix.join(&library.libdir));
+    let Place { root, libdir, .. } = &library.place;
+    let (include, lib) = (root.join("include"), root.join(libdir));
+    let pkgconfig = lib.join("pkgconfig");
     let soname = format!("libdray.so.{INTERFACE}");
-    let shared = lib.join(format!("{soname}.{}", library.version));
-    let archive = lib.join("libdray.a");
-    let pc = lib.join("pkgconfig/dray.pc");
-    let headers = HEADERS.map(|header| (library.headers.join(header), include.join(header)));
-    let links = [
-        (lib.join(&soname), named(&shared)),
-        (lib.join("libdray.so"), PathBuf::from(&soname)),
+    let shared = format!("{soname}.{}", library.version);
+    let links = [("libdray.so", &soname), (soname.as_str(), &shared)];
+
+    for file in HEADERS.map(|header| include.join(header)) {
+        check_replaceable(&file)?;
+    }
+    for file in ["libdray.a", &shared].map(|file| lib.join(file)) {
+        check_replaceable(&file)?;
+    }
+    check_replaceable(&pkgconfig.join("dray.pc"))?;
+    for (link, _) in links {
+        check_link(&lib.join(link))?;
+    }
+
+    let directories = Directories::make(&[&include, &lib, &pkgconfig])?;
+    let mut staged = Staged::default();
+    let stage = staged.directory(&include)?;
+    for header in HEADERS {
+        copy(&library.headers.join(header), &stage.join(header))?;
+    }
+    let stage = staged.directory(&lib)?;
+    copy(&library.archive, &stage.join("libdray.a"))?;
+    let made = stage.join(&shared);
+    link(&library.compiler, &library.archive, &made, &soname, &stage)?;
+    fs::set_permissions(&made, Permissions::from_mode(0o755))
+        .with_context(|| format!("the mode of {} cannot be set", made.display()))?;
+    for (name, target) in links {
+        let link = stage.join(name);
+        symlink(target, &link).with_context(|| format!("{} cannot be made", link.display()))?;
+    }
+    let stage = staged.directory(&pkgconfig)?;
+    create(&stage.join("dray.pc"), pkg_config(library).as_bytes())?;
+
+    let headers = HEADERS.map(|header| (include.as_path(), header));
+    // A link comes after what it leads to.
+    let others = [
+        (lib.as_path(), "libdray.a"),
+        (&lib, &shared),
+        (&lib, &soname),
+        (&lib, "libdray.so"),
+        (&pkgconfig, "dray.pc"),
     ];
-
-    let made = headers.iter().map(|(_, to)| to);
-    for file in made.chain([&archive, &shared, &pc]) {
-        check_replaceable(file, false)?;
-    }
-    for (link, _) in &links {
-        check_replaceable(link, true)?;
-    }
-    for directory in [&include, &lib, &lib.join("pkgconfig")] {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("{} cannot be made", directory.display()))?;
-    }
-
-    let mut files = Vec::new();
-    for (from, to) in headers
-        .into_iter()
-        .chain([(library.archive.clone(), archive)])
-    {
-        replace(&to, |new| {
-            let copied = fs::copy(&from, new).map(|_| ());
-            copied.with_context(|| format!("{} cannot be copied", from.display()))
-        })?;
-        files.push(to);
-    }
-    replace(&shared, |new| link(&library.archive, new, &soname))?;
-    files.push(shared);
-    for (path, target) in links {
-        replace(&path, |new| Ok(symlink(target, new)?))?;
-        files.push(path);
-    }
-    replace(&pc, |new| Ok(fs::write(new, pkg_config(library))?))?;
-    files.push(pc);
+    let files = staged.put_in_place(headers.into_iter().chain(others))?;
+    directories.keep();
     Ok(files)
 }
 
-fn named(path: &Path) -> PathBuf {
-    path.file_name().map(PathBuf::from).unwrap_or_default()
-}
-
-/// Paths that programs find the library by.
-fn check_paths(library: &Library) -> anyhow::Result<()> {
-    let Library { prefix, libdir, .. } = library;
-    if !prefix.is_absolute() {
-        bail!(
-            "--prefix {} must be absolute: programs find the library by it",
-            prefix.display()
-        );
-    }
-    let plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
-    if !libdir.components().all(plain) {
-        bail!(
-            "--libdir {} must be below the prefix, such as lib/x86_64-linux-gnu",
-            libdir.display()
-        );
-    }
-    for (option, path) in [("--prefix", prefix), ("--libdir", libdir)] {
-        let text = path.to_string_lossy();
-        let bad = text
-            .chars()
-            .find(|c| c.is_whitespace() || "$#\\\"'".contains(*c));
-        if let Some(bad) = bad {
-            bail!("{option} {text} has {bad:?}, which pkg-config and shells do not take as it is");
-        }
-    }
-    Ok(())
-}
-
 /// Only what an installation has made may be replaced.
-fn check_replaceable(path: &Path, by_link: bool) -> anyhow::Result<()> {
-    let kind = match path.symlink_metadata() {
-        Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => {
-            return Err(error).with_context(|| format!("{} cannot be looked at", path.display()));
-        }
-    };
-    match kind.is_file() || by_link && kind.is_symlink() {
-        true => Ok(()),
-        false => bail!(
+fn check_replaceable(path: &Path) -> anyhow::Result<()> {
+    match kind(path)? {
+        Some(kind) if !kind.is_file() => bail!(
             "{} is no regular file, and is not replaced: remove it first",
             path.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A link is the library's own if it leads to a version of the library beside it.
+fn check_link(path: &Path) -> anyhow::Result<()> {
+    if !kind(path)?.is_some_and(|kind| kind.is_symlink()) {
+        return check_replaceable(path);
+    }
+    let target = path
+        .read_link()
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let name = target.to_string_lossy();
+    match name.starts_with("libdray.so.") && !name.contains('/') {
+        true => Ok(()),
+        false => bail!(
+            "{} leads to {}, which is not of this library, and is not replaced: remove it first",
+            path.display(),
+            target.display()
         ),
     }
 }
 
-/// Makes a file beside its place, and moves it there.
-fn replace(path: &Path, make: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut name = named(path).into_os_string();
-    name.push(format!(".new{}", std::process::id()));
-    let new = path.with_file_name(name);
-    let made = make(&new).and_then(|()| Ok(fs::rename(&new, path)?));
-    if made.is_err() {
-        // Of a part that was made; the error says what happened.
-        let _ = fs::remove_file(&new);
+fn kind(path: &Path) -> anyhow::Result<Option<fs::FileType>> {
+    match path.symlink_metadata() {
+        Ok(metadata) => Ok(Some(metadata.file_type())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be looked at", path.display())),
     }
-    made.with_context(|| format!("{} cannot be made", path.display()))
 }
 
-/// Makes a shared library of a static one.
-fn link(archive: &Path, shared: &Path, soname: &str) -> anyhow::Result<()> {
-    let script = shared.with_extension("map");
-    fs::write(&script, SYMBOLS)
-        .with_context(|| format!("{} cannot be written", script.display()))?;
-    let linked = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
-        .args(["-shared", "-o"])
-        .arg(shared)
-        .arg(format!("-Wl,-soname,{soname}"))
-        .arg(format!("-Wl,--version-script={}", script.display()))
-        .args(["-Wl,--whole-archive"])
-        .arg(archive)
-        .args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", "-Wl,-z,defs"])
-        .args(SYSTEM_LIBRARIES)
-        .output();
-    fs::remove_file(&script).with_context(|| format!("{} stays behind", script.display()))?;
-    let linked = linked.context("the C compiler cannot be run: CC names another")?;
-    if !linked.status.success() {
-        bail!(
-            "the linker: {}",
-            String::from_utf8_lossy(&linked.stderr).trim()
-        );
+/// Directories that were made, and are removed again unless they are kept.
+struct Directories(Vec<PathBuf>);
+
+impl Directories {
+    fn make(paths: &[&Path]) -> anyhow::Result<Directories> {
+        let mut made = Directories(Vec::new());
+        for path in paths {
+            let missing = path.ancestors().take_while(|path| !path.exists());
+            let mut missing: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+            missing.reverse();
+            for directory in missing {
+                match fs::create_dir(&directory) {
+                    Ok(()) => made.0.push(directory),
+                    // Another process was faster.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    Err(error) => {
+                        let path = directory.display();
+                        return Err(error).with_context(|| format!("{path} cannot be made"));
+                    }
+                }
+            }
+        }
+        Ok(made)
     }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Directories {
+    fn drop(&mut self) {
+        for directory in self.0.iter().rev() {
+            // One that something else is in by now stays.
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
+/// Directories beside the places of files, on the same file systems; only this user can access them.
+#[derive(Default)]
+struct Staged(Vec<(PathBuf, TempDir)>);
+
+impl Staged {
+    /// One that is removed when the installation ends, for the files of `directory`.
+    fn directory(&mut self, directory: &Path) -> anyhow::Result<PathBuf> {
+        let made = tempfile::Builder::new()
+            .prefix(".dray-")
+            .tempdir_in(directory)
+            .with_context(|| format!("{} cannot be written", directory.display()))?;
+        let path = made.path().to_path_buf();
+        self.0.push((directory.to_path_buf(), made));
+        Ok(path)
+    }
+
+    /// Renames the files of these directories and names, in this order: where they are now.
+    fn put_in_place<'a>(
+        &self,
+        files: impl Iterator<Item = (&'a Path, &'a str)>,
+    ) -> anyhow::Result<Vec<PathBuf>> {
+        let mut placed: Vec<PathBuf> = Vec::new();
+        for (directory, name) in files {
+            let mut staged = self.0.iter().filter(|(of, _)| of == directory);
+            let (_, staged) = staged.next().context("each directory has been staged")?;
+            let path = directory.join(name);
+            fs::rename(staged.path().join(name), &path).with_context(|| {
+                let new: Vec<String> = placed.iter().map(|p| p.display().to_string()).collect();
+                format!(
+                    "{} cannot be replaced; replaced before it: {}",
+                    path.display(),
+                    match new.is_empty() {
+                        true => "nothing".to_owned(),
+                        false => new.join(", "),
+                    }
+                )
+            })?;
+            placed.push(path);
+        }
+        Ok(placed)
+    }
+}
+
+/// A file that is not there yet, with these bytes and the mode 0644.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let made = new_file(path).and_then(|mut file| file.write_all(bytes));
+    made.with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let copied = File::open(from).and_then(|mut from| {
+        let mut to = new_file(to)?;
+        io::copy(&mut from, &mut to)
+    });
+    copied.with_context(|| format!("{} cannot be copied", from.display()))?;
     Ok(())
 }
 
+fn new_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    // Whatever the umask is: others use the library.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    Ok(file)
+}
+
 fn pkg_config(library: &Library) -> String {
-    let Library {
-        prefix,
-        libdir,
-        version,
-        ..
-    } = library;
+    let Place { prefix, libdir, .. } = &library.place;
+    let escaped = |path: &str| path.replace(' ', "\\ ");
     format!(
         "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: dray\n\
-         Description: Moves memory with a data mover, and says who executed it\nVersion: {version}\n\
+         Description: Moves memory with a data mover, and says who executed it\nVersion: {}\n\
          Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -ldray\nLibs.private: {}\n",
-        prefix.display(),
-        libdir.display(),
+        escaped(prefix.trim_end_matches('/')),
+        escaped(libdir),
+        library.version,
         SYSTEM_LIBRARIES.join(" "),
     )
 }

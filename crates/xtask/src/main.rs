@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
-use xtask::{Library, install};
+use xtask::{Library, Place, compiler, install};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -17,14 +17,16 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build libdray and install it: libraries, headers, pkg-config file.
+    /// Build libdray and install it: libraries, headers, pkg-config file. The variable CC names the C
+    /// compiler that links the shared library, with arguments if need be.
     ///
     /// Example: cargo xtask install --prefix /usr/local
     Install {
         /// Where it will be used from.
         #[arg(long, value_name = "DIR", default_value = "/usr/local")]
         prefix: PathBuf,
-        /// Where it is put instead, for packages: the prefix below this directory.
+        /// Where it is put instead, for packages: the prefix below this directory [default: the variable
+        /// DESTDIR].
         #[arg(long, value_name = "DIR")]
         destdir: Option<PathBuf>,
         /// Directory of the libraries below the prefix.
@@ -43,6 +45,12 @@ fn main() -> anyhow::Result<()> {
         libdir,
         profile,
     } = Args::parse().task;
+    let destdir = destdir.or_else(|| {
+        let variable = std::env::var_os("DESTDIR").filter(|value| !value.is_empty());
+        variable.map(PathBuf::from)
+    });
+    // What is wrong with it is said before anything is built.
+    let place = Place::new(&prefix, destdir.as_deref(), &libdir)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
@@ -59,10 +67,9 @@ fn main() -> anyhow::Result<()> {
     let files = install(&Library {
         archive: archive.context("cargo does not say where the static library is")?,
         headers: root.join("crates/capi/include"),
-        prefix,
-        destdir,
-        libdir,
+        place,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
     })?;
     for file in files {
         println!("{}", file.display());

@@ -1,23 +1,28 @@
 //! Where `cargo xtask install` puts the library, and what it leaves alone.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::{Library, install};
+use xtask::{Library, Place, compiler, install};
 
 use crate::toolchain::{ROOT, archive};
 
-fn library(prefix: &Path) -> Library {
+fn library_at(place: Place) -> Library {
     Library {
         archive: archive(),
         headers: Path::new(ROOT).join("include"),
-        prefix: prefix.to_path_buf(),
-        destdir: None,
-        libdir: "lib".into(),
+        place,
         version: "0.1.0".into(),
+        compiler: compiler("".as_ref()),
     }
+}
+
+fn library(prefix: &Path) -> Library {
+    library_at(Place::new(prefix, None, Path::new("lib")).expect("a place"))
 }
 
 /// All files below a directory, by their paths in it.
@@ -55,14 +60,25 @@ fn is_refused(library: &Library, text: &str) {
     assert!(error.contains(text), "{error}");
 }
 
+/// What pkg-config says of the library whose dray.pc is in this directory.
+fn pkg_config(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("pkg-config")
+        .args(arguments)
+        .arg("dray")
+        .env("PKG_CONFIG_PATH", directory)
+        .output()
+        .expect("pkg-config");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 #[test]
 fn a_package_is_put_below_destdir_and_used_at_its_prefix() {
     let destdir = tempfile::tempdir().expect("a directory");
-    let made = install(&Library {
-        destdir: Some(destdir.path().to_path_buf()),
-        libdir: "lib/x86_64-linux-gnu".into(),
-        ..library(Path::new("/opt/dray"))
-    });
+    let libdir = Path::new("lib/x86_64-linux-gnu");
+    let place = Place::new(Path::new("/opt/dray"), Some(destdir.path()), libdir);
+    let made = install(&library_at(place.expect("a place")));
     let root = destdir.path().join("opt/dray");
     let expected = INSTALLED.map(|file| match file.strip_prefix("lib/") {
         Some(file) => Path::new("lib/x86_64-linux-gnu").join(file),
@@ -72,20 +88,9 @@ fn a_package_is_put_below_destdir_and_used_at_its_prefix() {
     let mut made = made.expect("it can be installed");
     made.sort();
     assert_eq!(made, expected.map(|file| root.join(file)));
-    let pkg_config = |arguments: &[&str]| {
-        let output = Command::new("pkg-config")
-            .args(arguments)
-            .arg("dray")
-            .env(
-                "PKG_CONFIG_PATH",
-                root.join("lib/x86_64-linux-gnu/pkgconfig"),
-            )
-            .output()
-            .expect("pkg-config");
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    };
-    assert_eq!(pkg_config(&["--cflags"]), "-I/opt/dray/include");
-    let libs = pkg_config(&["--libs"]);
+    let directory = root.join("lib/x86_64-linux-gnu/pkgconfig");
+    assert_eq!(pkg_config(&directory, &["--cflags"]), "-I/opt/dray/include");
+    let libs = pkg_config(&directory, &["--libs"]);
     assert_eq!(libs, "-L/opt/dray/lib/x86_64-linux-gnu -ldray");
 }
 
@@ -109,12 +114,209 @@ fn an_installation_is_replaced_and_programs_that_use_it_go_on() {
     assert_eq!(open.metadata().expect("a file").size(), before.size());
 }
 
+/// What an installation consists of: the path, mode, inode and bytes of each file.
+fn contents(prefix: &Path) -> Vec<(PathBuf, u32, u64, Vec<u8>)> {
+    let of = |file: PathBuf| {
+        let path = prefix.join(&file);
+        let metadata = path.symlink_metadata().expect("a file");
+        let bytes = match metadata.is_symlink() {
+            true => path
+                .read_link()
+                .expect("a link")
+                .into_os_string()
+                .into_encoded_bytes(),
+            false => fs::read(&path).expect("a file"),
+        };
+        (file, metadata.mode(), metadata.ino(), bytes)
+    };
+    files(prefix).into_iter().map(of).collect()
+}
+
+#[test]
+fn a_compiler_that_fails_leaves_an_earlier_installation_as_it_is() {
+    let prefix = tempfile::tempdir().expect("a directory");
+    install(&library(prefix.path())).expect("it can be installed");
+    // As of an earlier version.
+    for file in ["include/dray.h", "lib/libdray.a", "lib/pkgconfig/dray.pc"] {
+        fs::write(prefix.path().join(file), "of an earlier version").expect("a file");
+    }
+    let before = contents(prefix.path());
+    for (cc, text) in [
+        ("false", "the linker: exit status: 1"),
+        ("/nonexistent/cc -m64", "/nonexistent/cc cannot be run"),
+        ("true", "the linker has made no libdray.so.1"),
+        ("cc --no-such-option", "no-such-option"),
+    ] {
+        let wrong = Library {
+            compiler: compiler(cc.as_ref()),
+            ..library(prefix.path())
+        };
+        is_refused(&wrong, text);
+        assert!(contents(prefix.path()) == before, "{cc}");
+        // Nothing stays where nothing was.
+        let parent = tempfile::tempdir().expect("a directory");
+        let wrong = Library {
+            compiler: compiler(cc.as_ref()),
+            ..library(&parent.path().join("of/its/own"))
+        };
+        is_refused(&wrong, text);
+        assert_eq!(fs::read_dir(parent.path()).expect("it").count(), 0, "{cc}");
+    }
+    let wrong = Library {
+        archive: prefix.path().join("missing.a"),
+        ..library(prefix.path())
+    };
+    is_refused(&wrong, "missing.a cannot be copied");
+    assert!(contents(prefix.path()) == before);
+}
+
+#[test]
+fn the_compiler_may_have_arguments_and_a_name_with_spaces() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let wrapper = directory.path().join("my cc");
+    let log = directory.path().join("log");
+    let script = format!(
+        "#!/bin/sh\necho \"$1\" >>'{}'\nexec cc \"$@\"\n",
+        log.display()
+    );
+    fs::write(&wrapper, script).expect("a script");
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let one = directory.path().join("cc");
+    symlink(&wrapper, &one).expect("a link");
+    for (cc, first) in [
+        (format!("{} -m64", one.display()), "-m64\n"),
+        (wrapper.display().to_string(), "-shared\n"),
+    ] {
+        let _ = fs::remove_file(&log);
+        let prefix = tempfile::tempdir().expect("a directory");
+        let made = install(&Library {
+            compiler: compiler(cc.as_ref()),
+            ..library(prefix.path())
+        });
+        made.expect("it can be installed");
+        assert_eq!(files(prefix.path()), INSTALLED.map(PathBuf::from));
+        assert_eq!(fs::read_to_string(&log).expect("the log"), first);
+    }
+}
+
+#[test]
+fn modes_are_those_of_files_for_everyone() {
+    let sources = tempfile::tempdir().expect("a directory");
+    let prefix = tempfile::tempdir().expect("a directory");
+    let headers = Path::new(ROOT).join("include");
+    for header in fs::read_dir(&headers).expect("headers") {
+        let header = header.expect("an entry").path();
+        let private = sources.path().join(header.file_name().expect("a name"));
+        fs::copy(&header, &private).expect("a copy");
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    }
+    let made = install(&Library {
+        headers: sources.path().to_path_buf(),
+        ..library(prefix.path())
+    });
+    for file in made.expect("it can be installed") {
+        let metadata = file.symlink_metadata().expect("a file");
+        let expected = match file.ends_with("lib/libdray.so.1.0.1.0") {
+            true => 0o755,
+            false => 0o644,
+        };
+        if !metadata.is_symlink() {
+            assert_eq!(metadata.mode() & 0o7777, expected, "{}", file.display());
+        }
+    }
+}
+
+/// Whether a program compiles by pkg-config's word, as a shell reads it, and runs.
+fn compiles_and_runs(prefix: &Path) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("program.c");
+    let text = "#include <dray.h>\nint main(void) { return dray_strerror(0)[0] != 's'; }\n";
+    fs::write(&source, text).expect("a file");
+    let compiled = Command::new("sh")
+        .current_dir(directory.path())
+        .args([
+            "-c",
+            "eval cc program.c $(pkg-config --cflags --libs dray) -o program",
+        ])
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output()
+        .expect("a shell");
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{errors}");
+    let ran = Command::new(directory.path().join("program"))
+        .env("LD_LIBRARY_PATH", prefix.join("lib"))
+        .status();
+    assert!(ran.expect("it runs").success());
+}
+
+#[test]
+fn a_prefix_with_spaces_works() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let prefix = directory.path().join("my own libraries");
+    install(&library(&prefix)).expect("it can be installed");
+    assert_eq!(files(&prefix), INSTALLED.map(PathBuf::from));
+    let cflags = pkg_config(&prefix.join("lib/pkgconfig"), &["--cflags"]);
+    let escaped = prefix.display().to_string().replace(' ', "\\ ");
+    assert_eq!(cflags, format!("-I{escaped}/include"));
+    compiles_and_runs(&prefix);
+}
+
+#[test]
+fn relative_prefixes_and_those_with_parents_are_absolute_in_the_pkg_config_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("it is there");
+    let here = std::env::current_dir().expect("a directory");
+    let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let below = |path: &str| root.join(path);
+    fs::create_dir_all(below("real/inner")).expect("a directory");
+    symlink("real/inner", below("link")).expect("a link");
+    for (prefix, expected) in [
+        (below("a/../b"), below("b")),
+        (below("./c/"), below("c")),
+        (
+            up.join(below("d").strip_prefix("/").expect("absolute")),
+            below("d"),
+        ),
+        // As the kernel takes it: the parent of what the link leads to.
+        (below("link/../e"), below("real/e")),
+    ] {
+        install(&library(&prefix)).expect("it can be installed");
+        assert_eq!(files(&expected), INSTALLED.map(PathBuf::from));
+        let of_file = pkg_config(&expected.join("lib/pkgconfig"), &["--variable=prefix"]);
+        assert_eq!(Path::new(&of_file), expected, "{}", prefix.display());
+    }
+    // A package's files stay below its directory, whatever is beside it.
+    let staging = below("staging");
+    let place = Place::new(
+        Path::new("/../../usr/lib/../local"),
+        Some(&staging),
+        Path::new("lib"),
+    );
+    install(&library_at(place.expect("a place"))).expect("it can be installed");
+    assert_eq!(
+        files(&staging),
+        INSTALLED.map(|file| Path::new("usr/local").join(file))
+    );
+    let of_file = pkg_config(
+        &staging.join("usr/local/lib/pkgconfig"),
+        &["--variable=prefix"],
+    );
+    assert_eq!(of_file, "/usr/local");
+}
+
 #[test]
 fn a_prefix_that_is_a_file_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("file");
     fs::write(&file, "text").expect("a file");
-    is_refused(&library(&file), "is no directory");
+    for prefix in [file.clone(), file.join("below")] {
+        let refused = Place::new(&prefix, None, Path::new("lib")).expect_err("it is refused");
+        let text = format!("{refused:#}");
+        assert!(
+            text.contains("is no directory") || text.contains("Not a directory"),
+            "{text}"
+        );
+    }
     assert_eq!(fs::read(&file).expect("a file"), b"text");
 }
 
@@ -132,39 +334,60 @@ fn what_is_no_regular_file_is_not_replaced() {
         // Nothing was installed beside it.
         assert_eq!(files(prefix.path()), Vec::<PathBuf>::new(), "{file}");
         fs::remove_dir(&place).expect("it is empty");
-        // A link would lead out of the prefix; the library's own links are made anew.
+        // A link of someone else.
         symlink(&victim, &place).expect("a link");
-        let is_link = ["lib/libdray.so", "lib/libdray.so.1"].contains(&file);
-        match is_link {
-            true => {
-                install(&library(prefix.path())).expect("it can be installed");
-            }
-            false => is_refused(&library(prefix.path()), "no regular file"),
-        }
+        is_refused(&library(prefix.path()), "is not replaced");
+        assert_eq!(files(prefix.path()), [PathBuf::from(file)], "{file}");
         assert_eq!(fs::read(&victim).expect("a file"), b"text", "{file}");
     }
 }
 
 #[test]
+fn the_library_s_own_links_are_made_anew() {
+    let prefix = tempfile::tempdir().expect("a directory");
+    let lib = prefix.path().join("lib");
+    fs::create_dir(&lib).expect("a directory");
+    symlink("libdray.so.1.0.0.9", lib.join("libdray.so.1")).expect("a link");
+    symlink("libdray.so.1", lib.join("libdray.so")).expect("a link");
+    install(&library(prefix.path())).expect("it can be installed");
+    let leads_to = |link: &str| lib.join(link).read_link().expect("a link");
+    assert_eq!(leads_to("libdray.so"), Path::new("libdray.so.1"));
+    assert_eq!(leads_to("libdray.so.1"), Path::new("libdray.so.1.0.1.0"));
+    // One that leads out of the directory is not the library's.
+    fs::remove_file(lib.join("libdray.so")).expect("a link");
+    symlink("../libdray.so.1", lib.join("libdray.so")).expect("a link");
+    is_refused(&library(prefix.path()), "is not of this library");
+}
+
+#[test]
 fn paths_that_pkg_config_cannot_name_are_refused() {
-    let destdir = tempfile::tempdir().expect("a directory");
-    let destdir = Some(destdir.path().to_path_buf());
+    let bytes = OsStr::from_bytes;
     for (prefix, libdir, text) in [
-        ("usr/local", "lib", "must be absolute"),
-        ("/opt/a b", "lib", "has ' '"),
-        ("/opt/$HOME", "lib", "has '$'"),
-        ("/opt", "/lib", "below the prefix"),
-        ("/opt", "../lib", "below the prefix"),
+        (
+            bytes(b"/opt/\xff"),
+            bytes(b"lib"),
+            "--prefix /opt/\u{fffd} is no UTF-8",
+        ),
+        (
+            bytes(b"/opt"),
+            bytes(b"lib/\xff"),
+            "--libdir lib/\u{fffd} is no UTF-8",
+        ),
+        (bytes(b"/opt/a\nb"), bytes(b"lib"), "has '\\n'"),
+        (bytes(b"/opt/$HOME"), bytes(b"lib"), "has '$'"),
+        (bytes(b"/opt"), bytes(b"/lib"), "below the prefix"),
+        (bytes(b"/opt"), bytes(b"../lib"), "below the prefix"),
+        (bytes(b"/opt"), bytes(b""), "below the prefix"),
+        (bytes(b""), bytes(b"lib"), "cannot be made absolute"),
     ] {
-        let library = Library {
-            destdir: destdir.clone(),
-            libdir: libdir.into(),
-            ..library(Path::new(prefix))
-        };
-        is_refused(&library, text);
+        let refused = Place::new(Path::new(prefix), None, Path::new(libdir));
+        let error = format!("{:#}", refused.expect_err("it is refused"));
+        assert!(error.contains(text), "{error}");
     }
-    assert_eq!(
-        files(destdir.as_deref().expect("a directory")),
-        Vec::<PathBuf>::new()
-    );
+    // The directory of a package is not named.
+    let directory = tempfile::tempdir().expect("a directory");
+    let staging = directory.path().join(bytes(b"\xff"));
+    let place = Place::new(Path::new("/opt"), Some(&staging), Path::new("lib"));
+    install(&library_at(place.expect("a place"))).expect("it can be installed");
+    assert_eq!(files(&staging.join("opt")), INSTALLED.map(PathBuf::from));
 }
