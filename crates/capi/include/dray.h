@@ -199,7 +199,7 @@ typedef struct dray_channels_options {
   uint32_t require;
   // A dray_page_fault.
   uint32_t page_fault;
-  // Page faults of one operation's part after which the device goes on, at most; 0: 64.
+  // Times that a page is made present without a byte done between them, at most; 0: 64.
   uint32_t page_faults;
   // A dray_full_queue.
   uint32_t full_queue;

@@ -95,7 +95,7 @@ pub struct ChannelsOptions {
     pub require: u32,
     /// A dray_page_fault.
     pub page_fault: u32,
-    /// Page faults of one operation's part after which the device goes on, at most; 0: 64.
+    /// Times that a page is made present without a byte done between them, at most; 0: 64.
     pub page_faults: u32,
     /// A dray_full_queue.
     pub full_queue: u32,

@@ -26,6 +26,7 @@ mod queue;
 mod result;
 #[cfg(any(feature = "virtual", feature = "hw"))]
 mod slots;
+mod stalled_faults;
 pub mod task;
 mod timestamp;
 #[cfg(feature = "virtual")]

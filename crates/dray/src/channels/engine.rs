@@ -14,6 +14,7 @@ use super::{
     QueueLost, Require,
 };
 use crate::parts::{granule, is_overlapping_move, is_parallel, part};
+use crate::stalled_faults::StalledFaults;
 use crate::{Capabilities, Completion, CpuMover, Executor, Mover, Operation, Ticket};
 
 /// Completions that are looked at together.
@@ -338,7 +339,7 @@ impl<M: Mover> Channels<M> {
                 offset,
                 done: 0,
                 in_flight: 0,
-                faults: 0,
+                faults: StalledFaults::default(),
                 record: CompletionRecord::default(),
                 accepted: false,
                 in_batch: false,

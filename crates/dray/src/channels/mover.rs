@@ -4,6 +4,7 @@ use dray_spec::CompletionRecord;
 
 use super::parts_table::{NONE, Part};
 use super::{Channels, Outcome, QueueLost, Require};
+use crate::stalled_faults::StalledFaults;
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
     Timestamp,
@@ -54,7 +55,7 @@ unsafe impl<M: Mover> Mover for Channels<M> {
                 offset: 0,
                 done: 0,
                 in_flight: 0,
-                faults: 0,
+                faults: StalledFaults::default(),
                 record: CompletionRecord::default(),
                 accepted: false,
                 in_batch: true,

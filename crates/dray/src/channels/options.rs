@@ -57,10 +57,11 @@ pub enum Choice {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageFaultPolicy {
-    /// The core makes the page present, and the device goes on from there, up to `most` times an
-    /// operation's part; a page that the core cannot make present either ends the operation.
+    /// The core makes the page present, and the device goes on from there: as often as bytes are done
+    /// between two faults. A page that faults again and again without one, or that the core cannot make
+    /// present either, ends the operation.
     TouchAndResume {
-        /// Page faults at most.
+        /// Times that a page is made present without a byte done between them.
         most: u32,
     },
     /// The core does the rest.
@@ -159,7 +160,7 @@ pub struct ChannelsOptions {
     pub require: Require,
     /// Who executes an operation. Default: a device.
     pub choice: Choice,
-    /// Default: the core touches the page, 64 times at most.
+    /// Default: the core touches the page, 64 times at most without a byte done between them.
     pub page_fault: PageFaultPolicy,
     /// Default: wait.
     pub full_queue: FullQueuePolicy,

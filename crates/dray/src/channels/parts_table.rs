@@ -3,6 +3,7 @@
 use dray_spec::CompletionRecord;
 
 use crate::Operation;
+use crate::stalled_faults::StalledFaults;
 
 /// No part.
 pub(super) const NONE: u32 = u32::MAX;
@@ -22,8 +23,8 @@ pub(super) struct Part {
     pub(super) done: u32,
     /// Bytes of the descriptor in flight.
     pub(super) in_flight: u32,
-    /// Page faults so far.
-    pub(super) faults: u32,
+    /// Page faults since it last made progress.
+    pub(super) faults: StalledFaults,
     /// How it ended, or its last descriptor did.
     pub(super) record: CompletionRecord,
     /// A queue has accepted some of it.
@@ -48,7 +49,7 @@ impl Parts {
             offset: 0,
             done: 0,
             in_flight: 0,
-            faults: 0,
+            faults: StalledFaults::default(),
             record: CompletionRecord::default(),
             accepted: false,
             in_batch: false,

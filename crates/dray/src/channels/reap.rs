@@ -9,7 +9,7 @@ use super::parts_table::NONE;
 use super::{CoreReason, Outcome, PageFaultPolicy};
 use crate::parts::{self, goes_on, is_backward};
 use crate::populate::populate;
-use crate::{Executor, Mover, cpu};
+use crate::{Executor, Mover, cpu, stalled_faults};
 
 impl<M: Mover> Channels<M> {
     /// Looks at what has ended on all channels.
@@ -117,7 +117,15 @@ impl<M: Mover> Channels<M> {
             part.record = record;
         }
         part.done += bytes;
-        let (done, faults, slot) = (part.done, part.faults, part.slot as usize);
+        let goes_on = match self.options.page_fault {
+            PageFaultPolicy::TouchAndResume { most } => {
+                let pages = stalled_faults::pages(&part.operation);
+                part.faults
+                    .goes_on(record.fault_address, bytes > 0, most, pages)
+            }
+            _ => false,
+        };
+        let (done, slot) = (part.done, part.slot as usize);
         self.slots[slot].outcome.device_bytes += u64::from(bytes);
         let write = record.status().is_write_fault();
         let fault = CompletionRecord {
@@ -127,7 +135,7 @@ impl<M: Mover> Channels<M> {
         match self.options.page_fault {
             // Another part was taken back: this one does not go on either.
             _ if self.slots[slot].outcome.withdrawn => self.end_part(index, fault),
-            PageFaultPolicy::TouchAndResume { most } if faults < most => {
+            PageFaultPolicy::TouchAndResume { .. } if goes_on => {
                 let address = record.fault_address;
                 let here = self.lanes[lane].executor.is_some();
                 if here && populate(address, 1, write).is_err() {
@@ -138,7 +146,6 @@ impl<M: Mover> Channels<M> {
                     // mapped.
                     unsafe { self.lanes[lane].mover.touch(address, write) };
                 }
-                self.parts.get_mut(index).faults += 1;
                 self.slots[slot].outcome.resumed_faults += 1;
                 self.large.push_back(index);
             }

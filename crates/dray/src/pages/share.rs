@@ -6,10 +6,11 @@ use super::PageReason;
 use super::plan::{BASE_PAGE, SPLIT_FROM};
 use super::report::Executed;
 use crate::populate::populate;
+use crate::stalled_faults::StalledFaults;
 use crate::{Application, Completion, Executor, Mover, Next, Operation, Progress};
 
-/// Times that a copy is submitted again after page faults before the core finishes it.
-const MOST_FAULTS: u8 = 64;
+/// Times that a page is made present without a byte copied between them before the core finishes the copy.
+const MOST_FAULTS: u32 = 64;
 
 /// A copy of one descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub struct Fallback {
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     piece: Piece,
-    faults: u8,
+    faults: StalledFaults,
     batched: bool,
 }
 
@@ -146,7 +147,7 @@ impl PageShare {
     pub(super) fn new(pieces: Vec<Piece>, max_batch: u32) -> PageShare {
         let rest = |piece| Rest {
             piece,
-            faults: 0,
+            faults: StalledFaults::default(),
             batched: false,
         };
         PageShare {
@@ -238,8 +239,12 @@ impl PageShare {
                 false => piece.source,
             };
             let write = status.is_write_fault();
-            if goes_on && rest.faults < MOST_FAULTS && (!here || populate(page, 1, write).is_ok()) {
-                rest.faults += 1;
+            // Of source and destination.
+            let pages = 2 * (piece.bytes / BASE_PAGE as u32 + 2);
+            if goes_on
+                && rest.faults.goes_on(page, done > 0, MOST_FAULTS, pages)
+                && (!here || populate(page, 1, write).is_ok())
+            {
                 rest.batched = false;
                 self.counts.page_faults += 1;
                 // SAFETY: the core could access the page just now, or the caller of `PageList::plan` has
@@ -293,6 +298,7 @@ impl PageShare {
         });
         self.rest[index].piece = part(behind, piece.bytes.into());
         self.rest[index].batched = false;
+        self.rest[index].faults = StalledFaults::default();
         if self.rest[index].piece.bytes > 0 {
             self.again.push(index);
         }
@@ -300,7 +306,7 @@ impl PageShare {
             // As one that was never submitted.
             self.rest.push(Rest {
                 piece: part(0, before),
-                faults: 0,
+                faults: StalledFaults::default(),
                 batched: false,
             });
         }

@@ -7,6 +7,7 @@ use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_spec::Status;
 
 use crate::machine::{device, queue};
+use crate::policies::FirstTouch;
 
 const BASE: u64 = 4096;
 const LARGE: u64 = 2 << 20;
@@ -174,6 +175,23 @@ fn what_the_device_cannot_reach_the_core_finishes_or_nobody() {
             assert_eq!(counts.page_faults, 64);
         }
     }
+}
+
+#[test]
+fn a_copy_into_untouched_memory_takes_a_fault_for_each_page_and_is_the_devices() {
+    let pages = Pages::new(0, 1);
+    let config = device(1, vec![queue(0, Dedicated, 16)]);
+    let space = FirstTouch::everywhere();
+    let started = VirtualDevice::start_in(config, Options::default(), space, |_| {});
+    let mover = started.expect("a device").open(0, 64).expect("a queue");
+    let counts = pages.copy(&mut [mover], &PageListOptions::default());
+    pages.assert_copied();
+    let counts = counts.expect("a list");
+    assert_eq!(
+        (counts.device_bytes, counts.after_failure_bytes),
+        (LARGE, 0)
+    );
+    assert!(counts.page_faults >= 512, "{counts:?}");
 }
 
 /// Regions but for some addresses that cannot be written.

@@ -17,10 +17,12 @@ use dray_device::Access;
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_ops::{CrcOptions, crc32c};
 use dray_spec::registers::{Command, CommandRegister};
-use dray_spec::{Descriptor, Status};
+use dray_spec::{CompletionRecord, Descriptor, Status};
 
 use crate::channels::{address, members, noise, options, run};
 use crate::machine::{device, queue};
+use crate::manual::Manual;
+use crate::memory::{Guarded, PAGE};
 use crate::silent::Silent;
 
 /// Memory whose pages fault once each.
@@ -119,6 +121,100 @@ fn every_page_fault_policy_ends_as_it_says() {
                 assert!(source == target);
             }
         }
+    }
+}
+
+#[test]
+fn a_copy_that_makes_progress_takes_a_fault_for_each_of_its_pages() {
+    let source = noise(1 << 20);
+    let target = vec![0_u8; source.len()];
+    let mut channels = faulting(&target, options().page_fault);
+    let copy = Operation::memmove(address(&source), address(&target), 1 << 20);
+    let outcome = run(&mut channels, &[copy])[0];
+    assert_eq!(outcome.output(&copy), Ok(Output::Done));
+    assert!(outcome.resumed_faults >= 255, "{outcome:?}");
+    assert_eq!((outcome.device_bytes, outcome.core_bytes), (1 << 20, 0));
+    assert!(source == target);
+}
+
+#[test]
+fn an_operation_that_begins_again_takes_a_fault_for_each_of_its_pages() {
+    // A delta record is made anew after a fault: no byte of it is done before all pages are there.
+    let len = 512 << 10;
+    let (old, mut new, record) = (noise(len), noise(len), vec![0_u8; 4096]);
+    new[len - 1] ^= 1;
+    let config = device(1, vec![queue(0, Dedicated, 16)]);
+    let space = FirstTouch::everywhere();
+    let started = VirtualDevice::start_in(config, Options::default(), space, |_| {});
+    let member = Member {
+        mover: started.expect("a device").open(0, 16).expect("a queue"),
+        numa_node: None,
+    };
+    let mut channels = Channels::new([member], options()).expect("channels");
+    let [first, second, to] = [&old, &new, &record].map(|bytes| address(bytes));
+    let delta = Operation::create_delta(first, second, len as u32, to, 4096);
+    let outcome = run(&mut channels, &[delta])[0];
+    let made = Output::Delta {
+        record_bytes: 10,
+        overflow_at: None,
+    };
+    assert_eq!(outcome.output(&delta), Ok(made));
+    assert!(outcome.resumed_faults > 64, "{outcome:?}");
+}
+
+/// Page and bytes done of a fault, by its number.
+type Fault = fn(u64) -> (u64, u32);
+
+#[test]
+fn faults_without_progress_end_the_operation() {
+    let target = Guarded::new(4);
+    let at = target.address();
+    let fill = Operation::fill(1, at, 4 * PAGE as u32);
+    // Each with how many of them are resolved.
+    let again = |_: u64| (1, 0);
+    let in_turns = |n: u64| (n % 2, 0);
+    let with_progress = |n: u64| (0, u32::from(n.is_multiple_of(3)));
+    let faults: [(Fault, u32); 3] = [
+        (again, 3),
+        // The 4 pages and 2 for the ends, and 3 more.
+        (in_turns, 9),
+        // All that there were: a byte is done before the third at the same page.
+        (with_progress, 100),
+    ];
+    for (fault, resolved) in faults {
+        let mover = Manual::new(4, 4);
+        let member = Member {
+            mover: mover.clone(),
+            numa_node: None,
+        };
+        let options = ChannelsOptions {
+            page_fault: PageFaultPolicy::TouchAndResume { most: 3 },
+            ..options()
+        };
+        let mut channels = Channels::new([member], options).expect("channels");
+        // SAFETY: the memory outlives the operation, which is waited for.
+        unsafe { channels.enqueue(&fill) }.expect("a slot");
+        let mut ended = [Outcome::default()];
+        let mut count = 0;
+        for n in 0..100 {
+            channels.submit();
+            if mover.in_flight().is_empty() {
+                break;
+            }
+            let (page, bytes) = fault(n);
+            let mut record = CompletionRecord::with_status(Status::PAGE_FAULT.with_write_fault());
+            record.fault_address = at + page * PAGE as u64;
+            record.bytes_completed = bytes;
+            mover.end(record);
+            count = channels.poll_outcomes(&mut ended);
+        }
+        channels.submit();
+        if count == 0 {
+            assert_eq!(mover.execute_all(), 1);
+            assert_eq!(channels.poll_outcomes(&mut ended), 1);
+        }
+        assert_eq!(ended[0].resumed_faults, resolved);
+        assert_eq!(ended[0].output(&fill).is_ok(), count == 0);
     }
 }
 
