@@ -25,29 +25,41 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A future that waits for a cell; dropped before, it leaves its place.
+/// A future that waits for a cell; dropped before, it leaves its waiter.
 struct Taking {
     cells: Arc<FreeCells>,
-    place: Option<u32>,
+    waiter: Option<u32>,
 }
 
 impl Taking {
     fn new(cells: &Arc<FreeCells>) -> Taking {
         Taking {
             cells: cells.clone(),
-            place: None,
+            waiter: None,
         }
     }
 
     fn poll(&mut self, waker: &Waker) -> Option<u32> {
-        self.cells.take(&mut self.place, waker)
+        self.cells.take(&mut self.waiter, waker)
     }
 
     /// Waits for a cell, or for the end.
-    fn wait(mut self) -> Option<u32> {
+    fn wait(self) -> Option<u32> {
+        self.wait_with(|| ())
+    }
+
+    /// The same where too few can wait: it asks again until another has left, which the model must let it do.
+    fn wait_among_too_many(self) -> Option<u32> {
+        self.wait_with(thread::yield_now)
+    }
+
+    fn wait_with(mut self, between: impl Fn()) -> Option<u32> {
         block_on(poll_fn(move |context: &mut Context<'_>| {
             match self.poll(context.waker()) {
-                None if !self.cells.is_closed() => Poll::Pending,
+                None if !self.cells.is_closed() => {
+                    between();
+                    Poll::Pending
+                }
                 cell => Poll::Ready(cell),
             }
         }))
@@ -56,7 +68,7 @@ impl Taking {
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        self.cells.leave(&mut self.place);
+        self.cells.leave(&mut self.waiter);
     }
 }
 
@@ -88,7 +100,51 @@ fn futures_that_wait_get_the_cell_one_after_the_other() {
 }
 
 #[test]
-fn a_future_that_is_dropped_leaves_its_wake_up_to_the_next() {
+fn futures_get_the_cell_in_the_order_in_which_they_asked() {
+    check(|| {
+        let (cells, cell) = one_cell(3);
+        let mut waiting = [(); 2].map(|()| Taking::new(&cells));
+        for taking in &mut waiting {
+            assert_eq!(taking.poll(Waker::noop()), None);
+        }
+        let newcomer = {
+            let cells = cells.clone();
+            thread::spawn(move || {
+                let mut newcomer = Taking::new(&cells);
+                assert_eq!(newcomer.poll(Waker::noop()), None, "it has overtaken");
+                newcomer
+            })
+        };
+        let giving = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.give_back(cell))
+        };
+        let [first, second] = &mut waiting;
+        assert_eq!(second.poll(Waker::noop()), None, "it has overtaken");
+        giving.join().unwrap();
+        let mut newcomer = newcomer.join().unwrap();
+        for taking in [first, second, &mut newcomer] {
+            assert_eq!(taking.poll(Waker::noop()), Some(cell));
+            cells.give_back(cell);
+        }
+    });
+}
+
+#[test]
+fn a_cell_that_a_future_was_given_and_does_not_take_is_not_lost() {
+    check(|| {
+        let (cells, cell) = one_cell(2);
+        let mut first = Taking::new(&cells);
+        assert_eq!(first.poll(Waker::noop()), None);
+        let dropping = thread::spawn(move || drop(first));
+        cells.give_back(cell);
+        dropping.join().unwrap();
+        assert_eq!(cells.take(&mut None, Waker::noop()), Some(cell));
+    });
+}
+
+#[test]
+fn a_future_that_is_dropped_leaves_its_cell_to_the_next() {
     check(|| {
         let (cells, cell) = one_cell(2);
         // It waits first, and never looks again.
@@ -106,7 +162,7 @@ fn a_future_that_is_dropped_leaves_its_wake_up_to_the_next() {
 }
 
 #[test]
-fn places_of_futures_that_have_left_are_used_again() {
+fn waiters_of_futures_that_have_left_are_used_again() {
     check(|| {
         let (cells, cell) = one_cell(1);
         let mut first = Taking::new(&cells);
@@ -114,7 +170,7 @@ fn places_of_futures_that_have_left_are_used_again() {
         drop(first);
         let second = {
             let cells = cells.clone();
-            thread::spawn(move || Taking::new(&cells).wait().is_some())
+            thread::spawn(move || Taking::new(&cells).wait_among_too_many().is_some())
         };
         cells.give_back(cell);
         assert!(second.join().unwrap());

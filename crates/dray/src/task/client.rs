@@ -30,7 +30,9 @@ impl<B> Client<B> {
     }
 
     /// An operation, which begins when the future is first polled; while all slots are taken it waits
-    /// for one. The future gives what became of it, and its buffers.
+    /// for one. Futures get slots in the order in which they were first polled, as long as no more than 1024
+    /// wait; one of more than that is polled again until it is one of them. The future gives what became of
+    /// the operation, and its buffers.
     ///
     /// # Errors
     /// The future gives the reason, with the buffers, of what the channel does not take; see
@@ -39,7 +41,7 @@ impl<B> Client<B> {
         OperationFuture {
             shared: self.shared.clone(),
             stage: Stage::New(Some(request)),
-            place: None,
+            waiter: None,
         }
     }
 }
@@ -89,8 +91,8 @@ impl<B> fmt::Debug for Client<B> {
 pub struct OperationFuture<B> {
     shared: Arc<Shared<B>>,
     stage: Stage<B>,
-    /// Where it waits for a cell.
-    place: Option<u32>,
+    /// Number of its waiter, while it waits for a cell.
+    waiter: Option<u32>,
 }
 
 enum Stage<B> {
@@ -113,11 +115,11 @@ impl<B> Future for OperationFuture<B> {
         {
             match this
                 .shared
-                .request(wanted, &mut this.place, context.waker())
+                .request(wanted, &mut this.waiter, context.waker())
             {
                 Ok(index) => this.stage = Stage::Requested(index),
                 Err(back) if back.closed => {
-                    this.shared.leave(&mut this.place);
+                    this.shared.leave(&mut this.waiter);
                     this.stage = Stage::Ended;
                     return Poll::Ready(Err(Box::new(Rejected {
                         error: ChannelError::Closed,
@@ -147,8 +149,8 @@ impl<B> Drop for OperationFuture<B> {
     fn drop(&mut self) {
         match self.stage {
             Stage::Requested(index) => self.shared.abandon(index),
-            // It may have been woken for a cell that it does not take.
-            Stage::New(_) => self.shared.leave(&mut self.place),
+            // It may have been given a cell that it does not take.
+            Stage::New(_) => self.shared.leave(&mut self.waiter),
             Stage::Ended => {}
         }
     }

@@ -5,10 +5,11 @@ use std::task::Waker;
 use super::sync::{ArrayQueue, AtomicBool, Ordering, fence};
 use super::waiters::Waiters;
 
-/// Futures that wait without being polled again and again.
+/// Futures that wait in order, without being polled again and again.
 const MOST_WAITERS: u32 = 1024;
 
-/// Cells that no operation has. A future that waits for one keeps its place in the queue beside itself.
+/// Cells that no operation has. Futures get them in the order in which they asked: one that comes while others
+/// wait is behind them. A future that waits keeps the number of its waiter.
 #[derive(Debug)]
 pub(super) struct FreeCells {
     free: ArrayQueue<u32>,
@@ -25,7 +26,7 @@ impl FreeCells {
     pub(super) fn with_waiters(count: u32, most_waiters: u32) -> FreeCells {
         let free = ArrayQueue::new(count as usize);
         for number in 0..count {
-            // As many places as numbers.
+            // It has room for all numbers.
             let _ = free.push(number);
         }
         FreeCells {
@@ -35,56 +36,62 @@ impl FreeCells {
         }
     }
 
-    /// The number of a free cell; or none, and `waker` is woken when there may be one. `place` is where
-    /// the future waits.
-    pub(super) fn take(&self, place: &mut Option<u32>, waker: &Waker) -> Option<u32> {
-        let cell = self.free.pop().or_else(|| self.wait(place, waker))?;
-        self.leave(place);
-        Some(cell)
+    /// The number of a free cell; or none, and `waker` is woken when there is one for this future, or when no
+    /// cell becomes free any more. `waiter` is that of the future.
+    #[inline]
+    pub(super) fn take(&self, waiter: &mut Option<u32>, waker: &Waker) -> Option<u32> {
+        if waiter.is_none()
+            && self.waiters.is_empty()
+            && let Some(cell) = self.free.pop()
+        {
+            return Some(cell);
+        }
+        self.wait(waiter, waker)
     }
 
     #[cold]
-    fn wait(&self, place: &mut Option<u32>, waker: &Waker) -> Option<u32> {
-        if let Some(number) = *place {
-            if self.waiters.renew(number, waker) {
-                return None;
-            }
-            // Another future has taken the cell that this one was woken for.
-            let _ = self.waiters.leave(number);
+    fn wait(&self, waiter: &mut Option<u32>, waker: &Waker) -> Option<u32> {
+        if waiter.is_none() {
+            *waiter = self.waiters.enter(waker).or_else(|| {
+                self.waiters.sweep();
+                self.give_free();
+                self.waiters.enter(waker)
+            });
+            self.give_free();
         }
-        *place = self.waiters.enter(waker).or_else(|| {
-            self.waiters.sweep();
-            self.wake_for_free();
-            self.waiters.enter(waker)
-        });
-        if place.is_none() {
+        let Some(number) = *waiter else {
             // Too many wait: this one asks again.
             waker.wake_by_ref();
-        }
-        self.free.pop()
+            return None;
+        };
+        let cell = self.waiters.take(number, waker)?;
+        *waiter = None;
+        Some(cell)
     }
 
-    /// The future does not wait any more. If it was woken for a cell that it does not take, the next one
-    /// is woken.
-    pub(super) fn leave(&self, place: &mut Option<u32>) {
-        if let Some(number) = place.take()
-            && self.waiters.leave(number)
-        {
-            self.wake_for_free();
+    /// The future does not wait any more. A cell that it was given goes to the next one.
+    pub(super) fn leave(&self, waiter: &mut Option<u32>) {
+        let given = waiter.take().and_then(|number| self.waiters.leave(number));
+        if let Some(cell) = given {
+            self.give_back(cell);
         }
     }
 
-    /// Frees a cell, and wakes the next future that waits.
+    /// Frees a cell: the first future that waits gets it.
     pub(super) fn give_back(&self, cell: u32) {
-        // As many places as numbers.
+        // It has room for all numbers.
         let _ = self.free.push(cell);
-        self.waiters.wake_next();
+        // Either this look at the waiters finds a future, or that future finds the cell.
+        fence(Ordering::SeqCst);
+        if !self.waiters.is_empty() {
+            self.give_free();
+        }
     }
 
     /// No cell becomes free any more: wakes all that wait.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        while self.waiters.wake_next() {}
+        self.waiters.wake_all();
     }
 
     /// Whether it was closed.
@@ -92,14 +99,17 @@ impl FreeCells {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Wakes the next future that waits if there is something for it.
+    /// Gives free cells to the futures that wait, in their order, as long as there are both.
     #[cold]
-    fn wake_for_free(&self) {
-        fence(Ordering::SeqCst);
-        if self.is_closed() {
-            while self.waiters.wake_next() {}
-        } else if !self.free.is_empty() {
-            self.waiters.wake_next();
+    fn give_free(&self) {
+        while !self.waiters.is_empty()
+            && let Some(cell) = self.free.pop()
+        {
+            if !self.waiters.give(cell) {
+                let _ = self.free.push(cell);
+                // A future that came meanwhile has not found the cell: as in `give_back`.
+                fence(Ordering::SeqCst);
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ enum Content<B> {
     Answer(Answer<B>),
 }
 
-/// One operation's place.
+/// One operation.
 #[derive(Debug)]
 struct Cell<B> {
     state: AtomicU8,
@@ -36,7 +36,7 @@ struct Cell<B> {
 }
 
 /// A request for which no cell is free.
-pub(super) struct Unplaced<B> {
+pub(super) struct Refused<B> {
     pub(super) request: Request<B>,
     /// There is no driver any more.
     pub(super) closed: bool,
@@ -84,15 +84,15 @@ impl<B> Shared<B> {
     }
 
     /// Hands a request over: its cell; or the request back if no cell is free, and `waker` is woken
-    /// when one may be. `place` is where the future waits meanwhile.
+    /// when it has one. `waiter` is that of the future meanwhile.
     pub(super) fn request(
         &self,
         request: Request<B>,
-        place: &mut Option<u32>,
+        waiter: &mut Option<u32>,
         waker: &Waker,
-    ) -> Result<u32, Unplaced<B>> {
-        let Some(index) = self.free.take(place, waker) else {
-            return Err(Unplaced {
+    ) -> Result<u32, Refused<B>> {
+        let Some(index) = self.free.take(waiter, waker) else {
+            return Err(Refused {
                 request,
                 closed: self.free.is_closed(),
             });
@@ -102,7 +102,7 @@ impl<B> Shared<B> {
         let cell = &self.cells[index as usize];
         cell.waker.register(waker);
         cell.state.store(REQUESTED, Ordering::Release);
-        // As many places as numbers.
+        // It has room for all numbers.
         let _ = self.requests.push(index);
         if self.free.is_closed() {
             self.refuse_all();
@@ -170,8 +170,8 @@ impl<B> Shared<B> {
     }
 
     /// A future does not wait for a cell any more.
-    pub(super) fn leave(&self, place: &mut Option<u32>) {
-        self.free.leave(place);
+    pub(super) fn leave(&self, waiter: &mut Option<u32>) {
+        self.free.leave(waiter);
     }
 
     /// Frees a cell, which must be the caller's.

@@ -1,31 +1,34 @@
 //! Futures that wait for a free cell, in the order in which they came.
 //!
-//! Each has a place of its own, which it leaves when it has a cell or is dropped: no wake-up is spent on
-//! a future that is gone. Nothing is allocated after `Waiters::new`, and nothing locks.
+//! A cell that becomes free is given to the first of them before it is woken: no other future can take it. Each
+//! has a waiter of its own, which it leaves when it has a cell or is dropped. Nothing is allocated after
+//! `Waiters::new`, and nothing locks.
 
 use std::task::Waker;
 
-use super::sync::{ArrayQueue, AtomicU8, AtomicUsize, AtomicWaker, Ordering, fence};
+use super::sync::{ArrayQueue, AtomicU32, AtomicUsize, AtomicWaker, Ordering, fence};
 
-/// No future has the place.
-const FREE: u8 = 0;
+/// No future has the waiter.
+const FREE: u32 = u32::MAX;
 /// Its future waits, and its number is in the queue.
-const WAITING: u8 = 1;
-/// Its number was taken out of the queue, to wake its future.
-const WOKEN: u8 = 2;
+const WAITING: u32 = u32::MAX - 1;
+/// Its number was taken out of the queue, to wake its future without a cell.
+const WOKEN: u32 = u32::MAX - 2;
 /// Its future has left it; who takes the number out of the queue frees it.
-const LEFT: u8 = 3;
+const LEFT: u32 = u32::MAX - 3;
+/// Below: its number was taken out of the queue, and its future has been given this cell.
+const CELLS: u32 = u32::MAX - 3;
 
 #[derive(Debug)]
-struct Place {
-    state: AtomicU8,
+struct Waiter {
+    state: AtomicU32,
     waker: AtomicWaker,
 }
 
-/// Places, and the numbers of those whose futures wait.
+/// Waiters, and the numbers of those whose futures wait.
 #[derive(Debug)]
 pub(super) struct Waiters {
-    places: Box<[Place]>,
+    waiters: Box<[Waiter]>,
     free: ArrayQueue<u32>,
     queue: ArrayQueue<u32>,
     /// Numbers in the queue whose futures have left.
@@ -36,67 +39,88 @@ impl Waiters {
     /// For so many futures; at least 1.
     pub(super) fn new(most: u32) -> Waiters {
         let most = most.max(1);
-        let place = |_| Place {
-            state: AtomicU8::new(FREE),
+        let waiter = |_| Waiter {
+            state: AtomicU32::new(FREE),
             waker: AtomicWaker::new(),
         };
         let free = ArrayQueue::new(most as usize);
         for number in 0..most {
-            // As many places as numbers.
+            // It has room for all numbers.
             let _ = free.push(number);
         }
         Waiters {
-            places: (0..most).map(place).collect(),
+            waiters: (0..most).map(waiter).collect(),
             free,
             queue: ArrayQueue::new(most as usize),
             left: AtomicUsize::new(0),
         }
     }
 
-    /// A place at the end of the queue; `None`: all are taken. The caller must look for a free cell
-    /// afterwards: one that becomes free later wakes it.
+    /// Whether no future waits. True for one that is entering only if its own look for a free cell, which it
+    /// takes afterwards, finds what is free now: both sides have a fence between their write and their look.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// A waiter at the end of the queue; `None`: all are taken. The caller must look for a free cell
+    /// afterwards: one that becomes free later is given to the first that waits.
     pub(super) fn enter(&self, waker: &Waker) -> Option<u32> {
         let number = self.free.pop()?;
-        let place = &self.places[number as usize];
-        place.waker.register(waker);
-        place.state.store(WAITING, Ordering::Release);
-        // As many places as numbers.
+        let waiter = &self.waiters[number as usize];
+        waiter.waker.register(waker);
+        waiter.state.store(WAITING, Ordering::Release);
+        // It has room for all numbers.
         let _ = self.queue.push(number);
         fence(Ordering::SeqCst);
         Some(number)
     }
 
-    /// Replaces the waker of a place. False if its future was woken already.
-    pub(super) fn renew(&self, number: u32, waker: &Waker) -> bool {
-        let place = &self.places[number as usize];
-        place.waker.register(waker);
-        place.state.load(Ordering::Acquire) == WAITING
+    /// The cell that a waiter was given, which frees the waiter; or none, and `waker` is woken when there is
+    /// one, or when all are woken.
+    pub(super) fn take(&self, number: u32, waker: &Waker) -> Option<u32> {
+        let waiter = &self.waiters[number as usize];
+        waiter.waker.register(waker);
+        let cell = waiter.state.load(Ordering::Acquire);
+        (cell < CELLS).then(|| {
+            self.release(number);
+            cell
+        })
     }
 
-    /// Gives a place back. True if its future was woken: who does not take the cell that this was for
-    /// must [wake the next](Waiters::wake_next).
+    /// Gives a waiter back: the cell that it was given, which the caller must give back too.
     #[must_use]
-    pub(super) fn leave(&self, number: u32) -> bool {
-        let place = &self.places[number as usize];
+    pub(super) fn leave(&self, number: u32) -> Option<u32> {
+        let waiter = &self.waiters[number as usize];
         // Counted before its number can be taken out of the queue.
         self.left.fetch_add(1, Ordering::Relaxed);
-        if exchange(place, WAITING, LEFT) {
-            return false;
+        match exchange(waiter, WAITING, LEFT) {
+            Ok(_) => None,
+            Err(state) => {
+                self.left.fetch_sub(1, Ordering::Relaxed);
+                self.release(number);
+                (state < CELLS).then_some(state)
+            }
         }
-        self.left.fetch_sub(1, Ordering::Relaxed);
-        self.release(number);
-        true
     }
 
-    /// Wakes the first future that still waits. False if none does.
-    pub(super) fn wake_next(&self) -> bool {
-        // Either this look at the queue finds a future, or that future finds the cell.
+    /// Gives a cell to the first future that still waits, and wakes it. False if none does.
+    pub(super) fn give(&self, cell: u32) -> bool {
+        self.wake_first(cell)
+    }
+
+    /// Wakes all that wait, without a cell.
+    pub(super) fn wake_all(&self) {
         fence(Ordering::SeqCst);
+        while self.wake_first(WOKEN) {}
+    }
+
+    fn wake_first(&self, state: u32) -> bool {
         while let Some(number) = self.queue.pop() {
-            let place = &self.places[number as usize];
-            if exchange(place, WAITING, WOKEN) {
-                // Should the place have another future by now, that one is polled again, and waits on.
-                place.waker.wake();
+            let waiter = &self.waiters[number as usize];
+            if exchange(waiter, WAITING, state).is_ok() {
+                // Should the waiter have another future by now, that one is polled again, and waits on.
+                waiter.waker.wake();
                 return true;
             }
             self.left.fetch_sub(1, Ordering::Relaxed);
@@ -105,40 +129,40 @@ impl Waiters {
         false
     }
 
-    /// Frees places whose futures have left before they were woken. Meanwhile `wake_next` may miss those
-    /// that wait: the caller must call it afterwards if a cell is free.
+    /// Frees waiters whose futures have left before a cell was free. Meanwhile `give` may miss those that wait:
+    /// the caller must look for a free cell afterwards.
     #[cold]
     pub(super) fn sweep(&self) {
         if self.left.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for _ in 0..self.places.len() {
+        for _ in 0..self.waiters.len() {
             let Some(number) = self.queue.pop() else {
                 break;
             };
-            if self.places[number as usize].state.load(Ordering::Acquire) == LEFT {
+            if self.waiters[number as usize].state.load(Ordering::Acquire) == LEFT {
                 self.left.fetch_sub(1, Ordering::Relaxed);
                 self.release(number);
             } else {
-                // As many places as numbers.
+                // It has room for all numbers.
                 let _ = self.queue.push(number);
             }
         }
         fence(Ordering::SeqCst);
     }
 
-    /// Frees a place that neither its future nor the queue has any more.
+    /// Frees a waiter that neither its future nor the queue has any more.
     fn release(&self, number: u32) {
-        let place = &self.places[number as usize];
-        drop(place.waker.take());
-        place.state.store(FREE, Ordering::Release);
-        // As many places as numbers.
+        let waiter = &self.waiters[number as usize];
+        drop(waiter.waker.take());
+        waiter.state.store(FREE, Ordering::Release);
+        // It has room for all numbers.
         let _ = self.free.push(number);
     }
 }
 
-fn exchange(place: &Place, from: u8, to: u8) -> bool {
-    let state = &place.state;
-    let exchanged = state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-    exchanged.is_ok()
+/// Changes a state; or the state that it was in.
+fn exchange(waiter: &Waiter, from: u32, to: u32) -> Result<u32, u32> {
+    let state = &waiter.state;
+    state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
 }

@@ -59,6 +59,33 @@ fn futures_wait_for_slots_and_all_end() {
 }
 
 #[test]
+fn futures_get_slots_in_the_order_in_which_they_asked() {
+    let (client, mut driver) = task::channel(CpuMover::new(1));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut next = 0;
+    let mut new = || {
+        next += 1;
+        (next, Box::pin(client.request(Request::fill(0, vec![0; 8]))))
+    };
+    let mut futures = Vec::new();
+    let mut ended = Vec::new();
+    while ended.len() < 20 {
+        // The newest asks first, in every round.
+        futures.push(new());
+        for n in (0..futures.len()).rev() {
+            let (number, future) = &mut futures[n];
+            if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
+                assert!(done.expect("it is taken").result.is_ok());
+                ended.push(*number);
+                drop(futures.remove(n));
+            }
+        }
+        let _ = std::pin::Pin::new(&mut driver).poll(&mut context);
+    }
+    assert!(ended.iter().copied().eq(1..=20), "{ended:?}");
+}
+
+#[test]
 fn a_future_that_is_dropped_leaves_its_buffers_until_the_device_is_done() {
     let device = started(Dedicated);
     let (client, mut driver) = task::channel(device.open(0, 4).expect("a queue"));

@@ -122,19 +122,22 @@ fn a_task_that_was_woken_and_is_dropped_passes_it_on() {
 }
 
 #[test]
-fn a_slot_that_another_task_took_wakes_those_that_wait_when_it_is_free() {
-    let (client, mut driver, mut holder, tasks) = waiting(3);
+fn a_task_that_comes_when_a_slot_is_free_waits_behind_those_that_wait() {
+    let (client, mut driver, mut holder, mut tasks) = waiting(3);
     drive(&mut driver);
     assert!(holder.poll().is_ready());
-    let mut early = Task::new(&client, 9);
-    assert!(early.poll().is_pending());
-    // The one that was woken finds no slot, and waits again.
-    let mut tasks = tasks;
-    tasks.retain_mut(|task| task.poll().is_pending());
-    assert_eq!(tasks.len(), 3);
-    drive(&mut driver);
-    assert!(early.poll().is_ready());
-    run(tasks, &mut driver);
+    // The slot is the first one's, which has not been polled yet.
+    let mut newcomer = Task::new(&client, 9);
+    assert!(newcomer.poll().is_pending());
+    tasks.push(newcomer);
+    while !tasks.is_empty() {
+        let woken = tasks.iter().map(Task::is_woken);
+        assert!(woken.enumerate().all(|(n, is_woken)| is_woken == (n == 0)));
+        assert!(tasks[0].poll().is_pending(), "it has the slot, and asks");
+        drive(&mut driver);
+        assert!(tasks[0].poll().is_ready());
+        tasks.remove(0);
+    }
 }
 
 #[test]
@@ -181,7 +184,6 @@ fn tasks_that_wait_are_told_that_the_driver_has_ended() {
         let waker = Waker::noop();
         let mut context = Context::from_waker(waker);
         let Poll::Ready(Err(rejected)) = Pin::new(&mut task.future).poll(&mut context) else {
-            // It got the slot that was given back, or is refused.
             panic!("no driver, and it waits");
         };
         assert_eq!(rejected.error, ChannelError::Closed);

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use loom::sync::Mutex;
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 #[derive(Debug)]
 pub(crate) struct AtomicWaker(loom::future::AtomicWaker);
@@ -45,7 +45,7 @@ impl<T> ArrayQueue<T> {
 
     pub(crate) fn push(&self, value: T) -> Result<(), T> {
         let mut values = self.values.lock().expect("no poison in a model");
-        assert!(values.len() < self.capacity, "as many places as numbers");
+        assert!(values.len() < self.capacity, "room for all numbers");
         values.push_back(value);
         Ok(())
     }
