@@ -258,6 +258,8 @@ pub unsafe trait Mover {
 }
 
 // SAFETY: it is the mover behind it, whose promise is the same.
+// A method that is not forwarded would be the default, and not what the mover behind it does.
+#[deny(clippy::missing_trait_methods)]
 unsafe impl<M: Mover + ?Sized> Mover for &mut M {
     fn slots(&self) -> usize {
         (**self).slots()
