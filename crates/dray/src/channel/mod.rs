@@ -2,21 +2,22 @@
 
 mod batch;
 mod buffer;
+mod completed;
+mod error;
+mod operations;
 mod request;
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::idle::Idle;
 use crate::wait::wait_with;
-use crate::{
-    BatchError, Executor, Failure, Full, Mover, Operation, Outcome, Output, Progress, Ticket,
-    WaitError, WaitPolicy,
-};
+use crate::{Full, Mover, Operation, Outcome, Progress, Ticket, WaitError, WaitPolicy};
 
 pub use batch::{ChannelBatch, NotSubmitted};
 pub use buffer::{Buffer, Buffers, PageBuffer};
+pub use completed::Completed;
+pub(crate) use error::Refused;
+pub use error::{ChannelError, Rejected};
 pub use request::Request;
 
 /// Completions that are looked at together.
@@ -24,121 +25,6 @@ const LOOK: usize = 32;
 
 /// How long a channel that is dropped waits without a completion by default.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why an operation was not taken. The buffers come back in [`Rejected`].
-///
-/// ```
-/// use dray::{Channel, ChannelError, CpuMover};
-///
-/// let mut channel = Channel::new(CpuMover::new(1));
-/// let rejected = channel.copy(vec![1; 3], vec![0; 4]).unwrap_err();
-/// assert_eq!(rejected.error, ChannelError::Lengths { first: 3, second: 4 });
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ChannelError {
-    /// All slots are taken.
-    #[error(transparent)]
-    Full(#[from] Full),
-    /// The mover has no such operation, or not of this size.
-    #[error("the mover does not support {opcode:?} of {len} bytes")]
-    Unsupported {
-        /// The operation.
-        opcode: dray_spec::Opcode,
-        /// Its length.
-        len: usize,
-    },
-    /// Buffers of one operation have lengths that do not go together.
-    #[error("buffers of {first} and {second} bytes for one operation")]
-    Lengths {
-        /// Bytes of the first, or that the second should have.
-        first: usize,
-        /// Bytes of the second.
-        second: usize,
-    },
-    /// An operation has at least 1 byte, and less than 4 GiB.
-    #[error("an operation on {len} bytes: 1 to 4294967295 are possible")]
-    Length {
-        /// Bytes asked for.
-        len: usize,
-    },
-    /// A buffer that is not of whole blocks.
-    #[error("{len} bytes are not whole blocks of {block} bytes")]
-    Blocks {
-        /// Bytes of the buffer.
-        len: usize,
-        /// Bytes of a block.
-        block: usize,
-    },
-    /// Too many operations for a batch.
-    #[error(transparent)]
-    Batch(BatchError),
-    /// The driver that polls has ended.
-    #[error("the driver of the channel has ended")]
-    Closed,
-    /// The driver has ended before the operation: its buffers stay with the device, and do not come back.
-    #[error(
-        "the driver of the channel has ended before the operation, whose buffers stay with the device"
-    )]
-    InFlight,
-}
-
-/// An operation that was not taken, and its buffers.
-///
-/// ```
-/// use dray::{Channel, CpuMover};
-///
-/// let mut channel = Channel::new(CpuMover::new(1));
-/// let rejected = channel.fill(7, vec![]).unwrap_err();
-/// assert_eq!(rejected.error.to_string(), "an operation on 0 bytes: 1 to 4294967295 are possible");
-/// assert_eq!(rejected.buffers.destination, Some(vec![]));
-/// ```
-#[derive(Debug)]
-pub struct Rejected<B> {
-    /// Why.
-    pub error: ChannelError,
-    /// What was given.
-    pub buffers: Buffers<B>,
-}
-
-/// An operation that is complete, with its buffers.
-///
-/// ```
-/// use dray::{Channel, CoreReason, CpuMover, Executor, Output, Request, WaitPolicy};
-///
-/// let mut channel = Channel::new(CpuMover::new(1));
-/// channel.push(Request::copy(vec![7; 64], vec![0; 64]).with_user_data(3)).map_err(|r| r.error)?;
-/// let done = channel.wait(WaitPolicy::Pause, None)?;
-/// assert_eq!((done.user_data, done.result, done.executor), (3, Ok(Output::Done), Executor::Cpu));
-/// assert_eq!(done.outcome.core_reason, Some(CoreReason::Chosen));
-/// assert_eq!(done.outcome.core_bytes, 64);
-/// assert_eq!(done.buffers.destination, Some(vec![7; 64]));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug)]
-pub struct Completed<B> {
-    /// What [`Channel`] gave for it.
-    pub ticket: Ticket,
-    /// The caller's number; 0 if none was given.
-    pub user_data: u64,
-    /// What it gives, or how it failed.
-    pub result: Result<Output, Failure>,
-    /// Who executed it.
-    pub executor: Executor,
-    /// Who did what of it and why: bytes of device and core, retries, resumed faults. Its completion is
-    /// that of the mover, with the caller's number.
-    pub outcome: Outcome,
-    /// The buffers, which are the caller's again.
-    pub buffers: Buffers<B>,
-}
-
-/// Why a request was not taken.
-pub(crate) enum Refused<B> {
-    /// The mover has no slot now.
-    Full(Full, Request<B>),
-    /// It never will be.
-    Rejected(Box<Rejected<B>>),
-}
 
 /// An operation under way.
 #[derive(Debug)]
@@ -279,59 +165,6 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
         // Of one that was forgotten.
         self.drop_batch();
         ChannelBatch { channel: self }
-    }
-
-    /// Copies `source` to `destination`, which is as long.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push), as for all that follow.
-    pub fn copy(&mut self, source: B, destination: B) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::copy(source, destination))
-    }
-
-    /// Compares two buffers of the same length.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push).
-    pub fn compare(&mut self, first: B, second: B) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::compare(first, second))
-    }
-
-    /// Copies `source` to `destination`, which is as long, and takes its CRC32C.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push).
-    pub fn copy_crc(
-        &mut self,
-        source: B,
-        destination: B,
-        seed: u32,
-    ) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::copy_crc(source, destination, seed))
-    }
-
-    /// Fills a buffer with an 8-byte pattern.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push).
-    pub fn fill(&mut self, pattern: u64, destination: B) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::fill(pattern, destination))
-    }
-
-    /// CRC32C of a buffer.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push).
-    pub fn crc(&mut self, source: B, seed: u32) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::crc(source, seed))
-    }
-
-    /// Compares a buffer with an 8-byte pattern.
-    ///
-    /// # Errors
-    /// As [`push`](Channel::push).
-    pub fn compare_pattern(&mut self, source: B, pattern: u64) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::compare_pattern(source, pattern))
     }
 
     /// Operations that are neither complete nor given out.

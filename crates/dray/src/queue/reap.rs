@@ -1,0 +1,139 @@
+//! What has ended on a queue: in flight, withdrawn, or given up with its device.
+
+use dray_spec::{CompletionRecord, Status};
+
+use super::unit::Ended;
+use super::{Port, Queue};
+use crate::{Completion, Outcome, Ticket};
+
+impl<P: Port> Queue<P> {
+    /// The first of the units in flight that has ended.
+    #[inline]
+    fn find_ended(&mut self) -> Option<Ended> {
+        for position in 0..self.in_flight.len().min(self.window) {
+            let unit = self.in_flight[position];
+            if let Some(record) = self.memory.read(self.record_of(unit)) {
+                self.in_flight.remove(position);
+                self.port.ended();
+                return Some(Ended::new(unit, record));
+            }
+        }
+        None
+    }
+
+    /// The device has ended, and what it has not reported it never will.
+    #[cold]
+    fn give_up(&mut self) -> Option<Ended> {
+        if let Some(ended) = self.find_ended() {
+            return Some(ended);
+        }
+        if let Some(unit) = self.in_flight.pop_front() {
+            self.port.ended();
+            let record = self.memory.read(self.record_of(unit)).unwrap_or_default();
+            return Some(Ended::new(unit, record));
+        }
+        let unit = self.queued.pop_front()?;
+        Some(Ended {
+            accepted: unit.divided,
+            ..Ended::new(unit, CompletionRecord::default())
+        })
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, into: &mut [Completion]) -> usize {
+        self.poll_with(into, |place, completion, _, _| *place = completion)
+    }
+
+    /// As `poll`, with who did what.
+    pub(crate) fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        self.poll_with(into, |place, completion, ended, port| {
+            let missing = completion.record.status == 0 && !ended.withdrawn;
+            *place = Outcome {
+                retries: ended.unit.retries,
+                queue_lost: if missing { port.lost() } else { None },
+                stripes: ended.accepted.into(),
+                withdrawn: ended.withdrawn,
+                accepted: ended.accepted,
+                ..Outcome::of_one_executor(completion)
+            };
+        })
+    }
+
+    /// Puts what has ended into places, as many as there are.
+    #[inline]
+    fn poll_with<T>(
+        &mut self,
+        into: &mut [T],
+        put: impl Fn(&mut T, Completion, &Ended, &P),
+    ) -> usize {
+        let mut count = 0;
+        while let Some(place) = into.get_mut(count) {
+            let ended = match self.ended.take() {
+                Some(ended) => Some(ended),
+                None => match self.find_ended() {
+                    None if self.port.has_ended()
+                        || self.port.is_closed() && self.in_flight.is_empty() =>
+                    {
+                        self.give_up().or_else(|| self.take_withdrawn())
+                    }
+                    None => self.take_withdrawn(),
+                    found => found,
+                },
+            };
+            let Some(mut ended) = ended else {
+                return count;
+            };
+            if ended.unit.divided && self.continue_divided(ended.unit, &mut ended.record) {
+                // The next part goes at once: its caller has submitted all it knows of.
+                self.submit();
+                continue;
+            }
+            let slot = ended.unit.first + ended.next;
+            let completion = Completion {
+                ticket: Ticket(slot),
+                user_data: self.user_data[slot as usize],
+                record: self.member_record(slot, &ended),
+                executor: P::EXECUTOR,
+            };
+            put(place, completion, &ended, &self.port);
+            self.ring.give_back(slot);
+            count += 1;
+            ended.next += 1;
+            if ended.next < ended.unit.members {
+                self.ended = Some(ended);
+            }
+        }
+        count
+    }
+
+    #[inline]
+    fn take_withdrawn(&mut self) -> Option<Ended> {
+        let unit = self.withdrawn.pop_front()?;
+        Some(Ended {
+            withdrawn: true,
+            accepted: unit.divided,
+            ..Ended::new(unit, CompletionRecord::default())
+        })
+    }
+
+    #[inline]
+    fn member_record(&self, slot: u32, ended: &Ended) -> CompletionRecord {
+        if ended.unit.members == 1 {
+            return ended.record;
+        }
+        let record = self.memory.peek(slot);
+        if record.status == 0 && ended.record.status == 0 {
+            // What else is there is of an earlier operation.
+            return CompletionRecord::default();
+        }
+        let ran = matches!(
+            ended.record.status(),
+            Status::SUCCESS | Status::BATCH_FAIL | Status(0)
+        );
+        // A batch that was refused says so in its own record alone.
+        match record.status == 0 && !ran {
+            true => ended.record,
+            false => record,
+        }
+    }
+}
