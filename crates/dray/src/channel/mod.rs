@@ -20,8 +20,8 @@ pub(crate) use error::Refused;
 pub use error::{ChannelError, Rejected};
 pub use request::Request;
 
-/// Completions that are looked at together.
-const LOOK: usize = 32;
+/// Outcomes that one call of the mover gives at most.
+const POLLED_AT_ONCE: usize = 32;
 
 /// How long a channel that is dropped waits without a completion by default.
 const DROP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -106,7 +106,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
             slots: (0..count).map(|_| None).collect(),
             free: (0..count as u32).rev().collect(),
             batch: Vec::with_capacity(count),
-            seen: vec![Outcome::default(); LOOK].into_boxed_slice(),
+            seen: vec![Outcome::default(); POLLED_AT_ONCE].into_boxed_slice(),
             given: 0,
             found: 0,
             drop_timeout: DROP_TIMEOUT,

@@ -2,15 +2,15 @@
 
 use dray_spec::{CompletionRecord, Status};
 
-use super::engine::{Channels, takes};
+use super::engine::{Channels, QueueState, takes};
 use super::parts_table::NONE;
 use super::{CoreReason, FullQueuePolicy, QueueLost};
 use crate::cpu;
 use crate::parts::{is_backward, largest_part, part};
 use crate::{Completion, Executor, Mover, Operation, Progress};
 
-/// Submissions in a row that leave something, until a queue counts as full.
-const PATIENCE: u32 = 64;
+/// Submissions in a row that leave something, before a queue counts as full.
+const SUBMISSIONS_BEFORE_FULL: u32 = 64;
 
 impl<M: Mover> Channels<M> {
     pub(super) fn dispatch(&mut self) -> Progress {
@@ -20,23 +20,25 @@ impl<M: Mover> Channels<M> {
         self.dispatch_small();
         let mut pending = !self.large.is_empty() || !self.small.is_empty();
         pending |= !self.grouped.is_empty();
-        for index in 0..self.lanes.len() {
-            let lane = &mut self.lanes[index];
-            if lane.in_flight == 0 || lane.mover.submit() == Progress::Done {
-                lane.stuck = 0;
+        for index in 0..self.queues.len() {
+            let queue = &mut self.queues[index];
+            if queue.in_flight == 0 || queue.mover.submit() == Progress::Done {
+                queue.stuck = 0;
                 continue;
             }
-            if lane.mover.lost().is_some() {
+            if queue.mover.lost().is_some() {
                 // What it has not accepted comes back with the next look at it.
                 self.exclude(index);
                 continue;
             }
-            let lane = &mut self.lanes[index];
+            let queue = &mut self.queues[index];
             pending = true;
-            lane.stuck = lane.stuck.saturating_add(1);
-            if self.options.full_queue != FullQueuePolicy::Wait && lane.stuck > PATIENCE {
+            queue.stuck = queue.stuck.saturating_add(1);
+            if self.options.full_queue != FullQueuePolicy::Wait
+                && queue.stuck > SUBMISSIONS_BEFORE_FULL
+            {
                 // They complete as not executed, and are treated by the policy then.
-                lane.mover.withdraw();
+                queue.mover.withdraw();
             }
         }
         match pending {
@@ -71,27 +73,27 @@ impl<M: Mover> Channels<M> {
 
     /// The channel that an operation goes to: with room, with the least load, the local first.
     fn choose(&self, operation: &Operation, room: usize) -> Option<usize> {
-        let usable = self.lanes.iter().enumerate().filter(|(_, lane)| {
-            lane.mover.slots().saturating_sub(lane.in_flight) >= room
-                && lane.stuck <= PATIENCE
-                && lane.lost.is_none()
+        let usable = self.queues.iter().enumerate().filter(|(_, queue)| {
+            queue.mover.slots().saturating_sub(queue.in_flight) >= room
+                && queue.stuck <= SUBMISSIONS_BEFORE_FULL
+                && queue.lost.is_none()
         });
         let remote = self.options.remote_bytes;
-        let load = |lane: &super::engine::Lane<M>| match lane.is_local {
-            true => lane.load,
-            false => lane.load.saturating_add(remote),
+        let load = |queue: &QueueState<M>| match queue.is_local {
+            true => queue.load,
+            false => queue.load.saturating_add(remote),
         };
         let capable = self.has_device(operation);
         usable
             // If none is capable, any of them refuses it by name.
-            .filter(|(_, lane)| !capable || takes(lane, operation))
-            .min_by_key(|(_, lane)| load(lane))
+            .filter(|(_, queue)| !capable || takes(queue, operation))
+            .min_by_key(|(_, queue)| load(queue))
             .map(|(index, _)| index)
     }
 
     /// The next descriptor of a part on a channel.
-    fn descriptor(&mut self, index: u32, lane: usize) -> Operation {
-        let most = self.lanes[lane].capabilities.max_transfer_bytes;
+    fn descriptor(&mut self, index: u32, queue: usize) -> Operation {
+        let most = self.queues[queue].capabilities.max_transfer_bytes;
         let part_ = self.parts.get_mut(index);
         let left = part_.operation.len() - part_.done;
         let whole = part_.done == 0 && u64::from(left) <= most;
@@ -115,11 +117,11 @@ impl<M: Mover> Channels<M> {
         operation.with_user_data(index.into())
     }
 
-    fn took(&mut self, index: u32, lane: usize) {
+    fn took(&mut self, index: u32, queue: usize) {
         let bytes = u64::from(self.parts.get(index).in_flight);
-        let lane = &mut self.lanes[lane];
-        lane.in_flight += 1;
-        lane.load += bytes;
+        let queue = &mut self.queues[queue];
+        queue.in_flight += 1;
+        queue.load += bytes;
     }
 
     fn dispatch_large(&mut self) {
@@ -130,15 +132,15 @@ impl<M: Mover> Channels<M> {
                 self.when_lost(index, reason, false);
                 continue;
             }
-            let chosen = self.choose(&operation, 1).filter(|lane| {
-                let descriptor = self.descriptor(index, *lane);
+            let chosen = self.choose(&operation, 1).filter(|queue| {
+                let descriptor = self.descriptor(index, *queue);
                 // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
-                unsafe { self.lanes[*lane].mover.enqueue(&descriptor) }.is_ok()
+                unsafe { self.queues[*queue].mover.enqueue(&descriptor) }.is_ok()
             });
             match chosen {
-                Some(lane) => {
+                Some(queue) => {
                     self.large.pop_front();
-                    self.took(index, lane);
+                    self.took(index, queue);
                 }
                 None if self.options.full_queue == FullQueuePolicy::Wait => return,
                 None => {
@@ -158,7 +160,7 @@ impl<M: Mover> Channels<M> {
                 self.when_lost(index, reason, false);
                 continue;
             }
-            let Some(lane) = self.choose(&first, 1) else {
+            let Some(queue) = self.choose(&first, 1) else {
                 if self.options.full_queue == FullQueuePolicy::Wait {
                     return;
                 }
@@ -167,10 +169,10 @@ impl<M: Mover> Channels<M> {
                 }
                 continue;
             };
-            let mover = &self.lanes[lane].mover;
-            let room = mover.slots().saturating_sub(self.lanes[lane].in_flight);
+            let mover = &self.queues[queue].mover;
+            let room = mover.slots().saturating_sub(self.queues[queue].in_flight);
             let most = (self.options.max_gathered as usize)
-                .min(self.lanes[lane].capabilities.max_batch as usize)
+                .min(self.queues[queue].capabilities.max_batch as usize)
                 // Two batches are in flight.
                 .min((mover.slots() / 2).max(1))
                 .min(room)
@@ -180,14 +182,15 @@ impl<M: Mover> Channels<M> {
                 self.batch.clear();
                 for position in 0..count {
                     let index = self.small[position];
-                    if position > 0 && !takes(&self.lanes[lane], &self.parts.get(index).operation) {
+                    if position > 0 && !takes(&self.queues[queue], &self.parts.get(index).operation)
+                    {
                         count = position;
                         break;
                     }
-                    let descriptor = self.descriptor(index, lane);
+                    let descriptor = self.descriptor(index, queue);
                     self.batch.push(descriptor);
                 }
-                let mover = &mut self.lanes[lane].mover;
+                let mover = &mut self.queues[queue].mover;
                 let taken = match self.batch.as_slice() {
                     // SAFETY: operations for which `enqueue` had its caller promise this.
                     [one] => unsafe { mover.enqueue(one) }.is_ok(),
@@ -207,7 +210,7 @@ impl<M: Mover> Channels<M> {
                 if let Some(index) = self.small.pop_front() {
                     let slot = self.parts.get(index).slot as usize;
                     self.slots[slot].outcome.gathered = count > 1;
-                    self.took(index, lane);
+                    self.took(index, queue);
                 }
             }
         }
@@ -223,7 +226,7 @@ impl<M: Mover> Channels<M> {
 
     fn dispatch_groups(&mut self) {
         while let Some(count) = self.groups.front().map(|count| *count as usize) {
-            let on_core = self.lanes.is_empty()
+            let on_core = self.queues.is_empty()
                 || self.core_allowed && self.options.choice == super::Choice::Core;
             if on_core {
                 self.execute_group(count, CoreReason::Chosen);
@@ -234,7 +237,7 @@ impl<M: Mover> Channels<M> {
                 self.lose_group(count, reason);
                 continue;
             }
-            let chosen = self.choose(&first, count).filter(|lane| {
+            let chosen = self.choose(&first, count).filter(|queue| {
                 self.batch.clear();
                 for position in 0..count {
                     let index = self.grouped[position];
@@ -243,16 +246,16 @@ impl<M: Mover> Channels<M> {
                     let operation = part_.operation.with_user_data(index.into());
                     self.batch.push(operation);
                 }
-                let mover = &mut self.lanes[*lane].mover;
+                let mover = &mut self.queues[*queue].mover;
                 // SAFETY: `enqueue_batch` had its caller promise this.
                 unsafe { mover.enqueue_batch(&self.batch) }.is_ok()
             });
             match (chosen, self.options.full_queue) {
-                (Some(lane), _) => {
+                (Some(queue), _) => {
                     self.groups.pop_front();
                     for _ in 0..count {
                         if let Some(index) = self.grouped.pop_front() {
-                            self.took(index, lane);
+                            self.took(index, queue);
                         }
                     }
                 }

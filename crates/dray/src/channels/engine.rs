@@ -17,12 +17,12 @@ use crate::parts::{granule, is_overlapping_move, is_parallel, part};
 use crate::stalled_faults::StalledFaults;
 use crate::{Capabilities, Completion, CpuMover, Executor, Mover, Operation, Ticket};
 
-/// Completions that are looked at together.
-const LOOK: usize = 32;
+/// Outcomes that one call of a mover gives at most.
+const POLLED_AT_ONCE: usize = 32;
 
-/// A mover, and what it has.
+/// A mover, and what it has been given.
 #[derive(Debug)]
-pub(super) struct Lane<M> {
+pub(super) struct QueueState<M> {
     pub(super) mover: M,
     pub(super) executor: Option<Executor>,
     pub(super) capabilities: Capabilities,
@@ -84,13 +84,13 @@ pub(super) struct Slot {
 /// ```
 #[derive(Debug)]
 pub struct Channels<M: Mover> {
-    pub(super) lanes: Vec<Lane<M>>,
+    pub(super) queues: Vec<QueueState<M>>,
     pub(super) options: ChannelsOptions,
     /// The core may execute operations: no other executor is required, and the memory is this process's.
     pub(super) core_allowed: bool,
     pub(super) capabilities: Capabilities,
     /// Channels whose queues are lost.
-    pub(super) lost_lanes: usize,
+    pub(super) lost_queues: usize,
     /// Where completions are looked at.
     pub(super) seen: Vec<Outcome>,
     pub(super) slots: Vec<Slot>,
@@ -127,7 +127,7 @@ impl<M: Mover> Channels<M> {
         members: impl IntoIterator<Item = Member<M>>,
         options: ChannelsOptions,
     ) -> Result<Channels<M>, ChannelsError> {
-        let lane = |(channel, member): (usize, Member<M>)| Lane {
+        let queue = |(channel, member): (usize, Member<M>)| QueueState {
             executor: member.mover.executor(),
             capabilities: member.mover.capabilities(),
             is_local: match (member.numa_node, options.local_node) {
@@ -141,11 +141,12 @@ impl<M: Mover> Channels<M> {
             channel,
             lost: None,
         };
-        let mut lanes: Vec<Lane<M>> = members.into_iter().enumerate().map(lane).collect();
-        check(&lanes, &options)?;
-        lanes.sort_by_key(|lane| !lane.is_local);
-        let in_process = |lane: &Lane<M>| lane.executor.is_some_and(Executor::is_of_this_process);
-        let core_allowed = options.require == Require::Any && lanes.iter().all(in_process);
+        let mut queues: Vec<QueueState<M>> = members.into_iter().enumerate().map(queue).collect();
+        check(&queues, &options)?;
+        queues.sort_by_key(|queue| !queue.is_local);
+        let in_process =
+            |queue: &QueueState<M>| queue.executor.is_some_and(Executor::is_of_this_process);
+        let core_allowed = options.require == Require::Any && queues.iter().all(in_process);
         let slots = options.slots;
         let empty = Slot {
             operation: Operation::noop(),
@@ -154,15 +155,15 @@ impl<M: Mover> Channels<M> {
             left: 0,
             timed: None,
         };
-        let stripes = options.max_stripes.min(lanes.len()).max(1);
+        let stripes = options.max_stripes.min(queues.len()).max(1);
         let parts = slots * stripes;
         Ok(Channels {
-            capabilities: together(&lanes, core_allowed, slots),
-            lanes,
+            capabilities: together(&queues, core_allowed, slots),
+            queues,
             options,
             core_allowed,
-            lost_lanes: 0,
-            seen: vec![Outcome::default(); LOOK],
+            lost_queues: 0,
+            seen: vec![Outcome::default(); POLLED_AT_ONCE],
             slots: vec![empty; slots],
             free: (0..slots as u32).rev().collect(),
             parts: Parts::new(parts),
@@ -190,7 +191,7 @@ impl<M: Mover> Channels<M> {
 
     /// Movers, those of the local node first.
     pub fn movers(&self) -> impl Iterator<Item = &M> {
-        self.lanes.iter().map(|lane| &lane.mover)
+        self.queues.iter().map(|queue| &queue.mover)
     }
 
     /// The movers, to be used one by one while no operation of these channels is under way; `None`: one is,
@@ -198,7 +199,12 @@ impl<M: Mover> Channels<M> {
     /// are used again.
     pub fn idle_movers(&mut self) -> Option<Vec<&mut M>> {
         let idle = self.free.len() == self.slots.len() && self.ended.is_empty();
-        idle.then(|| self.lanes.iter_mut().map(|lane| &mut lane.mover).collect())
+        idle.then(|| {
+            self.queues
+                .iter_mut()
+                .map(|queue| &mut queue.mover)
+                .collect()
+        })
     }
 
     /// What operations have taken so far, if the choice is to be learned.
@@ -236,14 +242,14 @@ impl<M: Mover> Channels<M> {
 
     /// Whether a channel leads to a device that executes it.
     pub(super) fn has_device(&self, operation: &Operation) -> bool {
-        let mut lanes = self.lanes.iter().filter(|lane| lane.lost.is_none());
-        lanes.any(|lane| takes(lane, operation))
+        let mut queues = self.queues.iter().filter(|queue| queue.lost.is_none());
+        queues.any(|queue| takes(queue, operation))
     }
 
     /// Why the core executes an operation; `None`: a device does.
     pub(super) fn core_reason(&mut self, slot: u32) -> Option<CoreReason> {
         let operation = self.slots[slot as usize].operation;
-        if self.lanes.is_empty() {
+        if self.queues.is_empty() {
             return Some(CoreReason::NoDevice);
         }
         let possible = self.core_allowed && SOFTWARE_OPERATIONS.supports(operation.opcode() as u8);
@@ -302,15 +308,15 @@ impl<M: Mover> Channels<M> {
             // What breaks a rule as a whole must not be divided into parts that break none.
             let checked = dray_device::check_operands(opcode, operation.descriptor());
             if let Err(status) = checked {
-                let executor = self.lanes.first().and_then(|lane| lane.executor);
+                let executor = self.queues.first().and_then(|queue| queue.executor);
                 let record = CompletionRecord::with_status(status);
                 return self.end_slot(slot, record, executor.unwrap_or(Executor::Cpu));
             }
         }
         let mut stripes = 1;
         if len / 2 >= self.options.stripe_bytes.max(1) && is_parallel(&operation) {
-            let usable = self.lanes.iter();
-            let usable = usable.filter(|lane| lane.lost.is_none() && takes(lane, &operation));
+            let usable = self.queues.iter();
+            let usable = usable.filter(|queue| queue.lost.is_none() && takes(queue, &operation));
             let most = usable.count().min(self.options.max_stripes);
             let most = most.min(self.parts.available());
             stripes = (len / self.options.stripe_bytes.max(1))
@@ -379,11 +385,11 @@ impl<M: Mover> Channels<M> {
 }
 
 /// Whether a channel's device executes an operation, in parts if it must.
-pub(super) fn takes<M>(lane: &Lane<M>, operation: &Operation) -> bool {
+pub(super) fn takes<M>(queue: &QueueState<M>, operation: &Operation) -> bool {
     let dividing = Capabilities {
         divides: true,
-        ..lane.capabilities
+        ..queue.capabilities
     };
     dividing.supports(operation)
-        && (lane.capabilities.general.overlapping_copy() || !is_overlapping_move(operation))
+        && (queue.capabilities.general.overlapping_copy() || !is_overlapping_move(operation))
 }

@@ -52,10 +52,10 @@ impl<M: Mover> Channels<M> {
     /// # Ok::<(), dray::channels::ChannelsError>(())
     /// ```
     pub fn excluded(&self) -> impl Iterator<Item = Excluded> {
-        self.lanes.iter().filter_map(|lane| {
-            let reason = lane.lost?;
+        self.queues.iter().filter_map(|queue| {
+            let reason = queue.lost?;
             Some(Excluded {
-                channel: lane.channel,
+                channel: queue.channel,
                 reason,
             })
         })
@@ -63,23 +63,23 @@ impl<M: Mover> Channels<M> {
 
     /// Excludes a channel if its queue is lost: why. What the queue has not accepted comes back.
     #[cold]
-    pub(super) fn exclude(&mut self, lane: usize) -> Option<QueueLost> {
-        let lane = &mut self.lanes[lane];
-        if lane.lost.is_none() {
-            lane.lost = lane.mover.lost();
-            self.lost_lanes += usize::from(lane.lost.is_some());
-            lane.stuck = 0;
+    pub(super) fn exclude(&mut self, queue: usize) -> Option<QueueLost> {
+        let queue = &mut self.queues[queue];
+        if queue.lost.is_none() {
+            queue.lost = queue.mover.lost();
+            self.lost_queues += usize::from(queue.lost.is_some());
+            queue.stuck = 0;
         }
-        if lane.lost.is_some() {
-            lane.mover.withdraw();
+        if queue.lost.is_some() {
+            queue.mover.withdraw();
         }
-        lane.lost
+        queue.lost
     }
 
     /// Why no channel executes an operation any more, where one did.
     #[inline]
     pub(super) fn cut_off(&self, operation: &Operation) -> Option<QueueLost> {
-        match self.lost_lanes {
+        match self.lost_queues {
             0 => None,
             _ => self.cut_off_by_loss(operation),
         }
@@ -87,13 +87,13 @@ impl<M: Mover> Channels<M> {
 
     #[cold]
     fn cut_off_by_loss(&self, operation: &Operation) -> Option<QueueLost> {
-        let is_left = self.lost_lanes < self.lanes.len();
+        let is_left = self.lost_queues < self.queues.len();
         if self.has_device(operation) {
             return None;
         }
-        let mut lost = self.lanes.iter().filter(|lane| lane.lost.is_some());
+        let mut lost = self.queues.iter().filter(|queue| queue.lost.is_some());
         // What no channel ever had is refused by one that is left.
-        lost.find(|lane| !is_left || takes(lane, operation))?.lost
+        lost.find(|queue| !is_left || takes(queue, operation))?.lost
     }
 
     /// Whether the core may take the place of a lost queue.

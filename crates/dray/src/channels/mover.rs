@@ -87,10 +87,10 @@ unsafe impl<M: Mover> Mover for Channels<M> {
 
     /// Once all queues are lost and the core takes no operation in their place.
     fn lost(&self) -> Option<QueueLost> {
-        let all = self.lost_lanes > 0 && self.lost_lanes == self.lanes.len();
+        let all = self.lost_queues > 0 && self.lost_queues == self.queues.len();
         let replaced = self.core_replaces(&Operation::noop());
         match all && !replaced {
-            true => self.lanes.iter().find_map(|lane| lane.lost),
+            true => self.queues.iter().find_map(|queue| queue.lost),
             false => None,
         }
     }

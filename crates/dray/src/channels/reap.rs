@@ -24,14 +24,14 @@ impl<M: Mover> Channels<M> {
     /// The same, but nothing more is handed over.
     pub(super) fn reap_queues(&mut self) {
         let mut seen = std::mem::take(&mut self.seen);
-        for lane in 0..self.lanes.len() {
-            while self.lanes[lane].in_flight > 0 {
-                let count = self.lanes[lane].mover.poll_outcomes(&mut seen);
+        for queue in 0..self.queues.len() {
+            while self.queues[queue].in_flight > 0 {
+                let count = self.queues[queue].mover.poll_outcomes(&mut seen);
                 if count > 0 {
-                    self.lanes[lane].stuck = 0;
+                    self.queues[queue].stuck = 0;
                 }
                 for outcome in &seen[..count] {
-                    self.take(lane, outcome);
+                    self.take(queue, outcome);
                 }
                 if count < seen.len() {
                     break;
@@ -41,14 +41,14 @@ impl<M: Mover> Channels<M> {
         self.seen = seen;
     }
 
-    fn take(&mut self, lane: usize, ended: &Outcome) {
+    fn take(&mut self, queue: usize, ended: &Outcome) {
         let completion = &ended.completion;
         let index = completion.user_data as u32;
         let record = completion.record;
         let accepted = ended.accepted && !(ended.withdrawn && record.bytes_completed == 0);
         self.parts.get_mut(index).accepted |= accepted;
         let part = *self.parts.get(index);
-        let counters = &mut self.lanes[lane];
+        let counters = &mut self.queues[queue];
         counters.in_flight -= 1;
         counters.load = counters.load.saturating_sub(part.in_flight.into());
         let status = record.status();
@@ -59,7 +59,7 @@ impl<M: Mover> Channels<M> {
             if outcome.withdrawn || ended.withdrawn && self.withdrawing.is_some() {
                 return self.withdraw_part(index);
             }
-            if let Some(reason) = self.exclude(lane) {
+            if let Some(reason) = self.exclude(queue) {
                 return match part.in_batch {
                     true => self.lose(index, reason),
                     false => self.when_lost(index, reason, accepted),
@@ -96,7 +96,7 @@ impl<M: Mover> Channels<M> {
             let record = parts::finish(&part.operation, part.done, record);
             return self.end_part(index, record);
         }
-        self.page_fault(lane, index, record);
+        self.page_fault(queue, index, record);
     }
 
     /// Only the policies that do not wait do that.
@@ -104,7 +104,7 @@ impl<M: Mover> Channels<M> {
         self.options.full_queue != super::FullQueuePolicy::Wait
     }
 
-    fn page_fault(&mut self, lane: usize, index: u32, record: CompletionRecord) {
+    fn page_fault(&mut self, queue: usize, index: u32, record: CompletionRecord) {
         let part = self.parts.get_mut(index);
         // Of a move that goes backward, what was done forward is done again: its source is whole.
         let bytes = match is_backward(&part.operation) && record.result == 0 {
@@ -137,14 +137,14 @@ impl<M: Mover> Channels<M> {
             _ if self.slots[slot].outcome.withdrawn => self.end_part(index, fault),
             PageFaultPolicy::TouchAndResume { .. } if goes_on => {
                 let address = record.fault_address;
-                let here = self.lanes[lane].executor.is_some();
+                let here = self.queues[queue].executor.is_some();
                 if here && populate(address, 1, write).is_err() {
                     return self.end_part(index, fault);
                 }
                 if !here {
                     // SAFETY: the page belongs to an operation, which its caller has promised to be
                     // mapped.
-                    unsafe { self.lanes[lane].mover.touch(address, write) };
+                    unsafe { self.queues[queue].mover.touch(address, write) };
                 }
                 self.slots[slot].outcome.resumed_faults += 1;
                 self.large.push_back(index);

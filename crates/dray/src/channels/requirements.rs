@@ -2,7 +2,7 @@
 
 use dray_spec::GenCap;
 
-use super::engine::Lane;
+use super::engine::QueueState;
 use super::{
     ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, PageFaultPolicy,
     Require,
@@ -14,18 +14,21 @@ const MOST_SLOTS: usize = 1 << 20;
 /// Channels that there can be.
 const MOST_CHANNELS: usize = 1 << 10;
 
-pub(super) fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(), ChannelsError> {
+pub(super) fn check<M>(
+    queues: &[QueueState<M>],
+    options: &ChannelsOptions,
+) -> Result<(), ChannelsError> {
     let counted = |what, asked, most| match (1..=most).contains(&asked) {
         true => Ok(()),
         false => Err(ChannelsError::Count { what, asked, most }),
     };
     counted("slots", options.slots, MOST_SLOTS)?;
     counted("stripes", options.max_stripes, MOST_CHANNELS)?;
-    if !lanes.is_empty() {
-        counted("channels", lanes.len(), MOST_CHANNELS)?;
+    if !queues.is_empty() {
+        counted("channels", queues.len(), MOST_CHANNELS)?;
     }
     let required = options.require != Require::Any;
-    if required && lanes.is_empty() {
+    if required && queues.is_empty() {
         return Err(ChannelsError::NoChannel);
     }
     let policies = [
@@ -40,14 +43,14 @@ pub(super) fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(
     if let Some((policy, _)) = policies.into_iter().find(|(_, core)| required && *core) {
         return Err(ChannelsError::CoreExcluded { policy });
     }
-    for (channel, lane) in lanes.iter().enumerate() {
-        let executor = lane.executor;
+    for (channel, queue) in queues.iter().enumerate() {
+        let executor = queue.executor;
         let no_device = executor == Some(Executor::Cpu) && required;
         if options.require == Require::Hardware && executor != Some(Executor::Hardware) || no_device
         {
             return Err(ChannelsError::NotHardware { channel, executor });
         }
-        let blocks = lane.capabilities.block_on_fault;
+        let blocks = queue.capabilities.block_on_fault;
         if options.page_fault == PageFaultPolicy::BlockOnFault && !blocks {
             return Err(ChannelsError::NoBlockOnFault { channel });
         }
@@ -56,18 +59,22 @@ pub(super) fn check<M>(lanes: &[Lane<M>], options: &ChannelsOptions) -> Result<(
 }
 
 /// What all of them can do, or the core if it may.
-pub(super) fn together<M>(lanes: &[Lane<M>], core_allowed: bool, slots: usize) -> Capabilities {
+pub(super) fn together<M>(
+    queues: &[QueueState<M>],
+    core_allowed: bool,
+    slots: usize,
+) -> Capabilities {
     let software = Capabilities {
         max_batch: u32::try_from(slots).unwrap_or(u32::MAX),
         ..Capabilities::software()
     };
-    let Some(first) = lanes.first() else {
+    let Some(first) = queues.first() else {
         return software;
     };
     let mut all = first.capabilities;
     all.divides = true;
-    for lane in lanes {
-        let other = &lane.capabilities;
+    for queue in queues {
+        let other = &queue.capabilities;
         for (word, others) in all.operations.0.iter_mut().zip(other.operations.0) {
             *word |= others;
         }

@@ -14,8 +14,8 @@ impl<M: Mover> Channels<M> {
             self.count_withdrawn(slot);
             self.end_slot(slot, CompletionRecord::default(), Executor::Cpu);
         }
-        for lane in &mut self.lanes {
-            lane.mover.withdraw();
+        for queue in &mut self.queues {
+            queue.mover.withdraw();
         }
         // What the movers took back has completed. Parts of lost queues may come to wait here meanwhile.
         self.reap_queues();

@@ -25,7 +25,7 @@ const WINDOW: usize = 32;
 pub struct HwOptions {
     /// Operations that can be enqueued or in flight at once.
     pub slots: usize,
-    /// The only way to submit; `None`: the portal, and write(2) where the kernel refuses to map it.
+    /// The only method; `None`: the portal, and write(2) where the kernel refuses to map it.
     pub submitting: Option<Submitting>,
     /// Each descriptor goes to another line of the portal: writes to one line wait for each other.
     pub portal_rotates: bool,

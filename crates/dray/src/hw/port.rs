@@ -1,4 +1,4 @@
-//! What a mover submits through: the way into the queue, its credits, and whether the queue is still there.
+//! What a mover submits through: how descriptors are submitted, its credits, and whether the queue is still there.
 
 use std::io;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl SharedPort {
         })
     }
 
-    /// A way into the queue, number `turn`.
+    /// A port of the queue, number `turn`.
     pub(super) fn port(&self, queue: &QueueInfo, turn: usize) -> HwPort {
         let credits = match queue.mode {
             WorkQueueMode::Dedicated => Credits::of(self.pool.clone()),
@@ -56,7 +56,7 @@ impl SharedPort {
 }
 
 impl HwPort {
-    /// Opens a queue. `how`: the only way to submit, or the portal and else write(2). `rotates`: each
+    /// Opens a queue. `how`: the only method, or the portal and else write(2). `rotates`: each
     /// descriptor goes to another line of the portal.
     pub(super) fn open(
         queue: &QueueInfo,
@@ -127,7 +127,7 @@ impl Port for HwPort {
     /// A queue is disabled when all that it had has ended.
     #[inline]
     fn has_ended(&self) -> bool {
-        self.state.look(self.path.file())
+        self.state.after_empty_poll(self.path.file())
     }
 
     #[inline]

@@ -43,7 +43,7 @@ pub struct RawPortal {
 }
 
 impl RawPortal {
-    /// Opens a work queue. `how`: the only way to submit, or the portal and else write(2).
+    /// Opens a work queue. `how`: the only method, or the portal and else write(2).
     ///
     /// # Errors
     /// It cannot be opened, or mapped.

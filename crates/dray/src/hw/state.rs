@@ -10,18 +10,20 @@ use std::time::{Duration, Instant};
 
 use super::HwError;
 
-/// Looks that have found nothing between two looks at the clock, and time between two at the state.
-const LOOKS: u32 = 1 << 12;
-const STATE: Duration = Duration::from_millis(50);
+/// Polls without a completion between two reads of the clock.
+const POLLS_BETWEEN_CLOCK_READS: u32 = 1 << 12;
+/// Time between two reads of the state.
+const STATE_READ_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether the queue is still the one that was opened, looked up while nothing completes: a posted write
+/// Whether the queue is still the one that was opened, read while nothing completes: a posted write
 /// to a queue that is disabled is lost without an answer.
 #[derive(Debug)]
 pub(super) struct State {
     opened: Arc<Opened>,
-    looks: Cell<u32>,
-    /// When the state was last looked up.
-    since: Cell<Instant>,
+    /// Polls without a completion.
+    polls: Cell<u32>,
+    /// When the state was last read.
+    read_at: Cell<Instant>,
     /// Set once it was found disabled.
     pub(super) disabled: OnceCell<HwError>,
 }
@@ -70,19 +72,19 @@ impl State {
     pub(super) fn new(opened: Arc<Opened>) -> State {
         State {
             opened,
-            looks: Cell::new(0),
-            since: Cell::new(Instant::now()),
+            polls: Cell::new(0),
+            read_at: Cell::new(Instant::now()),
             disabled: OnceCell::new(),
         }
     }
 
-    /// Another look has found nothing. Whether the queue was found disabled.
+    /// A poll has found no completion. Whether the queue was found disabled.
     #[inline]
-    pub(super) fn look(&self, file: &Path) -> bool {
-        let looks = self.looks.get().wrapping_add(1);
-        self.looks.set(looks);
-        match looks.is_multiple_of(LOOKS) {
-            true => self.look_up(file),
+    pub(super) fn after_empty_poll(&self, file: &Path) -> bool {
+        let polls = self.polls.get().wrapping_add(1);
+        self.polls.set(polls);
+        match polls.is_multiple_of(POLLS_BETWEEN_CLOCK_READS) {
+            true => self.read_state(file),
             false => self.is_disabled(),
         }
     }
@@ -93,14 +95,14 @@ impl State {
     }
 
     #[cold]
-    fn look_up(&self, file: &Path) -> bool {
+    fn read_state(&self, file: &Path) -> bool {
         if self.is_disabled() {
             return true;
         }
-        if self.since.get().elapsed() < STATE {
+        if self.read_at.get().elapsed() < STATE_READ_INTERVAL {
             return false;
         }
-        self.since.set(Instant::now());
+        self.read_at.set(Instant::now());
         let disabled = self.opened.is_disabled(file);
         if disabled {
             let path = file.to_owned();

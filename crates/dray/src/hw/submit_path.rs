@@ -16,7 +16,7 @@ use super::{HwError, QueueInfo};
 /// Times that an ENQCMD is tried in one call.
 const ATTEMPTS: u32 = 16;
 
-/// Which way to submit is asked for.
+/// How descriptors are to be submitted.
 ///
 /// ```
 /// use dray::hw::{HwOptions, Submitting};
@@ -58,10 +58,10 @@ impl fmt::Display for SubmitPath {
     }
 }
 
-/// A queue that is open, and the way of descriptors into it.
+/// A queue that is open, and how descriptors are submitted to it.
 #[derive(Debug)]
 pub(super) struct QueuePath {
-    way: Way,
+    method: SubmitMethod,
     mode: WorkQueueMode,
     file: PathBuf,
     /// Why the portal is not mapped, where the kernel has refused it.
@@ -73,14 +73,14 @@ pub(super) struct QueuePath {
 }
 
 #[derive(Debug)]
-enum Way {
+enum SubmitMethod {
     /// The mapping keeps the queue open: no file descriptor is left, which programs may count on.
     Portal(Portal),
     Write(Arc<File>),
 }
 
 impl QueuePath {
-    /// Opens a queue. `how`: the only way to submit, or the portal and else write(2). `rotates`: each
+    /// Opens a queue. `how`: the only method, or the portal and else write(2). `rotates`: each
     /// descriptor goes to another line of the portal.
     pub(super) fn open(
         queue: &QueueInfo,
@@ -89,13 +89,13 @@ impl QueuePath {
     ) -> Result<QueuePath, HwError> {
         let file = open_file(queue)?;
         let mut refusal = None;
-        let way = match how {
-            Some(Submitting::Write) => Way::Write(Arc::new(file)),
+        let method = match how {
+            Some(Submitting::Write) => SubmitMethod::Write(Arc::new(file)),
             how => match Portal::map(&file, rotates) {
-                Ok(portal) => Way::Portal(portal),
+                Ok(portal) => SubmitMethod::Portal(portal),
                 Err(error) if how.is_none() && is_refused(&error) => {
                     refusal = Some(Arc::new(error));
-                    Way::Write(Arc::new(file))
+                    SubmitMethod::Write(Arc::new(file))
                 }
                 Err(source) => {
                     return Err(HwError::Map {
@@ -106,7 +106,7 @@ impl QueuePath {
             },
         };
         Ok(QueuePath {
-            way,
+            method,
             mode: queue.mode,
             file: queue.path.clone(),
             refusal,
@@ -117,12 +117,12 @@ impl QueuePath {
 
     /// The same queue for another thread, number `turn`.
     pub(super) fn shared(&self, turn: usize) -> QueuePath {
-        let way = match &self.way {
-            Way::Portal(portal) => Way::Portal(portal.shared(turn)),
-            Way::Write(file) => Way::Write(file.clone()),
+        let method = match &self.method {
+            SubmitMethod::Portal(portal) => SubmitMethod::Portal(portal.shared(turn)),
+            SubmitMethod::Write(file) => SubmitMethod::Write(file.clone()),
         };
         QueuePath {
-            way,
+            method,
             mode: self.mode,
             file: self.file.clone(),
             refusal: self.refusal.clone(),
@@ -132,10 +132,10 @@ impl QueuePath {
     }
 
     pub(super) fn kind(&self) -> SubmitPath {
-        match (&self.way, self.mode) {
-            (Way::Write(_), _) => SubmitPath::Write,
-            (Way::Portal(_), WorkQueueMode::Dedicated) => SubmitPath::Movdir64b,
-            (Way::Portal(_), WorkQueueMode::Shared) => SubmitPath::Enqcmd,
+        match (&self.method, self.mode) {
+            (SubmitMethod::Write(_), _) => SubmitPath::Write,
+            (SubmitMethod::Portal(_), WorkQueueMode::Dedicated) => SubmitPath::Movdir64b,
+            (SubmitMethod::Portal(_), WorkQueueMode::Shared) => SubmitPath::Enqcmd,
         }
     }
 
@@ -158,15 +158,15 @@ impl QueuePath {
     /// As [`Portal::movdir64b`].
     #[inline(always)]
     pub(super) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Submission {
-        match (&mut self.way, self.mode) {
-            (Way::Portal(portal), WorkQueueMode::Dedicated) => {
+        match (&mut self.method, self.mode) {
+            (SubmitMethod::Portal(portal), WorkQueueMode::Dedicated) => {
                 // SAFETY: the caller's promise is the same.
                 unsafe { portal.movdir64b(descriptor) };
                 Submission::Accepted
             }
             // SAFETY: as above.
-            (Way::Portal(_), WorkQueueMode::Shared) => unsafe { self.enqcmd(descriptor) },
-            (Way::Write(_), _) => self.write(descriptor),
+            (SubmitMethod::Portal(_), WorkQueueMode::Shared) => unsafe { self.enqcmd(descriptor) },
+            (SubmitMethod::Write(_), _) => self.write(descriptor),
         }
     }
 
@@ -174,7 +174,7 @@ impl QueuePath {
     /// As [`submit`](QueuePath::submit).
     #[inline(never)]
     unsafe fn enqcmd(&mut self, descriptor: &Descriptor) -> Submission {
-        let Way::Portal(portal) = &mut self.way else {
+        let SubmitMethod::Portal(portal) = &mut self.method else {
             return Submission::Ignored;
         };
         for _ in 0..ATTEMPTS {
@@ -190,7 +190,7 @@ impl QueuePath {
     /// write(2) of one descriptor. The kernel answers a full shared queue with EAGAIN.
     #[cold]
     fn write(&mut self, descriptor: &Descriptor) -> Submission {
-        let Way::Write(file) = &self.way else {
+        let SubmitMethod::Write(file) = &self.method else {
             return Submission::Ignored;
         };
         let written = file.as_ref().write(descriptor.as_bytes());

@@ -195,15 +195,15 @@ impl<P: Port> Queue<P> {
     }
 
     /// Waits until nothing is in flight, or until nothing has completed for so long: false then.
-    pub(crate) fn drain(&mut self, patience: Duration) -> bool {
+    pub(crate) fn drain(&mut self, timeout: Duration) -> bool {
         self.queued.clear();
         // The part in flight is the last.
         self.divided.clear();
         let mut ended = [Completion::default(); 16];
-        let mut idle = Idle::new(patience);
+        let mut idle = Idle::new(timeout);
         while !self.is_idle() {
             if self.poll(&mut ended) > 0 {
-                idle = Idle::new(patience);
+                idle = Idle::new(timeout);
             } else if !idle.rest() {
                 return false;
             }

@@ -130,13 +130,13 @@ impl<M: Mover, B: Buffer> Drop for Driver<M, B> {
             self.shared.answer(index, Err(Box::new(rejected)));
         }
         self.channel.withdraw();
-        let patience = self.channel.drop_timeout();
-        let mut idle = Idle::new(patience);
+        let timeout = self.channel.drop_timeout();
+        let mut idle = Idle::new(timeout);
         while self.channel.in_flight() > 0 {
             if let Some(completed) = self.channel.poll() {
                 let index = completed.user_data as u32;
                 self.shared.answer(index, Ok(completed));
-                idle = Idle::new(patience);
+                idle = Idle::new(timeout);
             } else if !idle.rest() {
                 break;
             }
