@@ -117,6 +117,36 @@ int main(int argc, char **argv) {
         expect("channels", ended[0].completion().ok() && ended[0].completion().user_data() == 9);
         expect("channels", ended[0].stripes() == 2 && ended[0].device_bytes() == sizeof from);
         expect("channels", std::memcmp(from, to, sizeof from) == 0);
+        expect("channels", ended[0].completion().queue_lost() == dray::queue_lost::none && ended[0].moved() == 0);
+        expect("excluded_queues", queues.excluded_queues().empty() && mover.excluded_queues().empty());
+        // Nothing is in flight any more, and a wait would have no end.
+        try {
+            queues.wait_outcome(dray::wait_policy::yield, std::chrono::seconds(30));
+            expect("wait_outcome", false);
+        } catch (const dray::error &error) {
+            expect("wait_outcome", error.code() == -ENOENT);
+        }
+        // A page list whose entries overlap themselves, and one that is copied.
+        dray_page list[2] = {{from, to, 4096}, {from + 8192, to + 8192, 4096}};
+        dray_page_state states[2];
+        dray_page_list_row rows[16];
+        dray::page_list_report report(states, rows, 16);
+        dray::page_list_options how;
+        how.dsa_copy_threshold = 1;
+        std::memset(from, 4, sizeof from);
+        queues.copy_page_list(list, 2, how, report);
+        expect("report", states[0].not_copied_bytes == 0 && states[1].not_copied_bytes == 0 && report.row_count == 1);
+        expect("report", static_cast<dray::page_reason>(rows[0].reason) == dray::page_reason::offloaded);
+        expect("report", rows[0].bytes == 8192 && static_cast<dray::executor>(rows[0].executor) == dray::executor::virtual_device);
+        list[1].destination = from + 8192 + 1;
+        dray::page_list_statistics counted;
+        counted.descriptors = 7;
+        try {
+            queues.copy_page_list(list, 2, how, report, &counted);
+            expect("report", false);
+        } catch (const dray::error &error) {
+            expect("report", error.code() == -EINVAL && states[0].not_copied_bytes == 4096 && counted.descriptors == 0);
+        }
     }
     dray_page page = {a, c, sizeof a};
     dray::page_list_statistics statistics;

@@ -113,6 +113,14 @@ int main(int argc, char **argv) {
     EXPECT(queues.open(several).ok() && queues.copy(c, a, sizeof a).ok());
     EXPECT(queues.wait_outcomes(&outcome, 1, dray::wait_policy::yield, std::chrono::seconds(30)).value() == 1);
     EXPECT(outcome.completion().ok() && outcome.device_bytes() == sizeof a);
+    EXPECT(!outcome.completion().withdrawn() && outcome.moved() == 0);
+    dray_excluded_queue excluded;
+    EXPECT(queues.excluded_queues(&excluded, 1).value() == 0);
+    EXPECT(queues.excluded_queues(nullptr, 1).value() == -EINVAL);
+    dray_page_state state;
+    dray::page_list_report report(&state);
+    EXPECT(queues.copy_page_list(&page, 1, dray::page_list_options(), report).ok() && state.not_copied_bytes == 0);
+    EXPECT(queues.copy_page_list(&none, 1, dray::page_list_options(), report).value() == -EINVAL);
     std::printf("no exceptions: %s\n", failed ? "wrong" : "right");
     return failed;
 }

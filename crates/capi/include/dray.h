@@ -115,6 +115,30 @@ typedef enum dray_full_queue {
   DRAY_FULL_QUEUE_ERROR = 2,
 } dray_full_queue;
 
+// What becomes of the operations of a queue that is disabled or reset, or whose device ends.
+typedef enum dray_lost_queue {
+  // Another queue executes them; the core, if there is none and it may.
+  DRAY_LOST_QUEUE_OTHER = 0,
+  // The core executes them.
+  DRAY_LOST_QUEUE_CORE = 1,
+  // They end with status 0, and `queue_lost` says why.
+  DRAY_LOST_QUEUE_ERROR = 2,
+} dray_lost_queue;
+
+// Why a queue executes nothing more.
+typedef enum dray_queue_lost {
+  // It does execute.
+  DRAY_QUEUE_LOST_NONE = 0,
+  // It was disabled, or it or its device was reset, since it was opened.
+  DRAY_QUEUE_LOST_DISABLED = 1,
+  // Its device has ended, or has failed.
+  DRAY_QUEUE_LOST_DEVICE_ENDED = 2,
+  // The kernel refuses descriptors.
+  DRAY_QUEUE_LOST_REFUSED = 3,
+  // Another reason, which this version has no number for.
+  DRAY_QUEUE_LOST_OTHER = 4,
+} dray_queue_lost;
+
 // Why the core executed an operation, or a part of it.
 typedef enum dray_core_reason {
   // It did not.
@@ -136,6 +160,30 @@ typedef enum dray_core_reason {
   // The queues that could have executed it were disabled or reset, or are gone with their device.
   DRAY_CORE_REASON_QUEUE_LOST = 8,
 } dray_core_reason;
+
+// Sizes of entries that are counted apart.
+typedef enum dray_page_size {
+  // Below 2 MiB: pages of 4 KiB, and runs of them.
+  DRAY_PAGE_SIZE_BASE = 0,
+  // 2 MiB or more.
+  DRAY_PAGE_SIZE_LARGE = 1,
+} dray_page_size;
+
+// Why it was this executor that copied bytes of a list of pages.
+typedef enum dray_page_reason {
+  // A device: the list is not below the threshold.
+  DRAY_PAGE_REASON_OFFLOADED = 0,
+  // The core: the list is below the threshold.
+  DRAY_PAGE_REASON_BELOW_THRESHOLD = 1,
+  // The core: the mover has no device.
+  DRAY_PAGE_REASON_NO_DEVICE = 2,
+  // The core: a device met a page that was not present, again and again.
+  DRAY_PAGE_REASON_PAGE_FAULT = 3,
+  // The core: the queue has not executed it, for it was lost or full.
+  DRAY_PAGE_REASON_NOT_EXECUTED = 4,
+  // The core: the device has failed to copy it.
+  DRAY_PAGE_REASON_DEVICE_ERROR = 5,
+} dray_page_reason;
 
 // Executes memory operations for one thread at a time.
 //
@@ -225,6 +273,13 @@ typedef struct dray_channels_options {
   // What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
   // 4th-generation Xeon.
   const struct dray_cost_model *cost;
+  // 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
+  uint32_t checked;
+  // A dray_lost_queue.
+  uint32_t lost_queue;
+  // A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
+  // 256 KiB.
+  uint64_t remote_bytes;
 } dray_channels_options;
 
 // Tags of a data integrity field.
@@ -266,8 +321,14 @@ typedef struct dray_completion {
   uint8_t core_reason;
   // 1 if every queue was full, and the operation was not to wait.
   uint8_t queue_was_full;
+  // A dray_queue_lost: why its queue has not executed it, and nothing else has either (status 0).
+  uint8_t queue_lost;
+  // 1 if dray_withdraw took it, or a part of it, back: status 0.
+  uint8_t withdrawn;
   // 0.
-  uint8_t reserved[7];
+  uint8_t reserved;
+  // Submissions of its descriptors that a queue without room did not accept.
+  uint32_t retries;
 } dray_completion;
 
 // How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
@@ -299,7 +360,7 @@ typedef struct dray_outcome {
   uint64_t device_bytes;
   // Bytes that the core has done.
   uint64_t core_bytes;
-  // Queues that it was striped over; 0 if no device had any of it.
+  // Stripes of it that queues have accepted; 0 if no device had any of it.
   uint32_t stripes;
   // Page faults after which the device went on.
   uint32_t resumed_faults;
@@ -309,9 +370,25 @@ typedef struct dray_outcome {
   uint8_t gathered;
   // 1 if every queue was full, and the operation was not to wait.
   uint8_t queue_was_full;
+  // Times that it, or a part of it, went to another executor because its queue was lost; 255: 255 or more.
+  uint8_t moved;
   // 0.
-  uint8_t reserved[2];
+  uint8_t reserved;
 } dray_outcome;
+
+// A queue that gets nothing more.
+typedef struct dray_excluded_queue {
+  // Its name, such as "wq0.1", which ends with 0; "" on a virtual device.
+  char name[32];
+  // Its number among the queues that were opened, from 0, in the order of dray_note.
+  uint32_t number;
+  // A dray_queue_lost.
+  uint32_t reason;
+  // For DRAY_QUEUE_LOST_REFUSED the errno of the kernel; 0 if it has written only a part.
+  int32_t error;
+  // 0.
+  uint32_t reserved;
+} dray_excluded_queue;
 
 // One page, or a run of them, to copy.
 typedef struct dray_page {
@@ -336,8 +413,9 @@ typedef struct dray_page_list_options {
   uint64_t dsa_copy_threshold;
   // 1: what a device does not copy is an error, and the core copies nothing.
   uint32_t require_device;
-  // 0.
-  uint32_t reserved;
+  // 1: the core copies without looking at addresses first, which saves two system calls a run: memory that
+  // cannot be accessed then ends the process with a signal, and is no -EFAULT.
+  uint32_t unchecked;
   // Nanoseconds after which nothing more is begun; 0: no limit.
   uint64_t timeout_ns;
 } dray_page_list_options;
@@ -363,6 +441,51 @@ typedef struct dray_page_list_statistics {
   // Page faults after which the core made the page present, and the device went on.
   uint64_t page_faults;
 } dray_page_list_statistics;
+
+// What became of an entry of a list of pages.
+typedef struct dray_page_state {
+  // Bytes of the entry that are not copied; 0: it is copied.
+  uint64_t not_copied_bytes;
+  // The first address of the entry that cannot be accessed, if `has_fault`.
+  uint64_t fault_address;
+  // 1 if some of it is not copied because an address cannot be accessed.
+  uint8_t has_fault;
+  // 1 if that address was to be written, not read.
+  uint8_t write_fault;
+  // 0.
+  uint8_t reserved[6];
+} dray_page_state;
+
+// Bytes of one size that one executor copied for one reason.
+typedef struct dray_page_list_row {
+  // A dray_page_size: size of the entries.
+  uint32_t page_size;
+  // A dray_executor: who copied.
+  uint32_t executor;
+  // A dray_page_reason: why.
+  uint32_t reason;
+  // 0.
+  uint32_t reserved;
+  // Entries of which it has copied any byte: one that was split counts in several rows.
+  uint64_t entries;
+  // Bytes.
+  uint64_t bytes;
+} dray_page_list_row;
+
+// What became of each entry of a list of pages, and who has copied how much. Set `size` to
+// sizeof(dray_page_list_report), and the places to arrays of your own.
+typedef struct dray_page_list_report {
+  // sizeof(dray_page_list_report), so that later versions can tell what is there.
+  size_t size;
+  // A place for the state of each entry, as many as the list has; NULL: none is wanted.
+  struct dray_page_state *states;
+  // A place for rows by size, executor and reason; NULL: none are wanted.
+  struct dray_page_list_row *rows;
+  // Rows that there is a place for; 16 are enough.
+  size_t max_rows;
+  // Rows that there are, also if there is no place for all. It is written.
+  size_t row_count;
+} dray_page_list_report;
 
 #ifdef __cplusplus
 extern "C" {
@@ -456,7 +579,8 @@ int dray_poll(struct dray_mover *mover,
 // 64. `timeout_ns` 0: without a deadline.
 //
 // Errors:
-// -ETIMEDOUT: none has; all stay in flight. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
+// -ETIMEDOUT: none has; all stay in flight, and their buffers the mover's, until each has completed: by the
+// device, or with status 0 if dray_withdraw takes it back. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
 // UMWAIT here.
 //
 // The caller promises:
@@ -467,7 +591,8 @@ int dray_wait(struct dray_mover *mover,
               uint32_t policy,
               uint64_t timeout_ns);
 
-// Takes back what no queue has accepted: how many operations. They complete with status 0.
+// Takes back what no queue has accepted: how many operations. Each completes with status 0 and `withdrawn`,
+// and its buffers are the mover's until then; what a queue has accepted goes on.
 //
 // The caller promises:
 // `mover` must be NULL or from dray_open.
@@ -735,8 +860,8 @@ int dray_poll_outcomes(struct dray_mover *mover,
 // As dray_wait, with who did what of each operation.
 //
 // Errors:
-// -ETIMEDOUT: none has ended; all stay in flight. -ENOENT: nothing is enqueued or in flight. -ENOTSUP:
-// no UMWAIT here, or the mover is not from dray_open_channels.
+// -ETIMEDOUT, -ENOENT, -ENOTSUP: as of dray_wait. -ENOTSUP: the mover is not from
+// dray_open_channels, too.
 //
 // The caller promises:
 // As dray_poll_outcomes.
@@ -746,26 +871,57 @@ int dray_wait_outcomes(struct dray_mover *mover,
                        uint32_t policy,
                        uint64_t timeout_ns);
 
+// Queues of a mover that get nothing more, because they were disabled or reset or their device has ended,
+// also if they are enabled again: how many there are. Writes at most `count` of them to `into`, which may be
+// NULL for 0. Of a mover from dray_open it is the one queue that it has.
+//
+// The caller promises:
+// `mover` must be NULL or from dray_open or
+// dray_open_channels; `into` a place for `count` queues.
+int dray_excluded_queues(struct dray_mover *mover,
+                         struct dray_excluded_queue *into,
+                         size_t count);
+
 // Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
 // batches, large ones are split over the work queues of the mover; a short list, and all of it where the
-// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none.
+// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none; they are
+// written whether the call fails or not, and count what was copied until then.
 //
 // Errors:
 // -EINVAL: an entry that cannot be copied, and nothing was; a field of the options. -EBUSY: operations of
 // the mover are in flight, or a batch has begun. -ENODEV: a device is required, and the mover has none.
 // -EIO: a device was required, and did not copy all. -EFAULT: a page cannot be read or written; all others
-// are copied (on a virtual device of the process that is a signal). -ETIMEDOUT: the time was over; nothing is in flight.
+// are copied (on a virtual device that does not look at addresses that is a signal: see `checked`).
+// -ETIMEDOUT: the time was over; the copies that a device had accepted were waited for, however long they
+// took, and nothing is in flight.
 //
 // The caller promises:
 // `mover` must be NULL or from dray_open or
 // dray_open_channels; `pages` must point to `count` entries; `options` and
-// `statistics` to as many bytes as their sizes say. Sources must be readable and not written, destinations
-// writable and not accessed otherwise, until the call returns; no destination may overlap another entry.
+// `statistics` to as many bytes as their sizes say. Sources must not be written, and destinations not be
+// accessed otherwise, until the call returns; no destination may overlap another entry.
 int dray_copy_page_list(struct dray_mover *mover,
                         const struct dray_page *pages,
                         size_t count,
                         const struct dray_page_list_options *options,
                         struct dray_page_list_statistics *statistics);
+
+// As dray_copy_page_list, with the state of each entry, and who has copied how much, by size of the
+// entries, executor and reason. Both are written whether the call fails or not: entries that an error has
+// kept from being begun are not copied. `statistics` NULL: none.
+//
+// Errors:
+// As dray_copy_page_list; -EINVAL: a place of the report that is not aligned.
+//
+// The caller promises:
+// As dray_copy_page_list; `report` must point to as many bytes as its size says, its `states` be NULL or
+// a place for `count` states, its `rows` NULL or one for `max_rows`.
+int dray_copy_page_list_with_report(struct dray_mover *mover,
+                                    const struct dray_page *pages,
+                                    size_t count,
+                                    const struct dray_page_list_options *options,
+                                    struct dray_page_list_statistics *statistics,
+                                    struct dray_page_list_report *report);
 
 #ifdef __cplusplus
 }  // extern "C"

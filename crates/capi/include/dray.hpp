@@ -200,6 +200,17 @@ template <class Errors> class basic_mover {
         return Errors::done(dray_copy_page_list(mover_, pages, count, &how, statistics));
     }
 
+    /// The same with the state of each entry, and who has copied how much.
+    auto copy_page_list(const dray_page *pages, std::size_t count, const page_list_options &how,
+                        page_list_report &report, page_list_statistics *statistics = nullptr) {
+        return Errors::done(dray_copy_page_list_with_report(mover_, pages, count, &how, statistics, &report));
+    }
+
+    /// Queues that get nothing more: how many there are. At most `count` are written.
+    auto excluded_queues(dray_excluded_queue *into, std::size_t count) const {
+        return Errors::number(dray_excluded_queues(mover_, into, count));
+    }
+
     /// For calls of dray.h; NULL if it is closed.
     dray_mover *get() const noexcept { return mover_; }
 
@@ -256,6 +267,7 @@ class mover : public basic_mover<throwing> {
     bool submit() { return basic_mover::submit() == 0; }
 
     using basic_mover::begin_batch;
+    using basic_mover::excluded_queues;
     using basic_mover::poll;
     using basic_mover::wait;
 
@@ -264,6 +276,13 @@ class mover : public basic_mover<throwing> {
         dray::batch begun;
         begin_batch(begun);
         return begun;
+    }
+    /// Queues that get nothing more.
+    std::vector<dray_excluded_queue> excluded_queues() const {
+        std::vector<dray_excluded_queue> excluded(static_cast<std::size_t>(excluded_queues(nullptr, 0)));
+        if (!excluded.empty())
+            excluded_queues(excluded.data(), excluded.size());
+        return excluded;
     }
     /// What has ended, at most `most` operations.
     std::vector<completion> poll(std::size_t most = 64) {

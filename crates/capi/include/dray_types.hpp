@@ -3,6 +3,7 @@
 #ifndef DRAY_TYPES_HPP
 #define DRAY_TYPES_HPP
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -40,6 +41,31 @@ enum class core_reason : std::uint32_t {
     queue_full = DRAY_CORE_REASON_QUEUE_FULL,
     page_fault = DRAY_CORE_REASON_PAGE_FAULT,
     queue_lost = DRAY_CORE_REASON_QUEUE_LOST,
+};
+
+/// Why a queue executes nothing more.
+enum class queue_lost : std::uint32_t {
+    none = DRAY_QUEUE_LOST_NONE,
+    disabled = DRAY_QUEUE_LOST_DISABLED,
+    device_ended = DRAY_QUEUE_LOST_DEVICE_ENDED,
+    refused = DRAY_QUEUE_LOST_REFUSED,
+    other = DRAY_QUEUE_LOST_OTHER,
+};
+
+/// Sizes of a page list's entries that are counted apart.
+enum class page_size : std::uint32_t {
+    base = DRAY_PAGE_SIZE_BASE,
+    large = DRAY_PAGE_SIZE_LARGE,
+};
+
+/// Why it was this executor that copied bytes of a page list.
+enum class page_reason : std::uint32_t {
+    offloaded = DRAY_PAGE_REASON_OFFLOADED,
+    below_threshold = DRAY_PAGE_REASON_BELOW_THRESHOLD,
+    no_device = DRAY_PAGE_REASON_NO_DEVICE,
+    page_fault = DRAY_PAGE_REASON_PAGE_FAULT,
+    not_executed = DRAY_PAGE_REASON_NOT_EXECUTED,
+    device_error = DRAY_PAGE_REASON_DEVICE_ERROR,
 };
 
 /// What a thread does while it waits.
@@ -128,6 +154,12 @@ class completion {
     dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
     /// Every queue was full, and it was not to wait.
     bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
+    /// Why its queue has not executed it, and nothing else has either.
+    dray::queue_lost queue_lost() const noexcept { return static_cast<dray::queue_lost>(raw_.queue_lost); }
+    /// It, or a part of it, was taken back.
+    bool withdrawn() const noexcept { return raw_.withdrawn != 0; }
+    /// Submissions of its descriptors that a queue without room did not accept.
+    std::uint32_t retries() const noexcept { return raw_.retries; }
     /// Of a comparison: there is no difference.
     bool equal() const noexcept { return ok() && raw_.result == 0; }
     /// Offset of a difference, bytes done before a fault.
@@ -163,7 +195,7 @@ class outcome {
     }
     std::uint64_t device_bytes() const noexcept { return raw_.device_bytes; }
     std::uint64_t core_bytes() const noexcept { return raw_.core_bytes; }
-    /// Queues that it was striped over; 0 if no device had any of it.
+    /// Stripes of it that queues have accepted; 0 if no device had any of it.
     std::uint32_t stripes() const noexcept { return raw_.stripes; }
     /// Page faults after which the device went on.
     std::uint32_t resumed_faults() const noexcept { return raw_.resumed_faults; }
@@ -171,6 +203,8 @@ class outcome {
     bool gathered() const noexcept { return raw_.gathered != 0; }
     /// Every queue was full, and it was not to wait.
     bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
+    /// Times that it, or a part of it, went to another executor because its queue was lost, up to 255.
+    int moved() const noexcept { return raw_.moved; }
     /// Why the core has executed any of it.
     dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
     /// All of it.
@@ -208,6 +242,20 @@ struct page_list_options : dray_page_list_options {
 /// Who has copied what of a list of pages.
 struct page_list_statistics : dray_page_list_statistics {
     page_list_statistics() noexcept : dray_page_list_statistics() { size = sizeof(dray_page_list_statistics); }
+};
+
+/// Where the states of a page list's entries go, and the rows of who has copied how much.
+struct page_list_report : dray_page_list_report {
+    /// `states_of_entries` has as many as the list, or is nullptr.
+    explicit page_list_report(dray_page_state *states_of_entries = nullptr) noexcept : dray_page_list_report() {
+        size = sizeof(dray_page_list_report);
+        states = states_of_entries;
+    }
+    page_list_report(dray_page_state *states_of_entries, dray_page_list_row *rows_made, std::size_t most_rows) noexcept
+        : page_list_report(states_of_entries) {
+        rows = rows_made;
+        max_rows = most_rows;
+    }
 };
 
 /// How integrity fields are checked and made.

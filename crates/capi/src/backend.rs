@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use dray::channels::{Member, local_node};
 use dray::hw::{HwError, HwMover, HwOptions, Paths, QueueInfo, RefusedQueue};
+use dray::virt::{Checked, Options, VirtualDevice};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use crate::error::Refusal;
@@ -89,6 +90,8 @@ impl Nodes {
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     pub(crate) members: Vec<Member<HwMover>>,
+    /// Their names.
+    pub(crate) names: Vec<String>,
     /// A line for each that was tried, or cannot be.
     pub(crate) note: String,
     /// Some are of another node than the one that was asked for.
@@ -150,6 +153,7 @@ pub(crate) fn open_queues(
         match HwMover::open(info, options) {
             Ok(mover) => {
                 opened.line(format_args!("{queue} is open"));
+                opened.names.push(queue);
                 opened.members.push(Member {
                     mover,
                     numa_node: info.numa_node,
@@ -203,16 +207,22 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8.
-pub(crate) fn virtual_device(queues: u16) -> DeviceConfig {
+/// Starts a device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8. `checked`:
+/// it looks at addresses first.
+pub(crate) fn virtual_device(queues: u16, checked: bool) -> Result<VirtualDevice, Refusal> {
     let queue = |id| WorkQueueConfig {
         block_on_fault: true,
         max_batch_size: 1024,
         max_transfer_size: 1 << 31,
         ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, 128 / queues)
     };
-    DeviceConfig {
+    let config = DeviceConfig {
         user_interrupts: false,
         ..DeviceConfig::sapphire_rapids(1, (0..queues).map(queue).collect())
-    }
+    };
+    let device = match checked {
+        false => VirtualDevice::start(config, Options::default()),
+        true => VirtualDevice::start_in(config, Options::default(), Checked, |_| {}),
+    };
+    device.map_err(|error| Refusal::of(libc::EIO, &error))
 }

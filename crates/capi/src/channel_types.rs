@@ -1,5 +1,7 @@
 //! What C sees of several queues as one mover.
 
+use std::ffi::c_char;
+
 use crate::types::Completion;
 
 /// Who must execute all operations of channels: else they fail.
@@ -39,6 +41,52 @@ pub enum FullQueue {
     /// It ends with status 0, and its outcome says that the queue was full.
     Error = 2,
 }
+
+/// What becomes of the operations of a queue that is disabled or reset, or whose device ends.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostQueue {
+    /// Another queue executes them; the core, if there is none and it may.
+    Other = 0,
+    /// The core executes them.
+    Core = 1,
+    /// They end with status 0, and `queue_lost` says why.
+    Error = 2,
+}
+
+/// Why a queue executes nothing more.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueLost {
+    /// It does execute.
+    None = 0,
+    /// It was disabled, or it or its device was reset, since it was opened.
+    Disabled = 1,
+    /// Its device has ended, or has failed.
+    DeviceEnded = 2,
+    /// The kernel refuses descriptors.
+    Refused = 3,
+    /// Another reason, which this version has no number for.
+    Other = 4,
+}
+
+/// A queue that gets nothing more.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ExcludedQueue {
+    /// Its name, such as "wq0.1", which ends with 0; "" on a virtual device.
+    pub name: [c_char; 32],
+    /// Its number among the queues that were opened, from 0, in the order of dray_note.
+    pub number: u32,
+    /// A dray_queue_lost.
+    pub reason: u32,
+    /// For DRAY_QUEUE_LOST_REFUSED the errno of the kernel; 0 if it has written only a part.
+    pub error: i32,
+    /// 0.
+    pub reserved: u32,
+}
+
+const _: () = assert!(size_of::<ExcludedQueue>() == 48);
 
 /// Who executes an operation, as far as that is free.
 #[repr(C)]
@@ -121,9 +169,16 @@ pub struct ChannelsOptions {
     /// What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
     /// 4th-generation Xeon.
     pub cost: *const CostModel,
+    /// 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
+    pub checked: u32,
+    /// A dray_lost_queue.
+    pub lost_queue: u32,
+    /// A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
+    /// 256 KiB.
+    pub remote_bytes: u64,
 }
 
-const _: () = assert!(size_of::<ChannelsOptions>() == 80);
+const _: () = assert!(size_of::<ChannelsOptions>() == 96);
 
 /// An operation of channels that has ended, and who did what of it.
 #[repr(C)]
@@ -135,7 +190,7 @@ pub struct Outcome {
     pub device_bytes: u64,
     /// Bytes that the core has done.
     pub core_bytes: u64,
-    /// Queues that it was striped over; 0 if no device had any of it.
+    /// Stripes of it that queues have accepted; 0 if no device had any of it.
     pub stripes: u32,
     /// Page faults after which the device went on.
     pub resumed_faults: u32,
@@ -145,8 +200,10 @@ pub struct Outcome {
     pub gathered: u8,
     /// 1 if every queue was full, and the operation was not to wait.
     pub queue_was_full: u8,
+    /// Times that it, or a part of it, went to another executor because its queue was lost; 255: 255 or more.
+    pub moved: u8,
     /// 0.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 
 const _: () = assert!(size_of::<Outcome>() == 96);

@@ -5,13 +5,15 @@ use std::ffi::c_int;
 use dray::CpuMover;
 use dray::channels::{
     Channels, ChannelsError, ChannelsOptions as Library, Choice as Chosen, CostModel as Costs,
-    FullQueuePolicy, Member, PageFaultPolicy, Require as Required,
+    FullQueuePolicy, LostQueuePolicy, Member, PageFaultPolicy, Require as Required,
 };
 use dray::hw::{HwMover, HwOptions};
-use dray::virt::{Options as VirtualOptions, VirtualDevice, VirtualMover};
+use dray::virt::VirtualMover;
 
 use crate::backend::{Nodes, open_queues, slots, virtual_device};
-use crate::channel_types::{ChannelsOptions, Choice, CostModel, FullQueue, PageFault, Require};
+use crate::channel_types::{
+    ChannelsOptions, Choice, CostModel, FullQueue, LostQueue, PageFault, Require,
+};
 use crate::error::{Refusal, call};
 use crate::handle::{Kind, Mover, Opened, handle};
 use crate::structure::{reserved, sized, word};
@@ -19,8 +21,8 @@ use crate::types::Backend;
 
 /// Slots of each queue.
 const QUEUE_SLOTS: usize = 128;
-/// Bytes of dray_channels_options in earlier versions, which ended with `max_gathered`.
-const EARLIER_OPTIONS: [usize; 1] = [56];
+/// Bytes of dray_channels_options in earlier versions, which ended with `max_gathered`, and with `cost`.
+const EARLIER_OPTIONS: [usize; 2] = [56, 80];
 /// Queues of a virtual device at most.
 const MOST_VIRTUAL: u32 = 8;
 
@@ -54,18 +56,14 @@ pub unsafe extern "C" fn dray_open_channels(
         // SAFETY: the caller's promise is the same.
         let how = unsafe { library(&options) }?;
         let slots = how.slots;
-        let (kind, note) = open(&options, how)?;
-        let opened = Opened {
-            note,
-            ..Opened::default()
-        };
+        let (kind, opened) = open(&options, how)?;
         // SAFETY: not null, and a place for a pointer by the caller's promise.
         unsafe { mover.write(handle(kind, slots, opened)) };
         Ok(0)
     })
 }
 
-fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, String), Refusal> {
+fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, Opened), Refusal> {
     let backends = [
         Backend::Hardware,
         Backend::Virtual,
@@ -97,7 +95,12 @@ fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, String), Refus
                 ..how
             };
             let channels = Channels::<HwMover>::new(queues.members, how).map_err(excluded)?;
-            Ok((Kind::HardwareChannels(channels), queues.note))
+            let opened = Opened {
+                note: queues.note,
+                queues: queues.names,
+                ..Opened::default()
+            };
+            Ok((Kind::HardwareChannels(channels), opened))
         }
         Backend::Virtual => {
             let queues = options.virtual_queues.max(1);
@@ -110,8 +113,7 @@ fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, String), Refus
                 ));
             }
             let queues = queues as u16;
-            let started = VirtualDevice::start(virtual_device(queues), VirtualOptions::default());
-            let device = started.map_err(|error| Refusal::of(libc::EIO, &error))?;
+            let device = virtual_device(queues, how.check_core)?;
             let open = |queue| device.open(queue, QUEUE_SLOTS);
             let movers: Result<Vec<VirtualMover>, _> = (0..queues).map(open).collect();
             let movers = movers.map_err(|error| Refusal::of(libc::EINVAL, &error))?;
@@ -122,17 +124,28 @@ fn open(options: &ChannelsOptions, how: Library) -> Result<(Kind, String), Refus
             let channels = Channels::new(members, how).map_err(excluded)?;
             let note =
                 format!("a virtual device of this process with {queues} work queues is open\n");
-            Ok((Kind::VirtualChannels(channels), note))
+            Ok((Kind::VirtualChannels(channels), noted(note)))
         }
         Backend::Cpu => {
+            let mover = match how.check_core {
+                true => CpuMover::checked(QUEUE_SLOTS),
+                false => CpuMover::new(QUEUE_SLOTS),
+            };
             let member = Member {
-                mover: CpuMover::new(QUEUE_SLOTS),
+                mover,
                 numa_node: None,
             };
             let channels = Channels::new([member], how).map_err(excluded)?;
             let note = "the core executes all operations, as asked\n".to_owned();
-            Ok((Kind::CpuChannels(channels), note))
+            Ok((Kind::CpuChannels(channels), noted(note)))
         }
+    }
+}
+
+fn noted(note: String) -> Opened {
+    Opened {
+        note,
+        ..Opened::default()
     }
 }
 
@@ -187,6 +200,27 @@ unsafe fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
                 FullQueue::Core => FullQueuePolicy::Core,
                 FullQueue::Error => FullQueuePolicy::Error,
             }
+        },
+        lost_queue: {
+            let words = [LostQueue::Other, LostQueue::Core, LostQueue::Error];
+            match word(
+                "dray_channels_options.lost_queue",
+                options.lost_queue,
+                &words,
+            )? {
+                LostQueue::Other => LostQueuePolicy::Other,
+                LostQueue::Core => LostQueuePolicy::Core,
+                LostQueue::Error => LostQueuePolicy::Error,
+            }
+        },
+        check_core: word(
+            "dray_channels_options.checked",
+            options.checked,
+            &[false, true],
+        )?,
+        remote_bytes: match options.remote_bytes {
+            0 => default.remote_bytes,
+            bytes => bytes,
         },
         stripe_bytes: or(options.stripe_bytes, default.stripe_bytes),
         max_stripes: match options.max_stripes {

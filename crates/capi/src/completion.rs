@@ -5,42 +5,74 @@ use std::ffi::c_int;
 use dray::channels::{CoreReason as Reason, Outcome};
 use dray_spec::{DifTags, Status};
 
+use crate::channel_types::QueueLost;
+use crate::error::Refusal;
+use crate::handle::Kind;
 use crate::types::{Completion, CoreReason, Executor, Tags};
 
-/// A completion as C sees it.
-pub(crate) fn seen(completion: &dray::Completion) -> Completion {
-    let record = &completion.record;
-    Completion {
-        user_data: completion.user_data,
-        fault_address: record.fault_address,
-        bytes_completed: record.bytes_completed,
-        crc: match record.status() {
-            Status::SUCCESS => record.crc64(),
-            _ => 0,
-        },
-        delta_bytes: record.delta_record_size(),
-        source: tags(record.source_tags()),
-        destination: tags(record.destination_tags()),
-        executor: match completion.executor {
-            dray::Executor::Hardware => Executor::Hardware as u32,
-            dray::Executor::Cpu => Executor::Cpu as u32,
-            _ => Executor::Virtual as u32,
-        },
-        status: record.status().code(),
-        result: record.result,
-        write_fault: record.status().is_write_fault().into(),
-        core_reason: CoreReason::None as u8,
-        queue_was_full: 0,
-        reserved: [0; 7],
+/// What C is given of an operation that has ended.
+pub(crate) trait Seen {
+    /// `reason` is why the core executes all that a mover of one queue is given.
+    fn of(outcome: &Outcome, reason: CoreReason) -> Self;
+
+    /// Whether the mover gives it.
+    fn check(kind: &Kind) -> Result<(), Refusal>;
+}
+
+impl Seen for Completion {
+    fn of(outcome: &Outcome, reason: CoreReason) -> Completion {
+        let completion = &outcome.completion;
+        let record = &completion.record;
+        Completion {
+            user_data: completion.user_data,
+            fault_address: record.fault_address,
+            bytes_completed: record.bytes_completed,
+            crc: match record.status() {
+                Status::SUCCESS => record.crc64(),
+                _ => 0,
+            },
+            delta_bytes: record.delta_record_size(),
+            source: tags(record.source_tags()),
+            destination: tags(record.destination_tags()),
+            executor: executor(completion.executor) as u32,
+            status: record.status().code(),
+            result: record.result,
+            write_fault: record.status().is_write_fault().into(),
+            core_reason: match (self::reason(outcome), reason) {
+                (CoreReason::None, _) => CoreReason::None,
+                (of_operation, CoreReason::None) => of_operation,
+                (_, of_mover) => of_mover,
+            } as u8,
+            queue_was_full: outcome.queue_was_full.into(),
+            queue_lost: lost(outcome.queue_lost).0 as u8,
+            withdrawn: outcome.withdrawn.into(),
+            reserved: 0,
+            retries: outcome.retries,
+        }
+    }
+
+    fn check(_: &Kind) -> Result<(), Refusal> {
+        Ok(())
     }
 }
 
-/// The same, of an operation of channels.
-pub(crate) fn seen_outcome(outcome: &Outcome) -> Completion {
-    Completion {
-        core_reason: reason(outcome) as u8,
-        queue_was_full: outcome.queue_was_full.into(),
-        ..seen(&outcome.completion)
+/// Who has executed something.
+pub(crate) fn executor(executor: dray::Executor) -> Executor {
+    match executor {
+        dray::Executor::Hardware => Executor::Hardware,
+        dray::Executor::Cpu => Executor::Cpu,
+        _ => Executor::Virtual,
+    }
+}
+
+/// Why a queue is lost, and the kernel's errno.
+pub(crate) fn lost(lost: Option<dray::QueueLost>) -> (QueueLost, i32) {
+    match lost {
+        None => (QueueLost::None, 0),
+        Some(dray::QueueLost::Disabled) => (QueueLost::Disabled, 0),
+        Some(dray::QueueLost::DeviceEnded) => (QueueLost::DeviceEnded, 0),
+        Some(dray::QueueLost::Refused { errno }) => (QueueLost::Refused, errno),
+        Some(_) => (QueueLost::Other, 0),
     }
 }
 

@@ -43,6 +43,7 @@ thread_local! {
 }
 
 /// A code; what happened is the thread's last error from then on.
+#[derive(Debug)]
 pub(crate) struct Refusal {
     code: c_int,
 }

@@ -4,10 +4,10 @@ use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dray::channels::{Channels, Outcome};
+use dray::channels::{Channels, Outcome, QueueLost};
 use dray::hw::HwMover;
 use dray::virt::VirtualMover;
-use dray::{Completion, CpuMover, Operation};
+use dray::{CpuMover, Mover as _, Operation};
 use dray_spec::Flags;
 
 use crate::error::{Refusal, call};
@@ -22,6 +22,33 @@ pub(crate) enum Kind {
     HardwareChannels(Channels<HwMover>),
     VirtualChannels(Channels<VirtualMover>),
     CpuChannels(Channels<CpuMover>),
+}
+
+impl Kind {
+    /// Whether it is from `dray_open_channels`.
+    pub(crate) fn is_channels(&self) -> bool {
+        match self {
+            Kind::Hardware(_) | Kind::Virtual(_) | Kind::Cpu(_) => false,
+            Kind::HardwareChannels(_) | Kind::VirtualChannels(_) | Kind::CpuChannels(_) => true,
+        }
+    }
+
+    /// Queues that get nothing more, by their numbers, and why.
+    pub(crate) fn excluded(&self) -> Vec<(usize, QueueLost)> {
+        fn of_channels<M: dray::Mover>(channels: &Channels<M>) -> Vec<(usize, QueueLost)> {
+            let excluded = channels.excluded();
+            excluded.map(|one| (one.channel, one.reason)).collect()
+        }
+        let of_one = |lost: Option<QueueLost>| lost.map(|reason| (0, reason)).into_iter().collect();
+        match self {
+            Kind::Hardware(mover) => of_one(mover.lost()),
+            Kind::Virtual(mover) => of_one(mover.lost()),
+            Kind::Cpu(mover) => of_one(mover.lost()),
+            Kind::HardwareChannels(channels) => of_channels(channels),
+            Kind::VirtualChannels(channels) => of_channels(channels),
+            Kind::CpuChannels(channels) => of_channels(channels),
+        }
+    }
 }
 
 /// Executes memory operations for one thread at a time.
@@ -52,18 +79,24 @@ pub(crate) struct Open {
     /// Operations whose completions were not taken.
     pub(crate) in_flight: usize,
     /// Where completions are taken to.
-    pub(crate) completions: Box<[Completion]>,
-    /// The same, of channels.
     pub(crate) outcomes: Box<[Outcome]>,
     /// What happened when it was opened.
     pub(crate) opened: Opened,
 }
+
+// A program opens a mover on one thread, and uses and closes it on others, one at a time.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Open>();
+};
 
 /// What happened when a mover was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     /// Lines of text.
     pub(crate) note: String,
+    /// Names of the work queues that are open.
+    pub(crate) queues: Vec<String>,
     /// Why the core executes what a mover of one queue is given.
     pub(crate) core_reason: CoreReason,
 }
@@ -72,30 +105,25 @@ pub(crate) struct Opened {
 macro_rules! with {
     ($kind:expr, $mover:ident => $work:expr) => {
         match $kind {
-            Kind::Hardware($mover) => $work,
-            Kind::Virtual($mover) => $work,
-            Kind::Cpu($mover) => $work,
-            Kind::HardwareChannels($mover) => $work,
-            Kind::VirtualChannels($mover) => $work,
-            Kind::CpuChannels($mover) => $work,
+            $crate::handle::Kind::Hardware($mover) => $work,
+            $crate::handle::Kind::Virtual($mover) => $work,
+            $crate::handle::Kind::Cpu($mover) => $work,
+            $crate::handle::Kind::HardwareChannels($mover) => $work,
+            $crate::handle::Kind::VirtualChannels($mover) => $work,
+            $crate::handle::Kind::CpuChannels($mover) => $work,
         }
     };
 }
 
 /// The handle of a mover, for ever.
 pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
-    let (completions, outcomes) = match kind {
-        Kind::Hardware(_) | Kind::Virtual(_) | Kind::Cpu(_) => (LOOK, 0),
-        _ => (0, LOOK),
-    };
     let open = Open {
         kind,
         batch: Vec::with_capacity(slots),
         in_batch: false,
         next_flags: Flags::EMPTY,
         in_flight: 0,
-        completions: vec![Completion::default(); completions].into_boxed_slice(),
-        outcomes: vec![Outcome::default(); outcomes].into_boxed_slice(),
+        outcomes: vec![Outcome::default(); LOOK].into_boxed_slice(),
         opened,
     };
     Box::into_raw(Box::new(Mover {

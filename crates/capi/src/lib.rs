@@ -15,12 +15,15 @@ mod mover;
 mod open;
 mod operations;
 mod outcome;
+mod page_results;
+mod page_types;
 mod pages;
 mod structure;
 mod types;
 
 pub use channel_types::{
-    ChannelsOptions, Choice, CostModel, FullQueue, Outcome, PageFault, Require,
+    ChannelsOptions, Choice, CostModel, ExcludedQueue, FullQueue, LostQueue, Outcome, PageFault,
+    QueueLost, Require,
 };
 pub use channels::dray_open_channels;
 pub use enqueue::{
@@ -37,8 +40,11 @@ pub use operations::{
     dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate, dray_dualcast, dray_fill,
     dray_noop,
 };
-pub use outcome::{dray_poll_outcomes, dray_wait_outcomes};
-pub use pages::{Page, PageOptions, PageStatistics, dray_copy_page_list};
+pub use outcome::{dray_excluded_queues, dray_poll_outcomes, dray_wait_outcomes};
+pub use page_types::{
+    Page, PageOptions, PageReason, PageReport, PageRow, PageSize, PageState, PageStatistics,
+};
+pub use pages::{dray_copy_page_list, dray_copy_page_list_with_report};
 pub use types::{Backend, Completion, CoreReason, Dif, Executor, Flag, Numa, Options, Tags, Wait};
 
 /// README's example in Rust, which `cargo test --doc` compiles and runs.

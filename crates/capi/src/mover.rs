@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use dray::{Mover as _, Progress, WaitError, WaitPolicy};
 
-use crate::completion::{count, seen, seen_outcome};
+use crate::completion::{Seen, count};
 use crate::error::Refusal;
-use crate::handle::{Kind, Mover, Open, using, with};
+use crate::handle::{Mover, Open, using, with};
 use crate::structure::word;
-use crate::types::{Completion, CoreReason, Executor};
+use crate::types::Completion;
 
 /// Operations that can be enqueued or in flight at once.
 ///
@@ -62,8 +62,27 @@ pub unsafe extern "C" fn dray_poll(
     into: *mut Completion,
     count: usize,
 ) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { poll_into(mover, into, count) }
+}
+
+/// A place for `count` results.
+pub(crate) fn place<T>(what: &str, into: *mut T, count: usize) -> Result<(), Refusal> {
+    match into.is_null() || !into.is_aligned() || count == 0 {
+        true => Err(Refusal::new(
+            libc::EINVAL,
+            format_args!("there is no place for {what}: NULL, not aligned, or a count of 0"),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// # Safety
+/// `mover` must be NULL or from [`dray_open`](crate::dray_open); `into` a place for `count` results.
+pub(crate) unsafe fn poll_into<T: Seen>(mover: *mut Mover, into: *mut T, count: usize) -> c_int {
     let work = |open: &mut Open| {
-        place(into, count)?;
+        place("completions", into, count)?;
+        T::check(&open.kind)?;
         // SAFETY: the caller's promise is the same.
         Ok(self::count(unsafe { poll(open, into, count) }))
     };
@@ -71,51 +90,18 @@ pub unsafe extern "C" fn dray_poll(
     unsafe { using(mover, work) }
 }
 
-/// A place for results.
-pub(crate) fn place<T>(into: *mut T, count: usize) -> Result<(), Refusal> {
-    match into.is_null() || !into.is_aligned() || count == 0 {
-        true => Err(Refusal::new(
-            libc::EINVAL,
-            "there is no place for completions: NULL, not aligned, or a count of 0",
-        )),
-        false => Ok(()),
-    }
-}
-
 /// # Safety
-/// `into` must be a place for `count` completions.
-unsafe fn poll(open: &mut Open, into: *mut Completion, count: usize) -> usize {
+/// `into` must be a place for `count` results.
+unsafe fn poll<T: Seen>(open: &mut Open, into: *mut T, count: usize) -> usize {
     let reason = open.opened.core_reason;
-    let Open {
-        kind,
-        completions,
-        outcomes,
-        ..
-    } = open;
-    let most = count.min(completions.len().max(outcomes.len()));
-    let found = match kind {
-        Kind::Hardware(mover) => mover.poll(&mut completions[..most]),
-        Kind::Virtual(mover) => mover.poll(&mut completions[..most]),
-        Kind::Cpu(mover) => mover.poll(&mut completions[..most]),
-        Kind::HardwareChannels(channels) => channels.poll_outcomes(&mut outcomes[..most]),
-        Kind::VirtualChannels(channels) => channels.poll_outcomes(&mut outcomes[..most]),
-        Kind::CpuChannels(channels) => channels.poll_outcomes(&mut outcomes[..most]),
-    };
-    for n in 0..found {
-        let seen = match completions.get(n) {
-            Some(completion) => {
-                let mut seen = seen(completion);
-                if seen.executor == Executor::Cpu as u32 && reason != CoreReason::None {
-                    seen.core_reason = reason as u8;
-                }
-                seen
-            }
-            None => seen_outcome(&outcomes[n]),
-        };
+    let most = count.min(open.outcomes.len());
+    let look = &mut open.outcomes[..most];
+    let found = with!(&mut open.kind, m => m.poll_outcomes(look));
+    for (n, outcome) in open.outcomes[..found].iter().enumerate() {
         // SAFETY: `n` is below the caller's count.
         let place = unsafe { into.add(n) };
         // SAFETY: a place of the caller's.
-        unsafe { place.write(seen) };
+        unsafe { place.write(T::of(outcome, reason)) };
     }
     open.in_flight = open.in_flight.saturating_sub(found);
     found
@@ -125,7 +111,8 @@ unsafe fn poll(open: &mut Open, into: *mut Completion, count: usize) -> usize {
 /// 64. `timeout_ns` 0: without a deadline.
 ///
 /// # Errors
-/// -ETIMEDOUT: none has; all stay in flight. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
+/// -ETIMEDOUT: none has; all stay in flight, and their buffers the mover's, until each has completed: by the
+/// device, or with status 0 if [`dray_withdraw`] takes it back. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
 /// UMWAIT here.
 ///
 /// # Safety
@@ -138,11 +125,25 @@ pub unsafe extern "C" fn dray_wait(
     policy: u32,
     timeout_ns: u64,
 ) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { wait_into(mover, into, count, policy, timeout_ns) }
+}
+
+/// # Safety
+/// `mover` must be NULL or from [`dray_open`](crate::dray_open); `into` a place for `count` results.
+pub(crate) unsafe fn wait_into<T: Seen>(
+    mover: *mut Mover,
+    into: *mut T,
+    count: usize,
+    policy: u32,
+    timeout_ns: u64,
+) -> c_int {
     let work = |open: &mut Open| {
-        place(into, count)?;
-        wait(open, policy, timeout_ns, |open| {
-            // SAFETY: the caller's promise is the same.
-            Ok(unsafe { poll(open, into, count) })
+        place("completions", into, count)?;
+        T::check(&open.kind)?;
+        // SAFETY: the caller's promise is the same.
+        wait(open, policy, timeout_ns, |open| unsafe {
+            poll(open, into, count)
         })
     };
     // SAFETY: the caller's promise is the same.
@@ -150,11 +151,11 @@ pub unsafe extern "C" fn dray_wait(
 }
 
 /// Submits and polls until there is something, or it is too late.
-pub(crate) fn wait(
+fn wait(
     open: &mut Open,
     policy: u32,
     timeout_ns: u64,
-    mut poll: impl FnMut(&mut Open) -> Result<usize, Refusal>,
+    mut poll: impl FnMut(&mut Open) -> usize,
 ) -> Result<c_int, Refusal> {
     let policy = policy_of(policy)?;
     let after = Duration::from_nanos(timeout_ns);
@@ -164,7 +165,7 @@ pub(crate) fn wait(
             return Err(failed(&WaitError::Nothing));
         }
         let progress = with!(&mut open.kind, m => m.submit());
-        let found = poll(open)?;
+        let found = poll(open);
         if found > 0 {
             return Ok(count(found));
         }
@@ -199,7 +200,8 @@ fn failed(error: &WaitError) -> Refusal {
     Refusal::of(code, error)
 }
 
-/// Takes back what no queue has accepted: how many operations. They complete with status 0.
+/// Takes back what no queue has accepted: how many operations. Each completes with status 0 and `withdrawn`,
+/// and its buffers are the mover's until then; what a queue has accepted goes on.
 ///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open).

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use dray::CpuMover;
 use dray::hw::HwOptions;
-use dray::virt::{Checked, Options as VirtualOptions, VirtualDevice, VirtualMover};
+use dray::virt::VirtualMover;
 
 use crate::backend::{Nodes, open_queues, slots, virtual_device};
 use crate::error::{Refusal, call};
@@ -86,6 +86,7 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
             let mut queues = open_queues(name.as_deref(), nodes, 1, hw_options);
             let mut opened = Opened {
                 note: std::mem::take(&mut queues.note),
+                queues: std::mem::take(&mut queues.names),
                 core_reason: CoreReason::None,
             };
             match (queues.members.pop(), backend) {
@@ -104,7 +105,7 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
         Backend::Virtual => {
             let opened = Opened {
                 note: "a virtual device of this process executes all operations\n".to_owned(),
-                core_reason: CoreReason::None,
+                ..Opened::default()
             };
             let mover = virtual_mover(options.checked != 0, slots)?;
             Ok((Kind::Virtual(mover), opened))
@@ -113,6 +114,7 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
             let opened = Opened {
                 note: "the core executes all operations, as asked\n".to_owned(),
                 core_reason: CoreReason::Chosen,
+                ..Opened::default()
             };
             Ok((core(), opened))
         }
@@ -120,13 +122,7 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
 }
 
 fn virtual_mover(checked: bool, slots: usize) -> Result<VirtualMover, Refusal> {
-    let (config, how) = (virtual_device(1), VirtualOptions::default());
-    let device = match checked {
-        false => VirtualDevice::start(config, how),
-        true => VirtualDevice::start_in(config, how, Checked, |_| {}),
-    };
-    let device = device.map_err(|error| Refusal::of(libc::EIO, &error))?;
-    let opened = device.open(0, slots);
+    let opened = virtual_device(1, checked)?.open(0, slots);
     opened.map_err(|error| Refusal::of(libc::EINVAL, &error))
 }
 

@@ -1,93 +1,44 @@
 //! Lists of pages, copied in one call.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::slice;
 use std::time::Duration;
 
 use dray::CpuMover;
-use dray::pages::{PageCopy, PageCounts, PageListError, PageListOptions, copy_page_lists};
+use dray::pages::{
+    PageCopy, PageCounts, PageListError, PageListOptions, PageListReport, copy_page_lists,
+    copy_page_lists_with_report,
+};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, call};
 use crate::handle::{Kind, Mover, Open, using};
-use crate::structure::{reserved, sized, word};
+use crate::page_results::Results;
+use crate::page_types::{Page, PageOptions, PageReport, PageStatistics};
+use crate::structure::{sized, word};
 
 /// Threads of one call at most.
 const MOST_THREADS: u32 = 64;
 /// Bytes of a base page.
 const BASE_PAGE: u64 = 4096;
 
-/// One page, or a run of them, to copy.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Page {
-    /// First byte of the source.
-    pub source: *const c_void,
-    /// First byte of the destination.
-    pub destination: *mut c_void,
-    /// Bytes, at least 1.
-    pub bytes: u64,
-}
-
-/// How a list of pages is copied. Set `size` to sizeof(dray_page_list_options), all else to 0 or what you
-/// want.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct PageOptions {
-    /// sizeof(dray_page_list_options), so that later versions can tell what is there.
-    pub size: usize,
-    /// Work queues of the mover that copy at most; 0: 8.
-    pub limit_chans: u32,
-    /// Threads that copy what no device does, the calling one included, 1 to 64; 0: 4.
-    pub limit_mt_num: u32,
-    /// Base pages from which on a device copies; a page of 2 MiB counts 512. 0: 12; 1: a device copies all.
-    pub dsa_copy_threshold: u64,
-    /// 1: what a device does not copy is an error, and the core copies nothing.
-    pub require_device: u32,
-    /// 0.
-    pub reserved: u32,
-    /// Nanoseconds after which nothing more is begun; 0: no limit.
-    pub timeout_ns: u64,
-}
-
-/// Who has copied what of a list of pages. Set `size` to sizeof(dray_page_list_statistics).
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PageStatistics {
-    /// sizeof(dray_page_list_statistics), so that later versions can tell what is there.
-    pub size: usize,
-    /// Bytes of the list.
-    pub bytes: u64,
-    /// Bytes that devices have copied.
-    pub device_bytes: u64,
-    /// Bytes that the core has copied: the list was below the threshold.
-    pub below_threshold_bytes: u64,
-    /// Bytes that the core has copied: the mover has no device.
-    pub no_device_bytes: u64,
-    /// Bytes that the core has copied: a device had failed to.
-    pub after_failure_bytes: u64,
-    /// Descriptors that devices have completed with success.
-    pub descriptors: u64,
-    /// Those of them that travelled in batches.
-    pub in_batches: u64,
-    /// Page faults after which the core made the page present, and the device went on.
-    pub page_faults: u64,
-}
-
 /// Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
 /// batches, large ones are split over the work queues of the mover; a short list, and all of it where the
-/// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none.
+/// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none; they are
+/// written whether the call fails or not, and count what was copied until then.
 ///
 /// # Errors
 /// -EINVAL: an entry that cannot be copied, and nothing was; a field of the options. -EBUSY: operations of
 /// the mover are in flight, or a batch has begun. -ENODEV: a device is required, and the mover has none.
 /// -EIO: a device was required, and did not copy all. -EFAULT: a page cannot be read or written; all others
-/// are copied (on a virtual device of the process that is a signal). -ETIMEDOUT: the time was over; nothing is in flight.
+/// are copied (on a virtual device that does not look at addresses that is a signal: see `checked`).
+/// -ETIMEDOUT: the time was over; the copies that a device had accepted were waited for, however long they
+/// took, and nothing is in flight.
 ///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open) or
 /// [`dray_open_channels`](crate::dray_open_channels); `pages` must point to `count` entries; `options` and
-/// `statistics` to as many bytes as their sizes say. Sources must be readable and not written, destinations
-/// writable and not accessed otherwise, until the call returns; no destination may overlap another entry.
+/// `statistics` to as many bytes as their sizes say. Sources must not be written, and destinations not be
+/// accessed otherwise, until the call returns; no destination may overlap another entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_copy_page_list(
     mover: *mut Mover,
@@ -96,29 +47,79 @@ pub unsafe extern "C" fn dray_copy_page_list(
     options: *const PageOptions,
     statistics: *mut PageStatistics,
 ) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { copy_list(mover, pages, count, options, statistics, None) }
+}
+
+/// As [`dray_copy_page_list`], with the state of each entry, and who has copied how much, by size of the
+/// entries, executor and reason. Both are written whether the call fails or not: entries that an error has
+/// kept from being begun are not copied. `statistics` NULL: none.
+///
+/// # Errors
+/// As [`dray_copy_page_list`]; -EINVAL: a place of the report that is not aligned.
+///
+/// # Safety
+/// As [`dray_copy_page_list`]; `report` must point to as many bytes as its size says, its `states` be NULL or
+/// a place for `count` states, its `rows` NULL or one for `max_rows`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_copy_page_list_with_report(
+    mover: *mut Mover,
+    pages: *const Page,
+    count: usize,
+    options: *const PageOptions,
+    statistics: *mut PageStatistics,
+    report: *mut PageReport,
+) -> c_int {
+    // SAFETY: the caller's promise is the same.
+    unsafe { copy_list(mover, pages, count, options, statistics, Some(report)) }
+}
+
+/// # Safety
+/// As [`dray_copy_page_list_with_report`].
+unsafe fn copy_list(
+    mover: *mut Mover,
+    pages: *const Page,
+    count: usize,
+    options: *const PageOptions,
+    statistics: *mut PageStatistics,
+    report: Option<*mut PageReport>,
+) -> c_int {
+    // Results are written before anything can fail but what tells where they are.
+    let mut prepared = None;
+    let refused = call(|| {
+        // SAFETY: the caller's promise is the same.
+        let results = unsafe { Results::at(statistics, report) }?;
+        // SAFETY: the caller's promise is the same.
+        let pages = unsafe { slice_of(pages, count) }?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { results.write_not_begun(pages) };
+        prepared = Some((results, pages));
+        Ok(0)
+    });
+    let Some((results, pages)) = prepared else {
+        return refused;
+    };
     let work = |open: &mut Open| {
         // SAFETY: so many bytes are readable, by the caller's promise; any bytes are options.
         let options = unsafe { read(options) }?;
-        let asked = match statistics.is_null() {
-            true => None,
-            // SAFETY: so many bytes are readable, by the caller's promise; any bytes are statistics.
-            false => Some(unsafe { sized("dray_page_list_statistics", statistics, &[]) }?),
-        };
-        // SAFETY: the caller's promise is the same.
-        let list = unsafe { entries(pages, count) }?;
+        let list = entries(pages)?;
         if open.in_flight > 0 || open.in_batch {
             let message =
                 "operations of the mover are in flight, or a batch has begun: wait for them first";
             return Err(Refusal::new(libc::EBUSY, message));
         }
+        let promised = Promised {
+            list: &list,
+            options: &options,
+            detailed: results.are_wanted(),
+        };
+        let copied = promised.copy(&mut open.kind)?;
+        let error = copied.report.error;
+        let counts = &copied.report.counts;
+        let made = made(&list, counts, copied.has_device, &options);
         // SAFETY: the caller's promise is the same.
-        let (counts, has_device) = unsafe { copy(&mut open.kind, &list, &options) }?;
-        if let Some(asked) = asked {
-            let made = made(&list, &counts, has_device, &options, asked.size);
-            // SAFETY: `size` bytes, of which this version has all.
-            unsafe { statistics.write(made) };
-        }
-        Ok(0)
+        unsafe { results.write(made, &copied.report) };
+        error.map_or(Ok(0), |error| Err(self::refused(error)))
     };
     // SAFETY: the caller's promise is the same.
     unsafe { using(mover, work) }
@@ -133,13 +134,12 @@ unsafe fn read(options: *const PageOptions) -> Result<PageListOptions, Refusal> 
     }
     // SAFETY: so many bytes are readable, by the caller's promise; any bytes are options.
     let options = unsafe { sized("dray_page_list_options", options, &[]) }?;
-    reserved("dray_page_list_options.reserved", options.reserved)?;
-    let require = options.require_device;
-    let require_device = word(
-        "dray_page_list_options.require_device",
-        require,
-        &[false, true],
-    )?;
+    let flag = |name: &str, value| {
+        let name = format!("dray_page_list_options.{name}");
+        word(&name, value, &[false, true])
+    };
+    let require_device = flag("require_device", options.require_device)?;
+    let unchecked = flag("unchecked", options.unchecked)?;
     if options.limit_mt_num > MOST_THREADS {
         return Err(Refusal::new(
             libc::EINVAL,
@@ -158,16 +158,16 @@ unsafe fn read(options: *const PageOptions) -> Result<PageListOptions, Refusal> 
             pages => pages,
         },
         require_device,
+        check_pages: !unchecked,
         deadline: (options.timeout_ns > 0).then_some(Duration::from_nanos(options.timeout_ns)),
-        ..default
     })
 }
 
 /// # Safety
-/// `pages` must point to `count` entries.
-unsafe fn entries(pages: *const Page, count: usize) -> Result<Vec<PageCopy>, Refusal> {
+/// `pages` must point to `count` entries, which stay as they are for `'a`.
+unsafe fn slice_of<'a>(pages: *const Page, count: usize) -> Result<&'a [Page], Refusal> {
     if count == 0 {
-        return Ok(Vec::new());
+        return Ok(&[]);
     }
     let most = isize::MAX as usize / size_of::<Page>();
     if pages.is_null() || !pages.is_aligned() || count > most {
@@ -177,7 +177,10 @@ unsafe fn entries(pages: *const Page, count: usize) -> Result<Vec<PageCopy>, Ref
         ));
     }
     // SAFETY: by the caller's promise.
-    let pages = unsafe { slice::from_raw_parts(pages, count) };
+    Ok(unsafe { slice::from_raw_parts(pages, count) })
+}
+
+fn entries(pages: &[Page]) -> Result<Vec<PageCopy>, Refusal> {
     let null = pages
         .iter()
         .position(|page| page.source.is_null() || page.destination.is_null());
@@ -195,58 +198,61 @@ unsafe fn entries(pages: *const Page, count: usize) -> Result<Vec<PageCopy>, Ref
     Ok(pages.iter().map(copy).collect())
 }
 
-/// Copies a list on the devices behind a mover: what they have done, and whether there are any.
-///
-/// # Safety
-/// As [`dray_copy_page_list`].
-unsafe fn copy(
-    kind: &mut Kind,
-    list: &[PageCopy],
-    options: &PageListOptions,
-) -> Result<(PageCounts, bool), Refusal> {
-    let busy = || {
-        let message = "operations of the mover are in flight: wait for them first";
-        Refusal::new(libc::EBUSY, message)
-    };
-    let mut none: [CpuMover; 0] = [];
-    let (counts, devices) = match kind {
-        Kind::Hardware(mover) => {
-            // SAFETY: the caller's promise is the same.
-            (
-                unsafe { copy_page_lists(slice::from_mut(mover), list, options) },
-                1,
-            )
+/// A list that was copied, as far as it could be.
+struct Copied {
+    report: PageListReport,
+    /// The mover has a device.
+    has_device: bool,
+}
+
+/// A list whose caller has made the promise of [`dray_copy_page_list`].
+struct Promised<'a> {
+    list: &'a [PageCopy],
+    options: &'a PageListOptions,
+    /// States and rows are wanted.
+    detailed: bool,
+}
+
+impl Promised<'_> {
+    /// Copies it on the devices behind a mover.
+    fn copy(&self, kind: &mut Kind) -> Result<Copied, Refusal> {
+        let busy = || {
+            let message = "operations of the mover are in flight: wait for them first";
+            Refusal::new(libc::EBUSY, message)
+        };
+        match kind {
+            Kind::Hardware(mover) => self.copy_on(slice::from_mut(mover)),
+            Kind::Virtual(mover) => self.copy_on(slice::from_mut(mover)),
+            Kind::HardwareChannels(channels) => {
+                self.copy_on(&mut channels.idle_movers().ok_or_else(busy)?)
+            }
+            Kind::VirtualChannels(channels) => {
+                self.copy_on(&mut channels.idle_movers().ok_or_else(busy)?)
+            }
+            // Threads copy faster than one core that is asked by descriptors.
+            Kind::Cpu(_) | Kind::CpuChannels(_) => self.copy_on::<CpuMover>(&mut []),
         }
-        Kind::Virtual(mover) => {
-            // SAFETY: the caller's promise is the same.
-            (
-                unsafe { copy_page_lists(slice::from_mut(mover), list, options) },
-                1,
-            )
-        }
-        Kind::HardwareChannels(channels) => {
-            let mut movers = channels.idle_movers().ok_or_else(busy)?;
-            // SAFETY: the caller's promise is the same.
-            (
-                unsafe { copy_page_lists(&mut movers, list, options) },
-                movers.len(),
-            )
-        }
-        Kind::VirtualChannels(channels) => {
-            let mut movers = channels.idle_movers().ok_or_else(busy)?;
-            // SAFETY: the caller's promise is the same.
-            (
-                unsafe { copy_page_lists(&mut movers, list, options) },
-                movers.len(),
-            )
-        }
-        // Threads copy faster than one core that is asked by descriptors.
-        Kind::Cpu(_) | Kind::CpuChannels(_) => {
-            // SAFETY: the caller's promise is the same.
-            (unsafe { copy_page_lists(&mut none, list, options) }, 0)
-        }
-    };
-    Ok((counts.map_err(refused)?, devices > 0))
+    }
+
+    fn copy_on<M: dray::Mover>(&self, movers: &mut [M]) -> Result<Copied, Refusal> {
+        let has_device = !movers.is_empty();
+        let report = match self.detailed {
+            // SAFETY: the caller has promised this of the list.
+            true => unsafe { copy_page_lists_with_report(movers, self.list, self.options) },
+            false => {
+                // SAFETY: as above.
+                let counts = unsafe { copy_page_lists(movers, self.list, self.options) };
+                counts.map(|counts| PageListReport {
+                    counts,
+                    statistics: Vec::new(),
+                    states: Vec::new(),
+                    error: None,
+                })
+            }
+        };
+        let report = report.map_err(refused)?;
+        Ok(Copied { report, has_device })
+    }
 }
 
 fn refused(error: PageListError) -> Refusal {
@@ -267,7 +273,6 @@ fn made(
     counts: &PageCounts,
     has_device: bool,
     options: &PageListOptions,
-    size: usize,
 ) -> PageStatistics {
     let bytes: u64 = list.iter().map(|page| page.bytes).sum();
     let is_short = bytes.div_ceil(BASE_PAGE) < options.device_threshold_pages;
@@ -277,7 +282,7 @@ fn made(
         false => (0, by_threads),
     };
     PageStatistics {
-        size,
+        size: size_of::<PageStatistics>(),
         bytes,
         device_bytes: counts.device_bytes,
         below_threshold_bytes,

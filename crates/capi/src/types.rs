@@ -166,8 +166,14 @@ pub struct Completion {
     pub core_reason: u8,
     /// 1 if every queue was full, and the operation was not to wait.
     pub queue_was_full: u8,
+    /// A dray_queue_lost: why its queue has not executed it, and nothing else has either (status 0).
+    pub queue_lost: u8,
+    /// 1 if dray_withdraw took it, or a part of it, back: status 0.
+    pub withdrawn: u8,
     /// 0.
-    pub reserved: [u8; 7],
+    pub reserved: u8,
+    /// Submissions of its descriptors that a queue without room did not accept.
+    pub retries: u32,
 }
 
 const _: () = assert!(size_of::<Completion>() == 64);

@@ -4,33 +4,17 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
 
 use dray_c::{
-    Backend, Completion, Dif, Mover, Options, Outcome, Tags, dray_apply_delta, dray_batch_begin,
+    Completion, Mover, Options, Outcome, PageReport, dray_apply_delta, dray_batch_begin,
     dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_cache_flush, dray_close,
     dray_compare, dray_compare_pattern, dray_copy, dray_copy_crc32c, dray_copy_crc64,
-    dray_copy_page_list, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
-    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate, dray_dualcast,
-    dray_enqueue_descriptor, dray_fill, dray_last_error, dray_next_flags, dray_noop, dray_note,
-    dray_open, dray_poll, dray_poll_outcomes, dray_slots, dray_strerror, dray_submit,
-    dray_supports, dray_wait, dray_wait_outcomes, dray_withdraw,
+    dray_copy_page_list, dray_copy_page_list_with_report, dray_crc32c, dray_crc64,
+    dray_create_delta, dray_dif_check, dray_dif_insert, dray_dif_strip, dray_dif_update,
+    dray_dix_generate, dray_dualcast, dray_enqueue_descriptor, dray_excluded_queues, dray_fill,
+    dray_next_flags, dray_noop, dray_note, dray_poll, dray_poll_outcomes, dray_slots,
+    dray_strerror, dray_submit, dray_supports, dray_wait, dray_wait_outcomes, dray_withdraw,
 };
 
-const DIF: Dif = {
-    let tags = Tags {
-        reference: 0,
-        app_mask: 0,
-        app: 0,
-    };
-    Dif {
-        size: size_of::<Dif>(),
-        block_bytes: 512,
-        flags: 0,
-        source_flags: 0,
-        destination_flags: 0,
-        reserved: 0,
-        source: tags,
-        destination: tags,
-    }
-};
+use crate::opened::{self, dif, last_error, options};
 
 /// An operation's call: mover, buffers, bytes.
 type Call = fn(*mut Mover, &[*mut c_void; 3], u32) -> c_int;
@@ -65,18 +49,47 @@ fn operations() -> Vec<(&'static str, usize, Call)> {
         )),
         operation!(dray_apply_delta, 2, |m, at, len| (at[0], len, at[1], 80, 0)),
         operation!(dray_cache_flush, 1, |m, at, len| (at[0], len, 0)),
-        operation!(dray_dif_check, 1, |m, at, len| (at[0], len, &DIF, 0)),
+        operation!(dray_dif_check, 1, |m, at, len| (at[0], len, &dif(), 0)),
         operation!(dray_dif_insert, 2, |m, at, len| (
-            at[0], at[1], len, &DIF, 0
+            at[0],
+            at[1],
+            len,
+            &dif(),
+            0
         )),
-        operation!(dray_dif_strip, 2, |m, at, len| (at[0], at[1], len, &DIF, 0)),
+        operation!(dray_dif_strip, 2, |m, at, len| (
+            at[0],
+            at[1],
+            len,
+            &dif(),
+            0
+        )),
         operation!(dray_dif_update, 2, |m, at, len| (
-            at[0], at[1], len, &DIF, 0
+            at[0],
+            at[1],
+            len,
+            &dif(),
+            0
         )),
         operation!(dray_dix_generate, 2, |m, at, len| (
-            at[0], at[1], len, &DIF, 0
+            at[0],
+            at[1],
+            len,
+            &dif(),
+            0
         )),
     ]
+}
+
+/// Without places.
+fn report() -> PageReport {
+    PageReport {
+        size: size_of::<PageReport>(),
+        states: null_mut(),
+        rows: null_mut(),
+        max_rows: 0,
+        row_count: 0,
+    }
 }
 
 /// Every other call on a mover, with arguments that are right.
@@ -100,6 +113,14 @@ fn others() -> Vec<(&'static str, usize, Call)> {
             null(),
             null_mut()
         )),
+        operation!(dray_copy_page_list_with_report, 0, |m, at, _len| (
+            at[0].cast(),
+            1,
+            null(),
+            null_mut(),
+            &mut report()
+        )),
+        operation!(dray_excluded_queues, 0, |m, at, _len| (at[0].cast(), 1)),
         operation!(dray_poll, 0, |m, at, _len| (at[0].cast(), 1)),
         operation!(dray_wait, 0, |m, at, _len| (at[0].cast(), 1, 0, 0)),
         operation!(dray_poll_outcomes, 0, |m, at, _len| (at[0].cast(), 1)),
@@ -107,27 +128,14 @@ fn others() -> Vec<(&'static str, usize, Call)> {
     ]
 }
 
+/// With few slots, and addresses that are looked at.
 fn open() -> *mut Mover {
-    let options = Options {
-        size: size_of::<Options>(),
-        backend: Backend::Cpu as u32,
+    let few = Options {
         slots: 4,
-        queue: null(),
         checked: 1,
-        numa: 0,
-        numa_node: 0,
-        reserved: 0,
+        ..options()
     };
-    let mut mover = null_mut();
-    // SAFETY: options, and a place for a pointer.
-    assert_eq!(unsafe { dray_open(&raw const options, &raw mut mover) }, 0);
-    mover
-}
-
-fn last_error() -> String {
-    // SAFETY: a string that is valid until the thread's next call.
-    let text = unsafe { CStr::from_ptr(dray_last_error()) };
-    text.to_string_lossy().into_owned()
+    opened::open(&few).expect("it opens")
 }
 
 /// Room for three buffers of a page, each in its own.

@@ -43,6 +43,15 @@ fn every_example_in_c_and_in_cpp() {
     }
 }
 
+/// Where a device does what the core does not, in C++ as well.
+#[test]
+fn deadlines_and_page_reports_on_a_device_in_cpp() {
+    for stem in ["deadline", "page_report"] {
+        let out = run(CPP, &format!("{stem}.c"), true, BACKENDS[0]);
+        assert_eq!(out, format!("{stem}: right\n"));
+    }
+}
+
 #[test]
 fn the_copy_on_either_library() {
     for (compiler, shared) in [(C, true), (C, false), (CPP, false)] {

@@ -46,6 +46,7 @@ fn the_header_is_that_of_the_source() {
         "enqueue.rs",
         "operations.rs",
         "outcome.rs",
+        "page_types.rs",
         "pages.rs",
     ] {
         builder = builder.with_src(source.join(file));
@@ -74,7 +75,16 @@ fn the_header_for_cpp_has_every_word_and_every_call() {
     let cpp = read("dray_types.hpp") + &read("dray.hpp");
     let words = header.lines().filter_map(|line| {
         let (word, _) = line.trim().split_once(" = ")?;
-        let of_cpp = ["BACKEND", "EXECUTOR", "CORE_REASON", "WAIT_POLICY", "FLAG"];
+        let of_cpp = [
+            "BACKEND",
+            "EXECUTOR",
+            "CORE_REASON",
+            "QUEUE_LOST",
+            "PAGE_REASON",
+            "PAGE_SIZE",
+            "WAIT_POLICY",
+            "FLAG",
+        ];
         let rest = word.strip_prefix("DRAY_")?;
         of_cpp.iter().any(|of| rest.starts_with(of)).then_some(word)
     });

@@ -4,6 +4,7 @@ mod bad_input;
 mod examples;
 mod header;
 mod install;
+mod opened;
 mod options;
 mod readme;
 mod symbols;

@@ -1,74 +1,11 @@
 //! Structures of options: earlier versions, later ones, and what is wrong in them.
 
-use std::ffi::CStr;
-use std::ptr::null;
-
 use dray_c::{
-    Backend, ChannelsOptions, Choice, CostModel, Dif, Mover, Numa, Options, Require, Tags,
-    dray_close, dray_dif_check, dray_last_error, dray_note, dray_open, dray_open_channels,
+    Backend, ChannelsOptions, Choice, CostModel, Dif, Mover, Numa, Options, Require, dray_close,
+    dray_dif_check, dray_note, dray_open,
 };
 
-/// On the core, all else 0.
-fn options() -> Options {
-    Options {
-        size: size_of::<Options>(),
-        backend: Backend::Cpu as u32,
-        slots: 0,
-        queue: null(),
-        checked: 0,
-        numa: 0,
-        numa_node: 0,
-        reserved: 0,
-    }
-}
-
-fn channels() -> ChannelsOptions {
-    ChannelsOptions {
-        size: size_of::<ChannelsOptions>(),
-        backend: Backend::Cpu as u32,
-        virtual_queues: 0,
-        slots: 0,
-        require: 0,
-        page_fault: 0,
-        page_faults: 0,
-        full_queue: 0,
-        device_from_bytes: 0,
-        stripe_bytes: 0,
-        max_stripes: 0,
-        gather_below_bytes: 0,
-        max_gathered: 0,
-        choice: 0,
-        numa: 0,
-        numa_node: 0,
-        reserved: 0,
-        cost: null(),
-    }
-}
-
-fn last_error() -> String {
-    // SAFETY: a string that is valid until the thread's next call.
-    let text = unsafe { CStr::from_ptr(dray_last_error()) };
-    text.to_string_lossy().into_owned()
-}
-
-/// Opens a mover: the mover, or the code and what was wrong.
-fn open(options: &Options) -> Result<*mut Mover, (i32, String)> {
-    let mut mover = std::ptr::null_mut();
-    // SAFETY: options, and a place for a pointer.
-    match unsafe { dray_open(options, &raw mut mover) } {
-        0 => Ok(mover),
-        code => Err((-code, last_error())),
-    }
-}
-
-fn open_channels(options: &ChannelsOptions) -> Result<*mut Mover, (i32, String)> {
-    let mut mover = std::ptr::null_mut();
-    // SAFETY: options, and a place for a pointer.
-    match unsafe { dray_open_channels(options, &raw mut mover) } {
-        0 => Ok(mover),
-        code => Err((-code, last_error())),
-    }
-}
+use crate::opened::{channels, dif, last_error, open, open_channels, options};
 
 fn close(opened: Result<*mut Mover, (i32, String)>) {
     let mover = opened.expect("it opens");
@@ -103,6 +40,14 @@ fn earlier_versions_are_taken_and_nothing_behind_them_is_read() {
         cost: std::ptr::dangling(),
         ..channels()
     }));
+    // Up to `cost`.
+    close(open_channels(&ChannelsOptions {
+        size: 80,
+        checked: u32::MAX,
+        lost_queue: u32::MAX,
+        remote_bytes: u64::MAX,
+        ..channels()
+    }));
 }
 
 #[test]
@@ -111,9 +56,9 @@ fn other_sizes_are_refused_with_the_right_one() {
         let wrong = Options { size, ..options() };
         refused(open(&wrong), libc::EINVAL, "sizeof, which is 40");
     }
-    for size in [0, 40, 79, usize::MAX] {
+    for size in [0, 40, 79, 81, 95, usize::MAX] {
         let wrong = ChannelsOptions { size, ..channels() };
-        refused(open_channels(&wrong), libc::EINVAL, "sizeof, which is 80");
+        refused(open_channels(&wrong), libc::EINVAL, "sizeof, which is 96");
     }
 }
 
@@ -263,6 +208,20 @@ fn a_field_of_channels_that_is_wrong_is_named() {
         ),
         (
             ChannelsOptions {
+                lost_queue: 3,
+                ..channels()
+            },
+            ".lost_queue is 3: 0 to 2",
+        ),
+        (
+            ChannelsOptions {
+                checked: 2,
+                ..channels()
+            },
+            ".checked is 2: 0 to 1",
+        ),
+        (
+            ChannelsOptions {
                 choice: 5,
                 ..channels()
             },
@@ -348,17 +307,7 @@ fn a_field_of_channels_that_is_wrong_is_named() {
 
 #[test]
 fn a_dif_that_is_wrong_is_named() {
-    let tags = Tags::default();
-    let dif = Dif {
-        size: size_of::<Dif>(),
-        block_bytes: 512,
-        flags: 0,
-        source_flags: 0,
-        destination_flags: 0,
-        reserved: 0,
-        source: tags,
-        destination: tags,
-    };
+    let dif = dif();
     let mover = open(&options()).expect("it opens");
     let blocks = [0_u8; 520];
     for (wrong, text) in [
