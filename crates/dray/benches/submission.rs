@@ -27,15 +27,20 @@ fn main() {
 fn main() {}
 
 #[cfg(all(feature = "hw", target_arch = "x86_64"))]
+#[path = "support/memory_queue.rs"]
+mod memory_queue;
+
+#[cfg(all(feature = "hw", target_arch = "x86_64"))]
 mod measured {
     use std::hint::black_box;
-    use std::path::Path;
     use std::time::Instant;
 
     use dray::hw::{self, HwMover, HwOptions, Portal, QueueInfo};
-    use dray::{Capabilities, Completion, Mover, Operation, WaitPolicy};
+    use dray::{Completion, Mover, Operation, WaitPolicy};
     use dray_device::WorkQueueMode;
     use dray_spec::Descriptor;
+
+    use super::memory_queue::of_memory;
 
     /// On plain memory.
     const PAIRS: usize = 20_000;
@@ -83,24 +88,6 @@ mod measured {
         let taken = unsafe { mover.enqueue(black_box(&Operation::noop())) };
         assert!(taken.is_ok());
         mover.submit();
-    }
-
-    /// A work queue whose portal is the file `path`.
-    fn of_memory(path: &Path, entries: u16) -> QueueInfo {
-        std::fs::write(path, [0; 4096]).expect("a file");
-        let state = path.with_extension("state");
-        std::fs::write(&state, "enabled\n").expect("a file");
-        QueueInfo {
-            device: 0,
-            queue: 0,
-            mode: WorkQueueMode::Dedicated,
-            entries,
-            numa_node: None,
-            version: 0x100,
-            capabilities: Capabilities::software(),
-            path: path.to_owned(),
-            state,
-        }
     }
 
     /// Completes what was written to the lines of a portal that is memory.

@@ -4,19 +4,22 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use dray::hw::{
     self, HwError, HwMover, HwOptions, Portal, QueueInfo, RawPortal, SubmitPath, Submitting,
 };
-use dray::{Capabilities, Completion, Mover, Operation, Progress, WaitError, WaitPolicy, wait};
+use dray::{Completion, Mover, Operation, Progress, WaitError, WaitPolicy, wait};
 use dray_conformance::machines::held_page;
-use dray_device::{Submission, WorkQueueMode};
+use dray_device::Submission;
 use dray_spec::{Descriptor, Status};
 
 use crate::library::run_inside;
+use memory_queue::of_memory;
+
+#[path = "../../../dray/benches/support/memory_queue.rs"]
+mod memory_queue;
 
 /// As no test is to wait.
 const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
@@ -255,25 +258,6 @@ fn has_movdir64b() -> bool {
     has
 }
 
-/// A dedicated queue whose portal is a page of a file.
-fn of_memory(directory: &Path, entries: u16) -> QueueInfo {
-    let path = directory.join("wq0.0");
-    fs::write(&path, [0; 4096]).expect("a file");
-    let state = directory.join("state");
-    fs::write(&state, "enabled\n").expect("a file");
-    QueueInfo {
-        device: 0,
-        queue: 0,
-        mode: WorkQueueMode::Dedicated,
-        entries,
-        numa_node: None,
-        version: 0x100,
-        capabilities: Capabilities::software(),
-        path,
-        state,
-    }
-}
-
 /// Lines of the page that were written.
 fn lines(queue: &QueueInfo) -> Vec<usize> {
     let mut page = [0; 4096];
@@ -290,7 +274,7 @@ fn the_line_of_the_portal_rotates_over_the_page() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let queue = of_memory(directory.path(), 16);
+    let queue = of_memory(&directory.path().join("wq0.0"), 16);
     let noop = Descriptor::noop().with_completion(0x1000);
     let mut portal = Portal::open(&queue, true).expect("a page");
     for n in 0..65 {
@@ -298,7 +282,7 @@ fn the_line_of_the_portal_rotates_over_the_page() {
         // SAFETY: nothing reads it.
         unsafe { portal.movdir64b(&noop) };
     }
-    let queue = of_memory(directory.path(), 16);
+    let queue = of_memory(&directory.path().join("wq0.0"), 16);
     let mut portal = Portal::open(&queue, false).expect("a page");
     for _ in 0..3 {
         // SAFETY: as above.
@@ -313,7 +297,7 @@ fn a_dedicated_queue_never_gets_more_than_it_has_entries_for() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let queue = of_memory(directory.path(), 5);
+    let queue = of_memory(&directory.path().join("wq0.0"), 5);
     let drop_timeout = Duration::ZERO;
     let options = HwOptions {
         drop_timeout,
