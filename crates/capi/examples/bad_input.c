@@ -68,6 +68,10 @@ int main(int argc, char **argv) {
     EXPECT(dray_copy(mover, buffer, NULL, 1, 0), EINVAL);
     EXPECT(dray_fill(mover, buffer, 1, 0, 0), EINVAL);
     EXPECT(dray_crc32c(mover, NULL, 1, 0, 0), EINVAL);
+    /* Sizes have all their bits: this is no copy of 8 bytes. */
+    EXPECT(dray_copy(mover, buffer, buffer + 32, ((size_t)1 << 32) + 8, 0), ENOTSUP);
+    EXPECT(dray_create_delta(mover, buffer, buffer, 8, buffer, (size_t)1 << 32, 0), ENOTSUP);
+    EXPECT(dray_copy(mover, buffer, buffer + 32, SIZE_MAX, 0), ENOTSUP);
     EXPECT(dray_dif_check(mover, buffer, 64, NULL, 0), EINVAL);
     memset(&dif, 0, sizeof dif);
     dif.size = sizeof dif;

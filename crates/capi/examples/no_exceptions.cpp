@@ -90,6 +90,8 @@ int main(int argc, char **argv) {
     EXPECT(mover.copy_page_list(&page, 1).ok() && std::memcmp(a, c, sizeof a) == 0);
     EXPECT(mover.copy_page_list(&none, 1).value() == -EINVAL);
 
+    // A size has all its bits.
+    EXPECT(mover.copy(b, a, (std::size_t{1} << 32) + 8).value() == -ENOTSUP);
     // No place for results, nothing in flight, all slots taken.
     EXPECT(mover.poll(nullptr, 1).value() == -EINVAL);
     dray::completion done;

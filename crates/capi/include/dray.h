@@ -495,7 +495,8 @@ extern "C" {
 // call of libdray.
 const char *dray_last_error(void);
 
-// What a code means. The text lives for ever.
+// What a code means, in any function that returns it; dray_last_error says what has happened. The text
+// lives for ever, and may be read by all threads.
 const char *dray_strerror(int code);
 
 // Opens a mover: 0, and the mover at `mover`. dray_note says which work queues were tried.
@@ -666,14 +667,20 @@ int dray_batch_cancel(struct dray_mover *mover);
 // `mover` must be NULL or from dray_open.
 int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
-// Copies `len` bytes.
+// Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
+// in its completion.
+//
+// Errors:
+// Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
+// bytes than the mover takes in one operation, or an operation that it does not have.
+// -E2BIG: the batch that has begun is full.
 //
 // The caller promises:
 // `mover` must be NULL or from dray_open; the buffers valid, and not accessed otherwise, until it has ended.
 int dray_copy(struct dray_mover *mover,
               void *destination,
               const void *source,
-              uint32_t len,
+              size_t len,
               uint64_t user_data);
 
 // Copies `len` bytes to two destinations whose address bits 11:0 are equal.
@@ -684,7 +691,7 @@ int dray_dualcast(struct dray_mover *mover,
                   void *first,
                   void *second,
                   const void *source,
-                  uint32_t len,
+                  size_t len,
                   uint64_t user_data);
 
 // Fills `len` bytes with an 8-byte pattern.
@@ -694,7 +701,7 @@ int dray_dualcast(struct dray_mover *mover,
 int dray_fill(struct dray_mover *mover,
               void *destination,
               uint64_t pattern,
-              uint32_t len,
+              size_t len,
               uint64_t user_data);
 
 // Compares two buffers of `len` bytes.
@@ -704,7 +711,7 @@ int dray_fill(struct dray_mover *mover,
 int dray_compare(struct dray_mover *mover,
                  const void *first,
                  const void *second,
-                 uint32_t len,
+                 size_t len,
                  uint64_t user_data);
 
 // Compares `len` bytes with an 8-byte pattern.
@@ -714,7 +721,7 @@ int dray_compare(struct dray_mover *mover,
 int dray_compare_pattern(struct dray_mover *mover,
                          const void *source,
                          uint64_t pattern,
-                         uint32_t len,
+                         size_t len,
                          uint64_t user_data);
 
 // CRC32C of `len` bytes.
@@ -723,7 +730,7 @@ int dray_compare_pattern(struct dray_mover *mover,
 // As dray_copy.
 int dray_crc32c(struct dray_mover *mover,
                 const void *source,
-                uint32_t len,
+                size_t len,
                 uint32_t seed,
                 uint64_t user_data);
 
@@ -734,7 +741,7 @@ int dray_crc32c(struct dray_mover *mover,
 int dray_copy_crc32c(struct dray_mover *mover,
                      void *destination,
                      const void *source,
-                     uint32_t len,
+                     size_t len,
                      uint32_t seed,
                      uint64_t user_data);
 
@@ -744,7 +751,7 @@ int dray_copy_crc32c(struct dray_mover *mover,
 // As dray_copy.
 int dray_crc64(struct dray_mover *mover,
                const void *source,
-               uint32_t len,
+               size_t len,
                uint64_t seed,
                uint64_t user_data);
 
@@ -755,7 +762,7 @@ int dray_crc64(struct dray_mover *mover,
 int dray_copy_crc64(struct dray_mover *mover,
                     void *destination,
                     const void *source,
-                    uint32_t len,
+                    size_t len,
                     uint64_t seed,
                     uint64_t user_data);
 
@@ -767,9 +774,9 @@ int dray_copy_crc64(struct dray_mover *mover,
 int dray_create_delta(struct dray_mover *mover,
                       const void *first,
                       const void *second,
-                      uint32_t len,
+                      size_t len,
                       void *record,
-                      uint32_t max_bytes,
+                      size_t max_bytes,
                       uint64_t user_data);
 
 // Applies a delta record of `record_bytes` bytes to `len` bytes.
@@ -778,16 +785,16 @@ int dray_create_delta(struct dray_mover *mover,
 // As dray_copy.
 int dray_apply_delta(struct dray_mover *mover,
                      void *destination,
-                     uint32_t len,
+                     size_t len,
                      const void *record,
-                     uint32_t record_bytes,
+                     size_t record_bytes,
                      uint64_t user_data);
 
 // Evicts `len` bytes from the processor's caches.
 //
 // The caller promises:
 // As dray_copy.
-int dray_cache_flush(struct dray_mover *mover, void *buffer, uint32_t len, uint64_t user_data);
+int dray_cache_flush(struct dray_mover *mover, void *buffer, size_t len, uint64_t user_data);
 
 // Checks the integrity fields of `len` bytes of blocks, each with its field.
 //
@@ -795,7 +802,7 @@ int dray_cache_flush(struct dray_mover *mover, void *buffer, uint32_t len, uint6
 // As dray_copy; `dif` must point to `dif->size` readable bytes.
 int dray_dif_check(struct dray_mover *mover,
                    const void *source,
-                   uint32_t len,
+                   size_t len,
                    const struct dray_dif *dif,
                    uint64_t user_data);
 
@@ -806,7 +813,7 @@ int dray_dif_check(struct dray_mover *mover,
 int dray_dif_insert(struct dray_mover *mover,
                     void *destination,
                     const void *source,
-                    uint32_t len,
+                    size_t len,
                     const struct dray_dif *dif,
                     uint64_t user_data);
 
@@ -817,7 +824,7 @@ int dray_dif_insert(struct dray_mover *mover,
 int dray_dif_strip(struct dray_mover *mover,
                    void *destination,
                    const void *source,
-                   uint32_t len,
+                   size_t len,
                    const struct dray_dif *dif,
                    uint64_t user_data);
 
@@ -828,7 +835,7 @@ int dray_dif_strip(struct dray_mover *mover,
 int dray_dif_update(struct dray_mover *mover,
                     void *destination,
                     const void *source,
-                    uint32_t len,
+                    size_t len,
                     const struct dray_dif *dif,
                     uint64_t user_data);
 
@@ -840,7 +847,7 @@ int dray_dif_update(struct dray_mover *mover,
 int dray_dix_generate(struct dray_mover *mover,
                       void *destination,
                       const void *source,
-                      uint32_t len,
+                      size_t len,
                       const struct dray_dif *dif,
                       uint64_t user_data);
 

@@ -1,4 +1,4 @@
-/* dray.hpp: libdray for C++17, header only. Two sets of classes have the same functions:
+/* dray.hpp: libdray for C++14 and later, header only. Two sets of classes have the same functions:
  *
  *   dray::mover, dray::channels                  errors are exceptions of the type dray::error
  *   dray::nothrow_mover, dray::nothrow_channels  functions return a dray::code; for -fno-exceptions
@@ -100,57 +100,57 @@ template <class Errors> class basic_mover {
     }
 
     auto noop(std::uint64_t id = 0) { return Errors::done(dray_noop(mover_, id)); }
-    auto copy(void *to, const void *from, std::uint32_t len, std::uint64_t id = 0) {
+    auto copy(void *to, const void *from, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_copy(mover_, to, from, len, id));
     }
-    auto dualcast(void *first, void *second, const void *from, std::uint32_t len, std::uint64_t id = 0) {
+    auto dualcast(void *first, void *second, const void *from, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_dualcast(mover_, first, second, from, len, id));
     }
-    auto fill(void *to, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
+    auto fill(void *to, std::uint64_t pattern, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_fill(mover_, to, pattern, len, id));
     }
-    auto compare(const void *first, const void *second, std::uint32_t len, std::uint64_t id = 0) {
+    auto compare(const void *first, const void *second, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_compare(mover_, first, second, len, id));
     }
-    auto compare_pattern(const void *from, std::uint64_t pattern, std::uint32_t len, std::uint64_t id = 0) {
+    auto compare_pattern(const void *from, std::uint64_t pattern, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_compare_pattern(mover_, from, pattern, len, id));
     }
-    auto crc32c(const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
+    auto crc32c(const void *from, std::size_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
         return Errors::done(dray_crc32c(mover_, from, len, seed, id));
     }
-    auto copy_crc32c(void *to, const void *from, std::uint32_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
+    auto copy_crc32c(void *to, const void *from, std::size_t len, std::uint32_t seed = 0, std::uint64_t id = 0) {
         return Errors::done(dray_copy_crc32c(mover_, to, from, len, seed, id));
     }
-    auto crc64(const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
+    auto crc64(const void *from, std::size_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
         return Errors::done(dray_crc64(mover_, from, len, seed, id));
     }
-    auto copy_crc64(void *to, const void *from, std::uint32_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
+    auto copy_crc64(void *to, const void *from, std::size_t len, std::uint64_t seed = 0, std::uint64_t id = 0) {
         return Errors::done(dray_copy_crc64(mover_, to, from, len, seed, id));
     }
-    auto create_delta(const void *first, const void *second, std::uint32_t len, void *record,
-                      std::uint32_t max_bytes, std::uint64_t id = 0) {
+    auto create_delta(const void *first, const void *second, std::size_t len, void *record,
+                      std::size_t max_bytes, std::uint64_t id = 0) {
         return Errors::done(dray_create_delta(mover_, first, second, len, record, max_bytes, id));
     }
-    auto apply_delta(void *to, std::uint32_t len, const void *record, std::uint32_t record_bytes,
+    auto apply_delta(void *to, std::size_t len, const void *record, std::size_t record_bytes,
                      std::uint64_t id = 0) {
         return Errors::done(dray_apply_delta(mover_, to, len, record, record_bytes, id));
     }
-    auto dif_check(const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+    auto dif_check(const void *from, std::size_t len, const dif &how, std::uint64_t id = 0) {
         return Errors::done(dray_dif_check(mover_, from, len, &how, id));
     }
-    auto dif_insert(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+    auto dif_insert(void *to, const void *from, std::size_t len, const dif &how, std::uint64_t id = 0) {
         return Errors::done(dray_dif_insert(mover_, to, from, len, &how, id));
     }
-    auto dif_strip(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+    auto dif_strip(void *to, const void *from, std::size_t len, const dif &how, std::uint64_t id = 0) {
         return Errors::done(dray_dif_strip(mover_, to, from, len, &how, id));
     }
-    auto dif_update(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+    auto dif_update(void *to, const void *from, std::size_t len, const dif &how, std::uint64_t id = 0) {
         return Errors::done(dray_dif_update(mover_, to, from, len, &how, id));
     }
-    auto dix_generate(void *to, const void *from, std::uint32_t len, const dif &how, std::uint64_t id = 0) {
+    auto dix_generate(void *to, const void *from, std::size_t len, const dif &how, std::uint64_t id = 0) {
         return Errors::done(dray_dix_generate(mover_, to, from, len, &how, id));
     }
-    auto cache_flush(void *buffer, std::uint32_t len, std::uint64_t id = 0) {
+    auto cache_flush(void *buffer, std::size_t len, std::uint64_t id = 0) {
         return Errors::done(dray_cache_flush(mover_, buffer, len, id));
     }
     /// A descriptor of 64 bytes, such as a `dsa_hw_desc` of linux/idxd.h.
@@ -286,9 +286,7 @@ class mover : public basic_mover<throwing> {
     }
     /// What has ended, at most `most` operations.
     std::vector<completion> poll(std::size_t most = 64) {
-        std::vector<completion> ended(most);
-        ended.resize(static_cast<std::size_t>(poll(ended.data(), most)));
-        return ended;
+        return ended<completion>(most, [this](completion *into, std::size_t count) { return poll(into, count); });
     }
     /// Submits, and waits for one operation to end. `timeout` 0: for ever.
     completion wait(wait_policy how = wait_policy::pause,
@@ -301,6 +299,12 @@ class mover : public basic_mover<throwing> {
   protected:
     struct closed {};
     explicit mover(closed) noexcept {}
+    /// What `take` writes to an array of `most`.
+    template <class T, class Take> static std::vector<T> ended(std::size_t most, Take take) {
+        std::vector<T> all(most);
+        all.resize(static_cast<std::size_t>(take(all.data(), most)));
+        return all;
+    }
 };
 
 /// Several work queues as one mover: large operations are striped over them, small ones gathered into
@@ -316,9 +320,7 @@ class channels : public mover {
 
     /// What has ended, at most `most` operations, with who did what of each.
     std::vector<outcome> poll_outcomes(std::size_t most = 64) {
-        std::vector<outcome> ended(most);
-        ended.resize(static_cast<std::size_t>(poll_outcomes(ended.data(), most)));
-        return ended;
+        return ended<outcome>(most, [this](outcome *into, std::size_t count) { return poll_outcomes(into, count); });
     }
     /// Submits, and waits for one operation to end. `timeout` 0: for ever.
     outcome wait_outcome(wait_policy how = wait_policy::pause,

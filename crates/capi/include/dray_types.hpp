@@ -13,6 +13,13 @@
 #include <stdexcept>
 #endif
 
+/* Of C++14 compilers, those that warn of attributes of C++17 get none. */
+#if __cplusplus >= 201703L
+#define DRAY_NODISCARD [[nodiscard]]
+#else
+#define DRAY_NODISCARD
+#endif
+
 namespace dray {
 
 /// Who is to execute operations.
@@ -92,7 +99,7 @@ constexpr flag operator|(flag a, flag b) noexcept {
 }
 
 /// What a call of the nothrow classes gives: a number of 0 or more, or an error code below 0.
-class [[nodiscard]] code {
+class DRAY_NODISCARD code {
   public:
     constexpr explicit code(int value) noexcept : value_(value) {}
 
@@ -267,5 +274,7 @@ struct dif : dray_dif {
 };
 
 } // namespace dray
+
+#undef DRAY_NODISCARD
 
 #endif

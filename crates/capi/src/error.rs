@@ -96,18 +96,30 @@ pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Refusal>) -> c_int {
 pub extern "C" fn dray_last_error() -> *const c_char {
     LAST.with(|last| last.as_ptr().cast::<c_char>().cast_const())
 }
-/// What a code means. The text lives for ever.
+
+/// What a code means, in any function that returns it; [`dray_last_error`] says what has happened. The text
+/// lives for ever, and may be read by all threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
+    // Each is true of every function that returns the code; the last error says which of it has happened.
     const TEXTS: &[(c_int, &CStr)] = &[
         (0, c"success"),
-        (libc::EINVAL, c"an argument is not valid"),
-        (libc::EAGAIN, c"all slots are taken: poll completions first"),
+        (
+            libc::EINVAL,
+            c"an argument or a field of a structure is not valid",
+        ),
+        (
+            libc::EAGAIN,
+            c"not enough slots are free: poll completions first",
+        ),
         (
             libc::EBUSY,
-            c"another thread is using the mover, or another process the work queue",
+            c"another call is using the mover, another process has the work queue, or operations in flight or a batch are in the way of a page list",
         ),
-        (libc::ENODEV, c"there is no such work queue"),
+        (
+            libc::ENODEV,
+            c"there is no work queue, or no device, as it is required",
+        ),
         (
             libc::EACCES,
             c"this user may not open the device file of the work queue",
@@ -116,18 +128,39 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
             libc::EPERM,
             c"the kernel does not let this process use the work queue: see dray doctor",
         ),
-        (libc::EFAULT, c"memory cannot be read or written"),
-        (libc::EIO, c"the work queue cannot be used"),
-        (libc::ENOTSUP, c"the mover or this processor cannot do this"),
-        (libc::ETIMEDOUT, c"no completion before the deadline"),
-        (libc::ENOENT, c"there is nothing in flight, or no batch"),
+        (
+            libc::EFAULT,
+            c"memory of a page list cannot be read or written",
+        ),
+        (
+            libc::EIO,
+            c"the work queue or the device cannot be used, or has not copied a page list that it was required to copy",
+        ),
+        (
+            libc::ENOTSUP,
+            c"the mover, its work queue or this processor cannot do this",
+        ),
+        (
+            libc::ETIMEDOUT,
+            c"the time was over before an operation had ended or a page list was copied",
+        ),
+        (
+            libc::ENOENT,
+            c"nothing is enqueued or in flight, or no batch has begun, or it is empty",
+        ),
         (libc::EBADF, c"the mover is closed"),
         (
             libc::E2BIG,
             c"a batch has more operations than the mover takes",
         ),
-        (libc::EALREADY, c"a batch has begun already"),
-        (libc::ENOTRECOVERABLE, c"libdray has panicked"),
+        (
+            libc::EALREADY,
+            c"a batch has begun already: end or cancel it first",
+        ),
+        (
+            libc::ENOTRECOVERABLE,
+            c"libdray has panicked: the mover can only be closed",
+        ),
     ];
     let found = TEXTS.iter().find(|(number, _)| -number == code);
     found.map_or(c"unknown code", |(_, text)| *text).as_ptr()

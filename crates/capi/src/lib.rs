@@ -11,6 +11,7 @@ mod completion;
 mod enqueue;
 mod error;
 mod handle;
+mod integrity;
 mod mover;
 mod open;
 mod operations;
@@ -32,13 +33,15 @@ pub use enqueue::{
 };
 pub use error::{dray_last_error, dray_strerror};
 pub use handle::Mover;
+pub use integrity::{
+    dray_dif_check, dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate,
+};
 pub use mover::{dray_poll, dray_slots, dray_submit, dray_supports, dray_wait, dray_withdraw};
 pub use open::{dray_close, dray_note, dray_open};
 pub use operations::{
     dray_apply_delta, dray_cache_flush, dray_compare, dray_compare_pattern, dray_copy,
-    dray_copy_crc32c, dray_copy_crc64, dray_crc32c, dray_crc64, dray_create_delta, dray_dif_check,
-    dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate, dray_dualcast, dray_fill,
-    dray_noop,
+    dray_copy_crc32c, dray_copy_crc64, dray_crc32c, dray_crc64, dray_create_delta, dray_dualcast,
+    dray_fill, dray_noop,
 };
 pub use outcome::{dray_excluded_queues, dray_poll_outcomes, dray_wait_outcomes};
 pub use page_types::{

@@ -59,7 +59,7 @@ fn the_copy_on_either_library() {
             let out = run(compiler, "copy.c", shared, executor);
             let expected = format!(
                 "copy 42: status 1, executor {executor}\ncompare: result 1 at 4096\n\
-                 crc32c: e3069283\nnull: an argument is not valid\n"
+                 crc32c: e3069283\nnull: an argument or a field of a structure is not valid\n"
             );
             assert_eq!(out, expected, "{compiler:?} {shared}");
         }
@@ -90,6 +90,10 @@ fn every_operation_by_the_header_for_cpp() {
         let out = run(&compiler, "no_exceptions.cpp", true, backend);
         assert_eq!(out, "no exceptions: right\n");
     }
+    // The oldest standard.
+    let compiler = ["c++", "-std=c++14", "-Wpedantic", "-x", "c++"];
+    let out = run(&compiler, "every_operation.cpp", false, BACKENDS[0]);
+    assert_eq!(out, "every operation: right\n");
 }
 
 /// Headers alone, as strict as compilers are.
@@ -111,7 +115,9 @@ fn the_headers_have_no_warnings() {
     }
     let (_cpp, source) = includes("dray.hpp");
     for standard in [
-        &["-std=c++17"][..],
+        &["-std=c++14", "-Wold-style-cast"][..],
+        &["-std=c++14", "-fno-exceptions", "-fno-rtti"],
+        &["-std=c++17"],
         &["-std=c++20"],
         &["-std=c++17", "-fno-exceptions"],
     ] {

@@ -45,6 +45,7 @@ fn the_header_is_that_of_the_source() {
         "mover.rs",
         "enqueue.rs",
         "operations.rs",
+        "integrity.rs",
         "outcome.rs",
         "page_types.rs",
         "pages.rs",

@@ -45,7 +45,7 @@ fn cases() -> Vec<Case> {
             "copy.c" => (
                 C,
                 "copy 42: status 1, executor 0\ncompare: result 1 at 4096\n\
-                 crc32c: e3069283\nnull: an argument is not valid\n"
+                 crc32c: e3069283\nnull: an argument or a field of a structure is not valid\n"
                     .to_owned(),
             ),
             // Devices of version 1 have none.
