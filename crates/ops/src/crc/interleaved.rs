@@ -40,6 +40,9 @@ fn is_possible() -> bool {
 /// The register after `data`, or `None` if the processor lacks the instructions.
 #[inline]
 pub(super) fn update(register: u32, data: &[u8]) -> Option<u32> {
+    if let Some(register) = wide::update(register, data) {
+        return Some(register);
+    }
     if !is_possible() {
         return None;
     }
@@ -50,17 +53,12 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<u32> {
 /// As [`update`], and copies the data to `dst`, which is as long, as they are read.
 #[inline]
 pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Option<u32> {
-    if let Some((register, done)) = wide::update_and_copy(register, data, dst) {
-        dst[done..].copy_from_slice(&data[done..]);
-        return update(register, &data[done..]);
+    if let Some(register) = wide::update_and_copy(register, data, dst) {
+        return Some(register);
     }
     if data.len() < 2 * LARGE * STEP {
         dst.copy_from_slice(data);
-        // A string move ends before what follows it begins: each check that is left out counts.
-        return match wide::update(register, data) {
-            Some((register, done)) if done == data.len() => Some(register),
-            _ => update(register, data),
-        };
+        return update(register, data);
     }
     if !is_possible() {
         return None;
@@ -87,13 +85,10 @@ fn in_copied_blocks(mut register: u32, data: &[u8], dst: &mut [u8]) -> u32 {
 }
 
 #[target_feature(enable = "sse4.2,pclmulqdq")]
-fn in_blocks(mut register: u32, mut data: &[u8]) -> u32 {
+fn in_blocks(mut register: u32, data: &[u8]) -> u32 {
     if let [.., last] = data {
         // Often on another page, whose address takes as long to find as the data.
         prefetch::line_of(last);
-    }
-    if let Some((wide, done)) = wide::update(register, data) {
-        (register, data) = (wide, &data[done..]);
     }
     let (large, rest) = data.as_chunks::<{ LARGE * STEP }>();
     for pair in large.windows(2) {
@@ -106,7 +101,14 @@ fn in_blocks(mut register: u32, mut data: &[u8]) -> u32 {
     for data in small {
         register = block::<SMALL>(register, data, |_| ());
     }
-    let (words, rest) = rest.as_chunks::<8>();
+    in_words(register, rest)
+}
+
+/// The register after `data`, which are few.
+#[inline]
+#[target_feature(enable = "sse4.2")]
+pub(super) fn in_words(mut register: u32, data: &[u8]) -> u32 {
+    let (words, rest) = data.as_chunks::<8>();
     for word in words {
         register = take(register, word);
     }
@@ -220,20 +222,45 @@ pub(super) const fn factor(bits: usize) -> i64 {
 mod tests {
     use super::*;
 
+    /// As [`update`] without `wide`.
+    fn narrow(register: u32, data: &[u8]) -> Option<u32> {
+        // SAFETY: the processor has the instructions.
+        is_possible().then(|| unsafe { in_blocks(register, data) })
+    }
+
+    /// As [`update_and_copy`] without `wide`.
+    fn narrow_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Option<u32> {
+        // SAFETY: the processor has the instructions.
+        is_possible().then(|| unsafe { in_copied_blocks(register, data, dst) })
+    }
+
     #[test]
     fn blocks_and_library_agree_at_every_length() {
         let data: Vec<u8> = (0..18_000_u32).map(|n| ((n * n) >> 5) as u8).collect();
         let around = |blocks: usize| blocks * LARGE * STEP - 9..blocks * LARGE * STEP + 1000;
         for bytes in (0..2100).chain(around(1)).chain(around(2)) {
             let data = &data[bytes % 17..][..bytes];
-            let Some(register) = update(!0, data) else {
-                return assert!(!is_x86_feature_detected!("sse4.2"), "no other reason");
-            };
-            assert_eq!(!register, crc_fast::crc32_iscsi(data), "{bytes}");
-            let seeded = update(0x1234_5678, data).map(|register| !register);
-            let seed = !0x1234_5678;
-            let expected = crate::oracle::crc32c(seed, data, crate::CrcOptions::default());
-            assert_eq!(seeded, Some(expected), "{bytes}");
+            for update in [update, narrow] {
+                let Some(register) = update(!0, data) else {
+                    return assert!(!is_x86_feature_detected!("sse4.2"), "no other reason");
+                };
+                assert_eq!(!register, crc_fast::crc32_iscsi(data), "{bytes}");
+                let seeded = update(0x1234_5678, data).map(|register| !register);
+                let seed = !0x1234_5678;
+                let expected = crate::oracle::crc32c(seed, data, crate::CrcOptions::default());
+                assert_eq!(seeded, Some(expected), "{bytes}");
+            }
+            for update_and_copy in [update_and_copy, narrow_and_copy] {
+                let mut copy = vec![0xa5; bytes + 1];
+                let register = update_and_copy(!0, data, &mut copy[..bytes]);
+                let expected = crc_fast::crc32_iscsi(data);
+                assert_eq!(
+                    register.map(|register| !register),
+                    Some(expected),
+                    "{bytes}"
+                );
+                assert!(copy[..bytes] == *data && copy[bytes] == 0xa5, "{bytes}");
+            }
         }
     }
 }
