@@ -80,7 +80,8 @@ pub enum QueueLost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// How it ended. Its executor is the core if that has executed any of it, or else the device.
+    /// How it ended. Its executor is the core if that has executed any of it, or else the device; of one that
+    /// was not executed that of the first channel.
     pub completion: Completion,
     /// Bytes that devices have done.
     pub device_bytes: u64,

@@ -329,7 +329,8 @@ impl<M: Mover> Channels<M> {
         }
     }
 
-    fn refuse(&mut self, index: u32) {
+    /// A part ends because every queue was full.
+    pub(super) fn refuse(&mut self, index: u32) {
         let slot = self.parts.get(index).slot as usize;
         self.slots[slot].outcome.queue_was_full = true;
         let record = CompletionRecord {

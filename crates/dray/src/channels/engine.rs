@@ -231,6 +231,7 @@ impl<M: Mover> Channels<M> {
             outcome: Outcome::of(Completion {
                 ticket,
                 user_data: operation.user_data(),
+                executor: self.first_executor(),
                 ..Completion::default()
             }),
             first: NONE,
@@ -294,23 +295,34 @@ impl<M: Mover> Channels<M> {
         }
     }
 
+    /// As devices get it: with what the page-fault policy asks of them.
+    pub(super) fn for_device(&self, operation: &Operation) -> Operation {
+        let opcode = operation.opcode();
+        let blocks = self.options.page_fault == PageFaultPolicy::BlockOnFault
+            && !matches!(opcode, Opcode::Noop | Opcode::Drain | Opcode::UpdateWindow);
+        match blocks {
+            true => operation.with_block_on_fault(),
+            false => *operation,
+        }
+    }
+
+    /// Who executes operations, as far as nothing else is known of one.
+    fn first_executor(&self) -> Executor {
+        let first = self.queues.first().and_then(|queue| queue.executor);
+        first.unwrap_or(Executor::Cpu)
+    }
+
     /// Divides an operation into stripes, and queues them.
     pub(super) fn stripe(&mut self, slot: u32) {
-        let mut operation = self.slots[slot as usize].operation;
+        let operation = self.for_device(&self.slots[slot as usize].operation);
         let opcode = operation.opcode();
-        if self.options.page_fault == PageFaultPolicy::BlockOnFault
-            && !matches!(opcode, Opcode::Noop | Opcode::Drain | Opcode::UpdateWindow)
-        {
-            operation = operation.with_block_on_fault();
-        }
         let len = operation.len();
         if len / 2 >= self.smallest_part() {
             // What breaks a rule as a whole must not be divided into parts that break none.
             let checked = dray_device::check_operands(opcode, operation.descriptor());
             if let Err(status) = checked {
-                let executor = self.queues.first().and_then(|queue| queue.executor);
                 let record = CompletionRecord::with_status(status);
-                return self.end_slot(slot, record, executor.unwrap_or(Executor::Cpu));
+                return self.end_slot(slot, record, self.first_executor());
             }
         }
         let mut stripes = 1;

@@ -51,7 +51,7 @@ unsafe impl<M: Mover> Mover for Channels<M> {
             let index = self.parts.add(Part {
                 slot,
                 next: NONE,
-                operation: *operation,
+                operation: self.for_device(operation),
                 offset: 0,
                 done: 0,
                 in_flight: 0,

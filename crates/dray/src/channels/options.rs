@@ -47,7 +47,8 @@ pub enum Choice {
 }
 
 /// What becomes of an operation that met a page that was not present. (With block on fault the device
-/// waits for the page instead.)
+/// waits for the page instead.) One in a batch of the caller's, which may have fences behind it, ends with the
+/// fault unless the policy is to block.
 ///
 /// ```
 /// use dray::channels::{ChannelsOptions, PageFaultPolicy};
@@ -85,7 +86,8 @@ pub enum FullQueuePolicy {
     /// It waits until one is not; [`Mover::submit`](crate::Mover::submit) says that something is left.
     #[default]
     Wait,
-    /// The core executes it.
+    /// The core executes it. A batch of the caller's that a queue had taken and cannot execute ends with
+    /// [`Failure::QueueFull`](crate::Failure::QueueFull).
     Core,
     /// It ends with [`Failure::QueueFull`](crate::Failure::QueueFull).
     Error,

@@ -66,12 +66,22 @@ impl<M: Mover> Channels<M> {
                 };
             }
             // A queue that is full: it was taken back. Or the device has aborted it, or it is behind a fence.
-            match !accepted && !part.in_batch && self.takes_back_from_full_queues() {
-                true => return self.when_full(index),
-                false => return self.end_part(index, record),
-            }
+            return match !accepted && self.takes_back_from_full_queues() {
+                // The rest of its batch has come back, too, and its fences mean nothing to one alone.
+                true if part.in_batch => self.refuse(index),
+                true => self.when_full(index),
+                false => self.end_part(index, record),
+            };
         }
         let slot = &mut self.slots[part.slot as usize];
+        if status.code() == Status::BATCH_PAGE_FAULT.code() && slot.outcome.gathered {
+            // The device could not read the list of its batch, which was none of the caller's: it goes alone.
+            slot.outcome.gathered = false;
+            return match slot.outcome.withdrawn {
+                true => self.withdraw_part(index),
+                false => self.large.push_back(index),
+            };
+        }
         if goes_on(&part.operation, &record) {
             slot.outcome.device_bytes += u64::from(part.in_flight);
             let part = self.parts.get_mut(index);
@@ -96,7 +106,7 @@ impl<M: Mover> Channels<M> {
             let record = parts::finish(&part.operation, part.done, record);
             return self.end_part(index, record);
         }
-        self.page_fault(queue, index, record);
+        self.page_fault(queue, index, record, completion.executor);
     }
 
     /// Only the policies that do not wait do that.
@@ -104,7 +114,13 @@ impl<M: Mover> Channels<M> {
         self.options.full_queue != super::FullQueuePolicy::Wait
     }
 
-    fn page_fault(&mut self, queue: usize, index: u32, record: CompletionRecord) {
+    fn page_fault(
+        &mut self,
+        queue: usize,
+        index: u32,
+        record: CompletionRecord,
+        executor: Executor,
+    ) {
         let part = self.parts.get_mut(index);
         // Of a move that goes backward, what was done forward is done again: its source is whole.
         let bytes = match is_backward(&part.operation) && record.result == 0 {
@@ -126,6 +142,7 @@ impl<M: Mover> Channels<M> {
             _ => false,
         };
         let (done, slot) = (part.done, part.slot as usize);
+        let is_done = bytes > 0 && done >= part.operation.len();
         self.slots[slot].outcome.device_bytes += u64::from(bytes);
         let write = record.status().is_write_fault();
         let fault = CompletionRecord {
@@ -133,11 +150,12 @@ impl<M: Mover> Channels<M> {
             ..record
         };
         match self.options.page_fault {
-            // Another part was taken back: this one does not go on either.
-            _ if self.slots[slot].outcome.withdrawn => self.end_part(index, fault),
+            // Another part was taken back: this one does not go on either. Nor does one of which nothing is
+            // left, whatever faulted then.
+            _ if self.slots[slot].outcome.withdrawn || is_done => self.end_part(index, fault),
             PageFaultPolicy::TouchAndResume { .. } if goes_on => {
                 let address = record.fault_address;
-                let here = self.queues[queue].executor.is_some();
+                let here = executor.is_of_this_process();
                 if here && populate(address, 1, write).is_err() {
                     return self.end_part(index, fault);
                 }

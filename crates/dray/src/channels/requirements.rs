@@ -7,14 +7,14 @@ use super::{
     ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, PageFaultPolicy,
     Require,
 };
-use crate::{Capabilities, Executor};
+use crate::{Capabilities, Executor, Mover};
 
 /// Slots that there can be.
 const MOST_SLOTS: usize = 1 << 20;
 /// Channels that there can be.
 const MOST_CHANNELS: usize = 1 << 10;
 
-pub(super) fn check<M>(
+pub(super) fn check<M: Mover>(
     queues: &[QueueState<M>],
     options: &ChannelsOptions,
 ) -> Result<(), ChannelsError> {
@@ -26,6 +26,9 @@ pub(super) fn check<M>(
     counted("stripes", options.max_stripes, MOST_CHANNELS)?;
     if !queues.is_empty() {
         counted("channels", queues.len(), MOST_CHANNELS)?;
+    }
+    for queue in queues {
+        counted("slots of a channel", queue.mover.slots(), u32::MAX as usize)?;
     }
     let required = options.require != Require::Any;
     if required && queues.is_empty() {
@@ -59,7 +62,7 @@ pub(super) fn check<M>(
 }
 
 /// What all of them can do, or the core if it may.
-pub(super) fn together<M>(
+pub(super) fn together<M: Mover>(
     queues: &[QueueState<M>],
     core_allowed: bool,
     slots: usize,
@@ -80,7 +83,8 @@ pub(super) fn together<M>(
         }
         all.general = with_forms_of(all.general, other.general);
         all.max_transfer_bytes = all.max_transfer_bytes.min(other.max_transfer_bytes);
-        all.max_batch = all.max_batch.min(other.max_batch);
+        let slots = u32::try_from(queue.mover.slots()).unwrap_or(u32::MAX);
+        all.max_batch = all.max_batch.min(other.max_batch).min(slots);
         all.block_on_fault &= other.block_on_fault;
     }
     if core_allowed {

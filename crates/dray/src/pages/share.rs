@@ -365,6 +365,10 @@ impl PageShare {
 
     /// Enqueues as much as fits.
     fn refill<M: Mover>(&mut self, mover: &mut M) {
+        if mover.slots() == 0 {
+            // It never takes anything.
+            return self.stop(mover);
+        }
         while let Some(index) = self.again.last().copied() {
             // SAFETY: as in `end`; the copies of a list do not overlap.
             if unsafe { mover.enqueue(&self.operation(index)) }.is_err() {

@@ -132,8 +132,73 @@ impl<P: Port> Queue<P> {
         );
         // A batch that was refused says so in its own record alone.
         match record.status == 0 && !ran {
-            true => ended.record,
+            // Its `bytes_completed` counts descriptors.
+            true => CompletionRecord {
+                bytes_completed: 0,
+                ..ended.record
+            },
             false => record,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::with_exposed_provenance_mut;
+    use std::sync::Arc;
+
+    use dray_device::Submission;
+    use dray_spec::Descriptor;
+
+    use super::*;
+    use crate::slots::SlotMemory;
+    use crate::{Capabilities, Executor, Operation, QueueLost};
+
+    /// Accepts all, and completes nothing.
+    struct Accepting;
+
+    impl Port for Accepting {
+        const EXECUTOR: Executor = Executor::Virtual;
+
+        fn submit(&mut self, _: &Descriptor) -> Submission {
+            Submission::Accepted
+        }
+
+        fn credits(&self) -> usize {
+            8
+        }
+
+        fn lost(&self) -> Option<QueueLost> {
+            None
+        }
+    }
+
+    #[test]
+    fn members_of_a_batch_whose_list_cannot_be_read_have_done_no_bytes() {
+        let memory = Arc::new(SlotMemory::new(8));
+        let capabilities = Capabilities {
+            max_batch: 8,
+            ..Capabilities::software()
+        };
+        let mut queue = Queue::new(Accepting, capabilities, memory.clone(), 8);
+        queue.enqueue_batch(&[Operation::noop(); 3]).expect("slots");
+        queue.submit();
+        let write = |index: u32, status, bytes_completed| {
+            let place = memory.record_address(index) as usize;
+            let mut record = CompletionRecord::with_status(status);
+            record.bytes_completed = bytes_completed;
+            // SAFETY: a record of the block, which nothing else accesses meanwhile.
+            unsafe { with_exposed_provenance_mut::<CompletionRecord>(place).write(record) };
+        };
+        // The first was executed, and the page of the others could not be read.
+        write(0, Status::SUCCESS, 0);
+        write(memory.batch_record(0), Status::BATCH_PAGE_FAULT, 1);
+        let mut ended = [Completion::default(); 4];
+        assert_eq!(queue.poll(&mut ended), 3);
+        assert_eq!(ended[0].status(), Status::SUCCESS);
+        for completion in &ended[1..3] {
+            assert_eq!(completion.status(), Status::BATCH_PAGE_FAULT);
+            assert_eq!(completion.record.bytes_completed, 0);
         }
     }
 }

@@ -73,7 +73,9 @@ impl<M: Mover, B: Buffer> Driver<M, B> {
 
     /// Takes requests, hands them over, and answers what has ended.
     fn step(&mut self) {
-        while self.channel.in_flight() < self.channel.mover().slots() {
+        // A mover without slots takes nothing: the channel says so.
+        let slots = self.channel.mover().slots().max(1);
+        while self.channel.in_flight() < slots {
             let next = self.held.take().or_else(|| self.shared.next_request());
             let Some((index, request)) = next else {
                 break;

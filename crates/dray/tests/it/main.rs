@@ -3,6 +3,7 @@
 mod aborts;
 mod channel;
 mod channels;
+mod device_answers;
 mod examples;
 mod gate;
 mod inaccessible;

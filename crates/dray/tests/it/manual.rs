@@ -217,7 +217,9 @@ unsafe impl Mover for Manual {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             max_transfer_bytes: self.0.borrow().max_transfer_bytes,
-            max_batch: self.0.borrow().slots as u32,
+            // More than it has slots: who uses it counts them.
+            max_batch: 64,
+            block_on_fault: true,
             ..Capabilities::software()
         }
     }
