@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::toolchain::{C, CPP, compile};
+
 /// Comments without the links and headings of rustdoc.
 fn for_c(header: &str) -> String {
     let mut text = String::new();
@@ -65,6 +67,67 @@ fn the_header_is_that_of_the_source() {
         same,
         "include/dray.h is not that of the source: see its first lines"
     );
+}
+
+/// C and C++ lay structures out as the library does.
+#[test]
+fn structures_have_the_sizes_of_the_source() {
+    use std::fmt::Write;
+    let sizes = [
+        ("dray_options", size_of::<dray_c::Options>(), 40),
+        (
+            "dray_channels_options",
+            size_of::<dray_c::ChannelsOptions>(),
+            96,
+        ),
+        ("dray_cost_model", size_of::<dray_c::CostModel>(), 56),
+        ("dray_dif", size_of::<dray_c::Dif>(), 32),
+        ("dray_completion", size_of::<dray_c::Completion>(), 64),
+        ("dray_outcome", size_of::<dray_c::Outcome>(), 96),
+        (
+            "dray_excluded_queue",
+            size_of::<dray_c::ExcludedQueue>(),
+            48,
+        ),
+        ("dray_page", size_of::<dray_c::Page>(), 24),
+        (
+            "dray_page_list_options",
+            size_of::<dray_c::PageOptions>(),
+            40,
+        ),
+        (
+            "dray_page_list_statistics",
+            size_of::<dray_c::PageStatistics>(),
+            72,
+        ),
+        ("dray_page_state", size_of::<dray_c::PageState>(), 24),
+        ("dray_page_list_row", size_of::<dray_c::PageRow>(), 32),
+        ("dray_page_list_report", size_of::<dray_c::PageReport>(), 40),
+        ("dray_tags", size_of::<dray_c::Tags>(), 8),
+    ];
+    let mut text = "#include <dray.h>\n".to_owned();
+    for (name, size, promised) in sizes {
+        assert_eq!(
+            size, promised,
+            "{name}: programs are compiled with this size"
+        );
+        let _ = writeln!(
+            text,
+            "typedef char {name}_is[sizeof(struct {name}) == {size} ? 1 : -1];"
+        );
+    }
+    text.push_str("int main(void) { return 0; }\n");
+    let header = include_str!("../../include/dray.h");
+    assert_eq!(
+        header.matches("typedef struct dray_").count(),
+        sizes.len() + 1
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("sizes.c");
+    std::fs::write(&source, text).expect("a file");
+    for compiler in [C, CPP] {
+        compile(compiler, &source, true);
+    }
 }
 
 /// What dray.hpp has words of its own for, it has all words of.

@@ -6,6 +6,7 @@ mod header;
 mod install;
 mod opened;
 mod options;
+mod random_calls;
 mod readme;
 mod symbols;
 mod toolchain;
