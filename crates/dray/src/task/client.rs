@@ -30,9 +30,11 @@ impl<B> Client<B> {
     }
 
     /// An operation, which begins when the future is first polled; while all slots are taken it waits
-    /// for one. Futures get slots in the order in which they were first polled, as long as no more than 1024
-    /// wait; one of more than that is polled again until it is one of them. The future gives what became of
-    /// the operation, and its buffers.
+    /// for one. The future gives what became of the operation, and its buffers.
+    ///
+    /// Futures get slots in the order in which they were first polled, as long as no more than 1024 wait; one of
+    /// more than that is polled again until it is one of them. A future is no client: once all clients are
+    /// dropped, the driver ends, and what has not begun by then is refused.
     ///
     /// # Errors
     /// The future gives the reason, with the buffers, of what the channel does not take; see

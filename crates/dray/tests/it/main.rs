@@ -4,6 +4,7 @@ mod aborts;
 mod channel;
 mod channels;
 mod device_answers;
+mod dispatch;
 mod examples;
 mod gate;
 mod inaccessible;

@@ -22,6 +22,8 @@ struct State {
     executor: Executor,
     max_transfer_bytes: u64,
     enqueued: usize,
+    /// Members of each batch.
+    batches: Vec<usize>,
     queued: VecDeque<Operation>,
     in_flight: VecDeque<Operation>,
     ended: VecDeque<Outcome>,
@@ -43,6 +45,7 @@ impl Manual {
             executor: Executor::Virtual,
             max_transfer_bytes: 1 << 30,
             enqueued: 0,
+            batches: Vec::new(),
             queued: VecDeque::new(),
             in_flight: VecDeque::new(),
             ended: VecDeque::new(),
@@ -87,6 +90,11 @@ impl Manual {
     /// Operations that were enqueued so far.
     pub(crate) fn enqueued(&self) -> usize {
         self.0.borrow().enqueued
+    }
+
+    /// How many operations each batch so far had.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.0.borrow().batches.clone()
     }
 
     /// What the device has, in the order of its acceptance.
@@ -165,6 +173,7 @@ unsafe impl Mover for Manual {
             // SAFETY: the caller's promise is the same.
             unsafe { self.enqueue(operation) }?;
         }
+        self.0.borrow_mut().batches.push(operations.len());
         Ok(Ticket(0))
     }
 
