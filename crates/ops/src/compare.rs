@@ -6,9 +6,13 @@ mod avx2;
 mod avx512;
 
 use crate::level::Level;
+use crate::prefetch;
 
-/// Bytes compared without a branch.
-const GROUP: usize = 256;
+/// Bytes of two buffers that are compared without a branch.
+const GROUP: usize = 128;
+
+/// Bytes of one buffer that are: as many loads.
+const PATTERN_GROUP: usize = 2 * GROUP;
 
 /// Loads of whole vectors that start at multiples of this cross no cache line.
 const LINE: usize = 64;
@@ -51,6 +55,9 @@ fn in_groups(
     let (Some(a_first), Some(b_first)) = (a_all.first_chunk(), b_all.first_chunk()) else {
         return exact(a, b, 0);
     };
+    // Often on other pages, whose addresses take as long to find as the data.
+    prefetch::line_of(&a_last[GROUP - 1]);
+    prefetch::line_of(&b_last[GROUP - 1]);
     if lines_differ(a_first, b_first) {
         return exact(a, b, 0);
     }
@@ -87,7 +94,7 @@ impl Steps {
     /// `None` if the buffer is shorter than a group.
     fn of(src: &[u8]) -> Option<Self> {
         Some(Self {
-            last: src.len().checked_sub(GROUP)?,
+            last: src.len().checked_sub(PATTERN_GROUP)?,
             first: src.as_ptr().align_offset(LINE).min(LINE),
         })
     }
@@ -124,14 +131,14 @@ fn from(pattern: u64, bytes: usize) -> u64 {
 /// Bytes at the beginning that are the pattern's: all, or all in front of the group that differs.
 #[inline]
 fn equal_to_pattern(level: Level, src: &[u8], pattern: u64) -> usize {
-    let differs = |src: &[[u8; GROUP]], pattern| match level {
+    let differs = |src: &[[u8; PATTERN_GROUP]], pattern| match level {
         Level::Baseline => {
             let wanted = u64::to_le_bytes(pattern);
-            let words = |group: &[u8; GROUP]| {
+            let words = |group: &[u8; PATTERN_GROUP]| {
                 let words = group.as_chunks::<8>().0.iter();
                 words.fold(0, |any, word| any | difference(word, &wanted))
             };
-            src.iter().position(|group| words(group) != 0)
+            prefetch::position(src, |group| words(group) != 0)
         }
         // SAFETY: a level is only made where the processor has its instructions.
         #[cfg(target_arch = "x86_64")]
@@ -143,14 +150,15 @@ fn equal_to_pattern(level: Level, src: &[u8], pattern: u64) -> usize {
     let Some(steps) = Steps::of(src) else {
         return 0;
     };
-    if differs(&src.as_chunks::<GROUP>().0[..1], pattern).is_some() {
+    prefetch::line_of(&src[src.len() - 1]);
+    if differs(&src.as_chunks::<PATTERN_GROUP>().0[..1], pattern).is_some() {
         return 0;
     }
-    let groups = src[steps.first..].as_chunks::<GROUP>().0;
+    let groups = src[steps.first..].as_chunks::<PATTERN_GROUP>().0;
     if let Some(groups) = differs(groups, from(pattern, steps.first)) {
-        return steps.first + groups * GROUP;
+        return steps.first + groups * PATTERN_GROUP;
     }
-    let last = src[steps.last..].as_chunks::<GROUP>().0;
+    let last = src[steps.last..].as_chunks::<PATTERN_GROUP>().0;
     match differs(last, from(pattern, steps.last)) {
         Some(_) => steps.last,
         None => src.len(),
@@ -188,7 +196,7 @@ mod tests {
     #[test]
     fn every_position_is_found_exactly_at_every_level() {
         // Twice the largest step, from starts with every alignment to a line that words have.
-        let bytes = 2 * GROUP + LINE + 13;
+        let bytes = 2 * PATTERN_GROUP + LINE + 13;
         for level in Level::all() {
             for skip in (0..LINE).step_by(7) {
                 let a = vec![0x5a; skip + bytes];
@@ -203,6 +211,29 @@ mod tests {
                     assert_eq!(compare_at(level, &b, a), Some(at), "{level:?}");
                     let found = compare_pattern_at(level, &b, [0x5a; 8]);
                     assert_eq!(found, Some(at), "{level:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn positions_in_several_pages_are_found_exactly_at_every_level() {
+        let bytes = 5 * 4096 + LINE + 13;
+        let pattern = *b"ABCDEFGH";
+        for level in Level::all() {
+            for skip in [0, 1, 16, 4095] {
+                let mut a = vec![0; skip + bytes];
+                crate::oracle::fill(&mut a[skip..], crate::Pattern::Eight(pattern));
+                let a = &a[skip..];
+                let mut b = a.to_vec();
+                assert_eq!(compare_pattern_at(level, a, pattern), None);
+                assert_eq!(compare_at(level, a, &b), None);
+                for at in (0..bytes).step_by(61) {
+                    b[at] ^= 0x80;
+                    let found = compare_pattern_at(level, &b, pattern);
+                    assert_eq!(found, Some(at), "{level:?}");
+                    assert_eq!(compare_at(level, a, &b), Some(at), "{level:?}");
+                    b[at] ^= 0x80;
                 }
             }
         }

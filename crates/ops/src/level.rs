@@ -1,5 +1,7 @@
 //! Vector instructions: which a processor has.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::AtomicU8;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WITHOUT_VPCLMULQDQ: AtomicBool = AtomicBool::new(false);
@@ -32,15 +34,38 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The most that this processor has.
+    /// The most that this processor has, which is looked up once.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-            return Self::Avx512;
-        } else if is_x86_feature_detected!("avx2") {
-            return Self::Avx2;
+        static KNOWN: AtomicU8 = AtomicU8::new(0);
+        match KNOWN.load(Ordering::Relaxed) {
+            0 => {
+                let best = Self::detect();
+                KNOWN.store(best as u8 + 1, Ordering::Relaxed);
+                best
+            }
+            known if known == Self::Avx512 as u8 + 1 => Self::Avx512,
+            known if known == Self::Avx2 as u8 + 1 => Self::Avx2,
+            _ => Self::Baseline,
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[cold]
+    fn detect() -> Self {
+        if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+            Self::Avx512
+        } else if is_x86_feature_detected!("avx2") {
+            Self::Avx2
+        } else {
+            Self::Baseline
+        }
+    }
+
+    /// The only one.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn best() -> Self {
         Self::Baseline
     }
 

@@ -5,7 +5,9 @@ use std::arch::x86_64::{
     _mm256_testz_si256, _mm256_xor_si256,
 };
 
-use super::{GROUP, in_groups};
+use crate::prefetch;
+
+use super::{PATTERN_GROUP, in_groups};
 
 /// As [`compare`](super::compare).
 #[target_feature(enable = "avx2")]
@@ -15,10 +17,11 @@ pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
 
 /// Index of the first group that differs from a pattern.
 #[target_feature(enable = "avx2")]
-pub(super) fn differs_from_pattern(src: &[[u8; GROUP]], pattern: u64) -> Option<usize> {
+pub(super) fn differs_from_pattern(src: &[[u8; PATTERN_GROUP]], pattern: u64) -> Option<usize> {
     let pattern = _mm256_set1_epi64x(pattern as i64);
-    src.iter()
-        .position(|src| any_differs(vectors(src).map(|src| (src, pattern))))
+    prefetch::position(src, |src| {
+        any_differs(vectors(src).map(|src| (src, pattern)))
+    })
 }
 
 /// Whether two buffers of the same whole number of vectors differ.

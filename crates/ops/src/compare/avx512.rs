@@ -1,56 +1,46 @@
-//! With vectors of 64 bytes.
+//! With vectors of 32 bytes and one instruction for two of them.
+//!
+//! Not with vectors of 64: a load that is not aligned touches two lines, and only one side of two can be aligned. And of
+//! memory that no cache holds, two loads of a line are faster than one, which the prefetchers follow later.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256,
-    _mm256_ternarylogic_epi64, _mm256_testz_si256, _mm512_loadu_si512, _mm512_or_si512,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_test_epi64_mask, _mm512_xor_si512,
+    __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
+    _mm256_ternarylogic_epi64, _mm256_testz_si256,
 };
 
-use super::{GROUP, in_groups};
+use crate::prefetch;
 
-type Group = [__m512i; GROUP / 64];
+use super::{PATTERN_GROUP, in_groups};
 
-/// Index of the first group that differs from a pattern.
-#[target_feature(enable = "avx512f")]
-pub(super) fn differs_from_pattern(src: &[[u8; GROUP]], pattern: u64) -> Option<usize> {
-    let pattern = [_mm512_set1_epi64(pattern as i64); GROUP / 64];
-    src.iter()
-        .position(|src| any_difference(load(src), pattern))
-}
-
-#[target_feature(enable = "avx512f")]
-fn any_difference(a: Group, b: Group) -> bool {
-    let mut any = _mm512_setzero_si512();
-    for (a, b) in a.into_iter().zip(b) {
-        any = _mm512_or_si512(any, _mm512_xor_si512(a, b));
-    }
-    _mm512_test_epi64_mask(any, any) != 0
-}
-
-#[target_feature(enable = "avx512f")]
-fn load(group: &[u8; GROUP]) -> Group {
-    let parts = group.as_chunks::<64>().0;
-    std::array::from_fn(|n| {
-        // SAFETY: the part has 64 readable bytes, and the load asks for no alignment.
-        unsafe { _mm512_loadu_si512(parts[n].as_ptr().cast()) }
-    })
-}
-
-/// As [`compare`](super::compare), with vectors of 32 bytes: a load of 64 that is not aligned touches two lines, and
-/// only one side can be aligned.
+/// As [`compare`](super::compare).
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
     in_groups(a, b, |a, b| differ(a, b), |a, b| differ(a, b))
 }
 
-/// Whether two buffers of the same whole number of vectors differ: one instruction for two loads.
+/// Index of the first group that differs from a pattern.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn differs_from_pattern(src: &[[u8; PATTERN_GROUP]], pattern: u64) -> Option<usize> {
+    let pattern = _mm256_set1_epi64x(pattern as i64);
+    prefetch::position(src, |src| {
+        any_differs(vectors(src).map(|src| (src, pattern)))
+    })
+}
+
+/// Whether two buffers of the same whole number of vectors differ.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 fn differ(a: &[u8], b: &[u8]) -> bool {
+    any_differs(vectors(a).zip(vectors(b)))
+}
+
+/// Two sums, neither of which waits for the other.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn any_differs(pairs: impl Iterator<Item = (__m256i, __m256i)>) -> bool {
     let mut any = [_mm256_setzero_si256(); 2];
-    let pairs = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     for (n, (a, b)) in pairs.enumerate() {
-        any[n % 2] = _mm256_ternarylogic_epi64::<0xf6>(any[n % 2], load_half(a), load_half(b));
+        any[n % 2] = _mm256_ternarylogic_epi64::<0xf6>(any[n % 2], a, b);
     }
     let any = _mm256_or_si256(any[0], any[1]);
     _mm256_testz_si256(any, any) == 0
@@ -58,7 +48,8 @@ fn differ(a: &[u8], b: &[u8]) -> bool {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
-fn load_half(part: &[u8; 32]) -> __m256i {
+fn vectors(bytes: &[u8]) -> impl Iterator<Item = __m256i> {
+    let parts = bytes.as_chunks::<32>().0.iter();
     // SAFETY: the part has 32 readable bytes, and the load asks for no alignment.
-    unsafe { _mm256_loadu_si256(part.as_ptr().cast()) }
+    parts.map(|part| unsafe { _mm256_loadu_si256(part.as_ptr().cast()) })
 }

@@ -62,23 +62,32 @@ pub enum DeltaSizeError {
 }
 
 impl DeltaSizeError {
+    #[inline]
     pub(crate) fn check(offset_bytes: usize, src1: &[u8], src2: &[u8]) -> Result<(), Self> {
         let (src1_bytes, src2_bytes) = (src1.len(), src2.len());
+        let bytes = offset_bytes.saturating_add(src1_bytes);
+        let is_whole = (offset_bytes | src1_bytes).is_multiple_of(WORD);
+        if src1_bytes == src2_bytes && is_whole && bytes <= DELTA_MAX_BYTES {
+            return Ok(());
+        }
+        Err(Self::of(offset_bytes, src1_bytes, src2_bytes))
+    }
+
+    /// What is wrong first.
+    #[cold]
+    fn of(offset_bytes: usize, src1_bytes: usize, src2_bytes: usize) -> Self {
         if src1_bytes != src2_bytes {
-            return Err(Self::Mismatch {
+            return Self::Mismatch {
                 src1_bytes,
                 src2_bytes,
-            });
+            };
         }
         for bytes in [offset_bytes, src1_bytes] {
             if !bytes.is_multiple_of(WORD) {
-                return Err(Self::Unaligned { bytes });
+                return Self::Unaligned { bytes };
             }
         }
         let bytes = offset_bytes.saturating_add(src1_bytes);
-        if bytes > DELTA_MAX_BYTES {
-            return Err(Self::TooLarge { bytes });
-        }
-        Ok(())
+        Self::TooLarge { bytes }
     }
 }
