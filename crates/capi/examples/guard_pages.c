@@ -29,18 +29,36 @@ static int faults(struct dray_mover *mover, int enqueued, const void *address, i
            (done.fault_address & ~4095ull) == ((uintptr_t)address & ~4095ull);
 }
 
-int main(int argc, char **argv) {
+static struct dray_mover *open_checked(uint32_t backend) {
     struct dray_options options;
     struct dray_mover *mover = NULL;
-    unsigned char *open = guarded(PROT_READ | PROT_WRITE);
-    unsigned char *read_only = guarded(PROT_READ);
-    int right = 1, n;
 
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
-    options.backend = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)DRAY_BACKEND_CPU;
+    options.backend = backend;
     options.checked = 1;
     check("open", dray_open(&options, &mover));
+    return mover;
+}
+
+/* The same of several queues: what a device has not done the core tries, and it looks as well. */
+static struct dray_mover *open_channels(uint32_t backend) {
+    struct dray_channels_options options;
+    struct dray_mover *mover = NULL;
+
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.backend = backend;
+    options.virtual_queues = 2;
+    options.checked = 1;
+    check("open", dray_open_channels(&options, &mover));
+    return mover;
+}
+
+static int is_right(struct dray_mover *mover) {
+    unsigned char *open = guarded(PROT_READ | PROT_WRITE);
+    unsigned char *read_only = guarded(PROT_READ);
+    int right = 1, n;
 
     right &= faults(mover, dray_copy(mover, read_only, open, PAGE, 1), read_only, 1);
     right &= faults(mover, dray_fill(mover, read_only, 7, PAGE, 2), read_only, 1);
@@ -58,5 +76,16 @@ int main(int argc, char **argv) {
     right &= finish(mover).status == 1 && open[0] == 0x22 && open[PAGE - 1] == 0x22;
     check("copy", dray_copy(mover, open + PAGE - 7, read_only + PAGE - 7, 7, 9));
     right &= finish(mover).status == 1 && open[PAGE - 8] == 0x22 && open[PAGE - 7] == 0x11;
+    return right;
+}
+
+int main(int argc, char **argv) {
+    uint32_t backend = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)DRAY_BACKEND_CPU;
+    struct dray_mover *mover = open_checked(backend);
+    int right = is_right(mover);
+
+    check("close", dray_close(mover));
+    mover = open_channels(backend);
+    right &= is_right(mover);
     return result(mover, "guard_pages", right);
 }

@@ -307,3 +307,127 @@ fn excluded(error: ChannelsError) -> Refusal {
     };
     Refusal::of(code, &error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All fields 0.
+    fn zeros() -> ChannelsOptions {
+        // SAFETY: any bytes are options.
+        unsafe { std::mem::zeroed() }
+    }
+
+    fn read(options: &ChannelsOptions) -> Library {
+        // SAFETY: without a cost model, or with one of this test.
+        unsafe { library(options) }.expect("they are options")
+    }
+
+    #[test]
+    fn zeros_are_the_defaults_of_the_library() {
+        assert_eq!(read(&zeros()), Library::default());
+    }
+
+    #[test]
+    fn every_field_is_handed_to_the_library() {
+        let options = ChannelsOptions {
+            slots: 7,
+            require: Require::Device as u32,
+            page_fault: PageFault::TouchAndResume as u32,
+            page_faults: 9,
+            full_queue: FullQueue::Error as u32,
+            device_from_bytes: 11,
+            stripe_bytes: 12,
+            max_stripes: 13,
+            gather_below_bytes: 14,
+            max_gathered: 15,
+            checked: 1,
+            lost_queue: LostQueue::Error as u32,
+            remote_bytes: 16,
+            ..zeros()
+        };
+        let expected = Library {
+            slots: 7,
+            require: Required::Device,
+            choice: Chosen::Threshold {
+                device_from_bytes: 11,
+            },
+            page_fault: PageFaultPolicy::TouchAndResume { most: 9 },
+            full_queue: FullQueuePolicy::Error,
+            lost_queue: LostQueuePolicy::Error,
+            check_core: true,
+            stripe_bytes: 12,
+            max_stripes: 13,
+            gather_below_bytes: 14,
+            max_gathered: 15,
+            remote_bytes: 16,
+            ..Library::default()
+        };
+        assert_eq!(read(&options), expected);
+        for (word, policy) in [
+            (PageFault::FinishOnCore, PageFaultPolicy::FinishOnCore),
+            (PageFault::BlockOnFault, PageFaultPolicy::BlockOnFault),
+            (PageFault::Return, PageFaultPolicy::Return),
+        ] {
+            let page_fault = word as u32;
+            let options = ChannelsOptions {
+                page_fault,
+                ..zeros()
+            };
+            assert_eq!(read(&options).page_fault, policy);
+        }
+        for (word, policy) in [
+            (LostQueue::Other, LostQueuePolicy::Other),
+            (LostQueue::Core, LostQueuePolicy::Core),
+        ] {
+            let lost_queue = word as u32;
+            let options = ChannelsOptions {
+                lost_queue,
+                ..zeros()
+            };
+            assert_eq!(read(&options).lost_queue, policy);
+        }
+        let hardware = ChannelsOptions {
+            require: Require::Hardware as u32,
+            full_queue: FullQueue::Core as u32,
+            device_from_bytes: u32::MAX,
+            ..zeros()
+        };
+        let hardware = read(&hardware);
+        assert_eq!(hardware.require, Required::Hardware);
+        assert_eq!(hardware.full_queue, FullQueuePolicy::Core);
+        assert_eq!(hardware.choice, Chosen::Core);
+    }
+
+    #[test]
+    fn a_cost_model_has_all_its_times() {
+        let cost = CostModel {
+            size: size_of::<CostModel>(),
+            core_call_ns: 1.0,
+            core_kib_ns: 2.0,
+            submit_ns: 3.0,
+            batched_ns: 4.0,
+            device_latency_ns: 5.0,
+            device_kib_ns: 6.0,
+        };
+        let expected = Costs {
+            core_call_ns: 1.0,
+            core_kib_ns: 2.0,
+            submit_ns: 3.0,
+            batched_ns: 4.0,
+            device_latency_ns: 5.0,
+            device_kib_ns: 6.0,
+        };
+        for (choice, chosen) in [
+            (Choice::CostModel, Chosen::Cost(expected)),
+            (Choice::Learned, Chosen::Learned(expected)),
+        ] {
+            let options = ChannelsOptions {
+                choice: choice as u32,
+                cost: &raw const cost,
+                ..zeros()
+            };
+            assert_eq!(read(&options).choice, chosen);
+        }
+    }
+}
