@@ -3,9 +3,13 @@
 //! Source and destination are slices, so they cannot overlap; a move within one buffer is
 //! `copy_within` of the standard library.
 
+mod non_temporal;
+
 use std::fmt;
 
 use crate::crc::{CrcOptions, Running, Width, copy_crc32c, copy_running, crc64};
+
+pub use non_temporal::copy_non_temporal;
 
 /// How much is read before it is used again: half of a first-level cache of 32 KiB.
 pub(crate) const BLOCK: usize = 16 * 1024;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dray_spec::Status;
 
-use super::core::CoreCopy;
+use super::core::{CoreCopy, Stores};
 use super::report::{By, Executed, Failed, Index};
 use super::{
     Fallback, PageCopy, PageCounts, PageList, PageListError, PageListOptions, PageListReport,
@@ -104,6 +104,7 @@ unsafe fn copy_pages<M: Mover>(
         deadline: options
             .deadline
             .and_then(|after| Instant::now().checked_add(after)),
+        stores: Stores::of_list(list.bytes()),
         failed: Mutex::new(Vec::new()),
     };
     let used = channels.len().min(options.max_channels);

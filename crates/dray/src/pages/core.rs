@@ -1,11 +1,13 @@
 //! Pages that threads of this process copy.
 
-use std::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::slice;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
 use super::plan::BASE_PAGE;
+use super::probe::{PROBE_BYTES, Probe};
 use super::report::Failed;
 use super::{PageCopy, PageList};
 use crate::populate::populate;
@@ -15,12 +17,33 @@ pub(super) struct CoreCopy {
     /// Addresses are looked at first.
     pub(super) checked: bool,
     pub(super) deadline: Option<Instant>,
+    /// Which stores are used.
+    pub(super) stores: Stores,
     /// What was not copied.
     pub(super) failed: Mutex<Vec<Failed>>,
 }
 
-/// Bytes that are copied between two looks at the clock.
-const BETWEEN_LOOKS: u64 = 2 << 20;
+/// Lists of as many bytes do not fit into the second-level cache of a core of the DSA's generation.
+const NON_TEMPORAL_BYTES: u64 = 2 << 20;
+
+/// Stores of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// The destination is in the caches afterwards.
+    Cached,
+    /// They go to memory.
+    NonTemporal,
+}
+
+impl Stores {
+    /// Those with which a list of so many bytes is copied fastest.
+    pub(super) fn of_list(bytes: u64) -> Stores {
+        match bytes < NON_TEMPORAL_BYTES {
+            true => Stores::Cached,
+            false => Stores::NonTemporal,
+        }
+    }
+}
 
 impl CoreCopy {
     /// Copies a list with up to `threads` threads, the calling one among them.
@@ -41,40 +64,65 @@ impl CoreCopy {
     fn part(&self, list: &PageList, from: u64, bytes: u64) {
         let end = from.saturating_add(bytes);
         let mut position = 0;
-        for run in list.runs() {
+        let runs = list.runs().iter().filter_map(|run| {
             let (start, stop) = (position.max(from), (position + run.bytes).min(end));
-            if start < stop {
-                self.run(PageCopy {
-                    source: run.source + (start - position),
-                    destination: run.destination + (start - position),
-                    bytes: stop - start,
-                });
-            }
+            let skipped = start - position;
             position += run.bytes;
-        }
+            (start < stop).then(|| PageCopy {
+                bytes: stop - start,
+                ..behind(*run, skipped)
+            })
+        });
+        self.runs(runs);
     }
 
     /// Copies a part of an entry, for which the caller of `copy_page_lists` has made its promise.
-    pub(super) fn run(&self, mut run: PageCopy) {
-        while run.bytes > 0 {
-            if self.deadline.is_some_and(|end| Instant::now() >= end) {
-                return self.fail(&run, run.bytes, None);
+    pub(super) fn run(&self, run: PageCopy) {
+        self.runs([run].into_iter());
+    }
+
+    /// Copies runs by groups of as many bytes as are looked at together.
+    fn runs(&self, runs: impl Iterator<Item = PageCopy>) {
+        let probe = self.checked && self.stores == Stores::NonTemporal;
+        let mut probe = probe.then(Probe::new).flatten();
+        let (mut group, mut room) = (Vec::new(), PROBE_BYTES);
+        for mut run in runs {
+            while run.bytes > 0 {
+                let bytes = run.bytes.min(room);
+                group.push(PageCopy { bytes, ..run });
+                run = behind(run, bytes);
+                room -= bytes;
+                if room == 0 {
+                    self.group(&group, probe.as_mut());
+                    group.clear();
+                    room = PROBE_BYTES;
+                }
             }
-            let piece = PageCopy {
-                bytes: run.bytes.min(BETWEEN_LOOKS),
-                ..run
-            };
-            self.piece(piece);
-            run = behind(run, piece.bytes);
+        }
+        self.group(&group, probe.as_mut());
+    }
+
+    fn group(&self, pieces: &[PageCopy], probe: Option<&mut Probe>) {
+        if self.deadline.is_some_and(|end| Instant::now() >= end) {
+            return pieces
+                .iter()
+                .for_each(|piece| self.fail(piece, piece.bytes, None));
+        }
+        // SAFETY: the caller of `copy_page_lists` has promised this of the whole list.
+        let accessible = probe.is_some_and(|probe| unsafe { probe.accessible(pieces) });
+        for piece in pieces {
+            match accessible || !self.checked {
+                // SAFETY: as above.
+                true => unsafe { copy(piece.source, piece.destination, piece.bytes, self.stores) },
+                false => self.checked_piece(*piece),
+            }
         }
     }
 
-    fn piece(&self, mut piece: PageCopy) {
+    /// Copies a piece, but for the pages of it that cannot be accessed.
+    fn checked_piece(&self, mut piece: PageCopy) {
         while piece.bytes > 0 {
-            let fault = match self.checked {
-                true => fault(&piece),
-                false => None,
-            };
+            let fault = fault(&piece);
             // Up to the page that cannot be accessed, and on behind it.
             let (good, bad) = match fault {
                 None => (piece.bytes, 0),
@@ -84,7 +132,7 @@ impl CoreCopy {
                 }
             };
             // SAFETY: the caller has promised this of the whole entry.
-            unsafe { copy(piece.source, piece.destination, good) };
+            unsafe { copy(piece.source, piece.destination, good, self.stores) };
             piece = behind(piece, good);
             if bad > 0 {
                 self.fail(
@@ -128,10 +176,23 @@ fn fault(copy: &PageCopy) -> Option<(u64, u64, bool)> {
 }
 
 /// # Safety
-/// The source must be readable, the destination writable, and the two must not overlap.
-unsafe fn copy(source: u64, destination: u64, bytes: u64) {
-    let from: *const u8 = with_exposed_provenance(source as usize);
-    let to: *mut u8 = with_exposed_provenance_mut(destination as usize);
-    // SAFETY: the caller's promise is the same.
-    unsafe { ptr::copy_nonoverlapping(from, to, bytes as usize) };
+/// The source must be readable and not written, the destination writable and not accessed otherwise, and the
+/// two must not overlap.
+unsafe fn copy(source: u64, destination: u64, bytes: u64, stores: Stores) {
+    let (from, len) = (
+        with_exposed_provenance::<u8>(source as usize),
+        bytes as usize,
+    );
+    let to = with_exposed_provenance_mut::<u8>(destination as usize);
+    if stores == Stores::Cached || bytes == 0 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { from.copy_to_nonoverlapping(to, len) };
+        return;
+    }
+    // SAFETY: the caller promises that it is readable, and not written meanwhile.
+    let from = unsafe { slice::from_raw_parts(from, len) };
+    // SAFETY: the caller promises that it is writable, and that nothing else accesses it meanwhile.
+    let to = unsafe { slice::from_raw_parts_mut(to, len) };
+    let copied = dray_ops::copy_non_temporal(from, to);
+    debug_assert_eq!(copied, Ok(()), "the lengths are equal");
 }

@@ -10,6 +10,7 @@
 mod copy;
 mod core;
 mod plan;
+mod probe;
 mod report;
 mod share;
 

@@ -148,6 +148,8 @@ fn two_bad_pages<M: Mover>(channels: &mut [M], pages: usize, require_device: boo
 fn pages_that_cannot_be_accessed_are_named_and_the_others_copied() {
     let none: &mut [CpuMover] = &mut [];
     two_bad_pages(none, 64, false);
+    // More than the caches of a core hold.
+    two_bad_pages(none, 2 * LARGE, false);
     // Below the threshold.
     let (_device, mut movers) = checked(2);
     two_bad_pages(&mut movers, 10, false);
@@ -162,6 +164,48 @@ fn pages_that_cannot_be_accessed_are_named_and_the_others_copied() {
     });
     let channels = Channels::new(members, ChannelsOptions::default()).expect("channels");
     two_bad_pages(&mut [channels], 64, false);
+}
+
+#[test]
+fn bytes_beside_bad_pages_are_copied_whatever_the_offsets_in_the_pages() {
+    const PAGES: usize = LARGE + 100;
+    let (source, target) = (Guarded::noise(PAGES + 1, 8), Guarded::new(PAGES + 1));
+    let expected = source.to_vec();
+    source.inaccessible(300..301);
+    target.read_only(400..401);
+    let (from, to) = (123, 2345);
+    let copy = PageCopy {
+        source: source.address() + from,
+        destination: target.address() + to,
+        bytes: (PAGES * PAGE) as u64,
+    };
+    let none: &mut [CpuMover] = &mut [];
+    let done = report(none, &[copy], &PageListOptions::default());
+    let page = PAGE as u64;
+    let (unreadable, read_only) = (300 * page - from, 400 * page - to);
+    let faults = [
+        (source.address() + 300 * page, false),
+        (target.address() + 400 * page, true),
+    ];
+    let state = PageState::NotCopied {
+        bytes: 2 * page,
+        fault: faults.into_iter().min(),
+    };
+    assert_eq!(done.states, [state]);
+    for offset in 0..copy.bytes {
+        let left_out = [unreadable, read_only]
+            .iter()
+            .any(|at| (*at..*at + page).contains(&offset));
+        let byte = match left_out {
+            true => 0,
+            false => expected[(from + offset) as usize],
+        };
+        assert_eq!(target[(to + offset) as usize], byte, "at {offset}");
+    }
+    let beside = [0..to as usize, (to + copy.bytes) as usize..target.len()];
+    for range in beside {
+        assert!(target[range].iter().all(|byte| *byte == 0));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cores that copy: the calling one, or several.
 
-use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_sfence, _mm_stream_si128};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -110,26 +110,17 @@ fn shares(copy: &Copy) -> impl Iterator<Item = Copy> + use<> {
 }
 
 /// # Safety
-/// As [`PageCopier::copy`]; addresses and length are multiples of 64.
+/// As [`PageCopier::copy`].
 unsafe fn copy_past_caches(copy: &Copy) {
-    let src = std::ptr::with_exposed_provenance::<__m128i>(copy.src as usize);
-    let dst = std::ptr::with_exposed_provenance_mut::<__m128i>(copy.dst as usize);
-    let vectors = copy.len as usize / size_of::<__m128i>();
-    for line in (0..vectors).step_by(4) {
-        for vector in line..line + 4 {
-            // SAFETY: within the run, which the caller vouches for.
-            let from = unsafe { src.add(vector) };
-            // SAFETY: readable, and aligned as pages are.
-            let value = unsafe { _mm_load_si128(from) };
-            // SAFETY: within the run.
-            let to = unsafe { dst.add(vector) };
-            // SAFETY: writable, and aligned.
-            unsafe { _mm_stream_si128(to, value) };
-        }
-    }
-    // Streaming stores are not ordered: the frame goes in after this.
-    // SAFETY: x86-64 has it.
-    unsafe { _mm_sfence() };
+    let len = copy.len as usize;
+    let src = std::ptr::with_exposed_provenance(copy.src as usize);
+    // SAFETY: the caller vouches that the run is readable and not written meanwhile.
+    let src = unsafe { slice::from_raw_parts(src, len) };
+    let dst = std::ptr::with_exposed_provenance_mut(copy.dst as usize);
+    // SAFETY: the caller vouches that the run is writable and nobody else's meanwhile.
+    let dst = unsafe { slice::from_raw_parts_mut(dst, len) };
+    let copied = dray_ops::copy_non_temporal(src, dst);
+    debug_assert_eq!(copied, Ok(()), "the lengths are equal");
 }
 
 #[cfg(test)]
