@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use dray_experiment::{Point, Value, csv_table, format_bytes};
 use dray_figures::{
@@ -29,6 +30,44 @@ const OPERATIONS: &[&str] = &[
     "memmove", "fill", "nt_fill", "compare", "compval", "dualcast", "crc", "copy_crc",
 ];
 
+/// How the core walks its buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Access {
+    /// From one end to the other.
+    Streaming,
+    /// In random order, where no prefetcher helps.
+    Random,
+}
+
+impl Access {
+    /// Its value of the parameter `access`.
+    fn word(self) -> &'static str {
+        match self {
+            Access::Streaming => "sequential",
+            Access::Random => "random",
+        }
+    }
+}
+
+/// Whose code the core runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Core {
+    /// A program's, with vector registers.
+    User,
+    /// The kernel's, which copies without vector registers.
+    Kernel,
+}
+
+impl Core {
+    /// Its value of the parameter `core`.
+    fn word(self) -> &'static str {
+        match self {
+            Core::User => "user",
+            Core::Kernel => "kernel",
+        }
+    }
+}
+
 /// Arguments of `dray advise`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,13 +92,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PLACE", default_value = "dram")]
     placement: String,
 
-    /// How the core walks its buffers: streaming, or random, where no prefetcher helps.
-    #[arg(long, value_name = "ACCESS", default_value = "streaming", value_parser = ["streaming", "random"])]
-    access: String,
+    /// How the core walks its buffers.
+    #[arg(long, value_enum, value_name = "ACCESS", default_value_t = Access::Streaming)]
+    access: Access,
 
-    /// Whose core: user, or kernel, which copies without vector registers.
-    #[arg(long, value_name = "CORE", default_value = "user", value_parser = ["user", "kernel"])]
-    core: String,
+    /// Whose code the core runs.
+    #[arg(long, value_enum, value_name = "CORE", default_value_t = Core::User)]
+    core: Core,
 
     /// Measure the operation on a core of this machine, and take that instead of the modelled
     /// core's time per line.
@@ -165,13 +204,9 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         ("src_node", &args.src_node),
         ("dst_node", &args.dst_node),
     ];
-    let access = match args.access.as_str() {
-        "random" => "random",
-        _ => "sequential",
-    };
     let mut point = Point::default()
-        .with("access", access)
-        .with("core", args.core.as_str());
+        .with("access", args.access.word())
+        .with("core", args.core.word());
     for (name, text) in named {
         let value = VOCABULARY
             .check(name, &Value::Text(text.clone()))

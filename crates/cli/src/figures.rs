@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dray_bench::real::DeviceChoice;
 use dray_figures::{DeviceRequest, FiguresError, Protocol, Request};
 use dray_idxd::Profile;
@@ -55,8 +56,8 @@ pub(crate) struct Args {
 
     /// What sync and async mean: one outstanding against a full queue, or as the script of a
     /// published reproduction has it.
-    #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = ["paper", "seed"])]
-    protocol: String,
+    #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = protocol())]
+    protocol: Protocol,
 
     /// Also measure software on one core of this machine, as a series of its own.
     #[arg(long)]
@@ -101,11 +102,14 @@ pub(crate) struct Args {
     strict: bool,
 }
 
+/// The names of [`Protocol`], for help and completions as well.
+fn protocol() -> impl TypedValueParser<Value = Protocol> {
+    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name))
+        .try_map(|name| name.parse::<Protocol>())
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let protocol = match args.protocol.as_str() {
-        "seed" => Protocol::Seed,
-        _ => Protocol::Paper,
-    };
+    let protocol = args.protocol;
     let format = args.format;
     if args.list {
         return list(protocol, format.unwrap_or(Format::Table));

@@ -21,6 +21,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Each of them.
+    pub const ALL: [Protocol; 2] = [Protocol::Paper, Protocol::Seed];
+
     /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -53,9 +56,9 @@ impl FromStr for Protocol {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Protocol::Paper, Protocol::Seed];
-        let found = all.into_iter().find(|protocol| protocol.name() == text);
-        found.ok_or_else(|| suggest(text, all.map(Protocol::name)))
+        let mut all = Protocol::ALL.into_iter();
+        let found = all.find(|protocol| protocol.name() == text);
+        found.ok_or_else(|| suggest(text, Protocol::ALL.map(Protocol::name)))
     }
 }
 

@@ -240,13 +240,12 @@ pub enum KnobError {
     },
 }
 
+#[cfg(feature = "command")]
 impl KnobError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Unknown { .. } => {
-                format!("knobs are: {}", KNOBS.map(|knob| knob.name).join(", "))
-            }
+            Self::Unknown { name } => dray_suggest::suggest(name, KNOBS.map(|knob| knob.name)),
             Self::Syntax { .. } => "for example limit_mt_num=4".to_owned(),
             Self::Range { .. } | Self::NoMeaning { .. } => {
                 "`dray tier set` lists all knobs".to_owned()
@@ -359,6 +358,15 @@ mod tests {
             "dsa_copy_threshold=99999 is out of range: 1 to 13312"
         );
         assert!(error("use_concur_to_compact=1").contains("no meaning outside a kernel"));
+    }
+
+    #[cfg(feature = "command")]
+    #[test]
+    fn unknown_knobs_have_a_suggestion() {
+        let hint = |text: &str| parse(text).expect_err(text).hint();
+        assert_eq!(hint("limit_chan=1"), "did you mean `limit_chans`?");
+        assert_eq!(hint("ovrhead=1"), "did you mean `overhead`?");
+        assert!(hint("x=1").starts_with("known: dsa_state, use_dsa_copy_pages, "));
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl Manager {
             })?;
         started.wait();
         if let Some(process) = self.process {
-            process.state.store(1, std::sync::atomic::Ordering::Relaxed);
+            process.begin_tiering();
             process.put(Value::KneePages, knee.pages);
         }
         let back_end = UffdBackEnd::new(engine, self.session, self.process, knee.pages);

@@ -80,6 +80,11 @@ pub trait Policy: Send {
     /// As on the command line.
     fn name(&self) -> &'static str;
 
+    /// Whether counts of accesses are halved after so many samples; otherwise after so much time.
+    fn cools_by_samples(&self) -> bool {
+        false
+    }
+
     /// Decides, once an interval. `blocks` are in the order of their numbers.
     fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan;
 }

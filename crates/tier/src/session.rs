@@ -8,7 +8,7 @@ mod process;
 mod text;
 
 pub use histogram::{BINS, EXECUTORS, Histogram, PHASES, REASONS, Reason};
-pub use process::{Note, Process, VALUES, Value};
+pub use process::{Note, Process, ProcessState, VALUES, Value};
 pub use text::Text;
 
 use std::fs::{File, OpenOptions};
@@ -275,7 +275,7 @@ impl Session {
     pub fn processes(&self) -> impl Iterator<Item = &'static Process> {
         let used = |process: &&Process| {
             process.pid.load(Ordering::Relaxed) != 0
-                || process.state.load(Ordering::Relaxed) != 0
+                || process.state() != ProcessState::Waits
                 || process
                     .outcomes
                     .iter()
@@ -423,6 +423,6 @@ mod tests {
         let ended = session.processes().next().expect("those that have ended");
         assert_eq!(ended.notes().len(), 3);
         assert_eq!(ended.said(Note::Hint), "a hint");
-        assert_eq!(ended.state.load(Ordering::Relaxed), 2);
+        assert_eq!(ended.state(), ProcessState::Failed);
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::knobs::KNOBS;
 use crate::mechanism::OUTCOMES;
 use crate::policy::POLICIES;
-use crate::session::{EXECUTORS, Note, PHASES, Process, REASONS, Session, VALUES};
+use crate::session::{EXECUTORS, Note, PHASES, Process, ProcessState, REASONS, Session, VALUES};
 use crate::tracking::Tracking;
 
 /// A session at one moment.
@@ -44,8 +44,8 @@ pub struct Untiered {
 pub struct ProcessSnapshot {
     /// Its number; 0 is all that have ended.
     pub pid: u64,
-    /// `waits`, `tiers` or `failed`.
-    pub state: &'static str,
+    /// Whether its pages move.
+    pub state: ProcessState,
     /// What its accesses are tracked with; absent before it is tiered.
     pub tracking: Option<&'static str>,
     /// Why it failed, what failed in it, why accesses are not tracked better.
@@ -124,11 +124,7 @@ pub fn snapshot(session: &Session) -> Snapshot {
 fn process(process: &'static Process) -> ProcessSnapshot {
     ProcessSnapshot {
         pid: read(&process.pid),
-        state: match read(&process.state) {
-            0 => "waits",
-            1 => "tiers",
-            _ => "failed",
-        },
+        state: process.state(),
         tracking: process.tracking().map(Tracking::name),
         notes: process.notes(),
         hint: process.said(Note::Hint),

@@ -1,6 +1,6 @@
 //! Where the boxes of a picture stand.
 
-use super::{NodeId, NodeKind, Topology};
+use super::{LinkKind, NodeId, NodeKind, Topology};
 
 /// Width and height of a node's box.
 pub(super) const BOX: (f64, f64) = (116.0, 40.0);
@@ -30,7 +30,11 @@ impl Layout {
         let mut next = MARGIN;
         // The sockets of a host stand side by side: none is above the other.
         let mut has_upper = vec![false; topology.nodes.len()];
-        for link in topology.links.iter().filter(|link| link.kind != "socket") {
+        for link in topology
+            .links
+            .iter()
+            .filter(|link| link.kind != LinkKind::Socket)
+        {
             has_upper[link.ends[1].0 as usize] = true;
         }
         for index in 0..topology.nodes.len() {
@@ -67,7 +71,11 @@ fn rows(topology: &Topology) -> Vec<usize> {
     let mut rows = vec![0usize; topology.nodes.len()];
     for _ in 0..topology.nodes.len().min(64) {
         let mut changed = false;
-        for link in topology.links.iter().filter(|link| link.kind != "socket") {
+        for link in topology
+            .links
+            .iter()
+            .filter(|link| link.kind != LinkKind::Socket)
+        {
             let [upper, lower] = link.ends.map(|end| end.0 as usize);
             if rows[lower] <= rows[upper] && rows[upper] < 62 {
                 rows[lower] = rows[upper] + 1;
@@ -88,7 +96,7 @@ fn place(topology: &Topology, node: NodeId, xs: &mut [f64], next: &mut f64) {
     let (mut below, mut beside) = (Vec::new(), Vec::new());
     for edge in outputs.map(|edge| topology.edge(*edge)) {
         let link = topology.link(edge.link);
-        if link.kind == "socket" {
+        if link.kind == LinkKind::Socket {
             beside.push(edge.to);
         } else if link.ends[0] == node {
             below.push(edge.to);
@@ -112,7 +120,7 @@ fn place(topology: &Topology, node: NodeId, xs: &mut [f64], next: &mut f64) {
         let at = other.0 as usize;
         let alone = topology.node(other).outputs.iter().all(|edge| {
             let edge = topology.edge(*edge);
-            topology.link(edge.link).kind == "socket"
+            topology.link(edge.link).kind == LinkKind::Socket
         });
         if xs[at].is_nan() && matches!(topology.node(other).kind, NodeKind::Socket { .. }) {
             if alone {

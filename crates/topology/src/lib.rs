@@ -44,6 +44,7 @@ mod rules;
 mod text;
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
 pub use catalog::{built_in, built_in_names, read_text};
 pub use error::PcieError;
@@ -91,13 +92,43 @@ pub struct Edge {
     pub reverse: EdgeId,
 }
 
+/// What a link is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkKind {
+    /// A slot of a board.
+    #[default]
+    Slot,
+    /// A cable.
+    Cable,
+    /// What joins the sockets of a host.
+    Socket,
+}
+
+impl LinkKind {
+    /// Those that a file may name.
+    const OF_FILES: [(&str, LinkKind); 2] = [("slot", LinkKind::Slot), ("cable", LinkKind::Cable)];
+}
+
+impl FromStr for LinkKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LinkKind, String> {
+        let known = LinkKind::OF_FILES;
+        let found = known.into_iter().find(|(name, _)| *name == text);
+        let names = known.map(|(name, _)| name);
+        found
+            .map(|(_, kind)| kind)
+            .ok_or_else(|| format!("kind = \"{text}\"; {}", dray_suggest::suggest(text, names)))
+    }
+}
+
 /// A link: what both directions have in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// The nodes at its ends, the upper one first.
     pub ends: [NodeId; 2],
-    /// `slot`, `cable` or `socket`: what it is made of.
-    pub kind: String,
+    /// What it is made of.
+    pub kind: LinkKind,
     /// PCIe generation, 1 to 6; 0 for a link between sockets.
     pub generation: u32,
     /// Number of lanes; 0 for a link between sockets.

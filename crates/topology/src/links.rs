@@ -4,7 +4,7 @@ use super::build::Builder;
 use super::file::LinkEntry;
 use super::rate::LinkRate;
 use super::rules::Rules;
-use super::{Credits, Edge, EdgeId, HostParameters, Link, LinkId, NodeId, NodeKind};
+use super::{Credits, Edge, EdgeId, HostParameters, Link, LinkId, LinkKind, NodeId, NodeKind};
 use crate::PcieError;
 
 impl Builder<'_> {
@@ -31,6 +31,10 @@ impl Builder<'_> {
         if ends[0] == ends[1] {
             return Err(rules.error(name, "joins a node to itself"));
         }
+        let kind = match entry.kind.as_ref().or(defaults.kind.as_ref()) {
+            Some(word) => word.parse().map_err(|rule| rules.error(&name, rule))?,
+            None => LinkKind::default(),
+        };
         let value =
             |own: Option<u32>, common: Option<u32>, otherwise| own.or(common).unwrap_or(otherwise);
         let generation = value(entry.generation, defaults.generation, 3);
@@ -69,11 +73,7 @@ impl Builder<'_> {
         let derived = LinkRate::of(generation, width, mps).payload_gib_s(mps);
         let link = Link {
             ends,
-            kind: entry
-                .kind
-                .clone()
-                .or(defaults.kind.clone())
-                .unwrap_or("slot".to_owned()),
+            kind,
             generation,
             width,
             mps,
@@ -100,7 +100,7 @@ impl Builder<'_> {
         };
         let link = Link {
             ends,
-            kind: "socket".to_owned(),
+            kind: LinkKind::Socket,
             generation: 0,
             width: 0,
             mps: 4096,

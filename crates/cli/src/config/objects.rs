@@ -45,21 +45,41 @@ pub(crate) struct ForcedQueues {
     force: bool,
 }
 
+/// What a device has that is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    WorkQueue,
+    Group,
+    Engine,
+}
+
+impl Kind {
+    /// What its names begin with.
+    fn word(self) -> &'static str {
+        match self {
+            Kind::WorkQueue => "wq",
+            Kind::Group => "group",
+            Kind::Engine => "engine",
+        }
+    }
+}
+
 /// `wq0.1` of `dsa0/wq0.1`; the device and what it has must be there.
-pub(super) fn below(machine: &SysfsTree, name: &str, kind: &str) -> anyhow::Result<String> {
+pub(super) fn below(machine: &SysfsTree, name: &str, kind: Kind) -> anyhow::Result<String> {
+    let word = kind.word();
     let (device, object) = match name.split_once('/') {
         Some((device, object)) => (Some(device), object),
         None => (None, name),
     };
-    let rest = object.strip_prefix(kind);
+    let rest = object.strip_prefix(word);
     let number = rest.and_then(|rest| rest.split_once('.'));
     let Some((number, index)) = number else {
-        let hint = format!("dsa0/{kind}0.0 is {kind} 0 of device dsa0");
-        return Err(Usage::error(format!("{name:?} names no {kind}"), hint));
+        let hint = format!("dsa0/{word}0.0 is {word} 0 of device dsa0");
+        return Err(Usage::error(format!("{name:?} names no {word}"), hint));
     };
     let of = format!("dsa{number}");
     if device.is_some_and(|device| device != of) {
-        let hint = format!("dsa{number}/{object}, or {kind}N.{index} of the device N");
+        let hint = format!("dsa{number}/{object}, or {word}N.{index} of the device N");
         return Err(Usage::error(
             format!("{object} is not of {}", device.unwrap_or_default()),
             hint,
@@ -67,16 +87,16 @@ pub(super) fn below(machine: &SysfsTree, name: &str, kind: &str) -> anyhow::Resu
     }
     let found = machine.device(&of)?;
     let count = match kind {
-        "wq" => found.max_work_queues,
-        "group" => found.max_groups,
-        _ => found.max_engines,
+        Kind::WorkQueue => found.max_work_queues,
+        Kind::Group => found.max_groups,
+        Kind::Engine => found.max_engines,
     };
     let count = count.unwrap_or(0);
     match index.parse::<u16>() {
         Ok(index) if i64::from(index) < count => Ok(object.to_owned()),
         _ => Err(Usage::error(
             format!("{of} has no {object}"),
-            format!("it has {kind}{number}.0 to {kind}{number}.{}", count - 1),
+            format!("it has {word}{number}.0 to {word}{number}.{}", count - 1),
         )),
     }
 }
@@ -105,7 +125,7 @@ pub(super) fn enable_queues(args: &Queues, dry_run: bool) -> anyhow::Result<()> 
     let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for queue in &args.queues {
-        plan.enable_queue(&below(&machine, queue, "wq")?)?;
+        plan.enable_queue(&below(&machine, queue, Kind::WorkQueue)?)?;
     }
     machine.make(&plan, dry_run)
 }
@@ -114,7 +134,7 @@ pub(super) fn disable_queues(args: &ForcedQueues, dry_run: bool) -> anyhow::Resu
     let machine = SysfsTree::look()?;
     let mut plan = machine.plan();
     for queue in &args.names.queues {
-        plan.disable_queue(&below(&machine, queue, "wq")?, args.force)?;
+        plan.disable_queue(&below(&machine, queue, Kind::WorkQueue)?, args.force)?;
     }
     machine.make(&plan, dry_run)
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use dray_config::{ConfigError, Listing, check, findings, fit, listed, saved};
 use dray_idxd::{DeviceProfile, Profile};
 
@@ -50,6 +51,17 @@ pub(crate) struct Save {
     saved_file: PathBuf,
 }
 
+/// Mode of the work queues that `setup` configures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// One client.
+    #[value(alias = "d")]
+    Dedicated,
+    /// Many clients.
+    #[value(alias = "s")]
+    Shared,
+}
+
 /// Arguments of `setup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Setup {
@@ -59,9 +71,9 @@ pub(crate) struct Setup {
     /// Number of work queues.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=255))]
     work_queues: u16,
-    /// d is dedicated, s is shared.
-    #[arg(short, long, default_value = "d", value_parser = ["d", "s", "dedicated", "shared"])]
-    mode: String,
+    /// Who submits to a work queue: one client or many; `d` and `s` do as well.
+    #[arg(short, long, value_enum, default_value_t = Mode::Dedicated)]
+    mode: Mode,
     /// Number of engines, all in group 0.
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=255))]
     engines: u16,
@@ -153,7 +165,7 @@ pub(super) fn setup(args: &Setup, dry_run: bool) -> anyhow::Result<()> {
     let setup = dray_config::Setup {
         device: args.device.clone(),
         work_queues: args.work_queues,
-        dedicated: args.mode.starts_with('d'),
+        dedicated: args.mode == Mode::Dedicated,
         engines: args.engines,
         size: args.size,
         max_batch: args.batch,

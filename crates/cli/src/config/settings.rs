@@ -3,7 +3,7 @@
 use dray_config::{Change, change};
 
 use super::machine::SysfsTree;
-use super::objects::below;
+use super::objects::{Kind, below};
 use crate::complain::Usage;
 
 /// Attributes of a device.
@@ -139,7 +139,7 @@ pub(super) fn device(args: &Device, dry_run: bool) -> anyhow::Result<()> {
 
 pub(super) fn group(args: &Group, dry_run: bool) -> anyhow::Result<()> {
     let machine = SysfsTree::look()?;
-    let group = below(&machine, &args.group, "group")?;
+    let group = below(&machine, &args.group, Kind::Group)?;
     let mut values = Values::new();
     for (name, value) in [
         ("read_buffers_reserved", args.read_buffers_reserved),
@@ -157,7 +157,7 @@ pub(super) fn group(args: &Group, dry_run: bool) -> anyhow::Result<()> {
 
 pub(super) fn wq(args: &Wq, dry_run: bool) -> anyhow::Result<()> {
     let machine = SysfsTree::look()?;
-    let wq = below(&machine, &args.wq, "wq")?;
+    let wq = below(&machine, &args.wq, Kind::WorkQueue)?;
     let mut values = Values::new();
     number("group_id", args.group_id, &mut values);
     for (name, value) in [
@@ -186,7 +186,7 @@ pub(super) fn wq(args: &Wq, dry_run: bool) -> anyhow::Result<()> {
 
 pub(super) fn engine(args: &Engine, dry_run: bool) -> anyhow::Result<()> {
     let machine = SysfsTree::look()?;
-    let engine = below(&machine, &args.engine, "engine")?;
+    let engine = below(&machine, &args.engine, Kind::Engine)?;
     let mut values = Values::new();
     number("group_id", args.group_id, &mut values);
     make(machine, engine, values, dry_run)

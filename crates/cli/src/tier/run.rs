@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use dray_interpose::program::{Obstacle, PreloadSupport, kind};
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
-use dray_tier::session::{HW, Setup, VIRTUAL};
+use dray_tier::session::{HW, ProcessState, Setup, VIRTUAL};
 use dray_tier::size::{Size, SizeError, machine};
 use dray_tier::stats::Snapshot;
 use dray_tier::sys::damon::DIRECTORY;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
             let failed: Vec<_> = snapshot
                 .processes
                 .iter()
-                .filter(|p| p.state == "failed")
+                .filter(|p| p.state == ProcessState::Failed)
                 .collect();
             match failed.first() {
                 Some(first) => Err(TierError::Untiered {

@@ -47,7 +47,7 @@ fn process(text: &mut String, process: &ProcessSnapshot) -> std::fmt::Result {
     let value = |name: &str| process.values.get(name).copied().unwrap_or(0);
     match process.pid {
         0 => write!(text, "ended processes")?,
-        pid => write!(text, "process {pid} {}", process.state)?,
+        pid => write!(text, "process {pid} {}", process.state.name())?,
     }
     writeln!(
         text,

@@ -173,6 +173,8 @@ fn bad_input_names_the_flag_and_the_fix() {
     for (args, parts) in [
         (&["--size", "0"][..], &["size", "outside"][..]),
         (&["--size", "4k", "--op", "memmov"], &["memmove"]),
+        (&["--size", "4k", "--access", "randm"], &["'random'"]),
+        (&["--size", "4k", "--core", "kernal"], &["'kernel'"]),
         (&["--size", "4KB"], &["4k", "KiB", "KB"]),
         (&["--size", "4k", "--op", "noop"], &["noop"]),
         (&["--size", "4k", "--depth", "200"], &["depth", "128"]),

@@ -299,7 +299,7 @@ fn names_that_do_not_exist() {
     );
     says(
         &refused(dir.path(), "--protocol sede"),
-        &["sede", "paper", "seed"],
+        &["'sede'", "[possible values: paper, seed]", "exists: 'seed'"],
     );
 }
 

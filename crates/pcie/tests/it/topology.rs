@@ -142,6 +142,12 @@ fn each_error_names_file_entry_and_rule() {
         ),
         (
             "[\"s\", \"b\"]",
+            "[\"s\", \"b\"]\nkind = \"cabel\"",
+            "link 3 (s - b)",
+            "kind = \"cabel\"; did you mean `cable`?",
+        ),
+        (
+            "[\"s\", \"b\"]",
             "[\"s\", \"b\"]\nmps = 300",
             "link 3",
             "mps = 300",

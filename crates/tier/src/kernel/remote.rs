@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{KernelBackEnd, failed};
@@ -72,7 +71,7 @@ impl RemoteProcess {
                     ),
                 ),
             }
-            process.state.store(1, Ordering::Relaxed);
+            process.begin_tiering();
         }
         Ok(RemoteProcess {
             alive,

@@ -162,9 +162,9 @@ impl<'a> TieredProgram<'a> {
         self.seen += samples;
         // A count separates hot from cold only when it is large: it is halved after so many samples, not
         // after so much time.
-        let cools = match self.tiering.policy().name() {
-            "memtis" => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,
-            _ => self.tiering.interval().is_multiple_of(SETTLE),
+        let cools = match self.tiering.policy().cools_by_samples() {
+            true => self.seen / COOLING_SAMPLES > (self.seen - samples) / COOLING_SAMPLES,
+            false => self.tiering.interval().is_multiple_of(SETTLE),
         };
         for ((_, block), count) in self.memory.blocks.iter_mut().zip(&self.seen_of) {
             let accessed = *count > 0;

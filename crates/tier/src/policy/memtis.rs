@@ -44,6 +44,10 @@ impl Policy for Memtis {
         "memtis"
     }
 
+    fn cools_by_samples(&self) -> bool {
+        true
+    }
+
     fn decide(&mut self, blocks: &[(u64, Block)], room: &Room) -> Plan {
         self.adapt(blocks, room);
         let threshold = self.threshold;

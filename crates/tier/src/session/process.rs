@@ -24,14 +24,42 @@ pub enum Note {
 
 const NOTES: usize = Note::Group as usize + 1;
 
+/// Whether pages of a process move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "command",
+    derive(serde::Serialize),
+    serde(rename_all = "kebab-case")
+)]
+#[repr(u64)]
+pub enum ProcessState {
+    /// Not until the fast tier is full.
+    Waits = 0,
+    /// They move.
+    Tiers = 1,
+    /// They cannot.
+    Failed = 2,
+}
+
+impl ProcessState {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Tiers => "tiers",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Counters of one process.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Process {
     /// Its number; 0 where there is none.
     pub pid: AtomicU64,
-    /// 0 waits until the fast tier is full, 1 tiers, 2 cannot.
-    pub state: AtomicU64,
+    /// A [`ProcessState`].
+    state: AtomicU64,
     /// 1 more than the index of its tracker in [`TRACKINGS`]; 0 before it has one.
     tracking: AtomicU64,
     /// Values, in the order of [`VALUES`].
@@ -118,6 +146,21 @@ impl Process {
         TRACKINGS.get(index as usize).copied()
     }
 
+    /// Whether its pages move.
+    pub fn state(&self) -> ProcessState {
+        match self.state.load(Ordering::Relaxed) {
+            0 => ProcessState::Waits,
+            1 => ProcessState::Tiers,
+            _ => ProcessState::Failed,
+        }
+    }
+
+    /// Says that its pages move from now on.
+    pub fn begin_tiering(&self) {
+        self.state
+            .store(ProcessState::Tiers as u64, Ordering::Relaxed);
+    }
+
     /// Says what its accesses are tracked with from now on.
     pub fn tracks(&self, tracking: Tracking) {
         let index = TRACKINGS.iter().position(|known| *known == tracking);
@@ -129,7 +172,8 @@ impl Process {
     pub fn fail(&self, text: &str, hint: &str) {
         self.note(Note::Failure, text);
         self.note(Note::Hint, hint);
-        self.state.store(2, Ordering::Release);
+        self.state
+            .store(ProcessState::Failed as u64, Ordering::Release);
     }
 
     /// Says what is to be known, instead of what was said about the same.
@@ -167,8 +211,11 @@ impl Process {
             ours.move_to(theirs);
         }
         self.tracking.store(0, Ordering::Relaxed);
-        if self.state.swap(0, Ordering::Relaxed) == 2 {
-            other.state.store(2, Ordering::Relaxed);
+        let state = self
+            .state
+            .swap(ProcessState::Waits as u64, Ordering::Relaxed);
+        if state == ProcessState::Failed as u64 {
+            other.state.store(state, Ordering::Relaxed);
         }
     }
 }
