@@ -8,6 +8,7 @@ mod attribute;
 mod attributes;
 mod bar;
 mod clients;
+mod copy;
 mod enable;
 mod errno;
 mod parse;
@@ -112,7 +113,6 @@ pub struct Driver<R = Function> {
     devices: Vec<Device<R>>,
     effects: Vec<Vec<Effect>>,
     events: Vec<Event>,
-    next_client: u64,
 }
 
 impl Driver {
@@ -141,7 +141,6 @@ impl<R: Registers> Driver<R> {
             devices: Vec::new(),
             effects: Vec::new(),
             events: Vec::new(),
-            next_client: 0,
         };
         for (part, registers) in parts {
             if driver.index_of(part.id).is_some() {
@@ -177,7 +176,6 @@ impl<R: Registers> Driver<R> {
             effects: vec![Vec::new(); devices.len()],
             devices,
             events: self.events,
-            next_client: self.next_client,
         })
     }
 

@@ -35,6 +35,9 @@ pub(crate) struct Clients {
     table: Mutex<HashMap<u64, Client>>,
     /// By device and PASID: what it signs with in the rings, and how many mappings do.
     writers: Mutex<HashMap<(u32, u32), (Writer, usize)>>,
+    /// Held while an address space gets or loses its PASID: a number that is free is given again only when all that
+    /// was known by it is forgotten.
+    changing_pasids: Mutex<()>,
 }
 
 /// What programs may do with a node.
@@ -66,7 +69,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) cookie: u64,
-    device: u32,
+    pub(crate) device: u32,
     pasid: u32,
     /// The page is a mapping of the node's file.
     pub(crate) held_by_file: bool,
@@ -90,6 +93,7 @@ impl Clients {
             countdown,
             table: Mutex::default(),
             writers: Mutex::default(),
+            changing_pasids: Mutex::default(),
         }
     }
 
@@ -144,6 +148,7 @@ impl Clients {
 
     /// The PASID of a process's address space, which the devices can reach from now on.
     fn hold(&self, pid: Pid) -> Result<u32, Errno> {
+        let _changing = self.changing_pasids();
         let is_there = |pasid| self.spaces.is_there(pasid);
         let held = self.processes.hold(pid, is_there);
         let (pasid, new) = held.ok_or(Errno::ENXIO)?;
@@ -157,7 +162,13 @@ impl Clients {
         Ok(pasid)
     }
 
+    fn changing_pasids(&self) -> MutexGuard<'_, ()> {
+        let lock = self.changing_pasids.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn let_go(&self, pasid: u32) {
+        let _changing = self.changing_pasids();
         if let Some(pid) = self.processes.let_go(pasid) {
             self.owners.remove(pasid, pid);
             self.spaces.remove(pasid);

@@ -177,7 +177,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         rules,
         countdowns.driver,
     ));
-    let executor = SerialExecutor::open()?;
+    let executor = SerialExecutor::open(machine.device_ids())?;
     let redirected = match &redirect {
         Some(redirect) => {
             let tree = Tree { machine: &machine };

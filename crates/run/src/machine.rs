@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use dray_device::{Function, Portal};
@@ -24,17 +24,28 @@ const LONGEST_WAIT: Duration = Duration::from_millis(5);
 /// The machine that the programs find.
 ///
 /// A device runs on threads of its own, and the driver reads and writes its [registers](RunningRegisters)
-/// between two descriptors. Any number of threads read the driver's files at once; one that changes
-/// something has the driver for itself.
+/// between two descriptors, for which it waits. A thread that changes a device works on a copy of the driver, which
+/// it publishes then; no lock is held that readers or threads that change other devices need while it waits for the
+/// device.
 #[derive(Debug)]
 pub(crate) struct SessionDevices {
-    driver: RwLock<Driver<RunningRegisters>>,
-    devices: Vec<(u32, Arc<RealtimeDevice>)>,
+    /// As it was after the last change. Locked to clone or replace the `Arc`, never while waiting.
+    driver: RwLock<Arc<Driver<RunningRegisters>>>,
+    devices: Vec<SessionDevice>,
     /// Address and place of each device on PCI.
     functions: Vec<(String, pci::Function)>,
     iax: Option<Iax>,
     /// What `/dev/char` and `/sys/dev/char` hold outside of the session: names and where they lead.
     char_links: [Vec<(String, String)>; 2],
+}
+
+/// One device of the session.
+#[derive(Debug)]
+struct SessionDevice {
+    id: u32,
+    device: Arc<RealtimeDevice>,
+    /// Held by the thread that changes the device, also while it waits for it.
+    changing: Mutex<()>,
 }
 
 /// The links of a directory; none where there is no such directory.
@@ -88,7 +99,11 @@ impl SessionDevices {
             let device =
                 RealtimeDevice::start_function(function, memory.clone(), options, listener)?;
             let device = Arc::new(device);
-            devices.push((part.id, device.clone()));
+            devices.push(SessionDevice {
+                id: part.id,
+                device: device.clone(),
+                changing: Mutex::default(),
+            });
             Ok::<_, RunError>(RunningRegisters(device))
         };
         let driver = driver.with_registers(start)?;
@@ -101,7 +116,7 @@ impl SessionDevices {
         });
         Ok(SessionDevices {
             functions: functions.collect(),
-            driver: RwLock::new(driver),
+            driver: RwLock::new(Arc::new(driver)),
             devices,
             iax: None,
             char_links: Default::default(),
@@ -145,7 +160,7 @@ impl SessionDevices {
 
     /// With an IAX beside the first device.
     pub(crate) fn with_iax(mut self) -> SessionDevices {
-        let id = self.devices.iter().map(|(id, _)| id + 1).max();
+        let id = self.devices.iter().map(|device| device.id + 1).max();
         if let Some((address, function)) = self.functions.first() {
             self.iax = Some(Iax::new(id.unwrap_or(0), address, function.numa_node));
         }
@@ -158,8 +173,21 @@ impl SessionDevices {
 
     /// A device by its number.
     pub(crate) fn device(&self, id: u32) -> Option<&RealtimeDevice> {
-        let mut devices = self.devices.iter();
-        devices.find(|(other, _)| *other == id).map(|(_, d)| &**d)
+        self.session_device(id).map(|found| &*found.device)
+    }
+
+    fn session_device(&self, id: u32) -> Option<&SessionDevice> {
+        self.devices.iter().find(|device| device.id == id)
+    }
+
+    /// The numbers of the devices.
+    pub(crate) fn device_ids(&self) -> impl Iterator<Item = u32> {
+        self.devices.iter().map(|device| device.id)
+    }
+
+    /// The device that reading or writing a file concerns; `None` where it concerns none, or several.
+    pub(crate) fn device_of(&self, path: &str, written: &[u8]) -> Option<u32> {
+        self.driver().device_of(path, written)
     }
 
     /// A device that has stopped is as one that does not answer on the bus.
@@ -214,18 +242,22 @@ impl SessionDevices {
 
     /// Writes a file of the driver's, and waits where the kernel waits.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
-        let concerned = self.driver().device_of(path, bytes);
-        self.patiently(concerned, |driver| driver.write(path, bytes))
+        let driver = self.driver();
+        match driver.device_of(path, bytes) {
+            Some(device) => self.patiently(device, |driver| driver.write(path, bytes)),
+            // Nothing that can be written concerns no device: the copy says why it is refused.
+            None => driver.copy().write(path, bytes),
+        }
     }
 
     /// Opens a work queue for a process.
     pub(crate) fn open(&self, device: u32, wq: u16, pasid: u32) -> Result<ClientId, Errno> {
-        self.patiently(Some(device), |driver| driver.open(device, wq, pasid))
+        self.patiently(device, |driver| driver.open(device, wq, pasid))
     }
 
     /// A work queue is closed and unmapped.
     pub(crate) fn release(&self, device: u32, client: ClientId) -> Result<(), Errno> {
-        self.patiently(Some(device), |driver| driver.release(client))
+        self.patiently(device, |driver| driver.release(client))
     }
 
     /// The entries of `/dev/dsa`.
@@ -233,16 +265,17 @@ impl SessionDevices {
         self.driver().nodes()
     }
 
-    /// Has the driver change something, again until what is in flight lets it.
+    /// Has the driver change a device, again until what is in flight lets it. Each attempt begins with the state in which
+    /// others have left the device meanwhile.
     fn patiently<R>(
         &self,
-        device: Option<u32>,
+        device: u32,
         change: impl Fn(&mut Driver<RunningRegisters>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let mut wait = FIRST_WAIT;
         loop {
-            let changed = change(&mut self.driver_mut());
-            match self.answered(device, changed) {
+            let changed = self.change(device, &change);
+            match self.answered(Some(device), changed) {
                 Err(Errno::EAGAIN) => {
                     std::thread::sleep(wait);
                     wait = (wait * 2).min(LONGEST_WAIT);
@@ -260,11 +293,31 @@ impl SessionDevices {
         found
     }
 
-    fn driver(&self) -> RwLockReadGuard<'_, Driver<RunningRegisters>> {
-        self.driver.read().unwrap_or_else(PoisonError::into_inner)
+    /// Changes a device on a copy of the driver, and publishes it.
+    fn change<R>(
+        &self,
+        id: u32,
+        change: impl FnOnce(&mut Driver<RunningRegisters>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        // Of a device that is not there, the driver says what is wrong, and nothing changes.
+        let changing = self.session_device(id).map(|device| &device.changing);
+        let _held = changing.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut copy = self.driver().copy();
+        let result = change(&mut copy);
+        let mut current = self.driver.write().unwrap_or_else(PoisonError::into_inner);
+        let current = Arc::make_mut(&mut current);
+        current.adopt(id, copy);
+        // Nobody here asks for them.
+        current.take_events();
+        result
     }
 
-    fn driver_mut(&self) -> RwLockWriteGuard<'_, Driver<RunningRegisters>> {
-        self.driver.write().unwrap_or_else(PoisonError::into_inner)
+    /// The driver as it was after the last change.
+    fn driver(&self) -> Arc<Driver<RunningRegisters>> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

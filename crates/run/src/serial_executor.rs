@@ -1,11 +1,14 @@
-//! What changes the machine, one after the other.
+//! What changes the machine, one after the other for each device.
 //!
 //! FUSE reports the last close of a file without anyone waiting for it; the open that follows must
 //! find the work queue free all the same, as it does where the kernel closes files itself. So opens,
 //! closes and writes to the driver's files are done in the order in which they come, and by a thread
-//! that may wait for the device while others read.
+//! that may wait for the device while others read. Each device has a thread of its own: what waits for
+//! one device does not hold up another.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::RunError;
@@ -14,31 +17,59 @@ use crate::error::system;
 /// What is to be done.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// The queue of what is to be done.
+/// The queues of what is to be done, one for each device.
 #[derive(Debug, Clone)]
 pub(crate) struct SerialExecutor {
-    jobs: Sender<Job>,
+    queues: Arc<[(u32, Sender<Job>)]>,
 }
 
 impl SerialExecutor {
-    /// Starts the thread. It ends with the last handle.
+    /// Starts a thread for each of the devices with these numbers. They end with the last handle.
     ///
     /// # Errors
     /// No more threads.
-    pub(crate) fn open() -> Result<SerialExecutor, RunError> {
-        let (jobs, todo) = channel::<Job>();
-        let run = move || todo.into_iter().for_each(|job| job());
-        thread::Builder::new()
-            .name("dray-driver".into())
-            .spawn(run)
-            .map_err(system("starting a thread"))?;
-        Ok(SerialExecutor { jobs })
+    pub(crate) fn open(devices: impl IntoIterator<Item = u32>) -> Result<SerialExecutor, RunError> {
+        let start = |device| {
+            let (jobs, todo) = channel::<Job>();
+            let run = move || todo.into_iter().for_each(|job| job());
+            thread::Builder::new()
+                .name(format!("dray-driver-{device}"))
+                .spawn(run)
+                .map_err(system("starting a thread"))?;
+            Ok((device, jobs))
+        };
+        let queues = devices
+            .into_iter()
+            .map(start)
+            .collect::<Result<_, RunError>>()?;
+        Ok(SerialExecutor { queues })
     }
 
-    /// Has something done after all that was handed in before.
-    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        // The thread ends only when there are no handles.
-        let _ = self.jobs.send(Box::new(job));
+    /// Has something done after all that was handed in before for the same device, or, without one, after all that was
+    /// handed in before.
+    pub(crate) fn submit(&self, device: Option<u32>, job: impl FnOnce() + Send + 'static) {
+        let queue = self.queues.iter().find(|(id, _)| Some(*id) == device);
+        match queue {
+            // The threads end only when there are no handles.
+            Some((_, jobs)) => drop(jobs.send(Box::new(job))),
+            None => self.submit_after_all(Box::new(job)),
+        }
+    }
+
+    /// The thread that comes to it last does it; none waits for another.
+    fn submit_after_all(&self, job: Job) {
+        let left = Arc::new((AtomicUsize::new(self.queues.len()), Mutex::new(Some(job))));
+        for (_, jobs) in self.queues.iter() {
+            let left = left.clone();
+            let arrive = move || {
+                let (others, job) = &*left;
+                if others.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    job.into_iter().for_each(|job| job());
+                }
+            };
+            let _ = jobs.send(Box::new(arrive));
+        }
     }
 }
 
@@ -47,15 +78,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_are_done_in_order() {
-        let executor = SerialExecutor::open().unwrap();
+    fn jobs_of_a_device_are_done_in_order() {
+        let executor = SerialExecutor::open([0, 2]).unwrap();
         let (done, order) = channel();
         for number in 0..100 {
             let done = done.clone();
-            executor.submit(move || done.send(number).unwrap());
+            executor.submit(Some(2), move || done.send(number).unwrap());
         }
         drop((done, executor));
         let order: Vec<i32> = order.into_iter().collect();
         assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_device_that_is_waited_for_holds_up_no_other() {
+        let executor = SerialExecutor::open([0, 2]).unwrap();
+        let (go_on, held) = channel::<()>();
+        let (done, order) = channel();
+        let tell = |name: &'static str| {
+            let done = done.clone();
+            move || done.send(name).unwrap()
+        };
+        let held_done = tell("held");
+        executor.submit(Some(0), move || {
+            held.recv().unwrap();
+            held_done();
+        });
+        executor.submit(None, tell("after all"));
+        executor.submit(Some(2), tell("other device"));
+        // The first job goes on only when the other device's is done.
+        assert_eq!(order.recv(), Ok("other device"));
+        go_on.send(()).unwrap();
+        let rest: Vec<_> = order.iter().take(2).collect();
+        assert_eq!(rest, ["held", "after all"]);
+    }
+
+    #[test]
+    fn a_job_without_a_device_is_done_without_devices() {
+        let executor = SerialExecutor::open([0]).unwrap();
+        let (done, order) = channel();
+        // A number that no device of the session has.
+        executor.submit(Some(7), move || done.send(()).unwrap());
+        assert_eq!(order.recv(), Ok(()));
     }
 }

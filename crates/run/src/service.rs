@@ -32,6 +32,8 @@ const REST: Duration = Duration::from_millis(20);
 struct Connection {
     socket: Arc<OwnedFd>,
     mapping: Held,
+    /// Number of the device whose portal it asked for.
+    device: Option<u32>,
     asked: bool,
     /// The process behind a mapping that no file holds.
     process: Option<Peer>,
@@ -45,6 +47,7 @@ type Held = Arc<Mutex<Option<Mapping>>>;
 struct Survivor {
     process: Peer,
     mapping: Held,
+    device: Option<u32>,
 }
 
 /// The process at the other end of a connection.
@@ -71,15 +74,19 @@ impl Peer {
 /// munmap(2) returns and before a process can be waited for.
 #[derive(Debug, Clone)]
 pub(crate) struct AfterMappings {
-    jobs: Sender<Job>,
+    jobs: Sender<DeviceJob>,
     bell: Arc<OwnedFd>,
 }
 
+/// What is to be done, and the device that it concerns, if it is one alone.
+type DeviceJob = (Option<u32>, Job);
+
 impl AfterMappings {
-    /// Has something done after the end of all mappings that have ended by now, and after all that was handed in before.
-    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+    /// Has something done after the end of all mappings of a device that have ended by now, and after all that was handed
+    /// in before for the device; without one, of all devices.
+    pub(crate) fn submit(&self, device: Option<u32>, job: impl FnOnce() + Send + 'static) {
         // The service ends only with the session.
-        let _ = self.jobs.send(Box::new(job));
+        let _ = self.jobs.send((device, Box::new(job)));
         // It cannot be full: the service takes what is in it as one.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
     }
@@ -87,13 +94,13 @@ impl AfterMappings {
 
 /// The other end.
 struct Waiting {
-    jobs: Receiver<Job>,
+    jobs: Receiver<DeviceJob>,
     bell: Arc<OwnedFd>,
 }
 
 impl Waiting {
     /// What has been handed in.
-    fn take(&self) -> Vec<Job> {
+    fn take(&self) -> Vec<DeviceJob> {
         let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         self.jobs.try_iter().collect()
     }
@@ -175,9 +182,9 @@ struct Handlers {
 
 impl Handlers {
     /// The connection of a mapping has ended; whether the mapping has, too, or a file may hold it.
-    fn end_mapping(&self, mapping: &Held, unmapped: bool) {
+    fn end_mapping(&self, mapping: &Held, device: Option<u32>, unmapped: bool) {
         let (clients, mapping) = (self.clients.clone(), mapping.clone());
-        self.executor.submit(move || {
+        self.executor.submit(device, move || {
             let mapping = mapping
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -232,7 +239,7 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
             index += 1;
             let ended = ready[index - 1];
             if ended {
-                handlers.end_mapping(&survivor.mapping, true);
+                handlers.end_mapping(&survivor.mapping, survivor.device, true);
             }
             !ended
         });
@@ -241,14 +248,15 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
             index += 1;
             !ready[index] || serve_connection(connection, handlers, &mut survivors)
         });
-        for job in jobs {
-            handlers.executor.submit(job);
+        for (device, job) in jobs {
+            handlers.executor.submit(device, job);
         }
         if ready[0] {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => connections.push(Connection {
                     socket: Arc::new(socket),
                     mapping: Arc::default(),
+                    device: None,
                     asked: false,
                     process: None,
                 }),
@@ -287,9 +295,10 @@ fn serve_connection(
         }
         let clients = handlers.clients.clone();
         let (socket, mapping) = (connection.socket.clone(), connection.mapping.clone());
-        handlers
-            .executor
-            .submit(move || answer(&clients, &socket, attach, &mapping));
+        connection.device = clients.get(attach.cookie).map(|client| client.device);
+        handlers.executor.submit(connection.device, move || {
+            answer(&clients, &socket, attach, &mapping)
+        });
         return true;
     }
     if let (Some(redirected), false, Ok(request)) = (
@@ -313,8 +322,9 @@ fn serve_connection(
         Some(process) => survivors.push(Survivor {
             process,
             mapping: connection.mapping.clone(),
+            device: connection.device,
         }),
-        None => handlers.end_mapping(&connection.mapping, unmapped),
+        None => handlers.end_mapping(&connection.mapping, connection.device, unmapped),
     }
     false
 }
@@ -336,7 +346,7 @@ fn end_survivor(
         survivor.process.number == peer.pid && cookie.is_some_and(|cookie| unmapped.is_of(cookie))
     });
     if let Some(survivor) = found.map(|index| survivors.swap_remove(index)) {
-        handlers.end_mapping(&survivor.mapping, true);
+        handlers.end_mapping(&survivor.mapping, survivor.device, true);
     }
 }
 

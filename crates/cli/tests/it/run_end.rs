@@ -139,7 +139,7 @@ fn a_device_s_end_is_the_end_of_all_programs() {
 #[test]
 fn threads_that_serve_the_device_are_missed_as_well() {
     for (panic, script, thread) in [
-        ("driver", "exec 9<>/dev/dsa/wq0.0", "dray-driver"),
+        ("driver", "exec 9<>/dev/dsa/wq0.0", "dray-driver-0"),
         ("files", "ls /sys/bus/dsa/devices", "fuser-0"),
     ] {
         let panic = format!("{panic}:1:60000");

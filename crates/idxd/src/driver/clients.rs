@@ -5,7 +5,12 @@ use super::{Driver, Errno, Registers};
 
 /// An open work queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientId(pub(super) u64);
+pub struct ClientId {
+    /// Number of the device.
+    device: u32,
+    /// Counts those that have opened a work queue of the device.
+    number: u64,
+}
 
 impl<R: Registers> Driver<R> {
     /// open(2) of `/dev/dsa/wqD.Q` by a process with this PASID.
@@ -33,9 +38,12 @@ impl<R: Registers> Driver<R> {
             part.write_pasid(wq, Some(pasid), false, effects);
             part.command_enable(wq, effects)?;
         }
-        let id = ClientId(self.next_client);
-        self.next_client += 1;
-        self.devices[index].queues[wq].clients.push(id);
+        let id = ClientId {
+            device,
+            number: part.next_client,
+        };
+        part.next_client += 1;
+        part.queues[wq].clients.push(id);
         Ok(id)
     }
 
@@ -45,25 +53,22 @@ impl<R: Registers> Driver<R> {
     /// # Errors
     /// `ENOENT` where this is not open; `EAGAIN` while descriptors are in flight.
     pub fn release(&mut self, client: ClientId) -> Result<(), Errno> {
-        let mut homes = self.devices.iter().enumerate().flat_map(|(index, device)| {
-            let queues = device.queues.iter().enumerate();
-            queues.map(move |(wq, queue)| (index, wq, queue))
-        });
-        let home = homes.find(|(_, _, queue)| queue.clients.contains(&client));
-        let Some((index, wq, _)) = home else {
-            return match client.0 < self.next_client {
+        let index = self.index_of(client.device).ok_or(Errno::ENOENT)?;
+        let device = &mut self.devices[index];
+        let mut queues = device.queues.iter();
+        let Some(wq) = queues.position(|queue| queue.clients.contains(&client)) else {
+            return match client.number < device.next_client {
                 true => Ok(()),
                 false => Err(Errno::ENOENT),
             };
         };
-        let device = &mut self.devices[index];
         if device.queues[wq].dedicated && device.part.pasid_enabled && device.queues[wq].enabled {
             let effects = &mut self.effects[index];
             device.command_disable(wq, effects)?;
             device.write_pasid(wq, None, false, effects);
             device.command_enable(wq, effects)?;
         }
-        let clients = &mut self.devices[index].queues[wq].clients;
+        let clients = &mut device.queues[wq].clients;
         clients.retain(|other| *other != client);
         Ok(())
     }

@@ -84,8 +84,22 @@ impl<R: Registers> Device<R> {
         if Register::from_bits(self.registers.read32(at::CMDSTATUS)).active() {
             return Err(Errno::EAGAIN);
         }
-        // Who comes back for a command that has gone on meanwhile gets its end, and no second one.
-        if self.unfinished != Some((command, operand)) {
+        // Who comes back for a command that has gone on meanwhile gets its end, and no second one: also if another
+        // command was issued since then.
+        let last = self.unfinished.take_if(|last| *last != (command, operand));
+        if let Some(last) = last {
+            let error = Register::from_bits(self.registers.read32(at::CMDSTATUS)).error();
+            self.ended.push((last, CommandError(error)));
+        }
+        let seen = self
+            .ended
+            .iter()
+            .position(|(ended, _)| *ended == (command, operand));
+        if let Some(seen) = seen {
+            let (_, error) = self.ended.swap_remove(seen);
+            return Ok(self.concluded(error));
+        }
+        if self.unfinished.is_none() {
             self.status = CommandStatus::default();
             let register = CommandRegister::of(command, operand).into_bits();
             self.registers.write32(at::CMD, register, effects);
@@ -95,14 +109,20 @@ impl<R: Registers> Device<R> {
             self.unfinished = Some((command, operand));
             return Err(Errno::EAGAIN);
         }
-        self.unfinished
-            .take_if(|unfinished| *unfinished == (command, operand));
-        let error = CommandError(result.error());
+        self.unfinished = None;
+        if matches!(command, Command::ResetDevice | Command::DisableDevice) {
+            self.ended.clear();
+        }
+        Ok(self.concluded(CommandError(result.error())))
+    }
+
+    /// Notes what a command has come to.
+    fn concluded(&mut self, error: CommandError) -> Result<(), CommandError> {
         self.status = error.into();
-        Ok(match error.0 {
+        match error.0 {
             0 => Ok(()),
             _ => Err(error),
-        })
+        }
     }
 
     /// `__idxd_wq_set_pasid_locked` and `__idxd_wq_set_priv_locked`.

@@ -1,7 +1,7 @@
 //! What the driver keeps of a device, beside its registers.
 
 use dray_device::{Function, Hardware, PciControls};
-use dray_spec::registers::Command;
+use dray_spec::registers::{Command, CommandError};
 
 use super::{Bound, CommandStatus, Personality};
 
@@ -192,6 +192,9 @@ pub(super) struct Device<R> {
     pub(super) engines: Vec<Option<u16>>,
     /// A command, with its operand, that was issued and whose end was not seen yet.
     pub(super) unfinished: Option<(Command, u32)>,
+    /// Commands whose end was seen by who issued the next one, for those who still wait for it.
+    pub(super) ended: Vec<((Command, u32), CommandError)>,
+    pub(super) next_client: u64,
     fixed_classes: bool,
     fresh_allowed: u32,
 }
@@ -226,6 +229,8 @@ impl<R> Device<R> {
             ],
             engines: vec![None; hardware.engine_cap.engines().into()],
             unfinished: None,
+            ended: Vec::new(),
+            next_client: 0,
             part,
             fixed_classes,
             fresh_allowed,
@@ -250,6 +255,8 @@ impl<R> Device<R> {
             groups: self.groups,
             engines: self.engines,
             unfinished: self.unfinished,
+            ended: self.ended,
+            next_client: self.next_client,
             fixed_classes: self.fixed_classes,
             fresh_allowed: self.fresh_allowed,
         })

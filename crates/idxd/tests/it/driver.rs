@@ -3,5 +3,6 @@
 mod attributes;
 mod clients;
 mod common;
+mod copies;
 mod life;
 mod random;

@@ -82,7 +82,7 @@ impl Opening {
                 std::thread::sleep(PAUSE);
                 let executor = self.executor.clone();
                 // After what has come meanwhile.
-                executor.submit(move || self.attempt(left - 1));
+                executor.submit(Some(device), move || self.attempt(left - 1));
             }
             Err(error) => self.reply.error(errno(error)),
         }
@@ -163,7 +163,7 @@ impl Filesystem for Files {
                     thread,
                     reply,
                 };
-                self.after_mappings.submit(move || {
+                self.after_mappings.submit(Some(device), move || {
                     supervision.attend_opener(thread);
                     opening.attempt(ATTEMPTS);
                 });
@@ -196,7 +196,8 @@ impl Filesystem for Files {
         if counts_clients(&path) {
             // FUSE reports a last close without anyone waiting for it; who has closed counts no more.
             let clients = self.clients.clone();
-            return self.after_mappings.submit(move || {
+            let device = clients.machine.device_of(&path, &[]);
+            return self.after_mappings.submit(device, move || {
                 answer_read(clients.tree().read(&path), offset, size, reply);
             });
         }
@@ -228,8 +229,9 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno(error)),
         };
         let (clients, changed) = (self.clients.clone(), self.changed.clone());
+        let device = clients.machine.device_of(&path, &bytes);
         self.after_mappings
-            .submit(move || match clients.tree().write(&path, &bytes) {
+            .submit(device, move || match clients.tree().write(&path, &bytes) {
                 Ok(()) => {
                     forget_nodes(&changed, &clients);
                     reply.written(bytes.len() as u32);
@@ -250,7 +252,9 @@ impl Filesystem for Files {
     ) {
         if handle != ATTRIBUTE {
             let clients = self.clients.clone();
-            self.executor.submit(move || clients.close(handle.0));
+            let device = clients.get(handle.0).map(|client| client.device);
+            self.executor
+                .submit(device, move || clients.close(handle.0));
         }
         reply.ok();
     }

@@ -1,5 +1,6 @@
 //! What programs ask for by the socket, where no file system asks for them.
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +36,7 @@ struct Node {
     /// The other end: when it hangs up, the last descriptor of the node is closed.
     socket: Arc<OwnedFd>,
     cookie: u64,
+    device: u32,
     /// A thread is about to close it.
     noticed: bool,
 }
@@ -74,28 +76,29 @@ impl Redirected {
 
     /// Has the nodes closed whose last descriptor is closed.
     pub(crate) fn notice(self: &Arc<Redirected>, executor: &SerialExecutor) {
-        let mut news = false;
+        let mut devices = BTreeSet::new();
         for node in lock(&self.nodes).iter_mut() {
             if !node.noticed && node.has_ended() {
                 node.noticed = true;
-                news = true;
+                devices.insert(node.device);
             }
         }
-        if news {
+        for device in devices {
             let redirected = self.clone();
-            executor.submit(move || {
-                redirected.close_nodes();
+            executor.submit(Some(device), move || {
+                redirected.close_nodes(device);
                 redirected.bring_up_to_date();
             });
         }
     }
 
-    /// Closes the nodes whose last descriptor is closed: for the thread that opens them, which holds
+    /// Closes the nodes of a device whose last descriptor is closed: for the thread that opens them, which holds
     /// one itself for a moment.
-    fn close_nodes(&self) {
+    fn close_nodes(&self, device: u32) {
         let closed: Vec<u64> = {
             let nodes = lock(&self.nodes);
-            let gone = nodes.iter().filter(|node| node.has_ended());
+            let of_device = nodes.iter().filter(|node| node.device == device);
+            let gone = of_device.filter(|node| node.has_ended());
             gone.map(|node| node.cookie).collect()
         };
         for cookie in &closed {
@@ -130,17 +133,20 @@ impl Redirected {
                 };
                 // What the program has closed before is closed. Otherwise no reader waits for
                 // those who write.
-                let any_closed = lock(&self.nodes).iter().any(Node::has_ended);
-                match any_closed {
-                    false => refresh(),
-                    true => {
-                        let redirected = self.clone();
-                        executor.submit(move || {
-                            redirected.close_nodes();
-                            refresh();
-                        });
-                    }
+                let closed: BTreeSet<u32> = {
+                    let nodes = lock(&self.nodes);
+                    let gone = nodes.iter().filter(|node| node.has_ended());
+                    gone.map(|node| node.device).collect()
+                };
+                if closed.is_empty() {
+                    return refresh();
                 }
+                for device in &closed {
+                    let (redirected, device) = (self.clone(), *device);
+                    executor.submit(Some(device), move || redirected.close_nodes(device));
+                }
+                let only = closed.first().copied().filter(|_| closed.len() == 1);
+                executor.submit(only, refresh);
             }
             Request::Submit { cookie, bytes } => {
                 let written = self.clients.write(cookie, pid, bytes);
@@ -149,7 +155,11 @@ impl Redirected {
             Request::Store { path, bytes } => {
                 let (path, bytes) = (text(path), bytes.to_vec());
                 let redirected = self.clone();
-                executor.submit(move || {
+                let device = path
+                    .as_ref()
+                    .ok()
+                    .and_then(|path| self.clients.machine.device_of(path, &bytes));
+                executor.submit(device, move || {
                     let stored = path.and_then(|path| redirected.tree().write(&path, &bytes));
                     redirected.bring_up_to_date();
                     answer(&socket, stored.map(|()| bytes.len() as u64), None);
@@ -158,9 +168,13 @@ impl Redirected {
             Request::Open { path, flags } => {
                 let path = text(path);
                 let redirected = self.clone();
-                executor.submit(move || {
+                let device = path.as_ref().ok().and_then(|path| node(path));
+                let device = device.map(|(device, _)| device);
+                executor.submit(device, move || {
                     // What the program has closed before is closed.
-                    redirected.close_nodes();
+                    device
+                        .into_iter()
+                        .for_each(|device| redirected.close_nodes(device));
                     let opened = path.and_then(|path| redirected.open(&path, flags, pid));
                     redirected.bring_up_to_date();
                     match &opened {
@@ -202,6 +216,7 @@ impl Redirected {
         lock(&self.nodes).push(Node {
             socket: Arc::new(ours),
             cookie: name.cookie,
+            device: name.device,
             noticed: false,
         });
         Ok(theirs)

@@ -199,7 +199,7 @@ fn attach(
     let service = clients.clone();
     let length = bytes.checked_next_multiple_of(PAGE).ok_or(libc::EINVAL)?;
     // After all that was opened and closed before.
-    executor.submit(move || {
+    executor.submit(Some(node.device), move || {
         // The supervisor waits for it.
         let _ = answer.send(service.map(cookie, process as u32, length));
     });

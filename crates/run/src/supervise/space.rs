@@ -59,7 +59,8 @@ impl Drop for Portal {
     fn drop(&mut self) {
         if let Some(mapping) = self.mapping.take() {
             let clients = self.clients.clone();
-            self.executor.submit(move || clients.unmap(mapping));
+            self.executor
+                .submit(Some(mapping.device), move || clients.unmap(mapping));
         }
     }
 }
