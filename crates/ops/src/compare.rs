@@ -150,7 +150,7 @@ fn equal_to_pattern(level: Level, src: &[u8], pattern: u64) -> usize {
     let Some(steps) = Steps::of(src) else {
         return 0;
     };
-    prefetch::line_of(&src[src.len() - 1]);
+    prefetch::ends_of(src);
     if differs(&src.as_chunks::<PATTERN_GROUP>().0[..1], pattern).is_some() {
         return 0;
     }

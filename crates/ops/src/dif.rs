@@ -39,7 +39,7 @@ pub fn dif_check(
     let step = flags.block_size().protected_bytes();
     DifSizeError::blocks(src, step)?;
     let mut checker = Checker::new(flags, source, tags);
-    ask_for_ends(src);
+    prefetch::ends_of(src);
     let mut left = src;
     while !left.is_empty() {
         let good = checker.run(left, Work::Check);
@@ -60,15 +60,6 @@ fn one_by_one(left: &[u8], run: usize, step: usize) -> usize {
     match run {
         0 => left.len(),
         _ => left.len().min(guard::TOGETHER * step),
-    }
-}
-
-/// Asks for the first and the last line: the pages of both may be looked up at the same time.
-#[inline(always)]
-fn ask_for_ends(bytes: &[u8]) {
-    if let [first, .., last] = bytes {
-        prefetch::line_of(first);
-        prefetch::line_of(last);
     }
 }
 
@@ -100,8 +91,8 @@ pub fn dif_insert(
     let size = flags.block_size();
     let blocks = DifSizeError::blocks(src, size.bytes())?;
     DifSizeError::destination(dst, blocks * size.protected_bytes())?;
-    ask_for_ends(src);
-    ask_for_ends(dst);
+    prefetch::ends_of(src);
+    prefetch::ends_of(dst);
     let mut maker = Maker::new(flags, destination, tags);
     let (step, to_step) = (size.bytes(), size.protected_bytes());
     let made = maker.run(src, dst);
@@ -147,8 +138,8 @@ pub fn dif_strip(
     DifSizeError::destination(dst, blocks * size.bytes())?;
     let mut checker = Checker::new(flags, source, tags);
     let (step, to_step) = (size.protected_bytes(), size.bytes());
-    ask_for_ends(src);
-    ask_for_ends(dst);
+    prefetch::ends_of(src);
+    prefetch::ends_of(dst);
     let (mut left, mut to_left) = (src, dst);
     while !left.is_empty() {
         let good = checker.run(left, Work::Strip(to_left));
@@ -194,8 +185,8 @@ pub fn dif_update(
     DifSizeError::destination(dst, src.len())?;
     let mut checker = Checker::new(flags, source, tags.source);
     let mut maker = Maker::new(flags, destination, tags.destination);
-    ask_for_ends(src);
-    ask_for_ends(dst);
+    prefetch::ends_of(src);
+    prefetch::ends_of(dst);
     let src = Row { bytes: src, step };
     copy_checked(
         &mut checker,

@@ -16,11 +16,20 @@ pub(crate) fn line_of(byte: &u8) {
     let _ = byte;
 }
 
+/// Asks for the first and the last line: the pages of both may be looked up at the same time.
+#[inline(always)]
+pub(crate) fn ends_of(bytes: &[u8]) {
+    if let [first, .., last] = bytes {
+        line_of(first);
+        line_of(last);
+    }
+}
+
 /// Bytes of the smallest page.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// How many pages ahead a page is asked for: its address is found while the pages before it are read.
-const PAGES_AHEAD: usize = 2;
+pub(crate) const PAGES_AHEAD: usize = 2;
 
 /// The index of the first part that `differs`, in the order of addresses.
 ///

@@ -56,6 +56,8 @@ pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Opt
     if let Some(register) = wide::update_and_copy(register, data, dst) {
         return Some(register);
     }
+    prefetch::ends_of(data);
+    prefetch::ends_of(dst);
     if data.len() < 2 * LARGE * STEP {
         dst.copy_from_slice(data);
         return update(register, data);
@@ -86,10 +88,7 @@ fn in_copied_blocks(mut register: u32, data: &[u8], dst: &mut [u8]) -> u32 {
 
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 fn in_blocks(mut register: u32, data: &[u8]) -> u32 {
-    if let [.., last] = data {
-        // Often on another page, whose address takes as long to find as the data.
-        prefetch::line_of(last);
-    }
+    prefetch::ends_of(data);
     let (large, rest) = data.as_chunks::<{ LARGE * STEP }>();
     for pair in large.windows(2) {
         register = block::<LARGE>(register, &pair[0], |step| fetch(&pair[1], step));

@@ -70,10 +70,7 @@ pub(super) fn update_and_copy(register: u32, data: &[u8], dst: &mut [u8]) -> Opt
 
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
 fn in_blocks_and_lines(register: u32, data: &[u8]) -> u32 {
-    if let [.., last] = data {
-        // Often on another page, whose address takes as long to find as the data.
-        prefetch::line_of(last);
-    }
+    prefetch::ends_of(data);
     let (register, done) = blocks::update(register, data);
     let (register, more) = lines::update::<false>(register, &data[done..], &mut []);
     in_words(register, &data[done + more..])
@@ -81,11 +78,8 @@ fn in_blocks_and_lines(register: u32, data: &[u8]) -> u32 {
 
 #[target_feature(enable = "vpclmulqdq,avx512f,avx512vl,pclmulqdq,sse4.2")]
 fn in_copied_lines(register: u32, data: &[u8], dst: &mut [u8]) -> u32 {
-    if let (Some(last), [first_written, .., last_written]) = (data.last(), &*dst) {
-        prefetch::line_of(last);
-        prefetch::line_of(first_written);
-        prefetch::line_of(last_written);
-    }
+    prefetch::ends_of(data);
+    prefetch::ends_of(dst);
     let (register, done) = lines::update::<true>(register, data, dst);
     dst[done..].copy_from_slice(&data[done..]);
     in_words(register, &data[done..])

@@ -27,7 +27,7 @@ const LANES: usize = 3 * 8 * WORDS;
 /// Bytes of a block.
 const BLOCK: usize = LANES + GROUPS * GROUP;
 
-const _: () = assert!(BLOCK == 4096 && LANES.is_multiple_of(64));
+const _: () = assert!(BLOCK == prefetch::PAGE && LANES.is_multiple_of(64));
 // Groups are folded in pairs, and the last one alone.
 const _: () = assert!(GROUPS % 2 == 1);
 
@@ -42,6 +42,9 @@ pub(super) fn update(mut register: u32, data: &[u8]) -> (u32, usize) {
     }
     fetch_lanes(&blocks[0]);
     for (n, block) in blocks.iter().enumerate() {
+        if let Some(ahead) = blocks.get(n + prefetch::PAGES_AHEAD) {
+            prefetch::line_of(&ahead[0]);
+        }
         register = after_block(register, block, blocks.get(n + 1));
     }
     (register, data.len() - rest.len())
