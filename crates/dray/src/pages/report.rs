@@ -302,3 +302,28 @@ impl Rows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fault_of_an_entry_is_its_lowest_address() {
+        let entries = [PageCopy {
+            source: 0x10_0000,
+            destination: 0x20_0000,
+            bytes: 0x4000,
+        }];
+        // Two channels meet them in any order.
+        let failed = [0x3000, 0x1000].map(|offset| Failed {
+            destination: 0x20_0000 + offset,
+            bytes: 0x1000,
+            fault: Some((0x20_0000 + offset, true)),
+        });
+        let expected = PageState::NotCopied {
+            bytes: 0x2000,
+            fault: Some((0x20_1000, true)),
+        };
+        assert_eq!(Index::new(&entries).states(&failed), [expected]);
+    }
+}

@@ -201,4 +201,21 @@ mod tests {
             assert_eq!(completion.record.bytes_completed, 0);
         }
     }
+
+    #[test]
+    fn what_is_withdrawn_was_on_no_queue() {
+        let memory = Arc::new(SlotMemory::new(2));
+        let mut queue = Queue::new(Accepting, Capabilities::software(), memory, 2);
+        queue.enqueue(&Operation::noop()).expect("a slot");
+        assert_eq!((queue.withdraw(), queue.withdraw()), (1, 0));
+        let mut ended = [Outcome::default(); 2];
+        assert_eq!(queue.poll_outcomes(&mut ended), 1);
+        let outcome = &ended[0];
+        assert!(outcome.withdrawn && !outcome.accepted);
+        assert_eq!(
+            (outcome.stripes, outcome.completion.status()),
+            (0, Status::NONE)
+        );
+        assert_eq!(queue.poll_outcomes(&mut ended), 0);
+    }
 }

@@ -4,7 +4,7 @@ use dray::channels::{
     Channels, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, Member, Outcome,
 };
 use dray::{Executor, Failure, Mover, Operation, Output, Progress};
-use dray_spec::Status;
+use dray_spec::{CompletionRecord, Status};
 
 use crate::channels::options;
 use crate::manual::Manual;
@@ -214,4 +214,53 @@ fn a_stripe_that_no_queue_has_accepted_is_not_counted() {
             }
         }
     }
+}
+
+#[test]
+fn a_stripe_that_ends_after_its_operation_was_withdrawn_goes_nowhere_else() {
+    let mut fault = CompletionRecord::with_status(Status::PAGE_FAULT.with_write_fault());
+    fault.bytes_completed = PAGE as u32;
+    for is_lost in [false, true] {
+        let movers = [Manual::new(4, 4), Manual::new(4, 0)];
+        let mut channels = channels(&movers, options());
+        let target = Guarded::new(64);
+        fault.fault_address = target.address() + PAGE as u64;
+        let fill = Operation::fill(u64::MAX, target.address(), 64 * PAGE as u32);
+        // SAFETY: the memory outlives the operation, which is waited for.
+        unsafe { channels.enqueue(&fill) }.expect("a slot");
+        channels.submit();
+        assert_eq!(channels.withdraw(), 1);
+        match is_lost {
+            true => {
+                movers[0].lose();
+                movers[0].end(CompletionRecord::default());
+            }
+            false => movers[0].end(fault),
+        }
+        let outcome = finish(&mut channels, &movers, 1)[0];
+        assert_eq!(outcome.output(&fill), Err(Failure::NotExecuted));
+        assert_eq!(
+            (outcome.moved, outcome.core_bytes, outcome.resumed_faults),
+            (0, 0, 0)
+        );
+        let done = if is_lost { 0 } else { PAGE as u32 };
+        assert_eq!(outcome.completion.record.bytes_completed, done);
+        assert_eq!(movers[0].enqueued(), 1, "it was resumed");
+        assert!(target.iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn what_was_withdrawn_before_it_was_submitted_names_no_core() {
+    let movers = [Manual::new(4, 4)];
+    let mut channels = channels(&movers, options());
+    let target = Guarded::new(1);
+    let fill = Operation::fill(u64::MAX, target.address(), PAGE as u32);
+    // SAFETY: the memory outlives the operation, which is withdrawn.
+    unsafe { channels.enqueue(&fill) }.expect("a slot");
+    assert_eq!(channels.withdraw(), 1);
+    let mut ended = [Outcome::default()];
+    assert_eq!(channels.poll_outcomes(&mut ended), 1);
+    assert_eq!(ended[0].executor(), Executor::Virtual);
+    assert_eq!((ended[0].stripes, ended[0].core_reason), (0, None));
 }
