@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use figures::{figure_2, figure_3, figure_4, figure_5, figure_6a, figure_7};
 
 use dray_report::{
-    Axis, Cell, Chart, ChartSize, Column, Provenance, Report, RowClass, Section, Series,
-    SeriesKind, Table,
+    Axis, Cell, Chart, Column, Provenance, Report, RowClass, Section, Series, SeriesKind, Table,
 };
 
 const SIZES: [(&str, f64); 7] = [
