@@ -20,7 +20,7 @@ Examples:
   dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i
 
 Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory in the place of /sys,
-or its bus/dsa/devices; in a plain directory dray plays the driver. Whatever is written was tried on
+or its bus/dsa/devices; in a plain directory dray applies the rules of the driver itself. Whatever is written was tried on
 a model of the machine first. What was there before is kept in DRAY_STATE_DIR, or in the user's state
 directory.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA driver.";
@@ -31,7 +31,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA driver.";
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Put back what was there before the last change; again, and the change is made anew.
+    /// Restore what was there before the last change; a second --undo makes the change again.
     #[arg(long, required = true)]
     undo: bool,
     /// Say what would be written, and write nothing.

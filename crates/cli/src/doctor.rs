@@ -19,14 +19,14 @@ use crate::print;
 const EXAMPLES: &str = "\
 Examples:
   dray doctor                              what is wrong here, and what fixes it
-  sudo dray doctor --format markdown       for an issue report; root sees more
+  sudo dray doctor --format markdown       for an issue report; root can read more files
   dray doctor --message \"libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted\"
-  sudo dray doctor --capture dsa.tar.gz    to be mailed, with a list of what is in it
-  dray doctor --from dsa.tar.gz            that machine, here; --message says what was said there
-  dray doctor --explain sva                why a link matters, and where it is documented
+  sudo dray doctor --capture dsa.tar.gz    to send to someone; lists what is in it
+  dray doctor --from dsa.tar.gz            diagnose that machine here; --message adds its error messages
+  dray doctor --explain sva                why a check matters, and where it is documented
 
 Nothing is changed: files are read, no command is run. Of the kernel's messages and command line
-only what concerns the device is looked at and captured.
+only what concerns the device is read and captured.
 Exit codes: 0 no error (there may be warnings and notes), 1 an error, 2 usage or bad input,
 3 there is no DSA.";
 
@@ -39,16 +39,16 @@ const MAX_MESSAGES_BYTES: u64 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Look at a captured machine: an archive of --capture, or a directory of the same form.
+    /// Diagnose a captured machine: an archive of --capture, or a directory of the same form.
     #[arg(long, value_name = "FILE", conflicts_with = "capture")]
     from: Option<PathBuf>,
-    /// Write what is looked at to a new tar.gz, and list it.
+    /// Write the files that are read to a new tar.gz, and list them.
     #[arg(long, value_name = "FILE.tar.gz")]
     capture: Option<PathBuf>,
-    /// Something that a program said; may be given again.
+    /// An error message of a program; may be repeated.
     #[arg(long, value_name = "TEXT")]
     message: Vec<String>,
-    /// A file of what programs said.
+    /// A file with error messages of programs.
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
     /// How the diagnosis is printed.

@@ -47,7 +47,7 @@ enum Verb {
     Bench(bench::Args),
     /// Predict what each flow gets, and which edge limits it.
     Predict(predict::Args),
-    /// Decide when jobs start and how fast, and check the promises in the simulator.
+    /// Decide when jobs start and at which rate, and check their predicted ends in the simulator.
     Schedule(schedule::Args),
     /// Time a pattern of machine learning: estimators beside the simulator.
     Collective(collective::Args),

@@ -31,7 +31,7 @@ Examples:
 
 Sizes: 256, 4k, 2M. Lists: 1,4,16 or 0-3. Sweeps: 256..1M*4, 8..64+8.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw), 130 interrupted (the same
-command goes on).";
+command resumes).";
 
 /// Arguments of `dray figures`.
 #[derive(Debug, clap::Args)]
@@ -54,8 +54,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=VALUES")]
     set: Vec<String>,
 
-    /// What sync and async mean: one outstanding against a full queue, or as the script of a
-    /// published reproduction has it.
+    /// What sync and async mean: one operation outstanding against a full queue (paper), or what the
+    /// script of a published reproduction does (seed).
     #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = protocol())]
     protocol: Protocol,
 
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "hw[:wqX.Y]", value_parser = DeviceChoice::parse, conflicts_with_all = ["list", "check"])]
     device: Option<DeviceChoice>,
 
-    /// Move the payload bytes and check them; slower, and the same times.
+    /// Move the payload bytes and check them: slower, with the same modelled times.
     #[arg(long)]
     move_bytes: bool,
 

@@ -53,13 +53,13 @@ struct SessionArgs {
     /// accel-config's file, or a name such as 4e1w-s: devices that are configured and enabled.
     #[arg(long, value_name = "FILE|NAME")]
     profile: Option<String>,
-    /// The kernel whose driver is shown.
+    /// Kernel release whose idxd driver the command finds.
     #[arg(long, value_name = "KERNEL", default_value = "6.8", value_parser = kernel)]
     personality: Personality,
-    /// An IAX beside the devices, for scripts that insist on one; it stays disabled.
+    /// Show an IAX, too, which stays disabled: for scripts that require one.
     #[arg(long)]
     iax: bool,
-    /// What a device finds on a page that is not in memory, where it does not block on faults.
+    /// What happens when a descriptor that does not block on faults accesses a page that is not in memory.
     #[arg(long, value_enum, default_value_t = Faults::Strict)]
     faults: Faults,
     /// The only way to submit; without it, those that the kernel has.
@@ -67,21 +67,20 @@ struct SessionArgs {
     /// With `portal` a session in which a program opened a work queue and got no portal, or in which no
     /// program mapped one, is an error (exit code 1).
     #[arg(long, value_enum)]
-    require: Option<Way>,
-    /// Without namespaces and FUSE, where they are forbidden, as in a container.
+    require: Option<SubmissionPath>,
+    /// Work without namespaces and FUSE, for containers that forbid them.
     ///
-    /// Paths of programs that load the preload library lead to plain files. Programs that are
-    /// static or setuid, make system calls themselves, become another user or lose LD_PRELOAD find
-    /// nothing.
+    /// The preload library redirects paths to plain files. Programs that are static or setuid, make
+    /// system calls themselves, become another user or lose LD_PRELOAD find no device.
     #[arg(long, conflicts_with = "supervise")]
     redirect: bool,
-    /// Which programs are traced to give them portals: slower, but it works without the preload.
+    /// Which programs are traced to give them portals: slower, but it works without the preload library.
     ///
-    /// By itself, whatever opens a work queue and has not loaded the preload library or makes its system
-    /// calls itself, however it was started; what a program executes is looked at before.
+    /// With `auto`, each process that opens a work queue without the preload library, or that makes
+    /// system calls itself, however it was started. Files are examined before they are executed.
     #[arg(long, value_enum, default_value_t = Supervised::Auto)]
     supervise: Supervised,
-    /// Print at the end what went through the work queues, and what to do better.
+    /// Print at the end what was submitted to the work queues, with advice.
     #[arg(long)]
     stats: bool,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
@@ -105,18 +104,18 @@ enum Supervised {
     Never,
 }
 
-/// What a device finds on a page that is not in memory.
+/// What happens when a page is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Faults {
     /// A page fault, as on hardware.
     Strict,
-    /// The page, as a processor would.
+    /// The page is made present, as when a processor accesses it.
     Touch,
 }
 
 /// How descriptors get to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum SubmissionPath {
     /// Through a mapped portal; write(2) is refused, as before kernel 6.10.
     Portal,
     /// By write(2); to map takes CAP_SYS_RAWIO, as from kernel 6.10 on.
@@ -149,8 +148,8 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             Faults::Touch => Presence::Touch,
         },
         require: machine.require.map(|way| match way {
-            Way::Portal => Require::Portal,
-            Way::Write => Require::Write,
+            SubmissionPath::Portal => Require::Portal,
+            SubmissionPath::Write => Require::Write,
         }),
         redirect: machine.redirect,
         supervise: match machine.supervise {

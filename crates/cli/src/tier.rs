@@ -61,19 +61,19 @@ struct Session {
     /// The fast tier: bytes, percent of memory, a NUMA node, or so much of one (node:0:4G).
     #[arg(long, value_name = "SIZE|node:N", default_value = "50%", value_parser = size)]
     fast: Size,
-    /// The slow tier; without it, all memory that there is.
+    /// The slow tier; without it, all of memory.
     #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
     slow: Option<Size>,
-    /// Which pages go where.
+    /// Which pages are promoted and demoted.
     #[arg(long, value_enum, default_value_t = Policy::Tpp)]
     policy: Policy,
     /// Who copies pages.
     #[arg(long, value_enum, default_value_t = Mover::Cpu)]
     mover: Mover,
-    /// What a thread finds that touches a page while it moves.
+    /// What happens to a thread that accesses a page while it moves.
     #[arg(long, value_enum, default_value_t = Order::Strict)]
     order: Order,
-    /// Use the frames that pages leave again. By default they go back to the kernel.
+    /// Reuse the frames that pages leave. By default they go back to the kernel.
     #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     reuse_frames: Option<Reused>,
@@ -83,14 +83,14 @@ struct Session {
     /// Percent of a core that tracking may cost.
     #[arg(long, value_name = "PERCENT")]
     overhead: Option<u64>,
-    /// What accesses are tracked with.
+    /// How accesses are tracked.
     #[arg(long, value_enum, default_value_t = Tracking::Best)]
     tracking: Tracking,
-    /// Print at the end what was done.
+    /// Print statistics at the end.
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "table")]
     stats: Option<status::Format>,
-    /// Tier a process that runs, by move_pages(2), between two nodes, until it or this command ends.
+    /// Tier a running process, by move_pages(2), between two nodes, until it or this command ends.
     #[arg(long, value_name = "PID", conflicts_with_all = ["mover", "order", "reuse_frames"])]
     pid: Option<i32>,
     /// The program and its arguments, after `--`.
@@ -150,20 +150,20 @@ enum Mover {
 /// What accesses are tracked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tracking {
-    /// DAMON if it can be had, hints if not.
+    /// DAMON where it can be used, otherwise hints.
     Best,
     /// The kernel's DAMON, on virtual addresses; needs root.
     Damon,
-    /// Writes by PAGEMAP_SCAN, reads by pages that are taken out for a moment.
+    /// Writes by PAGEMAP_SCAN, reads by unmapping pages for a moment.
     Hints,
 }
 
-/// What threads find.
+/// What happens to threads that access a page while it moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Order {
-    /// They wait. Safe with memory that devices write for a short time.
+    /// It waits. Safe with memory that devices write for a short time.
     Strict,
-    /// Readers go on, writers wait.
+    /// It can read, and waits to write.
     SharedRead,
 }
 

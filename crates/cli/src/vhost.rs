@@ -53,13 +53,13 @@ const CLOCK_EVERY: u32 = 1024;
 pub(crate) struct Args {
     /// A port: a socket, a tap device, an interface.
     #[arg(
-        help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], tap:NAME, or xdp:INTERFACE (AF_XDP); may be given again",
+        help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], tap:NAME, or xdp:INTERFACE (AF_XDP); may be repeated",
         long = "port",
         value_name = "PORT",
         required = true
     )]
     ports: Vec<PortSpec>,
-    /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); one alone, to itself.
+    /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
     #[arg(long, value_enum, default_value_t = Forward::Switch)]
     forward: Forward,
     /// Who copies packets. `sync`: the core, within the call; the others asynchronously.
@@ -72,10 +72,10 @@ pub(crate) struct Args {
     /// Copies below this are made by the core, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
     copy_threshold: u32,
-    /// Sleep when there is nothing to do, and ask guests to notify; without it the core polls.
+    /// Sleep when there is nothing to do, until a guest notifies; without it the core polls.
     #[arg(long)]
     interrupt: bool,
-    /// End after so many seconds.
+    /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
     /// Write the counters to this file, every second and at the end.
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// How the counters are printed at the end.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Say nothing of connections on stderr.
+    /// Do not report connections on stderr.
     #[arg(long, short)]
     quiet: bool,
 }
@@ -96,9 +96,9 @@ enum Forward {
     Io,
     /// To the other port, with the addresses swapped.
     Mac,
-    /// Nowhere.
+    /// Received packets are dropped.
     Rxonly,
-    /// Generated packets, as many as go.
+    /// Generated packets are sent, as many as there is room for.
     Txonly,
     /// Answers to ARP and ICMP echo requests.
     Icmp,

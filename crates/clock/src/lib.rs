@@ -6,5 +6,5 @@
 mod queue;
 mod time;
 
-pub use queue::{EventQueue, Lane};
+pub use queue::{EventQueue, EventStream};
 pub use time::{Duration, Time};

@@ -11,35 +11,35 @@ use crate::Time;
 /// number in the lower one, so that one comparison decides.
 ///
 /// Events of one kind often come in order anyway: a link delivers in the order in which it was
-/// fed. They can go through a [`Lane`], of which only the first event is in the heap. The order in
-/// which events leave is the same, with or without lanes; the heap is smaller.
+/// fed. They can go through an [`EventStream`], of which only the first event is in the heap. The order in
+/// which events leave is the same, with or without streams; the heap is smaller.
 #[derive(Debug, Clone)]
 pub struct EventQueue<E> {
     heap: Vec<Entry<E>>,
-    lanes: Vec<LaneState<E>>,
+    streams: Vec<StreamState<E>>,
     scheduled: u64,
     waiting: usize,
 }
 
-/// A lane of an [`EventQueue`].
+/// A stream of an [`EventQueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lane(u32);
+pub struct EventStream(u32);
 
-/// No lane.
+/// No stream.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
     key: u128,
     event: E,
-    lane: u32,
+    stream: u32,
 }
 
 #[derive(Debug, Clone)]
-struct LaneState<E> {
+struct StreamState<E> {
     /// Behind the one in the heap.
     behind: VecDeque<(u128, E)>,
-    /// Key of the last event of the lane, while one is in the heap.
+    /// Key of the last event of the stream, while one is in the heap.
     last: Option<u128>,
 }
 
@@ -54,19 +54,19 @@ impl<E: Copy> EventQueue<E> {
     pub fn new() -> Self {
         EventQueue {
             heap: Vec::new(),
-            lanes: Vec::new(),
+            streams: Vec::new(),
             scheduled: 0,
             waiting: 0,
         }
     }
 
-    /// A new lane.
-    pub fn lane(&mut self) -> Lane {
-        self.lanes.push(LaneState {
+    /// A new stream.
+    pub fn stream(&mut self) -> EventStream {
+        self.streams.push(StreamState {
             behind: VecDeque::new(),
             last: None,
         });
-        Lane(self.lanes.len() as u32 - 1)
+        EventStream(self.streams.len() as u32 - 1)
     }
 
     /// Puts `event` at `at`.
@@ -77,15 +77,15 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Puts `event` at `at`. Faster than [`schedule`](EventQueue::schedule) if `at` is not before
-    /// the other events of the lane, and the same otherwise.
+    /// the other events of the stream, and the same otherwise.
     #[inline]
-    pub fn schedule_in(&mut self, lane: Lane, at: Time, event: E) {
+    pub fn schedule_in(&mut self, stream: EventStream, at: Time, event: E) {
         let key = self.key(at);
-        let state = &mut self.lanes[lane.0 as usize];
+        let state = &mut self.streams[stream.0 as usize];
         match state.last {
             None => {
                 state.last = Some(key);
-                self.push(key, event, lane.0);
+                self.push(key, event, stream.0);
             }
             Some(last) if last < key => {
                 state.last = Some(key);
@@ -108,7 +108,7 @@ impl<E: Copy> EventQueue<E> {
     pub fn pop(&mut self) -> Option<(Time, E)> {
         let first = *self.heap.first()?;
         self.waiting -= 1;
-        match self.behind(first.lane) {
+        match self.behind(first.stream) {
             Some(next) => self.sink(next),
             None => {
                 if let Some(last) = self.heap.pop()
@@ -139,15 +139,15 @@ impl<E: Copy> EventQueue<E> {
         key
     }
 
-    /// Next entry of the lane whose first one leaves.
+    /// Next entry of the stream whose first one leaves.
     #[inline]
-    fn behind(&mut self, lane: u32) -> Option<Entry<E>> {
-        if lane == NONE {
+    fn behind(&mut self, stream: u32) -> Option<Entry<E>> {
+        if stream == NONE {
             return None;
         }
-        let state = &mut self.lanes[lane as usize];
+        let state = &mut self.streams[stream as usize];
         match state.behind.pop_front() {
-            Some((key, event)) => Some(Entry { key, event, lane }),
+            Some((key, event)) => Some(Entry { key, event, stream }),
             None => {
                 state.last = None;
                 None
@@ -157,8 +157,8 @@ impl<E: Copy> EventQueue<E> {
 
     /// Adds an entry from the end of the heap upwards.
     #[inline]
-    fn push(&mut self, key: u128, event: E, lane: u32) {
-        let entry = Entry { key, event, lane };
+    fn push(&mut self, key: u128, event: E, stream: u32) {
+        let entry = Entry { key, event, stream };
         let mut child = self.heap.len();
         self.heap.push(entry);
         let heap = &mut self.heap[..];
@@ -205,21 +205,21 @@ mod tests {
         #[test]
         fn leaves_in_order_of_time_then_of_scheduling(
             // Negative numbers pop, the others schedule: few times, so that ties are common. The
-            // second number is a lane, or none.
+            // second number is a stream, or none.
             calls in prop::collection::vec((-2i64..6, 0usize..4), 0..400)
         ) {
             let mut queue = EventQueue::new();
-            let lanes = [queue.lane(), queue.lane(), queue.lane()];
+            let streams = [queue.stream(), queue.stream(), queue.stream()];
             let mut oracle: Vec<(Time, usize)> = Vec::new();
-            for (n, (call, lane)) in calls.into_iter().enumerate() {
+            for (n, (call, stream)) in calls.into_iter().enumerate() {
                 if call < 0 {
                     let first = oracle.iter().copied().min();
                     oracle.retain(|entry| Some(*entry) != first);
                     prop_assert_eq!(queue.next_time(), first.map(|entry| entry.0));
                     prop_assert_eq!(queue.pop(), first);
                 } else {
-                    match lanes.get(lane) {
-                        Some(lane) => queue.schedule_in(*lane, Time(call as u64), n),
+                    match streams.get(stream) {
+                        Some(stream) => queue.schedule_in(*stream, Time(call as u64), n),
                         None => queue.schedule(Time(call as u64), n),
                     }
                     oracle.push((Time(call as u64), n));

@@ -202,16 +202,16 @@ impl Device {
                 }
             }
             let queue = &mut self.queues[index];
-            let lanes = &mut queue.lanes;
+            let counters = &mut queue.counters;
             if checked == Ok(Opcode::Drain) {
                 job.job_origin.disposition.logged = self.event_log.takes_drains(&queue.config);
                 let reads_back = job.descriptor.flags().intersects(READBACK);
-                if let Some(place) = lanes.begin_drain(submitter.pasid, id, reads_back) {
+                if let Some(place) = counters.begin_drain(submitter.pasid, id, reads_back) {
                     job.job_origin.place = place;
                     continue;
                 }
             }
-            job.job_origin.place = lanes.begin(submitter.pasid);
+            job.job_origin.place = counters.begin(submitter.pasid);
             let kind = match checked {
                 Err(rejection) => WorkKind::Reject(rejection),
                 Ok(opcode) if is_inter_domain(opcode) => match self.begin_between(id, opcode) {

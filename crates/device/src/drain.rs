@@ -1,7 +1,7 @@
 //! Who must end before a drain may (spec 3.12).
 //!
 //! A drain of a dedicated queue waits for all that left the queue before it, one of a shared queue
-//! for what has its PASID. A lane counts the descriptors of one PASID; a dedicated queue has one.
+//! for what has its PASID. A counter counts the descriptors of one PASID; a dedicated queue has one.
 
 use std::collections::VecDeque;
 
@@ -18,12 +18,12 @@ struct Epoch {
 /// Where a descriptor is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct DrainSlot {
-    lane: u16,
+    counter: u16,
     epoch: u32,
 }
 
 #[derive(Debug, Clone)]
-struct Lane {
+struct PasidCounter {
     pasid: u32,
     /// Descriptors that no drain waits for yet.
     outstanding: u32,
@@ -33,9 +33,9 @@ struct Lane {
     closed: VecDeque<Epoch>,
 }
 
-impl Lane {
-    fn new(pasid: u32) -> Lane {
-        Lane {
+impl PasidCounter {
+    fn new(pasid: u32) -> PasidCounter {
+        PasidCounter {
             pasid,
             outstanding: 0,
             epoch: 0,
@@ -60,18 +60,18 @@ impl Lane {
     }
 }
 
-/// The lanes of one work queue. A lane without anything to count is used for another PASID: there
+/// The counters of one work queue. A counter without anything to count is used for another PASID: there
 /// are never more than descriptors on their way.
 #[derive(Debug, Clone)]
-pub(crate) struct Lanes {
-    lanes: Vec<Lane>,
+pub(crate) struct PasidCounters {
+    counters: Vec<PasidCounter>,
     last: usize,
 }
 
-impl Lanes {
-    pub(crate) fn new() -> Lanes {
-        Lanes {
-            lanes: vec![Lane::new(0)],
+impl PasidCounters {
+    pub(crate) fn new() -> PasidCounters {
+        PasidCounters {
+            counters: vec![PasidCounter::new(0)],
             last: 0,
         }
     }
@@ -79,64 +79,64 @@ impl Lanes {
     /// Counts a descriptor that leaves the queue.
     #[inline]
     pub(crate) fn begin(&mut self, pasid: u32) -> DrainSlot {
-        let index = self.lane(pasid);
-        let lane = &mut self.lanes[index];
-        lane.outstanding += 1;
+        let index = self.counter(pasid);
+        let counter = &mut self.counters[index];
+        counter.outstanding += 1;
         DrainSlot {
-            lane: index as u16,
-            epoch: lane.epoch,
+            counter: index as u16,
+            epoch: counter.epoch,
         }
     }
 
     /// A drain leaves the queue. `None` if it has nothing to wait for; else it is notified when it
     /// need not wait any more. One that has work to do then counts for the drains behind it, there.
     pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<DrainSlot> {
-        let index = self.lane(pasid);
-        let lane = &mut self.lanes[index];
-        if lane.is_idle() {
+        let index = self.counter(pasid);
+        let counter = &mut self.counters[index];
+        if counter.is_idle() {
             return None;
         }
-        lane.closed.push_back(Epoch {
-            outstanding: lane.outstanding,
+        counter.closed.push_back(Epoch {
+            outstanding: counter.outstanding,
             drain: id,
         });
-        lane.outstanding = works.into();
-        lane.epoch = lane.epoch.wrapping_add(1);
+        counter.outstanding = works.into();
+        counter.epoch = counter.epoch.wrapping_add(1);
         Some(DrainSlot {
-            lane: index as u16,
-            epoch: lane.epoch,
+            counter: index as u16,
+            epoch: counter.epoch,
         })
     }
 
-    /// A descriptor is done. True if drains have waited for it alone: [`Lanes::drained`] says which.
+    /// A descriptor is done. True if drains have waited for it alone: [`PasidCounters::drained`] says which.
     #[inline]
     pub(crate) fn end(&mut self, place: DrainSlot) -> bool {
-        match self.lanes.get_mut(usize::from(place.lane)) {
-            Some(lane) if lane.epoch == place.epoch => {
-                lane.outstanding = lane.outstanding.saturating_sub(1);
+        match self.counters.get_mut(usize::from(place.counter)) {
+            Some(counter) if counter.epoch == place.epoch => {
+                counter.outstanding = counter.outstanding.saturating_sub(1);
                 false
             }
-            Some(lane) => lane.end_before_a_drain(place.epoch),
+            Some(counter) => counter.end_before_a_drain(place.epoch),
             None => false,
         }
     }
 
-    /// Drains of the lane of `place` that have nothing to wait for any more, in order.
+    /// Drains of the counter of `place` that have nothing to wait for any more, in order.
     pub(crate) fn drained(&mut self, place: DrainSlot, drains: &mut Vec<WorkId>) {
-        let Some(lane) = self.lanes.get_mut(usize::from(place.lane)) else {
+        let Some(counter) = self.counters.get_mut(usize::from(place.counter)) else {
             return;
         };
-        while let Some(epoch) = lane.closed.front()
+        while let Some(epoch) = counter.closed.front()
             && epoch.outstanding == 0
         {
             drains.push(epoch.drain);
-            lane.closed.pop_front();
+            counter.closed.pop_front();
         }
     }
 
     #[inline]
-    fn lane(&mut self, pasid: u32) -> usize {
-        if self.lanes[self.last].pasid != pasid {
+    fn counter(&mut self, pasid: u32) -> usize {
+        if self.counters[self.last].pasid != pasid {
             self.last = self.find(pasid);
         }
         self.last
@@ -144,18 +144,21 @@ impl Lanes {
 
     #[cold]
     fn find(&mut self, pasid: u32) -> usize {
-        let found = self.lanes.iter().position(|lane| lane.pasid == pasid);
+        let found = self
+            .counters
+            .iter()
+            .position(|counter| counter.pasid == pasid);
         if let Some(index) = found {
             return index;
         }
-        match self.lanes.iter().position(Lane::is_idle) {
+        match self.counters.iter().position(PasidCounter::is_idle) {
             Some(index) => {
-                self.lanes[index].pasid = pasid;
+                self.counters[index].pasid = pasid;
                 index
             }
             None => {
-                self.lanes.push(Lane::new(pasid));
-                self.lanes.len() - 1
+                self.counters.push(PasidCounter::new(pasid));
+                self.counters.len() - 1
             }
         }
     }
@@ -177,10 +180,10 @@ mod tests {
         (0..count).map(|_| jobs.insert(job())).collect()
     }
 
-    fn end(lanes: &mut Lanes, place: DrainSlot) -> Vec<WorkId> {
+    fn end(counters: &mut PasidCounters, place: DrainSlot) -> Vec<WorkId> {
         let mut drains = Vec::new();
-        if lanes.end(place) {
-            lanes.drained(place, &mut drains);
+        if counters.end(place) {
+            counters.drained(place, &mut drains);
         }
         drains
     }
@@ -188,46 +191,46 @@ mod tests {
     #[test]
     fn a_drain_waits_for_its_pasid_alone() {
         let ids = ids(2);
-        let mut lanes = Lanes::new();
-        let one = lanes.begin(1);
-        let two = lanes.begin(2);
-        assert!(lanes.begin_drain(1, ids[0], false).is_some());
-        assert!(lanes.begin_drain(2, ids[1], false).is_some());
-        let third = lanes.begin_drain(3, ids[0], false);
+        let mut counters = PasidCounters::new();
+        let one = counters.begin(1);
+        let two = counters.begin(2);
+        assert!(counters.begin_drain(1, ids[0], false).is_some());
+        assert!(counters.begin_drain(2, ids[1], false).is_some());
+        let third = counters.begin_drain(3, ids[0], false);
         assert_eq!(third, None, "nothing of PASID 3 is there");
-        let later = lanes.begin(1);
-        assert_eq!(end(&mut lanes, two), [ids[1]]);
-        assert_eq!(end(&mut lanes, later), []);
-        assert_eq!(end(&mut lanes, one), [ids[0]]);
+        let later = counters.begin(1);
+        assert_eq!(end(&mut counters, two), [ids[1]]);
+        assert_eq!(end(&mut counters, later), []);
+        assert_eq!(end(&mut counters, one), [ids[0]]);
     }
 
     #[test]
     fn a_drain_with_work_holds_up_the_drains_behind_it() {
         let ids = ids(2);
-        let mut lanes = Lanes::new();
-        let before = lanes.begin(1);
-        let drain = lanes.begin_drain(1, ids[0], true).expect("it waits");
-        assert!(lanes.begin_drain(1, ids[1], false).is_some());
-        assert_eq!(end(&mut lanes, before), [ids[0]]);
-        assert_eq!(end(&mut lanes, drain), [ids[1]]);
+        let mut counters = PasidCounters::new();
+        let before = counters.begin(1);
+        let drain = counters.begin_drain(1, ids[0], true).expect("it waits");
+        assert!(counters.begin_drain(1, ids[1], false).is_some());
+        assert_eq!(end(&mut counters, before), [ids[0]]);
+        assert_eq!(end(&mut counters, drain), [ids[1]]);
     }
 
     #[test]
     fn a_lane_is_used_again_once_it_is_idle() {
         let ids = ids(1);
-        let mut lanes = Lanes::new();
+        let mut counters = PasidCounters::new();
         for pasid in 0..1000 {
-            let place = lanes.begin(pasid);
-            end(&mut lanes, place);
+            let place = counters.begin(pasid);
+            end(&mut counters, place);
         }
-        assert_eq!(lanes.lanes.len(), 1);
-        let places: Vec<DrainSlot> = (0..5).map(|pasid| lanes.begin(pasid)).collect();
-        assert_eq!(lanes.lanes.len(), 5);
-        assert!(lanes.begin_drain(4, ids[0], false).is_some());
+        assert_eq!(counters.counters.len(), 1);
+        let places: Vec<DrainSlot> = (0..5).map(|pasid| counters.begin(pasid)).collect();
+        assert_eq!(counters.counters.len(), 5);
+        assert!(counters.begin_drain(4, ids[0], false).is_some());
         for place in places {
-            end(&mut lanes, place);
+            end(&mut counters, place);
         }
-        lanes.begin(7);
-        assert_eq!(lanes.lanes.len(), 5);
+        counters.begin(7);
+        assert_eq!(counters.counters.len(), 5);
     }
 }

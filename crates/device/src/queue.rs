@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use dray_spec::Descriptor;
 
-use crate::drain::Lanes;
+use crate::drain::PasidCounters;
 use crate::job::Submitter;
 use crate::{WorkId, WorkQueueConfig, WorkQueueMode};
 
@@ -24,14 +24,14 @@ pub(crate) struct WorkQueue {
     pub(crate) state: State,
     entries: VecDeque<WorkId>,
     /// What has left the queue and not ended.
-    pub(crate) lanes: Lanes,
+    pub(crate) counters: PasidCounters,
 }
 
 impl WorkQueue {
     pub(crate) fn new(config: WorkQueueConfig) -> WorkQueue {
         WorkQueue {
             entries: VecDeque::with_capacity(config.size.into()),
-            lanes: Lanes::new(),
+            counters: PasidCounters::new(),
             state: State::Enabled(config.mode),
             config,
         }

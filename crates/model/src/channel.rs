@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dray::{Capabilities, Completion, Executor, Operation, Ticket};
-use dray_clock::{Duration, Lane, Time};
+use dray_clock::{Duration, EventStream, Time};
 use dray_device::Portal;
 use dray_platform::{Core, WaitMode};
 use dray_spec::{CompletionRecord, Descriptor};
@@ -101,7 +101,7 @@ pub struct Channel {
     /// One-way time from the core to the work queue.
     pub(crate) way: Duration,
     /// Posted writes arrive in order.
-    pub(crate) lane: Lane,
+    pub(crate) stream: EventStream,
     /// Where channels share a core, that of the channel which ran last; see [`SharedCores`].
     ///
     /// [`SharedCores`]: crate::shared_cores::SharedCores
@@ -139,7 +139,7 @@ impl Channel {
         shared: bool,
         capabilities: Capabilities,
         way: Duration,
-        lane: Lane,
+        stream: EventStream,
     ) -> Self {
         let batch = options.batch.max(1);
         let units = options.depth.max(1);
@@ -154,7 +154,7 @@ impl Channel {
                 ..capabilities
             },
             way,
-            lane,
+            stream,
             core: Core::new(),
             counters: Counters::default(),
             units: vec![Unit::default(); units as usize],

@@ -11,7 +11,7 @@ impl World {
     /// The record of `ending` will be written at `at`.
     #[inline]
     pub(crate) fn end_at(&mut self, at: Time, ending: Ending) {
-        let lane = self.engine_mut(ending.at).lane;
+        let stream = self.engine_mut(ending.at).stream;
         let pending = match self.free_pending.pop() {
             Some(index) => {
                 self.pending[index as usize] = ending;
@@ -22,7 +22,8 @@ impl World {
                 self.pending.len() as u32 - 1
             }
         };
-        self.events.schedule_in(lane, at, Event::Ended { pending });
+        self.events
+            .schedule_in(stream, at, Event::Ended { pending });
     }
 
     /// A descriptor has ended.

@@ -46,8 +46,8 @@ impl DeviceRun {
             let buffers = allowed.min(limit).into();
             for engine in &group.engines {
                 let at = EngineAt::new(index, engines.len());
-                let (flow, lane) = (flows.len(), events.lane());
-                engines.push(EngineRun::new(*engine, flow, lane, at, buffers, alone));
+                let (flow, stream) = (flows.len(), events.stream());
+                engines.push(EngineRun::new(*engine, flow, stream, at, buffers, alone));
                 flows.push(at);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dray_clock::{Duration, Lane, Time};
+use dray_clock::{Duration, EventStream, Time};
 use dray_device::{DescriptorResult, Work, WorkId};
 use dray_platform::EnginePipe;
 
@@ -71,7 +71,7 @@ pub(crate) struct EngineRun {
     /// Flow slot of the shared bandwidth.
     pub(crate) flow: usize,
     /// Records leave an engine mostly in order.
-    pub(crate) lane: Lane,
+    pub(crate) stream: EventStream,
     pub(crate) pipe: EnginePipe,
     pub(crate) costs: Costs,
     pub(crate) jobs: VecDeque<Job>,
@@ -87,7 +87,7 @@ impl EngineRun {
     pub(crate) fn new(
         id: u16,
         flow: usize,
-        lane: Lane,
+        stream: EventStream,
         at: EngineAt,
         buffers: u64,
         alone: bool,
@@ -95,7 +95,7 @@ impl EngineRun {
         EngineRun {
             id,
             flow,
-            lane,
+            stream,
             pipe: EnginePipe::default(),
             costs: Costs::new(at.device, buffers, alone),
             jobs: VecDeque::new(),

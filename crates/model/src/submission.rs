@@ -18,7 +18,7 @@ impl World {
             channel.counters.submitted += 1;
             let at = write.leaves_at + channel.way;
             let event = Event::Arrive { channel: id, unit };
-            self.events.schedule_in(channel.lane, at, event);
+            self.events.schedule_in(channel.stream, at, event);
         }
     }
 

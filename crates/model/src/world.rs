@@ -164,7 +164,7 @@ impl World {
             self.channels.get(of.index())?;
             self.shared_cores.join(id, of);
         }
-        let lane = self.events.lane();
+        let stream = self.events.stream();
         self.channels.push(Channel::new(
             id,
             options,
@@ -172,7 +172,7 @@ impl World {
             shared,
             capabilities,
             way,
-            lane,
+            stream,
         ));
         Some(id)
     }

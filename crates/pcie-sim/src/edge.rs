@@ -79,7 +79,7 @@ pub(super) struct EdgeState {
     pub(super) wake_at: u64,
     /// Ports of the sender that have TLPs for this edge.
     pub(super) active: u128,
-    pub(super) first_lane: u32,
+    pub(super) first_queue: u32,
     pub(super) first_port: u32,
     /// Start of service of the last TLP, in arbiter units.
     pub(super) served: u64,
@@ -123,7 +123,7 @@ impl EdgeState {
             busy_until: 0,
             wake_at: u64::MAX,
             active: 0,
-            first_lane: 0,
+            first_queue: 0,
             first_port: 0,
             served: 0,
             blocked: false,

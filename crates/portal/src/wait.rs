@@ -10,8 +10,8 @@ use crate::syscall::give_way;
 /// The longest wait that Linux allows, in ticks of the time stamp counter
 /// (`arch/x86/kernel/cpu/umwait.c`).
 const MAXIMUM: u64 = 100_000;
-/// After so many looks others may run: it may be the device that waits for this processor.
-const LOOKS: u32 = 64;
+/// After so many polls others may run: it may be the device that waits for this processor.
+const POLLS: u32 = 64;
 const LINE: usize = 64;
 
 /// A line and what it held.
@@ -85,7 +85,7 @@ fn wait(registers: &mut Registers, state: u64, woken: impl Fn() -> bool) -> Resu
     let half = |number| registers.get(number) & u64::from(u32::MAX);
     let wanted = half(2) << 32 | half(0);
     let allowed = now().saturating_add(MAXIMUM);
-    let mut looks = 0;
+    let mut polls = 0;
     let mut expired = false;
     while !woken() {
         let now = now();
@@ -93,8 +93,8 @@ fn wait(registers: &mut Registers, state: u64, woken: impl Fn() -> bool) -> Resu
             expired = allowed < wanted;
             break;
         }
-        looks += 1;
-        match looks < LOOKS {
+        polls += 1;
+        match polls < POLLS {
             true => std::hint::spin_loop(),
             false => give_way(),
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use common::{enqcmd, movdir64b};
 use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
 use dray_portal::hook::{file, memory};
-use dray_realtime::{Options, ProcessMemory, RealtimeDevice, Stop, Vouched};
+use dray_realtime::{AllAccessible, Options, ProcessMemory, RealtimeDevice, Stop};
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use dray_wire::{Attach, Attached, CLIENT, Node, SOCKET_VARIABLE, Unmapped};
 use fuser::{
@@ -113,7 +113,7 @@ fn device() -> RealtimeDevice {
         ..DeviceConfig::default()
     };
     // SAFETY: the test keeps what descriptors name until the device has ended.
-    let memory = unsafe { ProcessMemory::new(Arc::new(Vouched)) };
+    let memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
     let options = Options {
         shared: true,
         ..Options::default()

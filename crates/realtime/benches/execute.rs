@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use dray_device::{Payload, execute};
 use dray_ops::{CrcOptions, crc32c};
-use dray_realtime::{ProcessMemory, Vouched};
+use dray_realtime::{AllAccessible, ProcessMemory};
 use dray_spec::{Descriptor, Opcode, Status};
 
 const ROUNDS: usize = 201;
@@ -30,7 +30,7 @@ fn time(times: usize, mut call: impl FnMut()) -> f64 {
 
 fn main() {
     // SAFETY: what descriptors name here lives as long as they are carried out, on this thread.
-    let mut memory = unsafe { ProcessMemory::new(Arc::new(Vouched)) };
+    let mut memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
     println!(
         "{:<10}{:>8}{:>9}{:>9}{:>9}",
         "", "size", "25 %", "50 %", "75 %"

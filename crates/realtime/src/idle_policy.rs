@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use crate::Idle;
 
-/// Looks between two readings of the clock.
-const LOOKS: u32 = 64;
+/// Polls between two readings of the clock.
+const POLLS: u32 = 64;
 
-/// Counts the looks of a thread that found nothing.
+/// Counts the polls of a thread that found nothing.
 #[derive(Debug)]
 pub(crate) struct IdlePolicy {
     idle: Idle,
-    looks: u32,
+    polls: u32,
     since: Option<Instant>,
 }
 
@@ -20,7 +20,7 @@ impl IdlePolicy {
     pub(crate) fn new(idle: Idle) -> IdlePolicy {
         IdlePolicy {
             idle,
-            looks: 0,
+            polls: 0,
             since: None,
         }
     }
@@ -28,7 +28,7 @@ impl IdlePolicy {
     /// Something was found.
     #[inline]
     pub(crate) fn renew(&mut self) {
-        self.looks = 0;
+        self.polls = 0;
         self.since = None;
     }
 
@@ -36,11 +36,11 @@ impl IdlePolicy {
     #[inline]
     pub(crate) fn is_over(&mut self) -> bool {
         spin_loop();
-        self.looks += 1;
-        if self.looks < LOOKS {
+        self.polls += 1;
+        if self.polls < POLLS {
             return false;
         }
-        self.looks = 0;
+        self.polls = 0;
         match self.idle {
             Idle::Spin => false,
             Idle::Park { after } => {

@@ -33,7 +33,7 @@ pub use dray_ring::{
 };
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
-pub use memory::{ProcessMemory, SharedMemory, Translation, Vouched};
+pub use memory::{AllAccessible, ProcessMemory, SharedMemory, Translation};
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;

@@ -57,9 +57,9 @@ pub trait Translation: Send + Sync + 'static {
 
 /// Every address can be accessed: the submitter vouches for what a descriptor names.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Vouched;
+pub struct AllAccessible;
 
-impl Translation for Vouched {
+impl Translation for AllAccessible {
     #[inline]
     fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
         len

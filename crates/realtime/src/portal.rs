@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_ring::{Offer, Ring, SharedRegion, Way, answer};
+use dray_ring::{Offer, Ring, SharedRegion, WriteKind, answer};
 use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 use zerocopy::transmute;
 
@@ -55,16 +55,16 @@ impl MappedPortal {
     /// learns what became of it.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
-        let offer = self.offer(descriptor, Way::Posted);
-        answer(&self.ring, &self.region, offer, Way::Posted)
+        let offer = self.offer(descriptor, WriteKind::Posted);
+        answer(&self.ring, &self.region, offer, WriteKind::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry.
     #[inline]
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
-        let way = Way::deferrable(self.portal.limited);
-        let offer = self.offer(descriptor, way);
-        answer(&self.ring, &self.region, offer, way)
+        let kind = WriteKind::deferrable(self.portal.limited);
+        let offer = self.offer(descriptor, kind);
+        answer(&self.ring, &self.region, offer, kind)
     }
 
     /// Submits as the queue wants it.
@@ -77,13 +77,13 @@ impl MappedPortal {
     }
 
     #[inline]
-    fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
+    fn offer(&self, descriptor: &Descriptor, kind: WriteKind) -> Offer {
         let words = transmute!(*descriptor);
-        let mut offer = self.ring.offer(&words, way, 0);
+        let mut offer = self.ring.offer(&words, kind, 0);
         // The dispatcher is in this process, and lets go or ends.
         while offer == Offer::Held {
             Ring::relax();
-            offer = self.ring.offer(&words, way, 0);
+            offer = self.ring.offer(&words, kind, 0);
         }
         offer
     }

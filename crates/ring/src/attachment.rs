@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 use zerocopy::transmute;
 
-use crate::gate::Way;
+use crate::gate::WriteKind;
 use crate::ring::{Offer, Ring};
 use crate::shared_region::SharedRegion;
 
@@ -119,32 +119,32 @@ pub struct RemotePortal {
     limited: bool,
 }
 
-/// Looks of a posted write while a command is carried out: a second or so, far longer than any
+/// Polls of a posted write while a command is carried out: a second or so, far longer than any
 /// command keeps writers waiting.
-const LOOKS: u32 = 1 << 20;
+const POLLS: u32 = 1 << 20;
 
 impl RemotePortal {
     /// A posted 64-byte write (MOVDIR64B). The answer is more than hardware gives: there
     /// its end is not reported.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
-        let mut looks = 0;
-        let mut offer = self.offer(descriptor, Way::Posted);
-        while offer == Offer::Held && looks < LOOKS {
-            looks += 1;
+        let mut polls = 0;
+        let mut offer = self.offer(descriptor, WriteKind::Posted);
+        while offer == Offer::Held && polls < POLLS {
+            polls += 1;
             Ring::relax();
-            offer = self.offer(descriptor, Way::Posted);
+            offer = self.offer(descriptor, WriteKind::Posted);
         }
-        answer(&self.ring, &self.region, offer, Way::Posted)
+        answer(&self.ring, &self.region, offer, WriteKind::Posted)
     }
 
     /// A deferrable 64-byte write (ENQCMD): accepted, or retry, which it also is while a command is
     /// carried out. The descriptor has the PASID in it, as ENQCMD puts it there.
     #[inline]
     pub fn enqueue(&self, descriptor: &Descriptor) -> Submission {
-        let way = Way::deferrable(self.limited);
-        let offer = self.offer(descriptor, way);
-        answer(&self.ring, &self.region, offer, way)
+        let kind = WriteKind::deferrable(self.limited);
+        let offer = self.offer(descriptor, kind);
+        answer(&self.ring, &self.region, offer, kind)
     }
 
     /// Whether the device waits for a processor: who is about to wait for a descriptor does well to
@@ -161,20 +161,20 @@ impl RemotePortal {
     }
 
     #[inline]
-    fn offer(&self, descriptor: &Descriptor, way: Way) -> Offer {
-        self.ring.offer(&transmute!(*descriptor), way, self.client)
+    fn offer(&self, descriptor: &Descriptor, kind: WriteKind) -> Offer {
+        self.ring.offer(&transmute!(*descriptor), kind, self.client)
     }
 }
 
 /// What becomes of an offer: the device is woken to see it, the queue counts what it cannot take.
 #[inline]
-pub fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, way: Way) -> Submission {
-    match (offer, way) {
+pub fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, kind: WriteKind) -> Submission {
+    match (offer, kind) {
         (Offer::Accepted, _) => {
             region.doorbell().ring();
             Submission::Accepted
         }
-        (Offer::Full, Way::Posted) => {
+        (Offer::Full, WriteKind::Posted) => {
             ring.lose();
             region.doorbell().ring();
             Submission::Lost
@@ -184,12 +184,12 @@ pub fn answer(ring: &Ring, region: &SharedRegion, offer: Offer, way: Way) -> Sub
             Submission::Retry
         }
         // A queue that is not enabled, or shared (spec 9.3), or of a device that is gone.
-        (Offer::Held | Offer::Closed, way) => {
+        (Offer::Held | Offer::Closed, kind) => {
             if offer == Offer::Closed {
-                ring.turn_away(way);
+                ring.turn_away(kind);
             }
-            match way {
-                Way::Posted => Submission::Ignored,
+            match kind {
+                WriteKind::Posted => Submission::Ignored,
                 _ => Submission::Retry,
             }
         }

@@ -14,9 +14,9 @@ pub struct Gate {
     pub threshold: u16,
 }
 
-/// How a writer comes: what it writes with, and through which page.
+/// Kind of a write: the instruction, and the page of the portal that it goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum WriteKind {
     /// A posted write.
     Posted,
     /// A deferrable write through the page that stops at the threshold.
@@ -25,12 +25,12 @@ pub enum Way {
     Unlimited,
 }
 
-impl Way {
+impl WriteKind {
     /// A deferrable write through either page.
-    pub fn deferrable(limited: bool) -> Way {
+    pub fn deferrable(limited: bool) -> WriteKind {
         match limited {
-            true => Way::Limited,
-            false => Way::Unlimited,
+            true => WriteKind::Limited,
+            false => WriteKind::Unlimited,
         }
     }
 }
@@ -61,11 +61,11 @@ impl Gate {
 
     /// Occupancy at which there is no more room; `None` where the queue takes no such writes.
     #[inline]
-    pub(crate) fn limit(self, way: Way) -> Option<u64> {
-        let limit = match (self.dedicated, way) {
-            (true, Way::Posted) | (false, Way::Unlimited) => self.size,
-            (false, Way::Limited) => self.threshold.min(self.size),
-            (true, _) | (false, Way::Posted) => return None,
+    pub(crate) fn limit(self, kind: WriteKind) -> Option<u64> {
+        let limit = match (self.dedicated, kind) {
+            (true, WriteKind::Posted) | (false, WriteKind::Unlimited) => self.size,
+            (false, WriteKind::Limited) => self.threshold.min(self.size),
+            (true, _) | (false, WriteKind::Posted) => return None,
         };
         Some(limit.into())
     }
@@ -95,8 +95,9 @@ mod tests {
             size: 8,
             threshold: 6,
         };
-        let limits =
-            |gate: Gate| [Way::Posted, Way::Limited, Way::Unlimited].map(|w| gate.limit(w));
+        let limits = |gate: Gate| {
+            [WriteKind::Posted, WriteKind::Limited, WriteKind::Unlimited].map(|w| gate.limit(w))
+        };
         assert_eq!(limits(gate(true)), [Some(8), None, None]);
         assert_eq!(limits(gate(false)), [None, Some(6), Some(8)]);
         assert_eq!(limits(Gate::default()), [None, Some(0), Some(0)]);

@@ -20,7 +20,7 @@ pub use attachment::{
     AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile, answer,
 };
 pub use doorbell::Doorbell;
-pub use gate::{Gate, Way};
+pub use gate::{Gate, WriteKind};
 pub use reader::Reader;
 pub use ring::{Offer, Ring, Words, WrongKind};
 pub use shared_region::SharedRegion;

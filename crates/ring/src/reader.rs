@@ -171,7 +171,7 @@ impl Reader {
 
     /// Has the ring agree with it about what was accepted, where that was nonsense. For a ring that is
     /// [held](Ring::hold) or closed.
-    pub fn mend(&mut self) {
+    pub fn restore_counters(&mut self) {
         if self.claimed().is_none() {
             self.ahead.fill(false);
             self.read_ahead = 0;

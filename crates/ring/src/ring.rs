@@ -35,7 +35,7 @@
 //! large. So a client that writes nonsense can spoil its queue for others, until the queue is enabled
 //! again, but not keep the reader from going on.
 
-use crate::gate::{Gate, Way};
+use crate::gate::{Gate, WriteKind};
 use crate::ring_view::RingView;
 use crate::sync::{AtomicU64, Ordering, publish, relax};
 use crate::tag::{COUNT, NAME, Tag, apart};
@@ -139,8 +139,8 @@ impl Ring {
 
     /// Takes `words` in for `client`, if the gate lets them.
     #[inline]
-    pub fn offer(&self, words: &Words, way: Way, client: u16) -> Offer {
-        match self.claim(way, client) {
+    pub fn offer(&self, words: &Words, kind: WriteKind, client: u16) -> Offer {
+        match self.claim(kind, client) {
             Ok(position) => {
                 self.fill(position, words);
                 Offer::Accepted
@@ -154,7 +154,7 @@ impl Ring {
     /// # Errors
     /// Why there is none.
     #[inline]
-    pub fn claim(&self, way: Way, client: u16) -> Result<u64, Offer> {
+    pub fn claim(&self, kind: WriteKind, client: u16) -> Result<u64, Offer> {
         let writers = &self.counters().writers.0;
         let mut word = writers.accepted.load(Ordering::Acquire);
         loop {
@@ -165,7 +165,7 @@ impl Ring {
                 });
             }
             let gate = Gate::from_word(writers.gate.load(Ordering::Relaxed));
-            let Some(limit) = gate.limit(way) else {
+            let Some(limit) = gate.limit(kind) else {
                 return Err(Offer::Closed);
             };
             // Whatever another process may have written there.
@@ -239,12 +239,12 @@ impl Ring {
 
     /// Counts a write that finds the queue closed, if it is of the kind that the queue never takes.
     #[cold]
-    pub fn turn_away(&self, way: Way) {
+    pub fn turn_away(&self, kind: WriteKind) {
         let refused = &self.counters().refused.0;
-        if self.gate().limit(way).is_none() {
-            let count = match way {
-                Way::Posted => &refused.posted,
-                Way::Limited | Way::Unlimited => &refused.deferrable,
+        if self.gate().limit(kind).is_none() {
+            let count = match kind {
+                WriteKind::Posted => &refused.posted,
+                WriteKind::Limited | WriteKind::Unlimited => &refused.deferrable,
             };
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -351,10 +351,10 @@ impl Ring {
     /// Entries occupied at one moment during the call; about that many if so much is going on that
     /// there is no such moment.
     pub fn occupancy(&self) -> u64 {
-        const LOOKS: usize = 1000;
+        const READS: usize = 1000;
         let writers = &self.counters().writers.0;
         let mut occupied = 0;
-        for _ in 0..LOOKS {
+        for _ in 0..READS {
             let accepted = writers.accepted.load(Ordering::Acquire);
             let taken = self.counters().taken.0.load(Ordering::Acquire);
             occupied = apart(accepted & COUNT, taken).min(self.mask + 1);

@@ -11,7 +11,7 @@ mod doorbell;
 #[allow(dead_code, unreachable_pub, reason = "the models have no device")]
 #[path = "../src/gate.rs"]
 mod gate;
-#[allow(dead_code, unreachable_pub, reason = "the models mend nothing")]
+#[allow(dead_code, unreachable_pub, reason = "the models restore nothing")]
 #[path = "../src/reader.rs"]
 mod reader;
 #[allow(dead_code, unreachable_pub, reason = "the models count no losses")]
@@ -26,7 +26,7 @@ mod sync;
 mod tag;
 
 use doorbell::Doorbell;
-use gate::{Gate, Way};
+use gate::{Gate, WriteKind};
 use loom::sync::Arc;
 use loom::thread;
 use reader::Reader;
@@ -72,7 +72,7 @@ fn what_is_accepted_arrives_once_and_whole() {
         let writers: Vec<_> = (1..=2)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), Way::Posted, 0))
+                thread::spawn(move || ring.offer(&words(n), WriteKind::Posted, 0))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -92,11 +92,11 @@ fn what_is_accepted_arrives_once_and_whole() {
 fn a_full_ring_refuses_exactly_and_an_entry_is_used_again_only_when_it_is_free() {
     check(|| {
         let ring = ring(1);
-        assert_eq!(ring.offer(&words(1), Way::Posted, 0), Offer::Accepted);
+        assert_eq!(ring.offer(&words(1), WriteKind::Posted, 0), Offer::Accepted);
         let writers: Vec<_> = (2..=3)
             .map(|n| {
                 let ring = ring.clone();
-                thread::spawn(move || ring.offer(&words(n), Way::Posted, 0))
+                thread::spawn(move || ring.offer(&words(n), WriteKind::Posted, 0))
             })
             .collect();
         let mut reader = Reader::new(ring);
@@ -123,7 +123,7 @@ fn after_its_end_the_count_of_accepted_ones_is_final() {
         let ring = ring(2);
         let writer = {
             let ring = ring.clone();
-            thread::spawn(move || ring.offer(&words(1), Way::Posted, 0))
+            thread::spawn(move || ring.offer(&words(1), WriteKind::Posted, 0))
         };
         ring.end();
         let mut reader = Reader::new(ring);
@@ -144,13 +144,13 @@ fn what_a_dead_writer_has_claimed_is_left_out() {
             let ring = ring(4);
             let victim = {
                 let ring = ring.clone();
-                thread::spawn(move || assert!(ring.claim(Way::Posted, dead).is_ok()))
+                thread::spawn(move || assert!(ring.claim(WriteKind::Posted, dead).is_ok()))
             };
             let other = {
                 let ring = ring.clone();
                 thread::spawn(move || {
                     for n in 0..2 {
-                        let offer = ring.offer(&words(n), Way::Posted, 3 - dead);
+                        let offer = ring.offer(&words(n), WriteKind::Posted, 3 - dead);
                         assert_eq!(offer, Offer::Accepted);
                     }
                 })
@@ -191,7 +191,7 @@ fn a_sleeper_misses_nothing() {
             .map(|n| {
                 let (ring, doorbell) = (ring.clone(), doorbell.clone());
                 thread::spawn(move || {
-                    assert_eq!(ring.offer(&words(n), Way::Posted, 0), Offer::Accepted);
+                    assert_eq!(ring.offer(&words(n), WriteKind::Posted, 0), Offer::Accepted);
                     doorbell.ring();
                 })
             })
@@ -219,7 +219,7 @@ fn what_was_accepted_before_a_command_is_there_when_it_is_carried_out() {
             let ring = ring.clone();
             thread::spawn(move || {
                 loop {
-                    match ring.offer(&words(1), Way::Posted, 0) {
+                    match ring.offer(&words(1), WriteKind::Posted, 0) {
                         Offer::Held => sync::relax(),
                         offer => break offer,
                     }

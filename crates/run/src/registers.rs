@@ -49,7 +49,7 @@ impl Registers for RunningRegisters {
 mod tests {
     use dray_device::{Capabilities, Hardware, PciControls};
     use dray_idxd::driver::{Driver, Options, Part, Personality};
-    use dray_realtime::{ProcessMemory, Stop, Vouched};
+    use dray_realtime::{ProcessMemory, Stop, AllAccessible};
 
     use super::*;
 
@@ -58,7 +58,7 @@ mod tests {
         let hardware = Hardware::new(Capabilities::sapphire_rapids());
         let function = Function::new(hardware.clone(), PciControls::default());
         // SAFETY: no descriptor is submitted.
-        let memory = unsafe { ProcessMemory::new(Arc::new(Vouched)) };
+        let memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
         let options = dray_realtime::Options::default();
         let device = RealtimeDevice::start_function(function, memory, options, |_| ());
         let device = Arc::new(device.expect("threads"));

@@ -45,13 +45,13 @@ pub struct Ended {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// No place for the session's files. A program that cannot be started ends with 126 or 127.
+/// No directory for the session's files. A program that cannot be started ends with 126 or 127.
 pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     let hosted = Hosted::new(&launch.setup, &launch.knobs)?;
-    let (session, place) = (hosted.session, &hosted.place);
-    let library = place.0.join(LIBRARY);
+    let (session, directory) = (hosted.session, &hosted.directory);
+    let library = directory.0.join(LIBRARY);
     write(&library, launch.library).map_err(failed("writing the preload library"))?;
-    let variables = [(VARIABLE, place.0.join(SESSION).into_os_string())];
+    let variables = [(VARIABLE, directory.0.join(SESSION).into_os_string())];
     let (end, ended) = mpsc::channel();
     let ended = thread::scope(|scope| {
         scope.spawn(move || untiered::watch(session, LIBRARY, &ended));
@@ -80,25 +80,26 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
 pub struct Hosted {
     /// The session.
     pub session: Session,
-    place: Place,
+    directory: SessionDirectory,
 }
 
 impl Hosted {
     /// A new session with these knobs, `NAME=NUMBER`.
     ///
     /// # Errors
-    /// No place for its files; no such knob.
+    /// No directory for its files; no such knob.
     pub fn new(setup: &Setup, knobs: &[String]) -> Result<Hosted, TierError> {
         clean();
-        let place = Place::new().map_err(failed("making the session's directory"))?;
-        let session = Session::create(&place.0.join(SESSION), setup)
+        let directory =
+            SessionDirectory::new().map_err(failed("making the session's directory"))?;
+        let session = Session::create(&directory.0.join(SESSION), setup)
             .map_err(failed("making the session's file"))?;
         for knob in knobs {
             session.set(knob).map_err(|error| {
                 failed("setting a knob")(io::Error::new(io::ErrorKind::InvalidInput, error))
             })?;
         }
-        Ok(Hosted { session, place })
+        Ok(Hosted { session, directory })
     }
 }
 
@@ -146,10 +147,10 @@ fn clean() {
 
 /// The session's directory; it is removed at the end.
 #[derive(Debug)]
-struct Place(PathBuf);
+struct SessionDirectory(PathBuf);
 
-impl Place {
-    fn new() -> io::Result<Place> {
+impl SessionDirectory {
+    fn new() -> io::Result<SessionDirectory> {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
         let parent = directory();
@@ -170,14 +171,14 @@ impl Place {
                 format!("{} is not this user's directory", parent.display()),
             ));
         }
-        let place = parent.join(std::process::id().to_string());
-        let _ = fs::remove_dir_all(&place);
-        builder.create(&place)?;
-        Ok(Place(place))
+        let directory = parent.join(std::process::id().to_string());
+        let _ = fs::remove_dir_all(&directory);
+        builder.create(&directory)?;
+        Ok(SessionDirectory(directory))
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

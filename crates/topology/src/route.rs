@@ -12,7 +12,7 @@ use crate::PcieError;
 pub(super) enum Routing {
     /// No cycle: one path between any two nodes. The parent edge (towards the root of its tree),
     /// depth and tree of each node.
-    Tree(Vec<Place>),
+    Tree(Vec<TreePosition>),
     /// Switches have levels: up, then down; of several ways up the receiver's number chooses.
     Levels(Vec<u32>),
     /// The file has every path.
@@ -23,7 +23,7 @@ pub(super) enum Routing {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct TreePosition {
     /// Edge from the parent to this node.
     from_parent: Option<EdgeId>,
     depth: u32,
@@ -64,12 +64,12 @@ impl Topology {
             return Err(no_path("a flow needs two nodes"));
         }
         match &self.routing {
-            Routing::Tree(places) => {
-                let [start, end] = [from, to].map(|node| places[node.0 as usize]);
+            Routing::Tree(positions) => {
+                let [start, end] = [from, to].map(|node| positions[node.0 as usize]);
                 if start.tree != end.tree {
                     return Err(no_path("no chain of links joins them"));
                 }
-                Ok(self.through_ancestor(places, from, to))
+                Ok(self.through_ancestor(positions, from, to))
             }
             Routing::Levels(levels) => self
                 .up_and_down(levels, from, to)
@@ -91,8 +91,13 @@ impl Topology {
         self.route(self.find(from)?, self.find(to)?)
     }
 
-    fn through_ancestor(&self, places: &[Place], from: NodeId, to: NodeId) -> Vec<EdgeId> {
-        let place = |node: NodeId| places[node.0 as usize];
+    fn through_ancestor(
+        &self,
+        positions: &[TreePosition],
+        from: NodeId,
+        to: NodeId,
+    ) -> Vec<EdgeId> {
+        let place = |node: NodeId| positions[node.0 as usize];
         let (mut up, mut down) = (Vec::new(), Vec::new());
         let (mut a, mut b) = (from, to);
         while a != b {
@@ -158,26 +163,26 @@ impl Topology {
 
 /// Places every node in a tree; a second path between two nodes is an error.
 fn tree(topology: &Topology, rules: &Rules<'_>) -> Result<Routing, PcieError> {
-    let unknown = Place {
+    let unknown = TreePosition {
         from_parent: None,
         depth: 0,
         tree: u32::MAX,
     };
-    let mut places = vec![unknown; topology.nodes().len()];
-    for root in 0..places.len() {
-        if places[root].tree != u32::MAX {
+    let mut positions = vec![unknown; topology.nodes().len()];
+    for root in 0..positions.len() {
+        if positions[root].tree != u32::MAX {
             continue;
         }
-        places[root].tree = root as u32;
+        positions[root].tree = root as u32;
         let mut stack = vec![NodeId(root as u32)];
         while let Some(node) = stack.pop() {
-            let here = places[node.0 as usize];
+            let here = positions[node.0 as usize];
             for edge_id in &topology.node(node).outputs {
                 let edge = topology.edge(*edge_id);
                 if here.from_parent == Some(edge.reverse) {
                     continue;
                 }
-                let next = &mut places[edge.to.0 as usize];
+                let next = &mut positions[edge.to.0 as usize];
                 if next.tree != u32::MAX {
                     let rule = format!(
                         "closes a cycle of links, so that there are two paths; give `level` to every switch and adapter, or a [[route]] for every pair that talks ({})",
@@ -185,7 +190,7 @@ fn tree(topology: &Topology, rules: &Rules<'_>) -> Result<Routing, PcieError> {
                     );
                     return Err(rules.error(link_name(topology, edge_id), rule));
                 }
-                *next = Place {
+                *next = TreePosition {
                     from_parent: Some(*edge_id),
                     depth: here.depth + 1,
                     tree: here.tree,
@@ -194,7 +199,7 @@ fn tree(topology: &Topology, rules: &Rules<'_>) -> Result<Routing, PcieError> {
             }
         }
     }
-    Ok(Routing::Tree(places))
+    Ok(Routing::Tree(positions))
 }
 
 fn link_name(topology: &Topology, edge: &EdgeId) -> String {

@@ -40,7 +40,7 @@ fn ticks() -> u64 {
 
 /// How packets are copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CopyMethod {
     Synchronous,
     /// By an engine of ours, at submission.
     Engine,
@@ -50,27 +50,32 @@ enum Way {
     Nothing,
 }
 
-impl Way {
-    const ALL: [Way; 4] = [Way::Synchronous, Way::Engine, Way::Mover, Way::Nothing];
+impl CopyMethod {
+    const ALL: [CopyMethod; 4] = [
+        CopyMethod::Synchronous,
+        CopyMethod::Engine,
+        CopyMethod::Mover,
+        CopyMethod::Nothing,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Way::Synchronous => "synchronous",
-            Way::Engine => "asynchronous",
-            Way::Mover => "asynchronous, Mover trait",
-            Way::Nothing => "asynchronous, nothing copied",
+            CopyMethod::Synchronous => "synchronous",
+            CopyMethod::Engine => "asynchronous",
+            CopyMethod::Mover => "asynchronous, Mover trait",
+            CopyMethod::Nothing => "asynchronous, nothing copied",
         }
     }
 
     fn engine(self) -> Option<Box<dyn CopyEngine>> {
         match self {
-            Way::Synchronous => None,
-            Way::Engine => Some(Box::new(Immediate::new(true))),
-            Way::Mover => Some(Box::new(MoverCopier::new(
+            CopyMethod::Synchronous => None,
+            CopyMethod::Engine => Some(Box::new(Immediate::new(true))),
+            CopyMethod::Mover => Some(Box::new(MoverCopier::new(
                 ImmediateMover::default(),
                 "immediate",
             ))),
-            Way::Nothing => Some(Box::new(Immediate::new(false))),
+            CopyMethod::Nothing => Some(Box::new(Immediate::new(false))),
         }
     }
 }
@@ -82,7 +87,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(kind: Kind, way: Way) -> Trial {
+    fn new(kind: Kind, way: CopyMethod) -> Trial {
         let setup = Setup::new(kind, 256).with(f::MRG_RXBUF | f::IN_ORDER);
         let mut guest = Guest::new(setup, way.engine().into_iter().collect());
         // A driver uses the buffers of its rings again and again.
@@ -145,12 +150,12 @@ fn main() {
     for kind in [Kind::Split, Kind::Packed] {
         let ring = format!("{kind:?}").to_lowercase();
         for size in [64, 512, 1518] {
-            let mut trials = Way::ALL.map(|way| Trial::new(kind, way));
+            let mut trials = CopyMethod::ALL.map(|way| Trial::new(kind, way));
             for _ in 0..=ROUNDS {
                 trials.iter_mut().for_each(|trial| trial.round(size));
             }
             let found = trials.map(Trial::quartiles);
-            for (way, [from, to]) in Way::ALL.iter().zip(found) {
+            for (way, [from, to]) in CopyMethod::ALL.iter().zip(found) {
                 let name = way.name();
                 println!(
                     "{ring:8} {size:>5}  {name:28} {:>20} {:>20}",

@@ -115,7 +115,7 @@ type Cell = (String, Flow, usize);
 
 /// What was measured of a cell.
 #[derive(Debug, Default)]
-struct Found {
+struct Samples {
     own: Vec<f64>,
     rival: Vec<f64>,
     cycles: Vec<f64>,
@@ -132,7 +132,7 @@ fn main() -> Result<(), String> {
         return Ok(());
     }
     let directory = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let mut found: BTreeMap<Cell, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Cell, Samples> = BTreeMap::new();
     for launch in 0..args.launches {
         for ring in &args.rings {
             // Who goes first changes from launch to launch.
@@ -166,7 +166,7 @@ fn run(
     directory: &Path,
     ring: &str,
     own: bool,
-    found: &mut BTreeMap<Cell, Found>,
+    found: &mut BTreeMap<Cell, Samples>,
 ) -> Result<(), String> {
     let socket = directory.join("s");
     let _ = std::fs::remove_file(&socket);
@@ -210,7 +210,7 @@ fn run(
     Ok(())
 }
 
-fn print(args: &Args, found: &BTreeMap<Cell, Found>) {
+fn print(args: &Args, found: &BTreeMap<Cell, Samples>) {
     println!(
         "Mpps, medians of {} launches; ratio of medians, 95 % interval",
         args.launches

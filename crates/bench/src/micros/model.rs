@@ -68,7 +68,7 @@ pub fn run(
     })
 }
 
-struct Found {
+struct Simulated {
     /// Of all CPUs together.
     rounds_per_ns: f64,
     /// Means of the CPUs.
@@ -83,7 +83,7 @@ fn simulate(
     machine: &Machine,
     rounds: u64,
     gauge: &Gauge,
-) -> Result<Found, BenchError> {
+) -> Result<Simulated, BenchError> {
     let cpus = machine.users.len() as u64;
     let count = u64::from(micros.descriptors() * micros.batch);
     let held = count * u64::from(micros.size) * cpus * 3;
@@ -156,7 +156,7 @@ fn simulate(
     }
     let mean = |ps: u64| ps as f64 / 1000.0 / cpus.max(1) as f64;
     let (ended, span) = common_window(&threads);
-    Ok(Found {
+    Ok(Simulated {
         rounds_per_ns: ended as f64 / span.as_ns().max(f64::MIN_POSITIVE),
         elapsed_ns: mean(threads.iter().map(|t| t.elapsed().0).sum()),
         busy_ns: mean(threads.iter().map(|t| t.busy().0).sum()),

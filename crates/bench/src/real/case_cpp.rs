@@ -9,7 +9,7 @@ use dray_device::WorkQueueMode;
 use dray_spec::Status;
 use dray_workload::{Percentiles, Placement, pin, prepare, thread_time};
 
-use super::cpp::{CppLoop, Found, Library, Rounds};
+use super::cpp::{CppLoop, Library, LoopResult, Rounds};
 use super::device::{self, DeviceChoice};
 use super::thread::{Share, operands};
 use crate::BenchError;
@@ -135,7 +135,7 @@ pub(super) fn share(
 }
 
 /// Whether all operations have ended, and succeeded.
-fn check(found: &Found) -> io::Result<()> {
+fn check(found: &LoopResult) -> io::Result<()> {
     if found.stalled > 0 {
         return Err(device::stalled(found.stalled));
     }
@@ -150,7 +150,7 @@ fn check(found: &Found) -> io::Result<()> {
 }
 
 /// Ends with an error. Operands that a device may still write to stay where they are.
-fn leave<T, O>(error: io::Error, found: &Found, made: O, work: CppLoop) -> io::Result<T> {
+fn leave<T, O>(error: io::Error, found: &LoopResult, made: O, work: CppLoop) -> io::Result<T> {
     if found.stalled > 0 {
         std::mem::forget((made, work));
     }

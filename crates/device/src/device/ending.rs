@@ -54,7 +54,7 @@ impl Device {
     #[inline]
     fn leave(&mut self, job_origin: &JobOrigin, effects: &mut Vec<Effect>) {
         let queue = &mut self.queues[usize::from(job_origin.queue)];
-        if queue.lanes.end(job_origin.place) {
+        if queue.counters.end(job_origin.place) {
             self.end_drains(job_origin, effects);
         }
     }
@@ -65,7 +65,7 @@ impl Device {
         let mut drained = std::mem::take(&mut self.drained);
         let mut given_up = Vec::new();
         let queue = &mut self.queues[usize::from(job_origin.queue)];
-        queue.lanes.drained(job_origin.place, &mut drained);
+        queue.counters.drained(job_origin.place, &mut drained);
         for id in drained.drain(..) {
             let job = self.jobs.get(id);
             let works = job.is_some_and(|job| job.descriptor.flags().intersects(READBACK));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dray_device::{DeviceConfig, Portal};
 use dray_realtime::{
-    Event, Failure, Options, ProcessMemory, RealtimeDevice, StartError, Translation, Vouched,
+    AllAccessible, Event, Failure, Options, ProcessMemory, RealtimeDevice, StartError, Translation,
 };
 use thiserror::Error;
 
@@ -80,7 +80,7 @@ impl VirtualDevice {
     /// # Errors
     /// A configuration that cannot be enabled; no threads.
     pub fn start(config: DeviceConfig, options: Options) -> Result<VirtualDevice, StartError> {
-        VirtualDevice::start_in(config, options, Vouched, |_| {})
+        VirtualDevice::start_in(config, options, AllAccessible, |_| {})
     }
 
     /// A device that takes page faults where `space` says so; `listener` receives interrupts and

@@ -12,5 +12,5 @@ pub use device::{OpenError, VirtualDevice};
 pub use virtual_mover::VirtualMover;
 
 pub use dray_realtime::{
-    Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Translation, Vouched,
+    AllAccessible, Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Translation,
 };

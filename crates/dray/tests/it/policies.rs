@@ -8,7 +8,7 @@ use dray::channels::{
     Channels, ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, LostQueuePolicy,
     Member, Outcome, PageFaultPolicy, Require,
 };
-use dray::virt::{Options, Translation, VirtualDevice, VirtualMover, Vouched};
+use dray::virt::{AllAccessible, Options, Translation, VirtualDevice, VirtualMover};
 use dray::{
     Completion, CpuMover, Executor, Failure, Mover, Operation, Output, Progress, WaitError,
     WaitPolicy, wait,
@@ -53,7 +53,7 @@ impl Translation for FirstTouch {
             }
             page += 4096;
         }
-        Vouched.accessible(addr, len, access)
+        AllAccessible.accessible(addr, len, access)
     }
 }
 

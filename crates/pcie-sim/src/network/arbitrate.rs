@@ -2,7 +2,7 @@
 
 use dray_clock::Time;
 
-use super::{Event, Lane, Network};
+use super::{Event, Network, PortQueue};
 use crate::Arbiter;
 use crate::edge::EdgeState;
 use crate::tlp::{Class, NONE};
@@ -22,7 +22,7 @@ impl Network {
         }
         self.edges[edge_index as usize].collect(self.now);
         match self.arbitrate(edge_index) {
-            Some((lane, id)) => self.send(edge_index, lane, id),
+            Some((port_queue, id)) => self.send(edge_index, port_queue, id),
             None => {
                 let edge = &mut self.edges[edge_index as usize];
                 edge.blocked = true;
@@ -62,27 +62,27 @@ impl Network {
         while rest != 0 {
             let index = rest.trailing_zeros();
             rest &= rest - 1;
-            let lane_index = edge.first_lane + index;
-            let lane = &self.lanes[lane_index as usize];
-            let Some(id) = self.sendable(edge, edge.first_port + index, lane) else {
+            let queue_index = edge.first_queue + index;
+            let port_queue = &self.port_queues[queue_index as usize];
+            let Some(id) = self.sendable(edge, edge.first_port + index, port_queue) else {
                 continue;
             };
             let first = match arbiter {
                 Arbiter::OldestFirst => self.tlps.get(id).tail_at,
-                _ => lane.served,
+                _ => port_queue.served,
             };
-            if best.is_none_or(|(served, last, ..)| (first, lane.last) < (served, last)) {
-                best = Some((first, lane.last, lane_index, id));
+            if best.is_none_or(|(served, last, ..)| (first, port_queue.last) < (served, last)) {
+                best = Some((first, port_queue.last, queue_index, id));
             }
         }
-        best.map(|(.., lane, id)| (lane, id))
+        best.map(|(.., port_queue, id)| (port_queue, id))
     }
 
-    /// The oldest TLP of a lane that has credits and may go by the ordering rules: nothing passes
+    /// The oldest TLP of a queue that has credits and may go by the ordering rules: nothing passes
     /// a posted TLP; posted TLPs and completions pass reads.
     #[inline]
-    fn sendable(&self, edge: &EdgeState, port: u32, lane: &Lane) -> Option<u32> {
-        let posted = lane.head[Class::Posted as usize];
+    fn sendable(&self, edge: &EdgeState, port: u32, port_queue: &PortQueue) -> Option<u32> {
+        let posted = port_queue.head[Class::Posted as usize];
         // With one FIFO per port a posted TLP for another output holds up what is behind it, too.
         let port = &self.ports[port as usize];
         let barrier = if port.fifo {
@@ -96,7 +96,7 @@ impl Network {
         };
         let mut best: Option<(u32, u32)> = None;
         for class in 0..3 {
-            let id = lane.head[class];
+            let id = port_queue.head[class];
             if id == NONE {
                 continue;
             }

@@ -1,11 +1,11 @@
-//! The network of a topology: ports, lanes and edges as arrays.
+//! The network of a topology: ports, queues and edges as arrays.
 
 use dray_clock::EventQueue;
 
 use super::super::edge::{EdgeState, limit, ps};
 use super::super::tlp::{NONE, TlpStore};
 use super::routes::Routes;
-use super::{Lane, Network, PeerStage, Port, SimulationOptions};
+use super::{Network, PeerStage, Port, PortQueue, SimulationOptions};
 use dray_topology::{Edge, NodeId, NodeKind, QueueOrganisation, Topology};
 
 impl Network {
@@ -15,7 +15,7 @@ impl Network {
         let edge_state = |edge: &Edge| EdgeState::new(topology, edge, queues_of(edge.to));
         let mut edges: Vec<EdgeState> = topology.edges().iter().map(edge_state).collect();
         let mut ports = Vec::new();
-        let mut lanes = Vec::new();
+        let mut port_queues = Vec::new();
         let mut first_ports = Vec::new();
         let mut peers = Vec::new();
         let mut peer_of = vec![NONE; edges.len()];
@@ -39,15 +39,15 @@ impl Network {
             }
             for edge in &node.outputs {
                 let edge = &mut edges[edge.0 as usize];
-                edge.first_lane = lanes.len() as u32;
+                edge.first_queue = port_queues.len() as u32;
                 edge.first_port = first;
-                let lane = Lane {
+                let port_queue = PortQueue {
                     head: [NONE; 3],
                     tail: [NONE; 3],
                     served: 0,
                     last: 0,
                 };
-                lanes.resize(lanes.len() + count, lane);
+                port_queues.resize(port_queues.len() + count, port_queue);
             }
             let mut stage = PeerStage::default();
             if let NodeKind::Socket { parameters, .. } = &node.kind {
@@ -65,7 +65,7 @@ impl Network {
             .map(|edge| topology.link(edge.link).generation == 0)
             .collect();
         let mut events = EventQueue::new();
-        let arrivals = edges.iter().map(|_| events.lane()).collect();
+        let arrivals = edges.iter().map(|_| events.stream()).collect();
         Self {
             now: 0,
             tlps: TlpStore::default(),
@@ -81,7 +81,7 @@ impl Network {
                 .iter()
                 .map(|edge| edge.egress_port)
                 .collect(),
-            lanes,
+            port_queues,
             ports,
             first_ports,
             inputs: topology

@@ -1,6 +1,6 @@
 //! TLPs between ports: queues, arbitration, credits, flight. DMA engines and hosts are elsewhere.
 
-use dray_clock::{EventQueue, Lane as EventLane, Time};
+use dray_clock::{EventQueue, EventStream, Time};
 
 use super::edge::{EdgeState, span};
 use super::tlp::{Class, NONE, Tlp, TlpKind, TlpStore};
@@ -47,7 +47,7 @@ pub(crate) enum AgentEvent {
 
 /// TLPs of one port that wait for one edge.
 #[derive(Debug, Clone, Copy)]
-struct Lane {
+struct PortQueue {
     head: [u32; 3],
     tail: [u32; 3],
     /// What it has been given, in arbiter units.
@@ -61,9 +61,9 @@ struct Lane {
 struct Port {
     fifo: bool,
     seq: u32,
-    /// Queues in front of the lanes, with one FIFO per port.
+    /// Queues in front of the queues of the edges, with one FIFO per port.
     staged: [(u32, u32); 3],
-    /// The head of each such FIFO, which is in a lane.
+    /// The head of each such FIFO, which is in the queue of its edge.
     exposed: [u32; 3],
     /// Payload that waits, bytes; kept for agents.
     bytes: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Network {
     pub(crate) trace: Option<Vec<Hop>>,
     trace_limit: usize,
     events: EventQueue<Event>,
-    lanes: Vec<Lane>,
+    port_queues: Vec<PortQueue>,
     ports: Vec<Port>,
     first_ports: Vec<u32>,
     inputs: Vec<u32>,
@@ -101,8 +101,8 @@ pub(crate) struct Network {
     between_sockets: Vec<bool>,
     /// Of each edge: its place among the outputs of its sender.
     egress: Vec<u32>,
-    /// Of each edge: the lane of its arrivals, which come nearly in order.
-    arrivals: Vec<EventLane>,
+    /// Of each edge: the stream of its arrivals, which come nearly in order.
+    arrivals: Vec<EventStream>,
     routes: Routes,
     /// Of each edge: how its sender chooses.
     arbiters: Vec<Arbiter>,
@@ -267,12 +267,12 @@ impl Network {
             }
             port.exposed[class] = id;
         }
-        self.join_lane(id);
+        self.join_queue(id);
     }
 
-    /// Puts a TLP at the end of the lane for its edge.
+    /// Puts a TLP at the end of the queue for its edge.
     #[inline]
-    fn join_lane(&mut self, id: u32) {
+    fn join_queue(&mut self, id: u32) {
         let tlp = self.tlps.get_mut(id);
         let (class, port) = (tlp.class as usize, tlp.port);
         let edge_index = self.routes.hops[tlp.hop as usize];
@@ -284,16 +284,16 @@ impl Network {
             _ => self.egress[next as usize],
         };
         let index = port - edge.first_port;
-        let lane = &mut self.lanes[(edge.first_lane + index) as usize];
-        let tail = lane.tail[class];
-        lane.tail[class] = id;
-        if lane.head[class] == NONE {
-            lane.head[class] = id;
+        let port_queue = &mut self.port_queues[(edge.first_queue + index) as usize];
+        let tail = port_queue.tail[class];
+        port_queue.tail[class] = id;
+        if port_queue.head[class] == NONE {
+            port_queue.head[class] = id;
             let bit = 1u128 << index;
             if edge.active & bit == 0 {
                 edge.active |= bit;
                 // A port that comes back has no claim on what it did not use.
-                lane.served = lane.served.max(edge.served);
+                port_queue.served = port_queue.served.max(edge.served);
             }
             self.try_send(edge_index);
         } else {

@@ -11,7 +11,7 @@ use crate::trace::Hop;
 impl Network {
     /// Sends a TLP over a free edge.
     #[inline]
-    pub(super) fn send(&mut self, edge_index: u32, lane_index: u32, id: u32) {
+    pub(super) fn send(&mut self, edge_index: u32, queue_index: u32, id: u32) {
         let now = self.now;
         let edge = &mut self.edges[edge_index as usize];
         let tlp = self.tlps.get_mut(id);
@@ -27,21 +27,21 @@ impl Network {
         edge.busy += end - now;
         edge.carried += u64::from(tlp.payload);
 
-        let lane = &mut self.lanes[lane_index as usize];
+        let port_queue = &mut self.port_queues[queue_index as usize];
         // What was not used for want of credits is made up for by at most 4 KiB.
-        let started = lane.served.max(edge.served.saturating_sub(64));
+        let started = port_queue.served.max(edge.served.saturating_sub(64));
         edge.served = edge.served.max(started);
-        lane.served = started
+        port_queue.served = started
             + match self.arbiters[edge_index as usize] {
                 Arbiter::LeastServed => u64::from(tlp.wire).div_ceil(64),
                 Arbiter::RoundRobin | Arbiter::OldestFirst => 1,
             };
-        lane.last = self.hops_done;
-        lane.head[class] = tlp.next;
+        port_queue.last = self.hops_done;
+        port_queue.head[class] = tlp.next;
         if tlp.next == NONE {
-            lane.tail[class] = NONE;
-            if lane.head == [NONE; 3] {
-                edge.active &= !(1u128 << (lane_index - edge.first_lane));
+            port_queue.tail[class] = NONE;
+            if port_queue.head == [NONE; 3] {
+                edge.active &= !(1u128 << (queue_index - edge.first_queue));
             }
         }
 
@@ -127,7 +127,7 @@ impl Network {
                     (next, tail)
                 };
                 self.tlps.get_mut(head).next = NONE;
-                self.join_lane(head);
+                self.join_queue(head);
             }
             if class == Class::Posted as usize {
                 // What was held up behind it may wait for other edges.

@@ -100,14 +100,14 @@ impl<M: SharedMemory> Dispatcher<M> {
             std::thread::yield_now();
         }
         if for_others {
-            self.mend();
+            self.restore_rings();
         }
     }
 
     /// What other processes may have spoilt is as the dispatcher knows it to be.
-    fn mend(&mut self) {
+    fn restore_rings(&mut self) {
         for source in &mut self.sources {
-            source.reader.mend();
+            source.reader.restore_counters();
             if !self.shared.is_stopping() {
                 source.reader.ring().resume();
             }

@@ -8,7 +8,7 @@ use std::thread;
 
 use dray_device::{Portal, Submission, WorkQueueMode};
 use dray_realtime::{RealtimeDevice, Stop};
-use dray_ring::{Offer, Ring, SharedRegion, Way};
+use dray_ring::{Offer, Ring, SharedRegion, WriteKind};
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use rustix::fs::fstat;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -67,11 +67,11 @@ fn a_client_that_dies_between_claim_and_descriptor_holds_up_nobody() {
         let client = device.admit().expect("a name");
         die_after(|| {
             let (region, ring) = attach(&device);
-            let way = Way::Limited;
-            ring.claim(way, client.number()).expect("room");
+            let kind = WriteKind::Limited;
+            ring.claim(kind, client.number()).expect("room");
             for _ in 0..its_after {
                 let words = transmute!(Descriptor::noop());
-                assert_eq!(ring.offer(&words, way, client.number()), Offer::Accepted);
+                assert_eq!(ring.offer(&words, kind, client.number()), Offer::Accepted);
                 region.doorbell().ring();
             }
         });
@@ -101,10 +101,12 @@ fn what_is_behind_an_interrupted_submission_ends_before_it() {
     let (region, ring) = attach(&device);
     // Often enough that every entry is the one in which it happens.
     for handlers in [1, 3, 2, 1, 3, 1] {
-        let position = ring.claim(Way::Limited, client.number()).expect("room");
+        let position = ring
+            .claim(WriteKind::Limited, client.number())
+            .expect("room");
         for _ in 0..handlers {
             let (descriptor, status) = noop();
-            let offer = ring.offer(&transmute!(descriptor), Way::Limited, client.number());
+            let offer = ring.offer(&transmute!(descriptor), WriteKind::Limited, client.number());
             assert_eq!(offer, Offer::Accepted);
             region.doorbell().ring();
             wait(status);
@@ -125,7 +127,8 @@ fn a_device_stops_though_a_client_hangs_in_the_middle() {
     let device = device();
     let client = device.admit().expect("a name");
     let (_region, ring) = attach(&device);
-    ring.claim(Way::Limited, client.number()).expect("room");
+    ring.claim(WriteKind::Limited, client.number())
+        .expect("room");
     device.stop(Stop::Drain).expect("no failure");
 }
 
@@ -134,7 +137,9 @@ fn what_comes_late_is_still_carried_out() {
     let device = device();
     let client = device.admit().expect("a name");
     let (region, ring) = attach(&device);
-    let position = ring.claim(Way::Limited, client.number()).expect("room");
+    let position = ring
+        .claim(WriteKind::Limited, client.number())
+        .expect("room");
     device.control(|_, _| ()).expect("a device");
     let (descriptor, status) = noop();
     ring.fill(position, &transmute!(descriptor));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{Records, address, config, insist, portal, queue};
 use dray_device::{Access, Bar, Function, Hardware, Memory, PciControls, WorkQueueMode};
 use dray_realtime::{
-    Engines, Event, Options, ProcessMemory, RealtimeDevice, SharedMemory, Stop, View, Vouched,
+    AllAccessible, Engines, Event, Options, ProcessMemory, RealtimeDevice, SharedMemory, Stop, View,
 };
 use dray_spec::registers::{Command, CommandRegister, EVLCFG, ErrorHead, GenCfg};
 use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Status};
@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Memory of the process, of which some has to be asked for, and [`NOWHERE`] cannot be had.
 #[derive(Clone)]
 struct Paged {
-    inner: ProcessMemory<Vouched>,
+    inner: ProcessMemory<AllAccessible>,
     view: View,
     absent: (u64, u64),
 }
@@ -78,7 +78,7 @@ fn begin(function: Function, absent: &[u8], options: Options) -> Machine {
     let first = address(absent);
     let memory = Paged {
         // SAFETY: tests keep what descriptors name until the device has ended.
-        inner: unsafe { ProcessMemory::new(Arc::new(Vouched)) },
+        inner: unsafe { ProcessMemory::new(Arc::new(AllAccessible)) },
         view: View::default(),
         absent: (first, first + absent.len() as u64),
     };

@@ -5,7 +5,7 @@ use std::sync::{Condvar, TryLockError};
 
 use dray_device::{Access, Capabilities, Hardware};
 use dray_idxd::driver::Options as DriverOptions;
-use dray_realtime::{ProcessMemory, Translation, Vouched};
+use dray_realtime::{AllAccessible, ProcessMemory, Translation};
 use dray_spec::{CompletionRecord, Descriptor};
 
 use super::*;
@@ -49,7 +49,7 @@ impl Translation for Gated {
             self.set(|gate| gate.reached = true);
             self.wait_until(|gate| gate.open);
         }
-        Vouched.accessible(addr, len, access)
+        AllAccessible.accessible(addr, len, access)
     }
 }
 

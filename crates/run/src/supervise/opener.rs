@@ -13,8 +13,8 @@ use crate::processes::{Pid, field};
 const LIBRARY: &str = ".dray-portal.so";
 /// Files of the C library that make system calls: itself, its threads before 2.34, its linker.
 const C_LIBRARY: [&str; 5] = ["libc.so", "libc-2.", "libpthread", "ld-linux", "ld-2."];
-/// Looks at a thread that is on its way to sleep in its system call.
-const LOOKS: usize = 50;
+/// How often the state of a thread is read that is about to sleep in its system call.
+const READS: usize = 50;
 
 /// Why a program would get no portal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -58,7 +58,7 @@ fn is_traced(process: Pid) -> bool {
 
 /// The instruction behind the system call in which a thread waits.
 fn calls_from(thread: u32) -> Option<u64> {
-    for _ in 0..LOOKS {
+    for _ in 0..READS {
         let text = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
         if text.trim_end() != "running" {
             return instruction(&text);

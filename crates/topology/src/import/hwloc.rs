@@ -14,7 +14,7 @@ enum Open {
     /// A PCI object; its children are collected in it.
     Pci(PciNode),
     /// An object that carries a NUMA node or package index for what is below it.
-    Place(Option<u32>),
+    Ancestor(Option<u32>),
 }
 
 /// Reads the document; gives what hangs on the host bridges.
@@ -100,14 +100,14 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
     }
     Ok(match (kind.as_str(), bridge.as_str()) {
         // From the host to PCI: nothing but a place.
-        ("Bridge", kind) if kind.starts_with("0-") => Open::Place(None),
+        ("Bridge", kind) if kind.starts_with("0-") => Open::Ancestor(None),
         ("Bridge", _) => {
             node.class = 0x06_0400;
             Open::Pci(node)
         }
         ("PCIDev", _) => Open::Pci(node),
         // What hangs on an object with one NUMA node hangs on that node: a package, or a part of one.
-        (kind, _) => Open::Place(match nodeset {
+        (kind, _) => Open::Ancestor(match nodeset {
             Some(nodes) => only_node(&nodes),
             None => index.filter(|_| kind == "Package"),
         }),
@@ -137,12 +137,12 @@ fn only_node(nodeset: &str) -> Option<u32> {
 fn close(object: Open, open: &mut [Open], roots: &mut Vec<PciNode>) {
     let Open::Pci(mut node) = object else { return };
     node.numa = open.iter().rev().find_map(|around| match around {
-        Open::Place(index) => *index,
+        Open::Ancestor(index) => *index,
         Open::Pci(_) => None,
     });
     match open.iter_mut().rev().find_map(|around| match around {
         Open::Pci(around) => Some(around),
-        Open::Place(_) => None,
+        Open::Ancestor(_) => None,
     }) {
         Some(around) => around.below.push(node),
         None => roots.push(node),

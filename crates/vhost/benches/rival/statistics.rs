@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use crate::{Cell, Found};
+use crate::{Cell, Samples};
 
 const RESAMPLES: usize = 4000;
 
@@ -39,7 +39,7 @@ pub fn ratio(own: &[f64], rival: &[f64]) -> Option<(f64, f64, f64)> {
     Some((median(own) / median(rival), at(0.025), at(0.975)))
 }
 
-pub fn json(found: &BTreeMap<Cell, Found>) -> String {
+pub fn json(found: &BTreeMap<Cell, Samples>) -> String {
     let cells: Vec<serde_json::Value> = found
         .iter()
         .map(|((ring, mode, size), of)| {

@@ -45,7 +45,7 @@ struct work {
     ring src, dst, dst2;
 };
 
-struct found {
+struct loop_result {
     std::uint64_t elapsed_ns;
     std::uint64_t rounds;
     std::uint64_t failed;
@@ -56,7 +56,7 @@ struct found {
     std::uint32_t reserved;
 };
 
-static_assert(sizeof(work) == 120 && sizeof(found) == 40, "as in mod.rs");
+static_assert(sizeof(work) == 120 && sizeof(loop_result) == 40, "as in mod.rs");
 
 using time = std::chrono::steady_clock;
 
@@ -71,7 +71,7 @@ class loop {
     // Runs so many rounds, or fewer if `sample` says so after one. `before` is called before each round of a
     // synchronous loop, unmeasured. Without `sample` the clock is read at the beginning and the end alone.
     void run(std::uint64_t rounds, void (*before)(void *), int (*sample)(void *, std::uint64_t), void *context,
-             found &result) {
+             loop_result &result) {
         const std::uint64_t round = std::uint64_t(what_.depth) * what_.batch, total = rounds * round;
         std::uint64_t issued = 0, ended = 0, last = round;
         bool stopping = false;
@@ -190,9 +190,9 @@ extern "C" void *dray_bench_open(const work *what, char *text, std::size_t bytes
 
 // 0, or 1 and what went wrong.
 extern "C" int dray_bench_run(void *opened, std::uint64_t rounds, void (*before)(void *),
-                              int (*sample)(void *, std::uint64_t), void *context, found *result, char *text,
+                              int (*sample)(void *, std::uint64_t), void *context, loop_result *result, char *text,
                               std::size_t bytes) {
-    *result = found{};
+    *result = loop_result{};
     try {
         static_cast<loop *>(opened)->run(rounds, before, sample, context, *result);
         return 0;

@@ -59,10 +59,10 @@ impl From<Ring> for CRing {
     }
 }
 
-/// What rounds gave: `found` of loop.cpp.
+/// What rounds gave: `loop_result` of loop.cpp.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Found {
+pub(super) struct LoopResult {
     elapsed_ns: u64,
     /// Rounds that have ended.
     pub(super) rounds: u64,
@@ -75,13 +75,13 @@ pub(super) struct Found {
     reserved: u32,
 }
 
-impl Found {
+impl LoopResult {
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed_ns)
     }
 }
 
-const _: () = assert!(size_of::<Work>() == 120 && size_of::<Found>() == 40);
+const _: () = assert!(size_of::<Work>() == 120 && size_of::<LoopResult>() == 40);
 
 type Before = unsafe extern "C" fn(*mut c_void);
 type Sample = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
@@ -92,7 +92,7 @@ type Run = unsafe extern "C" fn(
     Option<Before>,
     Option<Sample>,
     *mut c_void,
-    *mut Found,
+    *mut LoopResult,
     *mut c_char,
     usize,
 ) -> c_int;
@@ -167,7 +167,7 @@ impl CppLoop {
     ///
     /// # Safety
     /// The buffers must be there, and nothing else may access them.
-    pub(super) unsafe fn rounds(&mut self, rounds: u64) -> Result<Found, CppError> {
+    pub(super) unsafe fn rounds(&mut self, rounds: u64) -> Result<LoopResult, CppError> {
         // SAFETY: the caller's promise is the same; there is nothing to call back.
         unsafe { self.call(rounds, None, None, std::ptr::null_mut()) }
     }
@@ -180,7 +180,7 @@ impl CppLoop {
         &mut self,
         rounds: u64,
         between: &mut R,
-    ) -> Result<Found, CppError> {
+    ) -> Result<LoopResult, CppError> {
         unsafe extern "C" fn before<R: Rounds>(between: *mut c_void) {
             // SAFETY: what `timed` has given, which nothing else uses meanwhile.
             unsafe { &mut *between.cast::<R>() }.before();
@@ -203,8 +203,8 @@ impl CppLoop {
         before: Option<Before>,
         sample: Option<Sample>,
         context: *mut c_void,
-    ) -> Result<Found, CppError> {
-        let (mut found, mut text) = (Found::default(), [0; TEXT]);
+    ) -> Result<LoopResult, CppError> {
+        let (mut found, mut text) = (LoopResult::default(), [0; TEXT]);
         // SAFETY: a loop that was opened, and places for what it writes.
         let code = unsafe {
             (self.library.run)(

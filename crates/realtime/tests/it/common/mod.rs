@@ -10,8 +10,8 @@ use dray_device::{
     Access, DeviceConfig, Function, Memory, Portal, Submission, WorkQueueConfig, WorkQueueMode,
 };
 use dray_realtime::{
-    Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice, SharedMemory,
-    StartError, Vouched,
+    AllAccessible, Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice,
+    SharedMemory, StartError,
 };
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
@@ -86,7 +86,7 @@ impl Witness {
 /// Memory of the process, watched. Reads of [`HELD`] wait as long as the gate is closed.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
-    inner: ProcessMemory<Vouched>,
+    inner: ProcessMemory<AllAccessible>,
     witness: Arc<Witness>,
 }
 
@@ -166,7 +166,7 @@ fn watched(
     let witness = Arc::new(Witness::default());
     let memory = Watched {
         // SAFETY: tests keep what descriptors name until the device has ended.
-        inner: unsafe { ProcessMemory::new(Arc::new(Vouched)) },
+        inner: unsafe { ProcessMemory::new(Arc::new(AllAccessible)) },
         witness: witness.clone(),
     };
     let device = start(memory, witness.clone());

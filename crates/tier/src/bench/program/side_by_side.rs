@@ -82,7 +82,7 @@ struct Running {
 }
 
 /// How long a session is waited for when a command starts, and how often it is looked for.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(1));
+const SESSION_WAIT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(1));
 
 impl Running {
     fn start<'scope>(
@@ -123,8 +123,11 @@ impl Running {
                 Some(slice) => slice - passed,
                 None => Duration::from_millis(100),
             };
-            let looks = self.session.is_none() && passed < LOOKS.0;
-            match self.end.recv_timeout(if looks { LOOKS.1 } else { left }) {
+            let looks = self.session.is_none() && passed < SESSION_WAIT.0;
+            match self
+                .end
+                .recv_timeout(if looks { SESSION_WAIT.1 } else { left })
+            {
                 Ok(end) => {
                     self.has_ended = true;
                     return Some(end.map(|used| Used {
