@@ -20,7 +20,7 @@ mod status;
 mod store;
 mod tree;
 
-use dray_device::{Effect, Function};
+use dray_device::Function;
 
 pub use attribute::{Attribute, Field, Format, Needs, Refusal, When};
 pub use attributes::{
@@ -111,7 +111,6 @@ impl From<Errno> for Failure {
 pub struct Driver<R = Function> {
     options: Options,
     devices: Vec<Device<R>>,
-    effects: Vec<Vec<Effect>>,
     events: Vec<Event>,
 }
 
@@ -139,7 +138,6 @@ impl<R: Registers> Driver<R> {
         let mut driver = Driver {
             options,
             devices: Vec::new(),
-            effects: Vec::new(),
             events: Vec::new(),
         };
         for (part, registers) in parts {
@@ -148,16 +146,14 @@ impl<R: Registers> Driver<R> {
             }
             let options = &driver.options;
             let mut device = Device::new(part, registers, options.personality, options.tc_override);
-            let mut effects = Vec::new();
-            device.probe(&mut effects);
+            device.probe();
             driver.devices.push(device);
-            driver.effects.push(effects);
         }
         driver
     }
 
     /// The same driver with its devices behind other registers: those of functions that have been
-    /// started, say. What the devices have done so far is forgotten.
+    /// started, say.
     ///
     /// # Errors
     /// The first of `replace`.
@@ -173,7 +169,6 @@ impl<R: Registers> Driver<R> {
         let devices = devices?;
         Ok(Driver {
             options: self.options,
-            effects: vec![Vec::new(); devices.len()],
             devices,
             events: self.events,
         })
@@ -197,14 +192,6 @@ impl<R: Registers> Driver<R> {
 
     fn index_of(&self, id: u32) -> Option<usize> {
         self.devices.iter().position(|device| device.part.id == id)
-    }
-
-    /// What the device did while the driver wrote its registers, in order.
-    pub fn take_effects(&mut self, device: u32) -> Vec<Effect> {
-        match self.index_of(device) {
-            Some(index) => std::mem::take(&mut self.effects[index]),
-            None => Vec::new(),
-        }
     }
 
     /// Character devices that have come and gone since the last call, in order.
@@ -297,12 +284,11 @@ impl<R: Registers> Driver<R> {
             return Err(Errno::EBUSY.into());
         }
         let device = &mut self.devices[at];
-        let effects = &mut self.effects[at];
         let result = match (driver, object) {
             (BusDriver::Queue(bound), Object::Queue(wq)) => {
-                device.bind_queue(wq.into(), bound, &self.options, effects)
+                device.bind_queue(wq.into(), bound, &self.options)
             }
-            _ => device.bind(&self.options, effects),
+            _ => device.bind(&self.options),
         };
         let status = device.status;
         result.map_err(|errno| Failure {
@@ -329,7 +315,7 @@ impl<R: Registers> Driver<R> {
                         self.unbind_queue(at, wq as u16)?;
                     }
                 }
-                self.devices[at].unbind(&mut self.effects[at])?;
+                self.devices[at].unbind()?;
             }
         }
         Ok(())
@@ -343,7 +329,7 @@ impl<R: Registers> Driver<R> {
                 wq,
             });
         }
-        device.unbind_queue(wq.into(), &mut self.effects[at])
+        device.unbind_queue(wq.into())
     }
 
     /// The lowest minor number that is free (`ida_alloc`).

@@ -424,11 +424,6 @@ impl<'a> Session<'a> {
             .run_until(self.simulation.now_ps() / 1000 + ns)
     }
 
-    /// Virtual time, ns.
-    pub fn now_ns(&self) -> f64 {
-        self.simulation.now_ps() as f64 / 1000.0
-    }
-
     /// Durations of all transfers of a kind and device by phase.
     pub fn profile(
         &self,

@@ -29,11 +29,11 @@ impl Registers for RunningRegisters {
         read.unwrap_or(u64::MAX)
     }
 
-    fn write32(&mut self, offset: u64, value: u32, _: &mut Vec<Effect>) {
+    fn write32(&mut self, offset: u64, value: u32) {
         self.change(move |function, effects| function.write32(offset, value, effects));
     }
 
-    fn write64(&mut self, offset: u64, value: u64, _: &mut Vec<Effect>) {
+    fn write64(&mut self, offset: u64, value: u64) {
         self.change(move |function, effects| function.write64(offset, value, effects));
     }
 
@@ -49,7 +49,7 @@ impl Registers for RunningRegisters {
 mod tests {
     use dray_device::{Capabilities, Hardware, PciControls};
     use dray_idxd::driver::{Driver, Options, Part, Personality};
-    use dray_realtime::{ProcessMemory, Stop, AllAccessible};
+    use dray_realtime::{AllAccessible, ProcessMemory, Stop};
 
     use super::*;
 
@@ -71,7 +71,7 @@ mod tests {
         assert!(panicked.is_err());
         assert_eq!(driver.read(state), Ok(b"halted\n".to_vec()));
         let mut registers = RunningRegisters(device.clone());
-        registers.write32(0x10, 1, &mut Vec::new());
+        registers.write32(0x10, 1);
         assert_eq!(registers.read64(0), u64::MAX);
         drop((driver, registers));
         let device = Arc::into_inner(device).expect("the last handle");

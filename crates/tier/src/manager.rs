@@ -83,13 +83,6 @@ impl Manager {
         self.active.as_ref().map(|active| active.back_end.engine())
     }
 
-    /// Bytes that the caller uses of what it has registered.
-    pub fn set_given(&mut self, used: u64) {
-        if let Memory::Given { bytes } = &mut self.memory {
-            *bytes = used;
-        }
-    }
-
     /// One interval. How long to wait until the next.
     pub fn step(&mut self) -> Duration {
         let pause = Duration::from_millis(self.session.knob(Knob::IntervalMs));

@@ -95,14 +95,6 @@ impl Op {
         matches!(self, Op::Fill | Op::NtFill | Op::CacheFlush)
     }
 
-    /// Whether it only reads.
-    pub fn is_read_only(self) -> bool {
-        matches!(
-            self,
-            Op::Compare | Op::ComparePattern | Op::Crc | Op::DifCheck
-        )
-    }
-
     /// Its opcode (spec 8.1.1).
     pub fn opcode(self) -> Opcode {
         match self {

@@ -1,6 +1,6 @@
 //! Where the driver's registers are.
 
-use dray_device::{Effect, Function};
+use dray_device::Function;
 
 /// BAR0 of a device: the virtual device's function, a PCI function behind vfio-user, a mapped BAR.
 ///
@@ -13,17 +13,17 @@ pub trait Registers {
     /// Reads eight bytes at an offset.
     fn read64(&self, offset: u64) -> u64;
 
-    /// Writes four bytes. What the device does at once is appended to `effects`, if the side that has the registers runs the
-    /// device, too; one that runs by itself leaves them as they are.
-    fn write32(&mut self, offset: u64, value: u32, effects: &mut Vec<Effect>);
+    /// Writes four bytes.
+    fn write32(&mut self, offset: u64, value: u32);
 
     /// As [`write32`](Self::write32), eight bytes.
-    fn write64(&mut self, offset: u64, value: u64, effects: &mut Vec<Effect>);
+    fn write64(&mut self, offset: u64, value: u64);
 
     /// Privileged mode is enabled in the PASID capability of the configuration space.
     fn privileged_mode(&self) -> bool;
 }
 
+/// Nothing runs the device: what it would do at once on a write is dropped.
 impl Registers for Function {
     fn read32(&self, offset: u64) -> u32 {
         Function::read32(self, offset)
@@ -33,12 +33,12 @@ impl Registers for Function {
         Function::read64(self, offset)
     }
 
-    fn write32(&mut self, offset: u64, value: u32, effects: &mut Vec<Effect>) {
-        Function::write32(self, offset, value, effects);
+    fn write32(&mut self, offset: u64, value: u32) {
+        Function::write32(self, offset, value, &mut Vec::new());
     }
 
-    fn write64(&mut self, offset: u64, value: u64, effects: &mut Vec<Effect>) {
-        Function::write64(self, offset, value, effects);
+    fn write64(&mut self, offset: u64, value: u64) {
+        Function::write64(self, offset, value, &mut Vec::new());
     }
 
     fn privileged_mode(&self) -> bool {

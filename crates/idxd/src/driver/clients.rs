@@ -33,10 +33,9 @@ impl<R: Registers> Driver<R> {
             return Err(Errno::EBUSY);
         }
         if queue.dedicated && part.part.pasid_enabled {
-            let effects = &mut self.effects[index];
-            part.command_disable(wq, effects)?;
-            part.write_pasid(wq, Some(pasid), false, effects);
-            part.command_enable(wq, effects)?;
+            part.command_disable(wq)?;
+            part.write_pasid(wq, Some(pasid), false);
+            part.command_enable(wq)?;
         }
         let id = ClientId {
             device,
@@ -63,10 +62,9 @@ impl<R: Registers> Driver<R> {
             };
         };
         if device.queues[wq].dedicated && device.part.pasid_enabled && device.queues[wq].enabled {
-            let effects = &mut self.effects[index];
-            device.command_disable(wq, effects)?;
-            device.write_pasid(wq, None, false, effects);
-            device.command_enable(wq, effects)?;
+            device.command_disable(wq)?;
+            device.write_pasid(wq, None, false);
+            device.command_enable(wq)?;
         }
         let clients = &mut device.queues[wq].clients;
         clients.retain(|other| *other != client);

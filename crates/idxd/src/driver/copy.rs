@@ -3,17 +3,16 @@
 use super::{Driver, Event, Registers};
 
 impl<R: Registers + Clone> Driver<R> {
-    /// A copy in which one device is to be changed, with no events and effects of its own yet.
+    /// A copy in which one device is to be changed, with no events of its own yet.
     pub fn copy(&self) -> Driver<R> {
         Driver {
             options: self.options.clone(),
-            effects: vec![Vec::new(); self.devices.len()],
             devices: self.devices.clone(),
             events: Vec::new(),
         }
     }
 
-    /// Takes one device from a [copy](Self::copy) in which it was changed, with the effects and events of that change.
+    /// Takes one device from a [copy](Self::copy) in which it was changed, with the events of that change.
     /// Other devices may have been changed since the copy was made, this one not.
     ///
     /// A minor number that another device has got meanwhile is replaced by the lowest that is free.
@@ -34,7 +33,6 @@ impl<R: Registers + Clone> Driver<R> {
             }
         }
         self.devices[at] = changed.devices.swap_remove(at);
-        self.effects[at].append(&mut changed.effects[at]);
         self.events.append(&mut changed.events);
     }
 

@@ -2,7 +2,6 @@
 
 use dray_spec::registers::{Command, CommandError, CommandRegister};
 
-use super::registers::Effects;
 use super::state::{Device, WorkQueueType};
 use super::{CommandStatus, Errno, Options, Registers};
 
@@ -47,7 +46,7 @@ impl<R: Registers> Device<R> {
     }
 
     /// `idxd_device_config`: checks what the driver checks, and writes all configuration registers.
-    fn configure(&mut self, options: &Options, effects: &mut Effects) -> Result<(), Errno> {
+    fn configure(&mut self, options: &Options) -> Result<(), Errno> {
         let defaults = options.personality.has_default_size();
         let mut configured = 0;
         for queue in self.queues.iter().filter(|queue| queue.group.is_some()) {
@@ -81,24 +80,24 @@ impl<R: Registers> Device<R> {
             if dedicated && self.kernel_pasid(wq).is_some() && !privileged_mode {
                 return self.fail(CommandStatus::WQ_NO_PRIV, Errno::EOPNOTSUPP);
             }
-            self.write_queue(wq, effects);
+            self.write_queue(wq);
         }
-        self.write_groups(effects);
+        self.write_groups();
         Ok(())
     }
 
     /// `idxd_device_drv_probe`: what a write of the device's name to `drivers/idxd/bind` does.
-    pub(super) fn bind(&mut self, options: &Options, effects: &mut Effects) -> Result<(), Errno> {
+    pub(super) fn bind(&mut self, options: &Options) -> Result<(), Errno> {
         if self.enabled || self.state_name() == "halted" {
             return self.fail(CommandStatus::DEV_ENABLED, Errno::ENXIO);
         }
         if self.configurable() {
-            self.configure(options, effects).map_err(|_| Errno::ENXIO)?;
+            self.configure(options).map_err(|_| Errno::ENXIO)?;
         }
         if options.personality.has_version_2_attributes() {
-            self.write_event_log(effects);
+            self.write_event_log();
         }
-        match self.command(Command::EnableDevice, 0, effects)? {
+        match self.command(Command::EnableDevice, 0)? {
             Ok(()) | Err(CommandError::DEVICE_NOT_DISABLED) => {}
             Err(_) => return Err(Errno::ENXIO),
         }
@@ -109,14 +108,14 @@ impl<R: Registers> Device<R> {
     }
 
     /// `idxd_device_drv_remove`, once no queue is enabled.
-    pub(super) fn unbind(&mut self, effects: &mut Effects) -> Result<(), Errno> {
+    pub(super) fn unbind(&mut self) -> Result<(), Errno> {
         // The driver goes on whatever the device says of these two.
         if self.enabled {
-            let _ = self.command(Command::DisableDevice, 0, effects)?;
+            let _ = self.command(Command::DisableDevice, 0)?;
             self.clear();
         }
         if self.configurable() {
-            let _ = self.command(Command::ResetDevice, 0, effects)?;
+            let _ = self.command(Command::ResetDevice, 0)?;
             self.clear();
         }
         self.bound = false;
@@ -129,14 +128,13 @@ impl<R: Registers> Device<R> {
         wq: usize,
         driver: Bound,
         options: &Options,
-        effects: &mut Effects,
     ) -> Result<(), Errno> {
         if !self.enabled {
             return Err(Errno::ENXIO);
         }
         self.match_driver(wq, driver, options)?;
         self.queues[wq].kind = driver.kind();
-        let result = self.enable_queue(wq, options, effects);
+        let result = self.enable_queue(wq, options);
         if result.is_err() {
             self.queues[wq].kind = WorkQueueType::None;
         }
@@ -185,12 +183,7 @@ impl<R: Registers> Device<R> {
     }
 
     /// `idxd_drv_enable_wq`.
-    fn enable_queue(
-        &mut self,
-        wq: usize,
-        options: &Options,
-        effects: &mut Effects,
-    ) -> Result<(), Errno> {
+    fn enable_queue(&mut self, wq: usize, options: &Options) -> Result<(), Errno> {
         let queue = &self.queues[wq];
         let (enabled, dedicated) = (queue.enabled, queue.dedicated);
         let (grouped, named) = (queue.group.is_some(), !queue.name.is_empty());
@@ -216,18 +209,18 @@ impl<R: Registers> Device<R> {
             let shared = (!dedicated && self.part.pasid_enabled).then_some(0);
             let pasid = self.kernel_pasid(wq).or(shared);
             if pasid.is_some() {
-                self.write_pasid(wq, pasid, kernel, effects);
+                self.write_pasid(wq, pasid, kernel);
             } else {
-                self.write_pasid(wq, None, kernel, effects);
+                self.write_pasid(wq, None, kernel);
             }
-            self.configure(options, effects)?;
+            self.configure(options)?;
         }
-        self.command_enable(wq, effects)
+        self.command_enable(wq)
     }
 
     /// `idxd_wq_enable`.
-    pub(super) fn command_enable(&mut self, wq: usize, effects: &mut Effects) -> Result<(), Errno> {
-        match self.command(Command::EnableWq, wq as u32, effects)? {
+    pub(super) fn command_enable(&mut self, wq: usize) -> Result<(), Errno> {
+        match self.command(Command::EnableWq, wq as u32)? {
             Ok(()) | Err(CommandError::WQ_NOT_DISABLED) => {}
             Err(_) => return Err(Errno::ENXIO),
         }
@@ -236,13 +229,9 @@ impl<R: Registers> Device<R> {
     }
 
     /// `idxd_wq_disable` without a reset of the configuration.
-    pub(super) fn command_disable(
-        &mut self,
-        wq: usize,
-        effects: &mut Effects,
-    ) -> Result<(), Errno> {
+    pub(super) fn command_disable(&mut self, wq: usize) -> Result<(), Errno> {
         let operand = CommandRegister::queue(wq as u8);
-        let done = self.command(Command::DisableWq, operand, effects)?;
+        let done = self.command(Command::DisableWq, operand)?;
         done.map_err(|_| Errno::ENXIO)?;
         self.queues[wq].enabled = false;
         Ok(())
@@ -250,12 +239,12 @@ impl<R: Registers> Device<R> {
 
     /// `idxd_drv_disable_wq`: drain, reset, and the configuration is as after a reset but for the
     /// size, the group, `driver_name` and `prs_disable`.
-    pub(super) fn unbind_queue(&mut self, wq: usize, effects: &mut Effects) -> Result<(), Errno> {
+    pub(super) fn unbind_queue(&mut self, wq: usize) -> Result<(), Errno> {
         if self.queues[wq].enabled {
             let operand = CommandRegister::queue(wq as u8);
             // The driver goes on whatever the device says of these two.
-            let _ = self.command(Command::DrainWq, operand, effects)?;
-            let _ = self.command(Command::ResetWq, operand, effects)?;
+            let _ = self.command(Command::DrainWq, operand)?;
+            let _ = self.command(Command::ResetWq, operand)?;
             let hardware = self.part.hardware.clone();
             self.queues[wq].clear(&hardware);
         }

@@ -1,6 +1,5 @@
 //! The driver's side of BAR0: configuration registers and commands (`drivers/dma/idxd/device.c`).
 
-use dray_device::Effect;
 use dray_spec::registers::{
     self as at, Command, CommandError, CommandRegister, CommandStatus as Register, DeviceState,
     EvlCfg, GenCfg, GenSts, GroupFlags, GroupRegister, TableOffsets, WorkQueueLimits,
@@ -9,9 +8,6 @@ use dray_spec::registers::{
 
 use super::state::{Device, WorkQueueType};
 use super::{CommandStatus, Errno, Registers};
-
-/// Effects of register writes, for the device's runner.
-pub(super) type Effects = Vec<Effect>;
 
 fn offsets(registers: &impl Registers) -> TableOffsets {
     let low = u128::from(registers.read64(at::OFFSETS));
@@ -56,14 +52,14 @@ impl<R: Registers> Device<R> {
     }
 
     /// What the driver does when it has found a device (`idxd_probe`).
-    pub(super) fn probe(&mut self, effects: &mut Effects) {
+    pub(super) fn probe(&mut self) {
         // Nothing can be in flight: the command ends at once.
-        let _ = self.command(Command::ResetDevice, 0, effects);
+        let _ = self.command(Command::ResetDevice, 0);
         self.status = CommandStatus::default();
         if self.part.pasid_enabled {
             let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG));
             let gen_cfg = gen_cfg.with_user_interrupt_enable(true).into_bits();
-            self.registers.write32(at::GENCFG, gen_cfg, effects);
+            self.registers.write32(at::GENCFG, gen_cfg);
         }
     }
 
@@ -76,7 +72,6 @@ impl<R: Registers> Device<R> {
         &mut self,
         command: Command,
         operand: u32,
-        effects: &mut Effects,
     ) -> Result<Result<(), CommandError>, Errno> {
         if self.is_halted() {
             return Ok(Err(CommandError::HARDWARE));
@@ -102,7 +97,7 @@ impl<R: Registers> Device<R> {
         if self.unfinished.is_none() {
             self.status = CommandStatus::default();
             let register = CommandRegister::of(command, operand).into_bits();
-            self.registers.write32(at::CMD, register, effects);
+            self.registers.write32(at::CMD, register);
         }
         let result = Register::from_bits(self.registers.read32(at::CMDSTATUS));
         if result.active() {
@@ -126,23 +121,17 @@ impl<R: Registers> Device<R> {
     }
 
     /// `__idxd_wq_set_pasid_locked` and `__idxd_wq_set_priv_locked`.
-    pub(super) fn write_pasid(
-        &mut self,
-        wq: usize,
-        pasid: Option<u32>,
-        privileged: bool,
-        effects: &mut Effects,
-    ) {
+    pub(super) fn write_pasid(&mut self, wq: usize, pasid: Option<u32>, privileged: bool) {
         let address = self.queue_base(wq) + WorkQueueRegister::POLICY;
         let policy = WorkQueuePolicy::from_bits(self.registers.read32(address))
             .with_pasid_enable(pasid.is_some())
             .with_pasid(pasid.unwrap_or(0))
             .with_privileged(privileged);
-        self.registers.write32(address, policy.into_bits(), effects);
+        self.registers.write32(address, policy.into_bits());
     }
 
     /// `idxd_wq_config_write`.
-    pub(super) fn write_queue(&mut self, wq: usize, effects: &mut Effects) {
+    pub(super) fn write_queue(&mut self, wq: usize) {
         let base = self.queue_base(wq);
         let queue = &self.queues[wq];
         let wq_cap = self.part.hardware.wq_cap;
@@ -164,23 +153,22 @@ impl<R: Registers> Device<R> {
         ];
         let operations = queue.operations;
         for (offset, value) in words {
-            self.registers.write32(base + offset, value, effects);
+            self.registers.write32(base + offset, value);
         }
         if wq_cap.operation_config() {
             for (word, bits) in (0..).zip(operations) {
                 let address = base + WorkQueueRegister::OPERATIONS + 8 * word;
-                self.registers.write64(address, bits, effects);
+                self.registers.write64(address, bits);
             }
         }
     }
 
     /// `idxd_groups_config_write`, with what `idxd_group_flags_setup` puts into the flags.
-    pub(super) fn write_groups(&mut self, effects: &mut Effects) {
+    pub(super) fn write_groups(&mut self) {
         if self.read_buffer_limit != 0 {
             let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG))
                 .with_global_read_buffer_limit(self.read_buffer_limit as u8);
-            self.registers
-                .write32(at::GENCFG, gen_cfg.into_bits(), effects);
+            self.registers.write32(at::GENCFG, gen_cfg.into_bits());
         }
         for id in 0..self.groups.len() {
             let mut queues = [0_u64; 4];
@@ -212,17 +200,17 @@ impl<R: Registers> Device<R> {
             let base = self.group_base(id);
             for (word, bits) in (0..).zip(queues) {
                 let address = base + GroupRegister::WORK_QUEUES + 8 * word;
-                self.registers.write64(address, bits, effects);
+                self.registers.write64(address, bits);
             }
             let engines_at = base + GroupRegister::ENGINES;
-            self.registers.write64(engines_at, engines, effects);
+            self.registers.write64(engines_at, engines);
             let flags_at = base + GroupRegister::FLAGS;
-            self.registers.write64(flags_at, flags.into_bits(), effects);
+            self.registers.write64(flags_at, flags.into_bits());
         }
     }
 
     /// `idxd_device_evl_setup`: the log of a device that has one, where it has a place.
-    pub(super) fn write_event_log(&mut self, effects: &mut Effects) {
+    pub(super) fn write_event_log(&mut self) {
         let Some(base) = self.part.event_log else {
             return;
         };
@@ -233,12 +221,11 @@ impl<R: Registers> Device<R> {
             .with_base_page(base >> 12)
             .with_entries(self.event_log_size as u16)
             .into_bits();
-        self.registers
-            .write64(at::EVLCFG + 8, (log >> 64) as u64, effects);
-        self.registers.write64(at::EVLCFG, log as u64, effects);
+        self.registers.write64(at::EVLCFG + 8, (log >> 64) as u64);
+        self.registers.write64(at::EVLCFG, log as u64);
         let gen_cfg = GenCfg::from_bits(self.registers.read32(at::GENCFG));
         let gen_cfg = gen_cfg.with_event_log_enable(true).into_bits();
-        self.registers.write32(at::GENCFG, gen_cfg, effects);
+        self.registers.write32(at::GENCFG, gen_cfg);
     }
 
     /// Whether queues of the kernel have a PASID: where shared virtual addressing is on.

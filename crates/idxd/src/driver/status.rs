@@ -56,13 +56,6 @@ statuses! {
     0x8020_0000 WQ_NO_DRV_NAME "driver_name of the work queue is not the driver's",
 }
 
-impl CommandStatus {
-    /// Whether the driver wrote it, and not the device (`IDXD_SCMD_SOFTERR_MASK`).
-    pub const fn is_driver(self) -> bool {
-        self.0 & 0x8000_0000 != 0
-    }
-}
-
 impl From<CommandError> for CommandStatus {
     fn from(error: CommandError) -> CommandStatus {
         CommandStatus(error.0.into())

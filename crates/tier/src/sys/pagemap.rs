@@ -13,8 +13,6 @@ pub const WRITTEN: u64 = 1 << 1;
 pub const FILE: u64 = 1 << 2;
 /// In memory.
 pub const PRESENT: u64 = 1 << 3;
-/// In swap.
-pub const SWAPPED: u64 = 1 << 4;
 /// The shared page of zeros.
 pub const ZERO: u64 = 1 << 5;
 /// Mapped by a huge page.

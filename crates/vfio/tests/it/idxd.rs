@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 
-use dray_device::Effect;
 use dray_idxd::driver::{Driver, Errno, Options, Part, Personality, Registers};
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::FromBytes;
@@ -23,14 +22,14 @@ impl Registers for Bar {
         u64::from_le_bytes(bytes.try_into().expect("8 bytes"))
     }
 
-    fn write32(&mut self, offset: u64, value: u32, _: &mut Vec<Effect>) {
+    fn write32(&mut self, offset: u64, value: u32) {
         let client = self.0.get_mut();
         client
             .write(BAR0, offset, &value.to_le_bytes())
             .expect("written");
     }
 
-    fn write64(&mut self, offset: u64, value: u64, _: &mut Vec<Effect>) {
+    fn write64(&mut self, offset: u64, value: u64) {
         let client = self.0.get_mut();
         client
             .write(BAR0, offset, &value.to_le_bytes())

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dray_device::{Effect, Function, PciControls};
+use dray_device::{Function, PciControls};
 use dray_idxd::driver::{Driver, EntryKind, Errno, Event, Options, Part, Personality, Registers};
 use dray_spec::registers::{self, CommandStatus};
 
@@ -38,18 +38,18 @@ impl Registers for Common {
         self.0.lock().unwrap().function.read64(offset)
     }
 
-    fn write32(&mut self, offset: u64, value: u32, effects: &mut Vec<Effect>) {
+    fn write32(&mut self, offset: u64, value: u32) {
         let mut state = self.0.lock().unwrap();
         if offset == registers::CMD {
             state.commands.push(value);
             state.held = state.hold_next;
         }
-        state.function.write32(offset, value, effects);
+        state.function.write32(offset, value, &mut Vec::new());
     }
 
-    fn write64(&mut self, offset: u64, value: u64, effects: &mut Vec<Effect>) {
+    fn write64(&mut self, offset: u64, value: u64) {
         let mut state = self.0.lock().unwrap();
-        state.function.write64(offset, value, effects);
+        state.function.write64(offset, value, &mut Vec::new());
     }
 
     fn privileged_mode(&self) -> bool {
