@@ -195,9 +195,10 @@ pub fn parse_block_size(text: &str) -> Result<u32, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
+    /// A copy with four threads, from which the cases of tests differ in a few fields.
     pub(crate) const SEED: Case = Case {
         op: Op::Move,
         api: Api::C,

@@ -156,10 +156,11 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Api, Case, Output, Path, Timer};
+    use crate::Exec;
+    use crate::case::Case;
+    use crate::case::tests::SEED;
     use crate::row::{Position, rows};
     use crate::timing::Timing;
-    use crate::{Exec, Location, Op};
 
     /// The table in the guide to DML's benchmarks.
     const GUIDE: &str = "\
@@ -185,24 +186,13 @@ move/api:c/path:dsa/exec:async/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:
             (16, 81_296.52, 1_297_643.0, 5120),
         ];
         let case = |threads: u32| Case {
-            op: Op::Move,
-            api: Api::C,
-            path: Path::Dsa,
             exec: if threads == 0 {
                 Exec::Sync
             } else {
                 Exec::Async
             },
-            qsize: 16,
-            bsize: 0,
-            in_mem: Location::Llc,
-            out_mem: Output {
-                location: Location::Llc,
-                cache_control: true,
-            },
-            timer: Timer::Full,
-            size: 1 << 20,
             threads: threads.max(1),
+            ..SEED
         };
         let names: Vec<String> = measured.iter().map(|m| case(m.0).to_string()).collect();
         let names = names.iter().map(String::as_str);

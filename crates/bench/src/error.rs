@@ -122,6 +122,24 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    /// Whether a value is at most what a work queue allows: its attribute `field`.
+    pub(crate) fn check_limit(
+        what: &'static str,
+        value: u64,
+        limit: u64,
+        field: &'static str,
+    ) -> Result<(), BenchError> {
+        match value > limit {
+            true => Err(BenchError::Limit {
+                what,
+                value,
+                limit,
+                field,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// What to type next, if the message does not say it.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -100,26 +100,18 @@ fn measurement(line: &Value) -> Option<(Timing, Vec<Counter>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Api, Output, Path, Timer};
+    use crate::Exec;
+    use crate::case::Api;
+    use crate::case::tests::SEED;
     use crate::console::TimeUnit;
     use crate::row::{Position, rows};
-    use crate::{Exec, Location, Op};
 
     const CASE: Case = Case {
-        op: Op::Move,
         api: Api::Rust,
-        path: Path::Dsa,
         exec: Exec::Sync,
-        qsize: 16,
-        bsize: 0,
-        in_mem: Location::Llc,
-        out_mem: Output {
-            location: Location::Llc,
-            cache_control: true,
-        },
-        timer: Timer::Full,
         size: 4096,
         threads: 1,
+        ..SEED
     };
 
     fn context(command: &str, unfinished: Option<u64>) -> Context {

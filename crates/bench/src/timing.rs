@@ -50,8 +50,8 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Api, Output, Path, Timer};
-    use crate::{Exec, Location, Op};
+    use crate::Exec;
+    use crate::case::tests::SEED;
 
     /// The six lines of the guide to DML's benchmarks: threads (0: synchronous), time in ns,
     /// latency and latency per operation in us, throughput in GB/s.
@@ -68,24 +68,13 @@ mod tests {
     fn counters_relate_as_in_the_guide() {
         for (threads, real_ns, latency, per_operation, throughput) in GUIDE {
             let case = Case {
-                op: Op::Move,
-                api: Api::C,
-                path: Path::Dsa,
                 exec: if threads == 0 {
                     Exec::Sync
                 } else {
                     Exec::Async
                 },
-                qsize: 16,
-                bsize: 0,
-                in_mem: Location::Llc,
-                out_mem: Output {
-                    location: Location::Llc,
-                    cache_control: true,
-                },
-                timer: Timer::Full,
-                size: 1 << 20,
                 threads: threads.max(1),
+                ..SEED
             };
             let timing = Timing {
                 iterations: 1,

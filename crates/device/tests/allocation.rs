@@ -4,39 +4,16 @@
 #[path = "it/common/mod.rs"]
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../../tests/counting_allocator.rs"]
+mod counting_allocator;
 
 use common::manual_runner::{batch, drain, noop};
 use common::profile::{one_group, queue};
+use counting_allocator::counted;
 use dray_device::{
     DescriptorResult, Device, Effect, ListRead, Member, Portal, Work, WorkKind, WorkQueueMode,
 };
 use dray_spec::{Descriptor, Flags, Status};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts what its thread asks for.
-struct Counting;
-
-// SAFETY: everything is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller keeps the contract of the same method.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of the same method.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const PORTAL: Portal = Portal {
     wq: 0,
@@ -90,9 +67,10 @@ fn a_descriptor_costs_no_allocation() {
     ];
     let mut effects = Vec::with_capacity(16);
     round(&mut device, &list, &mut effects);
-    let before = ALLOCATIONS.with(Cell::get);
-    for _ in 0..1000 {
-        round(&mut device, &list, &mut effects);
-    }
-    assert_eq!(ALLOCATIONS.with(Cell::get), before);
+    let allocated = counted(|| {
+        for _ in 0..1000 {
+            round(&mut device, &list, &mut effects);
+        }
+    });
+    assert_eq!(allocated, 0);
 }

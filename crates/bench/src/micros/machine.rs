@@ -171,22 +171,13 @@ impl Machine {
                 hint: format!("-w{}", u8::from(shared)),
             });
         }
-        let limit = |what, value: u64, limit: u64, field| match value > limit {
-            true => Err(BenchError::Limit {
-                what,
-                value,
-                limit,
-                field,
-            }),
-            false => Ok(()),
-        };
-        limit(
+        BenchError::check_limit(
             "-b",
             micros.batch.into(),
             queue.max_batch_size.into(),
             "max_batch_size",
         )?;
-        limit(
+        BenchError::check_limit(
             "-s",
             micros.shape().transfer().into(),
             queue.max_transfer_size,

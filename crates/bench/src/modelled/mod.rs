@@ -233,23 +233,13 @@ impl Modelled {
 mod tests {
     use super::*;
     use crate::Exec;
-    use crate::case::Output;
+    use crate::case::tests::SEED;
 
     const CASE: Case = Case {
-        op: Op::Move,
-        api: Api::C,
-        path: Path::Dsa,
         exec: Exec::Sync,
-        qsize: 16,
-        bsize: 0,
-        in_mem: Location::Llc,
-        out_mem: Output {
-            location: Location::Llc,
-            cache_control: true,
-        },
-        timer: Timer::Full,
         size: 4096,
         threads: 1,
+        ..SEED
     };
 
     fn machine(profile: &str) -> Modelled {

@@ -62,15 +62,6 @@ impl Modelled {
     }
 
     pub(super) fn check(&self, case: &Case, queues: &[(u16, u16)]) -> Result<(), BenchError> {
-        let limit = |what, value: u64, limit: u64, field| match value > limit {
-            true => Err(BenchError::Limit {
-                what,
-                value,
-                limit,
-                field,
-            }),
-            false => Ok(()),
-        };
         let cores = self.platform.topology.cores_per_socket;
         if case.threads > u32::from(cores) {
             return Err(BenchError::Cores {
@@ -85,12 +76,17 @@ impl Modelled {
                 .div_ceil(queues.len());
             if let (Some(queue), true) = (self.queue(*at), users > 0) {
                 let bytes = u64::from(case.shape().transfer());
-                limit("size", bytes, queue.max_transfer_size, "max_transfer_size")?;
+                BenchError::check_limit(
+                    "size",
+                    bytes,
+                    queue.max_transfer_size,
+                    "max_transfer_size",
+                )?;
                 self.devices
                     .get(usize::from(at.0))
                     .map_or(Ok(()), |device| supported(device, queue, case.op))?;
                 let batch = u64::from(case.bsize);
-                limit(
+                BenchError::check_limit(
                     "bsize",
                     batch,
                     queue.max_batch_size.into(),
@@ -99,7 +95,7 @@ impl Modelled {
                 // What a full dedicated queue drops is lost (spec 3.2.1); a shared one says retry.
                 if queue.mode == WorkQueueMode::Dedicated {
                     let asked = u64::from(case.queue_per_thread()) * users as u64;
-                    limit("qsize", asked, queue.size.into(), "size")?;
+                    BenchError::check_limit("qsize", asked, queue.size.into(), "size")?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dray_workload::{Gauge, Percentiles, available_cpus, cpu_list, memory_nodes};
 
 use super::counters;
-use super::micros_thread::{Share, arenas, share};
+use super::micros_thread::{Share, arena_bytes, share};
 use crate::BenchError;
 use crate::micros::{Micros, Outcome};
 use crate::timing::Counter;
@@ -84,7 +84,7 @@ pub(super) fn check(micros: &Micros, cpus: usize) -> Result<(), BenchError> {
             });
         }
     }
-    let needed: usize = arenas(micros)
+    let needed: usize = arena_bytes(micros)
         .map(|bytes| micros.pages.needed(bytes))
         .sum::<usize>()
         * cpus;

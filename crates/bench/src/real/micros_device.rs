@@ -7,7 +7,7 @@ use std::time::Duration;
 use dray::WaitPolicy;
 use dray::hw::HwMover;
 use dray_platform::WaitMode;
-use dray_workload::{Arena, DeviceLoop, Exec, Gauge, Percentiles, Rounds, pin, prepare};
+use dray_workload::{DeviceLoop, Exec, Gauge, Percentiles, Rounds, pin, prepare};
 
 use super::counters;
 use super::device::{self, DeviceChoice};
@@ -109,15 +109,7 @@ fn share(
     barrier: &Barrier,
 ) -> io::Result<Share> {
     let pinned = pin(cpu);
-    let nodes = micros.nodes.get(index).or(micros.nodes.last());
-    let node = |operand: usize| {
-        let node = nodes.and_then(|nodes| nodes.get(operand))?;
-        u16::try_from(*node).ok()
-    };
-    let made = arenas(micros)
-        .enumerate()
-        .map(|(operand, bytes)| Arena::new(bytes, micros.pages, node(operand)));
-    let made: io::Result<Vec<Arena>> = made.collect();
+    let made = arenas(micros, index);
     barrier.wait();
     let made = made?;
     let buffers = operand_rings(micros, &made);

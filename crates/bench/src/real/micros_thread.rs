@@ -31,8 +31,21 @@ fn offset(micros: &Micros, operand: usize) -> u64 {
     micros.offsets.get(operand).copied().unwrap_or(0) * PAGE
 }
 
+/// Memory for each operand of the CPU with this index, on the nodes that were asked for.
+pub(super) fn arenas(micros: &Micros, index: usize) -> io::Result<Vec<Arena>> {
+    let nodes = micros.nodes.get(index).or(micros.nodes.last());
+    let node = |operand: usize| {
+        let node = nodes.and_then(|nodes| nodes.get(operand))?;
+        u16::try_from(*node).ok()
+    };
+    arena_bytes(micros)
+        .enumerate()
+        .map(|(operand, bytes)| Arena::new(bytes, micros.pages, node(operand)))
+        .collect()
+}
+
 /// Bytes of memory for each operand of one CPU.
-pub(super) fn arenas(micros: &Micros) -> impl Iterator<Item = usize> + '_ {
+pub(super) fn arena_bytes(micros: &Micros) -> impl Iterator<Item = usize> + '_ {
     (0..micros.op.operands() as usize).map(|operand| {
         (micros.span(operand, micros.buffers.into()) + offset(micros, operand)) as usize
     })
@@ -47,15 +60,7 @@ pub(super) fn share(
     watched: Option<&Gauge>,
 ) -> io::Result<Share> {
     let pinned = pin(cpu);
-    let nodes = micros.nodes.get(index).or(micros.nodes.last());
-    let node = |operand: usize| {
-        let node = nodes.and_then(|nodes| nodes.get(operand))?;
-        u16::try_from(*node).ok()
-    };
-    let made = arenas(micros)
-        .enumerate()
-        .map(|(operand, bytes)| Arena::new(bytes, micros.pages, node(operand)));
-    let made: io::Result<Vec<Arena>> = made.collect();
+    let made = arenas(micros, index);
     barrier.wait();
     let made = made?;
     let buffers = operand_rings(micros, &made);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use dray_experiment::Point;
 use dray_figures::{Comparison, FiguresError, Guesses, Metric, Model, Workload};
 use dray_offload::calls::Call;
-use dray_offload::survey::Size;
 use dray_platform::Parameter;
 use rayon::prelude::*;
 
@@ -117,12 +116,12 @@ pub(super) struct Estimator {
 }
 
 impl Buffers {
-    /// Of one call site.
-    pub(super) fn of(size: &Size) -> Buffers {
-        let part = |calls: u64| calls as f64 / size.calls.max(1) as f64;
+    /// Of so many calls, of which `seen` find their buffers in the cache and `aligned` write to the start of a line.
+    pub(super) fn new(calls: u64, seen: u64, aligned: u64) -> Buffers {
+        let part = |some: u64| some as f64 / calls.max(1) as f64;
         Buffers {
-            in_cache: part(size.seen),
-            aligned: part(size.aligned),
+            in_cache: part(seen),
+            aligned: part(aligned),
         }
     }
 }

@@ -156,10 +156,7 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
     let mut estimator = Estimator::new(Model::new(platform, profile), &calls)?;
     for ((call, from), size) in &mut found.sizes {
         if *from >= SIZES[0] {
-            let buffers = Buffers {
-                in_cache: size.seen as f64 / size.calls as f64,
-                aligned: size.aligned as f64 / size.calls as f64,
-            };
+            let buffers = Buffers::new(size.calls, size.seen, size.aligned);
             let mean = size.bytes / size.calls;
             size.times = Some(estimator.times(Call::ALL[*call], mean, buffers)?);
         }
@@ -266,7 +263,11 @@ fn sites(
             }
             let calls = size.calls as f64;
             let mean = size.bytes / size.calls;
-            let times = estimator.times(counted.call, mean, Buffers::of(size))?;
+            let times = estimator.times(
+                counted.call,
+                mean,
+                Buffers::new(size.calls, size.seen, size.aligned),
+            )?;
             site.core_ns = site.core_ns.plus(times.core.map(|ns| ns * calls));
             for (sum, saved) in site.saved_ns.iter_mut().zip(times.saved()) {
                 *sum = sum.plus(saved.map(|ns| ns.max(0.0) * calls));

@@ -4,8 +4,6 @@
 //! executes the path instruction by instruction: an instruction with a LOCK prefix, an XCHG with memory, or a
 //! SYSCALL, in this program or in the C library. What stands for the device, the code of `dray run`, is left out.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::env;
 use std::hint::black_box;
 use std::ops::Range;
@@ -19,38 +17,8 @@ use dray::hw::{self, HwMover, HwOptions};
 use dray::{Completion, Mover, Operation, Progress};
 use dray_spec::Status;
 
+use crate::counting_allocator::counted;
 use crate::library::run_inside;
-
-/// Counts what the calling thread allocates.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: all is the system allocator's; the counter of a thread that ends is left alone.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { System.dealloc(ptr, layout) };
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Allocations of this thread while `work` runs.
-fn counted(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
 
 /// Buffers of the operations.
 struct Buffers {

@@ -13,6 +13,8 @@ mod common;
 mod compare;
 mod config;
 mod config_peer;
+#[path = "../../../../tests/counting_allocator.rs"]
+mod counting_allocator;
 mod doctor;
 mod fabric;
 mod fabric_bench;
