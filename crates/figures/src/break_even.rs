@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_brings_it_down() {
+    fn more_outstanding_descriptors_lower_the_break_even_size() {
         let model = model();
         let at = |depth: u64| {
             let even = BreakEven::find(&model, &workload(4096, depth));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_idxd() {
+    fn the_module_list_names_idxd_once() {
         let machine = "fuse 1 0 - Live 0x0\nidxd 9 9 - Live 0x0\nidxd_bus 1 1 idxd, Live 0x0\n";
         let text = list(machine);
         let names: Vec<&str> = text.lines().filter_map(|l| l.split(' ').next()).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_knows_where_it_lies() {
+    fn the_scripts_name_their_own_paths() {
         assert!(SCRIPT.contains(COMMANDS));
         assert!(LIST_SCRIPT.contains(LIST));
     }

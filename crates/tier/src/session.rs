@@ -338,7 +338,7 @@ mod tests {
     };
 
     #[test]
-    fn both_sides_see_the_same() {
+    fn two_processes_share_a_session_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("session");
         let ours = Session::create(&path, &SETUP).expect("a new file");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_both_is_told() {
+    fn cases_that_only_one_file_has_are_listed() {
         let old = file(None, &[("a", &[1.0]), ("gone", &[1.0])]);
         let new = file(
             Some(Provenance::Modelled),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_no_change() {
+    fn a_difference_within_the_noise_is_no_change() {
         let noisy = [100.0, 90.0, 110.0, 95.0, 105.0];
         let same = ratio(&noisy, &[104.0, 96.0, 109.0, 92.0, 101.0]);
         assert_eq!(same.change(), Change::Same);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_noise_is() {
+    fn a_difference_above_the_noise_is_a_change() {
         let old = [100.0, 99.0, 101.0, 100.5, 99.5];
         let slow = ratio(&old, &[110.0, 111.0, 109.0, 110.5, 109.5]);
         assert_eq!(slow.change(), Change::Slower);

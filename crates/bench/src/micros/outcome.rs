@@ -113,7 +113,7 @@ mod tests {
     };
 
     #[test]
-    fn the_line_is_the_peers() {
+    fn the_result_line_is_that_of_dsa_perf_micros() {
         assert_eq!(
             FOUND.line(),
             "GB per sec = 30.125000 cpu 12.500000 kopsrate = 7354\n"

@@ -100,7 +100,7 @@ fn what_would_be_written() {
 }
 
 #[test]
-fn as_it_was_before() {
+fn undo_restores_the_configuration_and_a_second_undo_the_change() {
     let dir = tree("7.2", 2);
     let dir = dir.path();
     let bare = done(dir, "list -i");
@@ -124,7 +124,7 @@ fn as_it_was_before() {
 }
 
 #[test]
-fn verb_by_verb() {
+fn each_verb_changes_what_list_prints() {
     let dir = tree("6.8", 2);
     let dir = dir.path();
     done(dir, "config-device dsa0 -l 16 --event-log-size 128");
@@ -294,7 +294,7 @@ fn a_write_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_was_done_is_said() {
+fn each_verb_reports_what_it_changed() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let said = |arguments: &str| {

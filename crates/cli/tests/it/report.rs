@@ -64,7 +64,7 @@ fn every_figure_has_picture_and_data() {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let dir = directory();
     for jobs in ["1", "2"] {
         let run = format!("figures {SMALL} --jobs {jobs} --out {jobs}");

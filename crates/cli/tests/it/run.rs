@@ -18,7 +18,7 @@ const LIFE: &str = "
     cat /sys/bus/dsa/devices/dsa0/state /sys/bus/dsa/devices/wq0.0/state";
 
 #[test]
-fn accel_config_goes_through_a_life() {
+fn accel_config_configures_enables_saves_and_disables() {
     for kernel in ["5.18", "6.4"] {
         let output = shell(
             &["--personality", kernel],
@@ -230,7 +230,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
-fn nothing_is_left() {
+fn a_session_leaves_no_mounts_and_no_nodes() {
     let before = mounts();
     let nodes = fs::exists("/dev/dsa").unwrap();
     let output = shell(&[], "sleep 1000 & echo $!; mount | grep -c dray");
@@ -330,7 +330,7 @@ print(os.read(b, 10), os.stat(os.ttyname(b)).st_rdev == os.fstat(b).st_rdev)";
 /// What a session keeps for `config --undo` is the session's: neither the machine nor another session
 /// finds it.
 #[test]
-fn undo_is_the_sessions_own() {
+fn undo_inside_a_session_writes_nothing_outside() {
     let session = Session::new();
     let dray = crate::session::program();
     let dray = dray.display();

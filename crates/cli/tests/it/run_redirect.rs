@@ -42,7 +42,7 @@ fn directories(session: &Session) -> usize {
 }
 
 #[test]
-fn a_container_is_told_of_it() {
+fn where_namespaces_are_forbidden_the_error_names_redirect() {
     let session = Session::new();
     let output = contained(&session, &["--", "true"]);
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -52,7 +52,7 @@ fn a_container_is_told_of_it() {
 }
 
 #[test]
-fn accel_config_goes_through_a_life() {
+fn accel_config_configures_enables_saves_and_disables() {
     let life = "
         set -e
         accel-config config-engine dsa0/engine0.0 --group-id=0

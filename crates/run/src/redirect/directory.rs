@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_private_and_goes_with_its_owner() {
+    fn a_session_directory_is_private_and_removed_with_its_session() {
         let parent = tempfile::tempdir().unwrap();
         let directory = SessionDirectory::within(parent.path()).unwrap();
         let mode = fs::metadata(directory.path()).unwrap().mode();

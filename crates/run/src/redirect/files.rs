@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_file_does_not_stay() {
+    fn a_partly_written_file_is_replaced_as_a_whole() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("size");
         let wanted = Shown {

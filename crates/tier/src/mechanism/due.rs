@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_them() {
+    fn events_that_are_due_are_limited_in_number() {
         let mut due = DueEvents::default();
         let mut seen = std::collections::BTreeSet::new();
         for nth in 0..KEYS {

@@ -188,7 +188,7 @@ pub(crate) mod tests {
     };
 
     #[test]
-    fn the_copy_is_who_does_it() {
+    fn dsa_migrates_faster_than_threads_and_threads_than_one_core() {
         let p = MigrationParameters::built_in();
         let most = Pages {
             huge: 24,

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_not_cut_into_crumbs() {
+    fn a_gso_size_of_one_byte_is_refused() {
         let mut packet = frame(false, 2500);
         packet.header.gso_size = 1;
         let (mut pool, mut out) = (Pool::new(0), Vec::new());
