@@ -1,5 +1,7 @@
 //! Static programs that other programs start under `dray run`.
 
+mod privileges;
+
 use crate::session::{Ended, Session, mounts, shell};
 
 const PROFILE: [&str; 2] = ["--profile", "1e1w-d"];
@@ -233,71 +235,6 @@ fn shared() -> Session {
         std::fs::copy(program, session.path().join(name)).expect("the system lets a test do this");
     }
     session
-}
-
-#[test]
-fn it_takes_no_privilege() {
-    let script = "for way in execv thread vfork posix_spawn; do
-            ./start $way ./static copy /dev/dsa/wq0.0
-        done";
-    let output = shared().as_nobody(&PROFILE, script);
-    assert_eq!(output.out, COPIED.repeat(4), "{output:?}");
-    assert_eq!(output.err.matches(NOTE).count(), 1, "{output:?}");
-}
-
-/// What it starts next has the privileges of root no more; only what that starts is without them.
-const AS_NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
-
-#[test]
-fn privileges_are_given_up_by_those_who_have_none() {
-    // The filter takes that promise. The shell around the program has not given it.
-    let script = format!(
-        "chmod 666 /dev/dsa/wq0.0
-        {AS_NOBODY} sh -c './static state x | tail -1'; ./static state x | tail -1
-        {AS_NOBODY} sh -c './static copy /dev/dsa/wq0.0'"
-    );
-    let output = shared().shell(&PROFILE, &script);
-    let privileges: Vec<&str> = output
-        .out
-        .lines()
-        .filter_map(|l| l.split_once("mark "))
-        .map(|l| l.1)
-        .collect();
-    let expected = [
-        "- effective 65534 no-new-privs 1",
-        "- effective 0 no-new-privs 0",
-    ];
-    assert_eq!(privileges, expected, "{output:?}");
-    assert!(output.out.ends_with(COPIED), "{output:?}");
-}
-
-#[test]
-fn privileges_of_a_programs_own_are_left_to_it() {
-    let script = format!(
-        "cp static own; chmod 4755 own
-        {AS_NOBODY} sh -c './own state x | tail -1'; ./own copy /dev/dsa/wq0.0"
-    );
-    let output = shared().shell(&PROFILE, &script);
-    assert!(
-        output.out.contains("effective 0 no-new-privs 0"),
-        "{output:?}"
-    );
-    let warning = "./own gets no portal: tracing would take its privileges away";
-    assert!(output.err.contains(warning), "{output:?}");
-    // To root they are nothing.
-    assert!(output.out.ends_with(COPIED), "{output:?}");
-}
-
-#[test]
-fn who_may_not_execute_a_file_is_told_so() {
-    let script = format!(
-        "chmod 744 static
-        for way in vfork posix_spawn posix_spawnp; do
-            {AS_NOBODY} ./start $way ./static state x; echo $?
-        done"
-    );
-    let output = shared().shell(&PROFILE, &script);
-    assert_eq!(output.out, "errno 13\n9\n".repeat(3), "{output:?}");
 }
 
 #[test]
