@@ -19,7 +19,7 @@ use crate::{Executor, Failure, Outcome, Output, Ticket};
 /// ```
 #[derive(Debug)]
 pub struct Completed<B> {
-    /// What [`Channel`] gave for it.
+    /// What [`Channel`](super::Channel) gave for it.
     pub ticket: Ticket,
     /// The caller's number; 0 if none was given.
     pub user_data: u64,

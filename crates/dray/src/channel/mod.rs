@@ -178,7 +178,7 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     }
 
     /// Takes back what was given and no queue has accepted: how many operations. They complete as
-    /// [not executed](Failure::NotExecuted), with their buffers.
+    /// [not executed](crate::Failure::NotExecuted), with their buffers.
     pub fn withdraw(&mut self) -> usize {
         self.mover.withdraw()
     }
