@@ -90,7 +90,8 @@ fn four_movers_conform() {
         table.0.extend(columns.expect("nothing has to be opened"));
     }
     table.0.push(hardware("1e1w-d", "portal", &[]));
-    table.0.push(hardware("1e1w-s", "portal", &[]));
+    // A device of version 2, which has other operations and flags.
+    table.0.push(hardware("1e1w-s-v2", "portal", &[]));
     // The kernels of this driver have write(2).
     table
         .0
@@ -132,6 +133,21 @@ fn four_movers_conform() {
             let cannot_hold = || row.case.contains("deadline") && !may_hold_faults();
             let passed = row.verdict == Verdict::Passed;
             assert!(passed || cannot_hold(), "{}: {row:?}", column.mover);
+        }
+    }
+    for column in &table.0 {
+        let case = "blocks of 512 bytes";
+        let row = column.row("dix_generate", case).expect("a row");
+        match column.mover.as_str() {
+            "cpu" | "virtual v2 swq" | "model v2 swq" | "hw swq" => {
+                assert_eq!(row.verdict, Verdict::Passed, "{}", column.mover);
+            }
+            // Version 1 has no such operation.
+            _ => assert!(
+                matches!(row.verdict, Verdict::Refused(_)),
+                "{}: {row:?}",
+                column.mover
+            ),
         }
     }
     // Something passes every row.
