@@ -485,3 +485,60 @@ fn random_calls_end_with_codes_that_are_documented() {
     }
     assert!(ended > 20 * seeds as i32, "{ended} operations have ended");
 }
+
+/// What breaks the promise of the call gets counts that are not right, and no panic. One thread copies.
+#[test]
+fn entries_that_overlap_each_other_do_not_panic() {
+    let checked = Options {
+        checked: 1,
+        ..options()
+    };
+    let mover = crate::opened::open(&checked).expect("it opens");
+    let areas = Areas::new(3);
+    let (readable, source, writable) = (areas.0[0], areas.0[1], areas.0[2]);
+    let page = |destination: *mut u8, pages: usize| Page {
+        source: source.cast(),
+        destination: destination.cast(),
+        bytes: (pages * PAGE) as u64,
+    };
+    // The readable area cannot be written.
+    let behind = readable.wrapping_add(2 * PAGE);
+    let pages = [
+        page(writable, 4),
+        page(behind, 1),
+        page(behind, 1),
+        page(behind.wrapping_sub(PAGE), 2),
+        page(writable.wrapping_add(PAGE), 1),
+    ];
+    let how = PageOptions {
+        size: size_of::<PageOptions>(),
+        limit_chans: 0,
+        limit_mt_num: 1,
+        dsa_copy_threshold: 0,
+        require_device: 0,
+        unchecked: 0,
+        timeout_ns: 0,
+    };
+    let mut rows = [MaybeUninit::<PageRow>::uninit(); 3];
+    let mut report = PageReport {
+        size: size_of::<PageReport>(),
+        states: null_mut(),
+        rows: rows.as_mut_ptr().cast(),
+        max_rows: rows.len(),
+        row_count: 0,
+    };
+    // SAFETY: addresses are looked at, and one thread alone copies.
+    let code = unsafe {
+        dray_copy_page_list_with_report(
+            mover,
+            pages.as_ptr(),
+            pages.len(),
+            &raw const how,
+            null_mut(),
+            &raw mut report,
+        )
+    };
+    assert_eq!(code, -libc::EFAULT, "{}", last_error());
+    // SAFETY: it was opened.
+    assert_eq!(unsafe { dray_close(mover) }, 0);
+}

@@ -207,7 +207,9 @@ impl<'a> Index<'a> {
         let order = self.order[first..].iter().copied();
         order.map_while(move |n| {
             let range = range(n);
-            (range.start < end).then(|| (n, end.min(range.end) - start.max(range.start)))
+            // Of entries that overlap each other, which breaks the caller's promise, some end before `start`.
+            let bytes = end.min(range.end).saturating_sub(start.max(range.start));
+            (range.start < end).then_some((n, bytes))
         })
     }
 
@@ -239,13 +241,13 @@ impl<'a> Index<'a> {
         let mut left: Vec<u64> = self.entries.iter().map(|entry| entry.bytes).collect();
         for failed in failed {
             for (n, bytes) in self.shares(failed.destination, failed.bytes) {
-                left[n] -= bytes;
+                left[n] = left[n].saturating_sub(bytes);
             }
         }
         let mut copied: Vec<(usize, By, u64)> = Vec::new();
         for executed in executed {
             for (n, bytes) in self.shares(executed.destination, executed.bytes) {
-                left[n] -= bytes;
+                left[n] = left[n].saturating_sub(bytes);
                 copied.push((n, executed.by, bytes));
             }
         }
