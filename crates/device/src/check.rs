@@ -4,6 +4,7 @@
 //! context, flags, reserved fields, privilege, size, alignment, overlap, inter-domain, traffic class.
 
 mod operands;
+mod software;
 mod traffic;
 
 use dray_spec::{Descriptor, Flags, Opcode, Status};
@@ -12,8 +13,9 @@ use crate::job::Submitter;
 use crate::rule::Rules;
 use crate::{DescriptorResult, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
+pub use operands::check_operands;
 pub(crate) use operands::fits;
-pub use operands::{SOFTWARE_OPERATIONS, check_operands, check_software};
+pub use software::{SOFTWARE_OPERATIONS, check_software};
 use traffic::TrafficClasses;
 
 /// Why a descriptor is refused.

@@ -88,10 +88,12 @@ struct Run<'a, M> {
 }
 
 impl<M: Memory> Run<'_, M> {
+    #[inline]
     fn extent(&self, buffers: &[Buffer]) -> Extent {
         Extent::of(self.memory, buffers, u64::from(self.d.size))
     }
 
+    #[inline]
     fn end(&self, extent: &Extent, record: CompletionRecord) -> DescriptorResult {
         extent.outcome(record, self.d.flags().contains(Flags::BLOCK_ON_FAULT))
     }
@@ -123,6 +125,7 @@ impl<M: Memory> Run<'_, M> {
     }
 }
 
+#[inline]
 fn success() -> CompletionRecord {
     CompletionRecord::with_status(Status::SUCCESS)
 }

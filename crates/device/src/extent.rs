@@ -32,6 +32,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// The extent of `size` bytes of each of `buffers`.
+    #[inline]
     pub(crate) fn of(memory: &impl Memory, buffers: &[Buffer], size: u64) -> Extent {
         let mut extent = Extent {
             bytes: size,
@@ -106,31 +107,45 @@ impl Extent {
         Extent { bytes, ..self }
     }
 
+    #[inline]
     pub(crate) fn is_faulted(&self) -> bool {
         self.fault.is_some()
     }
 
     /// `record`, unless a fault ended the descriptor. A descriptor that would have `blocked` on it has had no
     /// help from the page request service (spec 5.8.1, 0x04).
-    pub(crate) fn outcome(&self, mut record: CompletionRecord, blocked: bool) -> DescriptorResult {
-        if let Some((address, access, operand)) = self.fault {
-            let status = match blocked {
-                true => Status::PAGE_FAULT_INVALID_RESPONSE,
-                false => Status::PAGE_FAULT,
-            };
-            record.status = match access {
-                Access::Write => status.with_write_fault().0,
-                Access::Read => status.0,
-            };
-            record.fault_address = address;
-            record.fault_info = fault_info(operand);
-            record.bytes_completed = self.bytes as u32;
+    #[inline]
+    pub(crate) fn outcome(&self, record: CompletionRecord, blocked: bool) -> DescriptorResult {
+        match self.fault {
+            None => DescriptorResult::of(record),
+            Some(fault) => faulted(fault, self.bytes, record, blocked),
         }
-        DescriptorResult::of(record)
     }
 }
 
+#[cold]
+fn faulted(
+    (address, access, operand): Buffer,
+    bytes: u64,
+    mut record: CompletionRecord,
+    blocked: bool,
+) -> DescriptorResult {
+    let status = match blocked {
+        true => Status::PAGE_FAULT_INVALID_RESPONSE,
+        false => Status::PAGE_FAULT,
+    };
+    record.status = match access {
+        Access::Write => status.with_write_fault().0,
+        Access::Read => status.0,
+    };
+    record.fault_address = address;
+    record.fault_info = fault_info(operand);
+    record.bytes_completed = bytes as u32;
+    DescriptorResult::of(record)
+}
+
 /// As the memory says, but never past the last address: nothing wraps.
+#[inline]
 pub(crate) fn accessible(
     memory: &(impl Memory + ?Sized),
     address: u64,

@@ -37,7 +37,9 @@ pub use execute::{Payload, execute};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;
 pub use lifecycle::LifecycleEvent;
-pub use memory::{Access, Memory, SliceMemory};
+pub use memory::{
+    Access, AllAccessible, CAN_FLUSH, Memory, ProcessMemory, SliceMemory, Translation,
+};
 pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use task::{Action, ListRead, RecordPage, Task, View};
 pub use work::{Member, Work, WorkKind};

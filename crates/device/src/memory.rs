@@ -1,6 +1,9 @@
 //! The memory that a device accesses, as seen through its translation.
 
+mod process;
+
 use crate::AddressSpace;
+pub use process::{AllAccessible, CAN_FLUSH, ProcessMemory, Translation};
 
 /// What an access does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,26 @@ pub trait Memory {
     fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
         let _ = (addr, len);
         None
+    }
+
+    /// Sources and a destination where they are, each by address and length, if this memory has them so and the
+    /// destination overlaps no source. The caller has asked [`accessible`](Memory::accessible) first.
+    fn in_place_into<const N: usize>(
+        &mut self,
+        sources: [(u64, u64); N],
+        destination: (u64, u64),
+    ) -> Option<([&[u8]; N], &mut [u8])>
+    where
+        Self: Sized,
+    {
+        let _ = (sources, destination);
+        None
+    }
+
+    /// Evicts the lines of `len` bytes from the caches of cores, if there are any. The caller has asked
+    /// [`accessible`](Memory::accessible) first.
+    fn flush(&mut self, addr: u64, len: u64) {
+        let _ = (addr, len);
     }
 
     /// Another address space, for inter-domain operations. `None` where there is none: every access

@@ -135,7 +135,7 @@ impl Rule {
     #[inline]
     pub(crate) fn has_reserved_bytes(&self, d: &Descriptor, flags: Flags) -> bool {
         if flags.intersects(OPERATION_SPECIFIC) {
-            return any(d, &words(reserved_bytes(self.opcode, flags)));
+            return has_bytes(d, reserved_bytes(self.opcode, flags));
         }
         let address = flags.contains(Flags::COMPLETION_ADDRESS_VALID) || d.completion_addr == 0;
         let handle = flags.contains(Flags::REQUEST_COMPLETION_INTERRUPT) || d.interrupt_handle == 0;
@@ -189,16 +189,63 @@ fn unsupported(opcode: Opcode, device: &DeviceConfig, queue: &WorkQueueConfig) -
 const IDCAP_SUPPRESS_DRAIN: u64 = 1 << 25;
 
 /// Bit n of `bytes` becomes byte n, all ones.
-fn words(bytes: u64) -> [u64; 8] {
-    bytes.to_le_bytes().map(|bits| {
-        let ones = (0..8).filter(|n| bits >> n & 1 == 1);
-        ones.fold(0, |word, n| word | 0xff << (8 * n))
-    })
+#[inline]
+pub(crate) const fn words(bytes: u64) -> [u64; 8] {
+    let mut words = [0; 8];
+    let mut n = 0;
+    while n < 8 {
+        words[n] = spread((bytes >> (8 * n)) as u8);
+        n += 1;
+    }
+    words
 }
 
+/// Eight bits as eight bytes of 0 or 0xff.
 #[inline]
-fn any(d: &Descriptor, mask: &[u64; 8]) -> bool {
+const fn spread(bits: u8) -> u64 {
+    // Each bit to the lowest bit of its byte.
+    let bits = bits as u64;
+    let bits = (bits | bits << 28) & 0x0000_000f_0000_000f;
+    let bits = (bits | bits << 14) & 0x0003_0003_0003_0003;
+    let bits = (bits | bits << 7) & 0x0101_0101_0101_0101;
+    bits * 0xff
+}
+
+/// Whether one of the bits of `mask` is set in the descriptor.
+#[inline]
+pub(crate) fn any(d: &Descriptor, mask: &[u64; 8]) -> bool {
     let words: &[u64; 8] = transmute_ref!(d);
     let both = words.iter().zip(mask).map(|(word, mask)| word & mask);
     both.fold(0, |found, bits| found | bits) != 0
+}
+
+/// Whether one of the descriptor's bytes that `bytes` names, bit by bit, is not 0.
+#[inline]
+pub(crate) fn has_bytes(d: &Descriptor, bytes: u64) -> bool {
+    any(d, &words(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::IntoBytes;
+
+    #[test]
+    fn bits_become_bytes() {
+        for bits in 0..=u8::MAX {
+            let bytes: [u8; 8] = std::array::from_fn(|n| 0xff * (bits >> n & 1));
+            assert_eq!(spread(bits), u64::from_le_bytes(bytes), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn reserved_bytes_are_found_one_by_one() {
+        for n in 0..64 {
+            let mut d = Descriptor::default();
+            d.as_mut_bytes()[n] = 1;
+            for byte in 0..64 {
+                assert_eq!(has_bytes(&d, 1 << byte), byte == n, "{n} {byte}");
+            }
+        }
+    }
 }

@@ -1,18 +1,15 @@
 //! The mover that is the calling core itself.
 
-mod delta;
-mod dif;
-mod flush;
-mod rules;
+mod execute;
 
-use std::slice;
 use std::time::Instant;
 
-use dray_ops::{CrcOptions, LengthMismatch, Pattern};
+use dray_device::CAN_FLUSH;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
-use crate::operands::operands;
-use crate::populate::populate;
+use execute::execute;
+pub(crate) use execute::{execute_single, inaccessible, touch};
+
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
     Timestamp,
@@ -297,7 +294,7 @@ unsafe impl Mover for CpuMover {
             max_batch: u32::try_from(self.slots.len()).unwrap_or(u32::MAX),
             ..Capabilities::software()
         };
-        if !flush::CAN_FLUSH {
+        if !CAN_FLUSH {
             software.operations.0[0] &= !(1 << Opcode::CacheFlush as u8);
         }
         software
@@ -310,201 +307,5 @@ unsafe impl Mover for CpuMover {
     unsafe fn touch(&mut self, addr: u64, write: bool) {
         // SAFETY: the caller's promise is the same.
         unsafe { touch(addr, write) };
-    }
-}
-
-/// The page fault of an operation that the core cannot execute on this process's memory; nothing of
-/// it has been done then.
-#[cold]
-pub(crate) fn inaccessible(operation: &Operation) -> Option<CompletionRecord> {
-    // What breaks a rule accesses nothing.
-    rules::check(operation.descriptor()).ok()?;
-    let mut operands = operands(operation).into_iter();
-    operands.find_map(|operand| {
-        let address = populate(operand.address, operand.bytes, operand.write).err()?;
-        let status = match operand.write {
-            true => Status::PAGE_FAULT.with_write_fault(),
-            false => Status::PAGE_FAULT,
-        };
-        let mut record = CompletionRecord::with_status(status);
-        record.fault_address = address;
-        Some(record)
-    })
-}
-
-/// Makes the page of `addr` present.
-///
-/// # Safety
-/// As [`Mover::touch`].
-pub(crate) unsafe fn touch(addr: u64, write: bool) {
-    let byte = addr as *mut u8;
-    // SAFETY: the caller promises that the byte is mapped.
-    let value = unsafe { byte.read_volatile() };
-    if write {
-        // SAFETY: the caller promises that the byte is writable and that nothing else writes it.
-        unsafe { byte.write_volatile(value) };
-    }
-}
-
-/// Executes an operation outside a batch.
-///
-/// # Safety
-/// As [`execute`].
-pub(crate) unsafe fn execute_single(descriptor: &Descriptor) -> CompletionRecord {
-    if descriptor.flags().contains(Flags::FENCE) {
-        let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
-        record.set_invalid_flags(Flags::FENCE);
-        return record;
-    }
-    // SAFETY: the caller's promise is the same.
-    unsafe { execute(descriptor) }
-}
-
-/// # Safety
-/// The operation's addresses must be valid for what it does.
-#[inline]
-unsafe fn execute(d: &Descriptor) -> CompletionRecord {
-    if rules::is_plain_copy(d) {
-        // The usual case, of which nothing else is to be checked.
-        let (from, to) = (d.address1 as *const u8, d.address2 as *mut u8);
-        // SAFETY: both runs are valid, and `copy` allows them to overlap.
-        unsafe { std::ptr::copy(from, to, d.size as usize) };
-        return CompletionRecord::with_status(Status::SUCCESS);
-    }
-    // SAFETY: the caller's promise is the same.
-    unsafe { execute_checked(d) }
-}
-
-/// What is not the usual case.
-///
-/// # Safety
-/// As [`execute`].
-unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
-    let opcode = match rules::check(d) {
-        Ok(opcode) => opcode,
-        Err(refused) => return refused,
-    };
-    let len = d.size as usize;
-    let mut record = CompletionRecord::with_status(Status::SUCCESS);
-    match opcode {
-        Opcode::Memmove => {
-            // SAFETY: both runs are valid, and `copy` allows them to overlap.
-            unsafe { std::ptr::copy(d.address1 as *const u8, d.address2 as *mut u8, len) };
-        }
-        Opcode::Fill => {
-            // SAFETY: the destination is writable and nothing else accesses it.
-            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
-            dray_ops::fill(dst, fill_pattern(d));
-        }
-        Opcode::Compare => {
-            // SAFETY: the first source is readable and not written.
-            let a = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            // SAFETY: the second source is readable and not written.
-            let b = unsafe { slice::from_raw_parts(d.address2 as *const u8, len) };
-            set_difference(&mut record, d, dray_ops::compare(a, b));
-        }
-        Opcode::ComparePattern => {
-            // SAFETY: the source is readable and not written.
-            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            let found = dray_ops::compare_pattern(src, d.address2.to_le_bytes());
-            set_difference(&mut record, d, found);
-        }
-        Opcode::CrcGenerate | Opcode::CopyCrc => {
-            let flags = d.flags();
-            let wide = flags.contains(Flags::CRC_64);
-            let mut seed = d.crc64_seed();
-            if flags.contains(Flags::CRC_READ_SEED) {
-                let at = d.crc_seed_address();
-                seed = match wide {
-                    // SAFETY: the seed is readable, and its alignment has been checked.
-                    false => u64::from(unsafe { (at as *const u32).read() }),
-                    // SAFETY: as above.
-                    true => unsafe { (at as *const u64).read() },
-                };
-            }
-            // SAFETY: the source is readable and not written.
-            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            let options = CrcOptions {
-                bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
-                bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
-            };
-            let dst: Option<&mut [u8]> = match opcode {
-                // SAFETY: the destination is writable, and it does not overlap the source.
-                Opcode::CopyCrc => Some(unsafe {
-                    slice::from_raw_parts_mut(d.address2 as *mut u8, len)
-                }),
-                _ => None,
-            };
-            // Source and destination are as long.
-            let same = |_: LengthMismatch| CompletionRecord::with_status(Status::TRANSFER_SIZE);
-            let crc = match (wide, dst) {
-                // Of a narrow seed only the lower half counts.
-                (false, None) => Ok(dray_ops::crc32c(seed as u32, src, options).into()),
-                (false, Some(dst)) => {
-                    dray_ops::copy_crc(seed as u32, src, dst, options).map(u64::from)
-                }
-                (true, None) => Ok(dray_ops::crc64(seed, src, options)),
-                (true, Some(dst)) => dray_ops::copy_crc64(seed, src, dst, options),
-            };
-            match crc.map_err(same) {
-                Ok(crc) if wide => record.set_crc64(crc),
-                Ok(crc) => record.set_crc32(crc as u32),
-                Err(refused) => return refused,
-            }
-        }
-        Opcode::Dualcast => {
-            // SAFETY: the source is readable and not written.
-            let src = unsafe { slice::from_raw_parts(d.address1 as *const u8, len) };
-            // SAFETY: the first destination is writable and does not overlap the source.
-            let dst = unsafe { slice::from_raw_parts_mut(d.address2 as *mut u8, len) };
-            dst.copy_from_slice(src);
-            let second = d.destination2() as *mut u8;
-            // SAFETY: the second destination is writable and overlaps neither of the others.
-            let dst2 = unsafe { slice::from_raw_parts_mut(second, len) };
-            dst2.copy_from_slice(src);
-        }
-        // SAFETY: the caller's promise is the same, and the sizes have been checked.
-        Opcode::CreateDelta => unsafe { delta::create(d, &mut record) },
-        // SAFETY: as above.
-        Opcode::ApplyDelta => unsafe { delta::apply(d, &mut record) },
-        Opcode::DifCheck
-        | Opcode::DifInsert
-        | Opcode::DifStrip
-        | Opcode::DifUpdate
-        // SAFETY: as above.
-        | Opcode::DixGenerate => unsafe { dif::execute(opcode, d, &mut record) },
-        Opcode::CacheFlush if !flush::CAN_FLUSH => {
-            return CompletionRecord::with_status(Status::BAD_OPCODE);
-        }
-        // SAFETY: the region is mapped.
-        Opcode::CacheFlush => unsafe { flush::flush(d.address2, u64::from(d.size)) },
-        // A NOOP: everything else has been refused.
-        _ => {}
-    }
-    record
-}
-
-fn fill_pattern(d: &Descriptor) -> Pattern {
-    let low = d.address1.to_le_bytes();
-    match d.flags().contains(Flags::FILL_PATTERN_16) {
-        false => Pattern::Eight(low),
-        true => {
-            let mut both = [0; 16];
-            both[..8].copy_from_slice(&low);
-            both[8..].copy_from_slice(&d.pattern_high().to_le_bytes());
-            Pattern::Sixteen(both)
-        }
-    }
-}
-
-/// The result of a comparison, and whether it is the expected one if that is to be checked.
-fn set_difference(record: &mut CompletionRecord, d: &Descriptor, found: Option<usize>) {
-    if let Some(offset) = found {
-        record.result = 1;
-        record.bytes_completed = offset as u32;
-    }
-    let unexpected = record.result != d.expected_result() & 1;
-    if d.flags().contains(Flags::CHECK_RESULT) && unexpected {
-        record.status = Status::SUCCESS_PREDICATE.0;
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn run_unit(
             continue;
         }
         let record = match check_software(&d) {
-            Err(status) => CompletionRecord::with_status(status),
+            Err(refused) => refused.outcome().record,
             Ok(opcode) => {
                 let outcome = execute(opcode, &d, &mut DeviceView(memory), payload);
                 let span = match software_op(opcode, channel.options.non_temporal) {

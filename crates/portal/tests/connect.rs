@@ -113,7 +113,7 @@ fn device() -> RealtimeDevice {
         ..DeviceConfig::default()
     };
     // SAFETY: the test keeps what descriptors name until the device has ended.
-    let memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
+    let memory = unsafe { ProcessMemory::new(AllAccessible) };
     let options = Options {
         shared: true,
         ..Options::default()

@@ -3,7 +3,6 @@
 //! 1 where the engine is faster.
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Instant;
 
 use dray_device::{Payload, execute};
@@ -30,7 +29,7 @@ fn time(times: usize, mut call: impl FnMut()) -> f64 {
 
 fn main() {
     // SAFETY: what descriptors name here lives as long as they are carried out, on this thread.
-    let mut memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
+    let mut memory = unsafe { ProcessMemory::new(AllAccessible) };
     println!(
         "{:<10}{:>8}{:>9}{:>9}{:>9}",
         "", "size", "25 %", "50 %", "75 %"

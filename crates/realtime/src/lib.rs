@@ -27,13 +27,13 @@ mod worker;
 
 pub use clients::Client;
 pub use device::RealtimeDevice;
-pub use dray_device::View;
+pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
 pub use dray_ring::{
     AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile, WrongKind,
 };
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
-pub use memory::{AllAccessible, ProcessMemory, SharedMemory, Translation};
+pub use memory::SharedMemory;
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;

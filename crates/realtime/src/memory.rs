@@ -1,11 +1,9 @@
 //! The memory that a device in real time works on.
 
-use std::ptr::{self, with_exposed_provenance, with_exposed_provenance_mut};
-use std::slice;
-use std::sync::Arc;
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use dray_device::{Access, Memory};
+use dray_device::{Memory, ProcessMemory, Translation};
 use dray_spec::CompletionRecord;
 use zerocopy::IntoBytes;
 
@@ -47,90 +45,7 @@ pub trait SharedMemory: Memory + Clone + Send + 'static {
     fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool;
 }
 
-/// Which addresses can be accessed: what IOMMU and page tables are to a device.
-///
-/// A page that is not accessible is a page fault, as on hardware.
-pub trait Translation: Send + Sync + 'static {
-    /// Bytes from `addr` on, at most `len`, that can be accessed before the first page fault.
-    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64;
-}
-
-/// Every address can be accessed: the submitter vouches for what a descriptor names.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AllAccessible;
-
-impl Translation for AllAccessible {
-    #[inline]
-    fn accessible(&self, _: u64, len: u64, _: Access) -> u64 {
-        len
-    }
-}
-
-/// Memory of this process, by its own addresses.
-#[derive(Debug)]
-pub struct ProcessMemory<S> {
-    space: Arc<S>,
-}
-
-impl<S: Translation> ProcessMemory<S> {
-    /// What `space` says can be accessed.
-    ///
-    /// # Safety
-    /// As long as a device works on it: what `space` calls accessible is mapped, and writable if it
-    /// says so; what a descriptor that was submitted reads is not written, and what it writes is not
-    /// accessed, until its completion record has been seen. That includes the record itself, but for
-    /// its status byte, which may be read as an atomic.
-    pub unsafe fn new(space: Arc<S>) -> ProcessMemory<S> {
-        ProcessMemory { space }
-    }
-}
-
-impl<S> Clone for ProcessMemory<S> {
-    fn clone(&self) -> Self {
-        ProcessMemory {
-            space: self.space.clone(),
-        }
-    }
-}
-
-impl<S: Translation> Memory for ProcessMemory<S> {
-    #[inline]
-    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
-        self.space.accessible(addr, len, access)
-    }
-
-    #[inline]
-    fn read(&self, addr: u64, into: &mut [u8]) {
-        let from: *const u8 = with_exposed_provenance(addr as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nothing writes them.
-        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
-    }
-
-    #[inline]
-    fn write(&mut self, addr: u64, from: &[u8]) {
-        let into: *mut u8 = with_exposed_provenance_mut(addr as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nothing accesses them.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
-    }
-
-    #[inline]
-    fn copy(&mut self, from: u64, to: u64, len: u64) {
-        let from: *const u8 = with_exposed_provenance(from as usize);
-        let into: *mut u8 = with_exposed_provenance_mut(to as usize);
-        // SAFETY: the space has these bytes, and by the contract of `new` nothing else accesses them.
-        unsafe { ptr::copy(from, into, len as usize) };
-    }
-
-    #[inline]
-    fn in_place(&self, addr: u64, len: u64) -> Option<&[u8]> {
-        let bytes: *const u8 = with_exposed_provenance(addr as usize);
-        // SAFETY: the space has these bytes, which is no more than an address space holds, and by
-        // the contract of `new` nothing writes them.
-        (addr != 0).then(|| unsafe { slice::from_raw_parts(bytes, len as usize) })
-    }
-}
-
-impl<S: Translation> SharedMemory for ProcessMemory<S> {
+impl<S: Translation + Clone> SharedMemory for ProcessMemory<S> {
     #[inline]
     fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
         let bytes = record.as_bytes();

@@ -58,7 +58,7 @@ mod tests {
         let hardware = Hardware::new(Capabilities::sapphire_rapids());
         let function = Function::new(hardware.clone(), PciControls::default());
         // SAFETY: no descriptor is submitted.
-        let memory = unsafe { ProcessMemory::new(Arc::new(AllAccessible)) };
+        let memory = unsafe { ProcessMemory::new(AllAccessible) };
         let options = dray_realtime::Options::default();
         let device = RealtimeDevice::start_function(function, memory, options, |_| ());
         let device = Arc::new(device.expect("threads"));

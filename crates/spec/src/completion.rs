@@ -68,6 +68,7 @@ impl CompletionRecord {
     }
 
     /// Stores a CRC of 32 bits.
+    #[inline]
     pub fn set_crc32(&mut self, crc: u32) {
         self.put_u32(crc);
     }
@@ -78,6 +79,7 @@ impl CompletionRecord {
     }
 
     /// Stores a CRC of 64 bits.
+    #[inline]
     pub fn set_crc64(&mut self, crc: u64) {
         self.put_u64(0, crc);
     }
@@ -98,6 +100,7 @@ impl CompletionRecord {
     }
 
     /// Stores the tags of the source.
+    #[inline]
     pub fn set_source_tags(&mut self, tags: DifTags) {
         self.put_u64(0, tags.to_bits());
     }
@@ -108,6 +111,7 @@ impl CompletionRecord {
     }
 
     /// Stores the tags of the destination.
+    #[inline]
     pub fn set_destination_tags(&mut self, tags: DifTags) {
         self.put_u64(8, tags.to_bits());
     }
@@ -128,6 +132,7 @@ impl CompletionRecord {
     }
 
     /// Stores the size of a delta record.
+    #[inline]
     pub fn set_delta_record_size(&mut self, size_bytes: u32) {
         self.put_u32(size_bytes);
     }
@@ -154,10 +159,12 @@ impl CompletionRecord {
         u64::from_le_bytes(bytes)
     }
 
+    #[inline]
     fn put_u64(&mut self, at: usize, value: u64) {
         self.operation[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
+    #[inline]
     fn put_u32(&mut self, value: u32) {
         self.operation[..4].copy_from_slice(&value.to_le_bytes());
     }

@@ -110,46 +110,55 @@ impl Descriptor {
     }
 
     /// CRC: seed, bytes 40-43.
+    #[inline]
     pub fn crc_seed(&self) -> u32 {
         self.get_u32(CRC_SEED)
     }
 
     /// CRC of 64 bits: seed, bytes 40-47.
+    #[inline]
     pub fn crc64_seed(&self) -> u64 {
         self.get_u64(CRC_SEED)
     }
 
     /// CRC: where the seed is read from if the flag says so, bytes 48-55.
+    #[inline]
     pub fn crc_seed_address(&self) -> u64 {
         self.get_u64(CRC_SEED_ADDRESS)
     }
 
     /// Compare: expected result, byte 40. Only bit 0 counts.
+    #[inline]
     pub const fn expected_result(&self) -> u8 {
         self.operation[EXPECTED_RESULT]
     }
 
     /// Fill: upper half of a pattern of 16 bytes, bytes 40-47.
+    #[inline]
     pub fn pattern_high(&self) -> u64 {
         self.get_u64(PATTERN_HIGH)
     }
 
     /// Create delta: where the record goes, bytes 40-47.
+    #[inline]
     pub fn delta_record(&self) -> u64 {
         self.get_u64(DELTA_RECORD)
     }
 
     /// Create delta: how many bytes the record may have, bytes 48-51.
+    #[inline]
     pub fn max_delta_size(&self) -> u32 {
         self.get_u32(MAX_DELTA_SIZE)
     }
 
     /// Create delta: results that count as expected, byte 56. Only bits 2:0 count.
+    #[inline]
     pub const fn expected_result_mask(&self) -> u8 {
         self.operation[EXPECTED_RESULT_MASK]
     }
 
     /// Apply delta: how many bytes the record has, bytes 40-43.
+    #[inline]
     pub fn delta_record_size(&self) -> u32 {
         self.get_u32(DELTA_RECORD_SIZE)
     }

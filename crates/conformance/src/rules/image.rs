@@ -99,10 +99,15 @@ impl Pages {
         &self.bytes[self.range(address, len)]
     }
 
+    /// Bytes to write, regardless of protection.
+    pub fn peek_mut(&mut self, address: u64, len: usize) -> &mut [u8] {
+        let range = self.range(address, len);
+        &mut self.bytes[range]
+    }
+
     /// Writes regardless of protection.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) {
-        let range = self.range(address, bytes.len());
-        self.bytes[range].copy_from_slice(bytes);
+        self.peek_mut(address, bytes.len()).copy_from_slice(bytes);
     }
 
     /// The first address at which two memories with the same pages differ.

@@ -1,7 +1,7 @@
 //! Sizes, alignments, overlaps: what the operands of each operation must be (spec 5.4, 8.3).
 
 use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DELTA_MAX_BYTES, DIF_BYTES};
-use dray_spec::{Descriptor, Flags, GenCap, OpCap, Opcode, Status};
+use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
 
 use super::{Rejection, refuse_if};
 use crate::{DeviceConfig, WorkQueueConfig};
@@ -31,39 +31,6 @@ pub fn check_operands(opcode: Opcode, descriptor: &Descriptor) -> Result<(), Sta
     checked.map_err(|rejection| rejection.status)
 }
 
-/// Checks a descriptor that software executes in a device's place, whatever the limits of a queue.
-/// The opcode, if software can execute it.
-///
-/// # Errors
-/// The status that a device gives (spec 5.4 to 5.6); [`Status::BAD_OPCODE`] for what only a device
-/// can do: batches, drains, translation fetches, inter-domain operations.
-pub fn check_software(descriptor: &Descriptor) -> Result<Opcode, Status> {
-    let opcode = descriptor.opcode().map_err(|_| Status::BAD_OPCODE)?;
-    match SOFTWARE_OPERATIONS.supports(opcode as u8) {
-        true => check_operands(opcode, descriptor).map(|()| opcode),
-        false => Err(Status::BAD_OPCODE),
-    }
-}
-
-/// Operations that software can execute in a device's place.
-pub const SOFTWARE_OPERATIONS: OpCap = OpCap([0, 0, 0, 0])
-    .with(Opcode::Noop)
-    .with(Opcode::Memmove)
-    .with(Opcode::Fill)
-    .with(Opcode::Compare)
-    .with(Opcode::ComparePattern)
-    .with(Opcode::CreateDelta)
-    .with(Opcode::ApplyDelta)
-    .with(Opcode::Dualcast)
-    .with(Opcode::CrcGenerate)
-    .with(Opcode::CopyCrc)
-    .with(Opcode::DifCheck)
-    .with(Opcode::DifInsert)
-    .with(Opcode::DifStrip)
-    .with(Opcode::DifUpdate)
-    .with(Opcode::DixGenerate)
-    .with(Opcode::CacheFlush);
-
 impl Limits {
     const NONE: Limits = Limits {
         max_transfer: u64::MAX,
@@ -88,7 +55,7 @@ impl Limits {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn check(&self, opcode: Opcode, d: &Descriptor) -> Result<(), Rejection> {
         match opcode {
             Opcode::Noop | Opcode::Drain => return Ok(()),

@@ -4,7 +4,11 @@ use super::{Run, success};
 use crate::extent::{Extent, destination, destination2, source};
 use crate::{DescriptorResult, Memory};
 
+/// How much goes to one destination before it goes to the other, as in [`dray_ops::dualcast`].
+const DUALCAST_BLOCK: u64 = 1 << 20;
+
 impl<M: Memory> Run<'_, M> {
+    #[inline]
     pub(super) fn memmove(&mut self) -> DescriptorResult {
         let (src, dst, size) = (self.d.address1, self.d.address2, u64::from(self.d.size));
         let buffers = [source(src), destination(dst)];
@@ -23,14 +27,18 @@ impl<M: Memory> Run<'_, M> {
         self.end(&extent, record)
     }
 
+    #[inline]
     pub(super) fn dualcast(&mut self) -> DescriptorResult {
         let (src, first, second) = (self.d.address1, self.d.address2, self.d.destination2());
         let extent = self.extent(&[source(src), destination(first), destination2(second)]);
         if self.moved {
-            self.each_chunk(extent.bytes, |memory, offset, n| {
-                memory.copy(src + offset, first + offset, n as u64);
-                memory.copy(src + offset, second + offset, n as u64);
-            });
+            let mut offset = 0;
+            while offset < extent.bytes {
+                let n = (extent.bytes - offset).min(DUALCAST_BLOCK);
+                self.memory.copy(src + offset, first + offset, n);
+                self.memory.copy(src + offset, second + offset, n);
+                offset += n;
+            }
         }
         self.end(&extent, success())
     }

@@ -16,6 +16,7 @@ enum Crc {
 
 impl Crc {
     /// The seed in these bytes; only the first four count for 32 bits.
+    #[inline]
     fn seeded(wide: bool, seed: u64) -> Crc {
         match wide {
             false => Crc::Bits32(seed as u32),
@@ -23,6 +24,7 @@ impl Crc {
         }
     }
 
+    #[inline]
     fn update(&mut self, data: &[u8], options: CrcOptions) {
         match self {
             Crc::Bits32(crc) => *crc = dray_ops::crc32c(*crc, data, options),
@@ -30,6 +32,19 @@ impl Crc {
         }
     }
 
+    /// The same while `data` is copied to a place of its length.
+    #[inline]
+    fn copy(&mut self, data: &[u8], into: &mut [u8], options: CrcOptions) {
+        let copied = match self {
+            Crc::Bits32(crc) => dray_ops::copy_crc(*crc, data, into, options).map(|new| *crc = new),
+            Crc::Bits64(crc) => {
+                dray_ops::copy_crc64(*crc, data, into, options).map(|new| *crc = new)
+            }
+        };
+        copied.expect("both are as long");
+    }
+
+    #[inline]
     fn store(self, record: &mut CompletionRecord) {
         match self {
             Crc::Bits32(crc) => record.set_crc32(crc),
@@ -39,6 +54,7 @@ impl Crc {
 }
 
 impl<M: Memory> Run<'_, M> {
+    #[inline]
     pub(super) fn crc(&mut self, buffers: &[Buffer], copy_to: Option<u64>) -> DescriptorResult {
         let flags = self.d.flags();
         let wide = flags.contains(Flags::CRC_64);
@@ -62,20 +78,28 @@ impl<M: Memory> Run<'_, M> {
                 bypass_inversion_reflection: flags.contains(Flags::CRC_BYPASS_INVERSION),
                 bypass_data_reflection: flags.contains(Flags::CRC_BYPASS_DATA_REFLECTION),
             };
-            let src = self.d.address1;
-            let whole = match copy_to {
-                None => self.memory.in_place(src, extent.bytes),
-                Some(_) => None,
-            };
-            match whole {
-                Some(bytes) => crc.update(bytes, options),
-                None => self.crc_by_chunks(&mut crc, options, extent.bytes, copy_to),
-            }
+            self.run_crc(&mut crc, options, extent.bytes, copy_to);
             crc.store(&mut record);
         }
         self.end(&extent, record)
     }
 
+    #[inline]
+    fn run_crc(&mut self, crc: &mut Crc, options: CrcOptions, bytes: u64, copy_to: Option<u64>) {
+        let src = self.d.address1;
+        match copy_to {
+            None => match self.memory.in_place(src, bytes) {
+                Some(data) => crc.update(data, options),
+                None => self.crc_by_chunks(crc, options, bytes, None),
+            },
+            Some(dst) => match self.memory.in_place_into([(src, bytes)], (dst, bytes)) {
+                Some(([data], into)) => crc.copy(data, into, options),
+                None => self.crc_by_chunks(crc, options, bytes, copy_to),
+            },
+        }
+    }
+
+    #[inline(never)]
     fn crc_by_chunks(
         &mut self,
         crc: &mut Crc,
@@ -84,16 +108,9 @@ impl<M: Memory> Run<'_, M> {
         copy_to: Option<u64>,
     ) {
         let src = self.d.address1;
-        let mut buffer = None;
+        let mut buffer = [0; CHUNK];
         self.each_chunk(bytes, |memory, offset, n| {
-            if let Some(bytes) = memory.in_place(src + offset, n as u64) {
-                crc.update(bytes, options);
-                if let Some(dst) = copy_to {
-                    memory.copy(src + offset, dst + offset, n as u64);
-                }
-                return;
-            }
-            let buffer = &mut buffer.get_or_insert([0; CHUNK])[..n];
+            let buffer = &mut buffer[..n];
             memory.read(src + offset, buffer);
             crc.update(buffer, options);
             if let Some(dst) = copy_to {

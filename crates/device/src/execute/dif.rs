@@ -21,6 +21,7 @@ struct Fields {
 }
 
 impl Fields {
+    #[inline]
     fn new(opcode: Opcode, d: &Descriptor) -> Fields {
         Fields {
             opcode,
@@ -45,6 +46,7 @@ impl Fields {
     }
 
     /// Bytes of one block in the source and in the destination.
+    #[inline]
     fn steps(&self) -> (usize, usize) {
         let size = self.flags.block_size();
         let (data, protected) = (size.bytes(), size.protected_bytes());
@@ -57,52 +59,71 @@ impl Fields {
         }
     }
 
-    /// Carries out whole blocks; both buffers have the sizes of [`steps`](Fields::steps).
-    fn process(&mut self, src: &[u8], dst: &mut [u8]) -> Result<(), DifError> {
-        let (flags, source, destination, tags) =
-            (self.flags, self.source, self.destination, self.tags);
-        match self.opcode {
-            Opcode::DifCheck => {
-                self.tags.source = dray_ops::dif_check(src, flags, source, tags.source)?;
-            }
-            Opcode::DifInsert => {
-                let made = dray_ops::dif_insert(src, dst, flags, destination, tags.destination)?;
-                self.tags.destination = made;
-            }
-            Opcode::DifStrip => {
-                let checked = dray_ops::dif_strip(src, dst, flags, source, tags.source)?;
-                self.tags.source = checked;
-            }
-            Opcode::DifUpdate => {
-                self.tags = dray_ops::dif_update(src, dst, flags, source, destination, tags)?;
-            }
-            _ => {
-                let made = dray_ops::dix_generate(src, dst, flags, destination, tags.destination)?;
-                self.tags.destination = made;
-            }
-        }
-        Ok(())
+    /// Carries out whole blocks, of which the first has `tags`; both buffers have the sizes of
+    /// [`steps`](Fields::steps). The tags of the block to come.
+    #[inline]
+    fn process(
+        &self,
+        tags: UpdateTags,
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Result<UpdateTags, BadBlock> {
+        let (flags, source, destination) = (self.flags, self.source, self.destination);
+        let checked = |source| UpdateTags { source, ..tags };
+        let made = |destination| UpdateTags {
+            destination,
+            ..tags
+        };
+        let (from, to) = (tags.source, tags.destination);
+        let result = match self.opcode {
+            Opcode::DifCheck => dray_ops::dif_check(src, flags, source, from).map(checked),
+            Opcode::DifStrip => dray_ops::dif_strip(src, dst, flags, source, from).map(checked),
+            Opcode::DifUpdate => dray_ops::dif_update(src, dst, flags, source, destination, tags),
+            Opcode::DifInsert => dray_ops::dif_insert(src, dst, flags, destination, to)
+                .map(made)
+                .map_err(DifError::from),
+            _ => dray_ops::dix_generate(src, dst, flags, destination, to)
+                .map(made)
+                .map_err(DifError::from),
+        };
+        result.map_err(|error| match error {
+            DifError::Block(bad) => bad,
+            DifError::Size(size) => unreachable!("whole blocks: {size}"),
+        })
     }
 
-    /// Skips whole blocks.
-    fn advance(&mut self, blocks: usize) {
-        self.tags.source = self.source.advance(self.tags.source, blocks);
-        self.tags.destination = self.destination.advance(self.tags.destination, blocks);
+    /// Ended at a bad block.
+    #[cold]
+    fn bad(&self, bad: BadBlock) -> DescriptorResult {
+        let mut outcome = DescriptorResult::status(Status::DIF_ERROR);
+        outcome.record.result = bad.status;
+        outcome.record.bytes_completed = bad.bytes_completed as u32;
+        self.end(outcome, self.advance(bad.bytes_completed / self.steps().0))
+    }
+
+    /// The tags so many blocks after the first one.
+    fn advance(&self, blocks: usize) -> UpdateTags {
+        UpdateTags {
+            source: self.source.advance(self.tags.source, blocks),
+            destination: self.destination.advance(self.tags.destination, blocks),
+        }
     }
 
     /// `outcome` with the tags of the block to come (spec 8.3.17).
-    fn end(&self, mut outcome: DescriptorResult) -> DescriptorResult {
+    #[inline]
+    fn end(&self, mut outcome: DescriptorResult, tags: UpdateTags) -> DescriptorResult {
         let record = &mut outcome.record;
         if self.checks() {
-            record.set_source_tags(bits(self.tags.source));
+            record.set_source_tags(bits(tags.source));
         }
         if self.makes() {
-            record.set_destination_tags(bits(self.tags.destination));
+            record.set_destination_tags(bits(tags.destination));
         }
         outcome
     }
 }
 
+#[inline]
 fn tags(tags: DifTags) -> Tags {
     Tags {
         reference: tags.reference,
@@ -111,6 +132,7 @@ fn tags(tags: DifTags) -> Tags {
     }
 }
 
+#[inline]
 fn bits(tags: Tags) -> DifTags {
     DifTags {
         reference: tags.reference,
@@ -127,8 +149,9 @@ pub(super) fn destination_bytes(opcode: Opcode, d: &Descriptor) -> u64 {
 
 impl<M: Memory> Run<'_, M> {
     /// Any of the five operations, block after block, up to a bad one or one that is not there.
+    #[inline]
     pub(super) fn dif(&mut self, opcode: Opcode) -> DescriptorResult {
-        let mut fields = Fields::new(opcode, self.d);
+        let fields = Fields::new(opcode, self.d);
         let (from, to) = fields.steps();
         let (src, dst) = (self.d.address1, self.d.address2);
         let all = self.d.size as usize / from;
@@ -137,56 +160,65 @@ impl<M: Memory> Run<'_, M> {
         let readable = source.bytes as usize / from;
         let writable = (place.bytes as usize).checked_div(to).unwrap_or(all);
         let there = readable.min(writable);
-        if self.moved {
-            if let Err((done, bad)) = self.dif_blocks(&mut fields, there) {
-                let mut outcome = DescriptorResult::status(Status::DIF_ERROR);
-                outcome.record.result = bad.status;
-                outcome.record.bytes_completed = (done * from) as u32;
-                return fields.end(outcome);
-            }
-        } else {
-            fields.advance(there);
+        let tags = match self.moved {
+            true => self.dif_blocks(&fields, there),
+            false => Ok(fields.advance(there)),
+        };
+        let tags = match tags {
+            Ok(tags) => tags,
+            Err(bad) => return fields.bad(bad),
+        };
+        if there == all {
+            return fields.end(DescriptorResult::status(Status::SUCCESS), tags);
         }
         // A block is read before it is written.
         let fault = match readable <= writable {
             true => source,
             false => place,
         };
-        if there < all {
-            let after = fault.after((there * from) as u64);
-            return fields.end(self.end(&after, success()));
-        }
-        fields.end(DescriptorResult::status(Status::SUCCESS))
+        let after = fault.after((there * from) as u64);
+        fields.end(self.end(&after, success()), tags)
     }
 
-    /// Carries out `count` blocks. The error has the number of good blocks before the bad one,
-    /// which have been written.
-    fn dif_blocks(&mut self, fields: &mut Fields, count: usize) -> Result<(), (usize, BadBlock)> {
+    /// As [`Fields::process`], of the first `count` blocks.
+    #[inline]
+    fn dif_blocks(&mut self, fields: &Fields, count: usize) -> Result<UpdateTags, BadBlock> {
+        let (from, to) = fields.steps();
+        let input = (self.d.address1, (count * from) as u64);
+        let output = (self.d.address2, (count * to) as u64);
+        match self.memory.in_place_into([input], output) {
+            Some(([input], output)) => fields.process(fields.tags, input, output),
+            None => self.dif_by_chunks(fields, count),
+        }
+    }
+
+    #[inline(never)]
+    fn dif_by_chunks(&mut self, fields: &Fields, count: usize) -> Result<UpdateTags, BadBlock> {
         let (from, to) = fields.steps();
         let (src, dst) = (self.d.address1, self.d.address2);
         let at_once = CHUNK / from.max(to);
         let (mut input, mut output) = ([0; CHUNK], [0; CHUNK]);
-        let mut done = 0;
+        let (mut done, mut tags) = (0, fields.tags);
         while done < count {
             let blocks = at_once.min(count - done);
             let input = &mut input[..blocks * from];
             self.memory.read(src + (done * from) as u64, input);
-            let result = fields.process(input, &mut output[..blocks * to]);
+            let result = fields.process(tags, input, &mut output[..blocks * to]);
+            // Good blocks before a bad one are written.
             let good = match result {
-                Err(DifError::Block(bad)) => bad.bytes_completed / from,
-                // Sizes are whole blocks.
-                Err(DifError::Size(_)) | Ok(()) => blocks,
+                Err(bad) => bad.bytes_completed / from,
+                Ok(_) => blocks,
             };
             if good * to > 0 {
                 let at = dst + (done * to) as u64;
                 self.memory.write(at, &output[..good * to]);
             }
-            if let Err(DifError::Block(bad)) = result {
-                fields.advance(good);
-                return Err((done + good, bad));
-            }
+            tags = result.map_err(|bad| BadBlock {
+                bytes_completed: done * from + bad.bytes_completed,
+                ..bad
+            })?;
             done += blocks;
         }
-        Ok(())
+        Ok(tags)
     }
 }

@@ -8,6 +8,7 @@ use crate::extent::destination;
 use crate::{DescriptorResult, Memory};
 
 /// What a fill writes over and over.
+#[inline]
 pub(super) fn pattern(d: &Descriptor) -> Pattern {
     let low = d.address1.to_le_bytes();
     if !d.flags().contains(Flags::FILL_PATTERN_16) {
@@ -20,17 +21,26 @@ pub(super) fn pattern(d: &Descriptor) -> Pattern {
 }
 
 impl<M: Memory> Run<'_, M> {
+    #[inline]
     pub(super) fn fill(&mut self) -> DescriptorResult {
         let dst = self.d.address2;
         let extent = self.extent(&[destination(dst)]);
         if self.moved {
-            let mut buffer = [0; CHUNK];
-            let used = extent.bytes.min(CHUNK as u64) as usize;
-            dray_ops::fill(&mut buffer[..used], pattern(self.d));
-            self.each_chunk(extent.bytes, |memory, offset, n| {
-                memory.write(dst + offset, &buffer[..n]);
-            });
+            match self.memory.in_place_into([], (dst, extent.bytes)) {
+                Some(([], bytes)) => dray_ops::fill(bytes, pattern(self.d)),
+                None => self.fill_by_chunks(dst, extent.bytes),
+            }
         }
         self.end(&extent, success())
+    }
+
+    #[inline(never)]
+    fn fill_by_chunks(&mut self, dst: u64, bytes: u64) {
+        let mut buffer = [0; CHUNK];
+        let used = bytes.min(CHUNK as u64) as usize;
+        dray_ops::fill(&mut buffer[..used], pattern(self.d));
+        self.each_chunk(bytes, |memory, offset, n| {
+            memory.write(dst + offset, &buffer[..n]);
+        });
     }
 }

@@ -15,6 +15,9 @@ impl<M: Memory> Run<'_, M> {
     pub(super) fn flush(&mut self) -> DescriptorResult {
         let region = (self.d.address2, Access::Read, Operand::Destination);
         let extent = self.extent(&[region]);
+        if self.moved {
+            self.memory.flush(self.d.address2, extent.bytes);
+        }
         self.end(&extent, success())
     }
 

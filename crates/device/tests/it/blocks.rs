@@ -4,8 +4,9 @@
 //! chunk.
 
 use crate::common::cases;
+use crate::common::in_place::execute_both_ways;
 use dray_conformance::rules::{PAGE, Page, Pages};
-use dray_device::{Access, Payload, execute};
+use dray_device::{Access, Payload};
 use dray_ops::{
     DeltaCreated, DestinationDifFlags, DifError, DifFlags, SourceDifFlags, Tags, UpdateTags, oracle,
 };
@@ -217,7 +218,7 @@ proptest! {
         }
         expected.poke(dst, &output[..written]);
 
-        let outcome = execute(f.opcode, &d, &mut memory, Payload::Moved);
+        let outcome = execute_both_ways(f.opcode, &d, &mut memory, Payload::Moved);
         prop_assert_eq!(outcome.record, record);
         prop_assert_eq!(memory.first_difference(&expected), None);
     }
@@ -273,7 +274,7 @@ proptest! {
         let mut expected = memory.clone();
         expected.poke(to, &entries[..created.record_bytes()]);
 
-        let outcome = execute(Opcode::CreateDelta, &d, &mut memory, Payload::Moved);
+        let outcome = execute_both_ways(Opcode::CreateDelta, &d, &mut memory, Payload::Moved);
         prop_assert_eq!(outcome.record, record);
         prop_assert_eq!(memory.first_difference(&expected), None);
     }

@@ -1,6 +1,7 @@
 //! Execution against the oracle, on random descriptors and memory with holes.
 
 use crate::common::cases;
+use crate::common::in_place::execute_both_ways;
 use crate::common::oracle::{End, expected_end};
 use crate::common::profile::{one_group, queue};
 use crate::common::runner::Runner;
@@ -163,7 +164,7 @@ proptest! {
         let d = descriptor(start, &seed);
         prop_assume!(accepted(&d));
         let (mut ours, mut theirs) = (memory.clone(), memory.clone());
-        let outcome = execute(seed.opcode, &d, &mut ours, Payload::Moved);
+        let outcome = execute_both_ways(seed.opcode, &d, &mut ours, Payload::Moved);
         let expected = expected_end(&d, &mut theirs);
         prop_assert_eq!(end_of(&d, &outcome), expected);
         prop_assert!(ours == theirs, "memory differs");
@@ -175,9 +176,9 @@ proptest! {
         let d = descriptor(memory.base(), &seed);
         prop_assume!(accepted(&d));
         let mut moved = memory.clone();
-        let with = execute(seed.opcode, &d, &mut moved, Payload::Moved).record;
+        let with = execute_both_ways(seed.opcode, &d, &mut moved, Payload::Moved).record;
         let mut untouched = memory.clone();
-        let without = execute(seed.opcode, &d, &mut untouched, Payload::Skipped).record;
+        let without = execute_both_ways(seed.opcode, &d, &mut untouched, Payload::Skipped).record;
         prop_assert!(untouched == memory, "memory differs");
         // A difference that is found saves from the fault behind it.
         if with.result == 0 || seed.opcode == Opcode::Memmove {

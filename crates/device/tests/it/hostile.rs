@@ -1,5 +1,6 @@
 //! Descriptors that no driver writes: none of them panics, hangs or writes elsewhere.
 
+use crate::common::in_place::execute_both_ways;
 use crate::common::profile::{one_group, queue};
 use crate::common::runner::Runner;
 use dray_conformance::rules::{PAGE, Page, Pages};
@@ -276,7 +277,7 @@ fn execution_without_checks_does_not_panic_either() {
     let strategy = (memory(), descriptor(), 0..0x40_u8);
     try_cases(8000, &strategy, |(mut memory, d, code)| {
         if let Ok(opcode) = Opcode::try_from(code) {
-            let outcome = execute(opcode, &d, &mut memory, Payload::Moved);
+            let outcome = execute_both_ways(opcode, &d, &mut memory, Payload::Moved);
             prop_assert!(outcome.record.status() != Status::NONE);
         }
         Ok(())

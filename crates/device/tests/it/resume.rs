@@ -2,8 +2,9 @@
 //! same result as if it had been there (spec 8.3).
 
 use crate::common::cases;
+use crate::common::in_place::execute_both_ways;
 use dray_conformance::rules::{PAGE, Page, Pages};
-use dray_device::{Payload, execute};
+use dray_device::Payload;
 use dray_spec::{CompletionRecord, Descriptor, DifTags, Flags, Opcode, Status};
 use proptest::prelude::*;
 
@@ -203,10 +204,10 @@ proptest! {
         let opcode = d.opcode().expect("an operation");
         let (whole, holed) = memory(&d, &seed, holes);
         let mut at_once = whole.clone();
-        let expected = execute(opcode, &d, &mut at_once, Payload::Moved).record;
+        let expected = execute_both_ways(opcode, &d, &mut at_once, Payload::Moved).record;
         prop_assert!(expected.status().is_success(), "{expected:?}");
         let mut parts = holed;
-        let mut record = execute(opcode, &d, &mut parts, Payload::Moved).record;
+        let mut record = execute_both_ways(opcode, &d, &mut parts, Payload::Moved).record;
         let faulted = !record.status().is_success();
         let mut resumed = whole;
         resumed.poke(BASE, parts.peek(BASE, ALL));
@@ -214,7 +215,7 @@ proptest! {
             prop_assert_eq!(record.status().code(), Status::PAGE_FAULT.0);
             let rest = rest(&d, &record);
             let completed = record.bytes_completed;
-            record = execute(opcode, &rest, &mut resumed, Payload::Moved).record;
+            record = execute_both_ways(opcode, &rest, &mut resumed, Payload::Moved).record;
             if opcode == Opcode::Compare && record.result == 1 {
                 record.bytes_completed += completed;
             }
@@ -230,10 +231,10 @@ proptest! {
         let (whole, holed) = memory(&d, &seed, holes);
         let mut at_once = whole.clone();
         let opcode = Opcode::CreateDelta;
-        let expected = execute(opcode, &d, &mut at_once, Payload::Moved).record;
+        let expected = execute_both_ways(opcode, &d, &mut at_once, Payload::Moved).record;
         prop_assume!(expected.result < 2);
         let mut parts = holed;
-        let record = execute(opcode, &d, &mut parts, Payload::Moved).record;
+        let record = execute_both_ways(opcode, &d, &mut parts, Payload::Moved).record;
         prop_assume!(!record.status().is_success());
         let (done, used) = (record.bytes_completed, record.delta_record_size());
         prop_assert_eq!(record.result, u8::from(used > 0));
@@ -247,7 +248,7 @@ proptest! {
             d.delta_record() + u64::from(used),
             d.max_delta_size() - used,
         );
-        let last = execute(opcode, &rest, &mut resumed, Payload::Moved).record;
+        let last = execute_both_ways(opcode, &rest, &mut resumed, Payload::Moved).record;
         prop_assert_eq!(used + last.delta_record_size(), expected.delta_record_size());
         let size = expected.delta_record_size() as usize;
         let mut merged = resumed.peek(d.delta_record(), size).to_vec();

@@ -78,7 +78,7 @@ fn begin(function: Function, absent: &[u8], options: Options) -> Machine {
     let first = address(absent);
     let memory = Paged {
         // SAFETY: tests keep what descriptors name until the device has ended.
-        inner: unsafe { ProcessMemory::new(Arc::new(AllAccessible)) },
+        inner: unsafe { ProcessMemory::new(AllAccessible) },
         view: View::default(),
         absent: (first, first + absent.len() as u64),
     };

@@ -1,5 +1,6 @@
 //! A device to test, memory with holes, and a runner of the one on the other.
 
+pub(crate) mod in_place;
 pub(crate) mod manual_runner;
 pub(crate) mod oracle;
 pub(crate) mod profile;

@@ -166,7 +166,7 @@ fn watched(
     let witness = Arc::new(Witness::default());
     let memory = Watched {
         // SAFETY: tests keep what descriptors name until the device has ended.
-        inner: unsafe { ProcessMemory::new(Arc::new(AllAccessible)) },
+        inner: unsafe { ProcessMemory::new(AllAccessible) },
         witness: witness.clone(),
     };
     let device = start(memory, witness.clone());
