@@ -1,6 +1,8 @@
 //! Random sequences of calls with random arguments: each call returns a code that it documents, and nothing
 //! crashes, however the arguments do not fit together. Buffers end at pages that cannot be accessed.
 
+mod arguments;
+
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
@@ -18,109 +20,13 @@ use dray_c::{
 };
 
 use crate::opened::{channels, last_error, options};
+use arguments::{Areas, Random};
 
 const PAGE: usize = 4096;
 /// Pages of one area.
 const AREA: usize = 4;
 /// Calls of one sequence.
 const CALLS: usize = 600;
-
-/// A generator of numbers (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// One time of so many.
-    fn rarely(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
-
-    /// A number that is a word, or not one.
-    fn word(&mut self, words: u32) -> u32 {
-        match self.rarely(6) {
-            true => self.of(&[words, words + 1, 1 << 31, u32::MAX]),
-            false => self.below(words as usize) as u32,
-        }
-    }
-
-    /// A length that fits, is uneven, or is far too large.
-    fn length(&mut self) -> usize {
-        let fitting = 1 + self.below(AREA * PAGE);
-        let uneven = self.below(3 * AREA * PAGE);
-        let blocks = 1 + self.below(16);
-        self.of(&[
-            fitting,
-            fitting & !7,
-            blocks * 520,
-            blocks * 512,
-            uneven,
-            0,
-            u32::MAX as usize,
-            1 << 32,
-            usize::MAX,
-        ])
-    }
-}
-
-/// Memory of operations: areas between pages that cannot be accessed, and one that can only be read. They
-/// stay mapped, for a device may hold them for a while after a mover was closed.
-struct Areas(Vec<*mut u8>);
-
-impl Areas {
-    fn new(count: usize) -> Areas {
-        let (stride, inside) = ((AREA + 4) * PAGE, libc::PROT_READ | libc::PROT_WRITE);
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let all = unsafe { libc::mmap(null_mut(), count * stride, libc::PROT_NONE, flags, -1, 0) };
-        assert_ne!(all, libc::MAP_FAILED);
-        let mut starts = Vec::new();
-        for n in 0..count {
-            let start = all.wrapping_byte_add(n * stride + PAGE);
-            let access = if n == 0 { libc::PROT_READ } else { inside };
-            // SAFETY: pages of the mapping above.
-            assert_eq!(unsafe { libc::mprotect(start, AREA * PAGE, access) }, 0);
-            starts.push(start.cast());
-        }
-        Areas(starts)
-    }
-
-    /// A buffer: in an area, at its end, beyond it, nowhere.
-    fn buffer(&self, random: &mut Random) -> *mut c_void {
-        let nowhere = [0, 1, 4095, usize::MAX - 7, 1 << 63];
-        match random.rarely(6) {
-            true => std::ptr::without_provenance_mut(random.of(&nowhere)),
-            false => self.buffer_in(random.below(self.0.len()), random),
-        }
-    }
-
-    /// A buffer in an area, at its end, or in the page before or behind it.
-    fn buffer_in(&self, area: usize, random: &mut Random) -> *mut c_void {
-        let start = self.0[area].cast::<c_void>();
-        let offset = random.below(AREA * PAGE);
-        match random.below(10) {
-            0 => start.wrapping_byte_sub(8),
-            1 => start.wrapping_byte_add(AREA * PAGE),
-            2 => start.wrapping_byte_add(offset),
-            3 => start.wrapping_byte_add(AREA * PAGE - 64),
-            _ => start.wrapping_byte_add(offset & !(PAGE - 1)),
-        }
-    }
-}
 
 /// A place for results, of the caller's: sometimes none, or not aligned.
 fn place<T>(random: &mut Random, room: &mut [MaybeUninit<T>]) -> (*mut T, usize) {
