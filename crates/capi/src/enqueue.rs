@@ -49,7 +49,6 @@ pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
                 unsafe { m.enqueue(&operation) }
             });
             enqueued.map_err(|full| Refusal::of(libc::EAGAIN, &full))?;
-            open.in_flight += 1;
         }
         open.next_flags = Flags::EMPTY;
         Ok(0)
@@ -194,7 +193,6 @@ pub unsafe extern "C" fn dray_batch_end(mover: *mut Mover) -> c_int {
         });
         match enqueued {
             Ok(_) => {
-                open.in_flight += open.batch.len();
                 leave_batch(open);
                 Ok(count(open.batch.len()))
             }

@@ -76,8 +76,6 @@ pub(crate) struct Open {
     pub(crate) in_batch: bool,
     /// Flags of the operation that is enqueued next.
     pub(crate) next_flags: Flags,
-    /// Operations whose completions were not taken.
-    pub(crate) in_flight: usize,
     /// Where completions are taken to.
     pub(crate) outcomes: Box<[Outcome]>,
     /// What happened when it was opened.
@@ -122,7 +120,6 @@ pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
         batch: Vec::with_capacity(slots),
         in_batch: false,
         next_flags: Flags::EMPTY,
-        in_flight: 0,
         outcomes: vec![Outcome::default(); LOOK].into_boxed_slice(),
         opened,
     };

@@ -103,7 +103,6 @@ unsafe fn poll<T: Seen>(open: &mut Open, into: *mut T, count: usize) -> usize {
         // SAFETY: a place of the caller's.
         unsafe { place.write(T::of(outcome, reason)) };
     }
-    open.in_flight = open.in_flight.saturating_sub(found);
     found
 }
 
@@ -161,7 +160,7 @@ fn wait(
     let after = Duration::from_nanos(timeout_ns);
     let start = (timeout_ns > 0).then(Instant::now);
     loop {
-        if open.in_flight == 0 {
+        if with!(&open.kind, m => m.in_flight()) == 0 {
             return Err(failed(&WaitError::Nothing));
         }
         let progress = with!(&mut open.kind, m => m.submit());

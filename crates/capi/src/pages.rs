@@ -4,14 +4,14 @@ use std::ffi::c_int;
 use std::slice;
 use std::time::Duration;
 
-use dray::CpuMover;
+use dray::{CpuMover, Mover as _};
 use dray::pages::{
     PageCopy, PageCounts, PageListError, PageListOptions, PageListReport, copy_page_lists,
     copy_page_lists_with_report,
 };
 
 use crate::error::{Refusal, call};
-use crate::handle::{Kind, Mover, Open, using};
+use crate::handle::{Kind, Mover, Open, using, with};
 use crate::page_results::Results;
 use crate::page_types::{Page, PageOptions, PageReport, PageStatistics};
 use crate::structure::{sized, word};
@@ -103,7 +103,7 @@ unsafe fn copy_list(
         // SAFETY: so many bytes are readable, by the caller's promise; any bytes are options.
         let options = unsafe { read(options) }?;
         let list = entries(pages)?;
-        if open.in_flight > 0 || open.in_batch {
+        if with!(&open.kind, m => m.in_flight()) > 0 || open.in_batch {
             let message =
                 "operations of the mover are in flight, or a batch has begun: wait for them first";
             return Err(Refusal::new(libc::EBUSY, message));

@@ -209,6 +209,10 @@ unsafe impl Mover for CpuMover {
         self.slots.len()
     }
 
+    fn in_flight(&self) -> usize {
+        self.taken()
+    }
+
     #[inline]
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let (slots, taken) = (self.slots.len(), self.taken());

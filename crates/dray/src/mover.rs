@@ -167,6 +167,9 @@ pub unsafe trait Mover {
     /// Operations that can be enqueued or in flight at once.
     fn slots(&self) -> usize;
 
+    /// Operations that were enqueued and whose completions have not been polled.
+    fn in_flight(&self) -> usize;
+
     /// Prepares an operation.
     ///
     /// # Errors
@@ -263,6 +266,10 @@ pub unsafe trait Mover {
 unsafe impl<M: Mover + ?Sized> Mover for &mut M {
     fn slots(&self) -> usize {
         (**self).slots()
+    }
+
+    fn in_flight(&self) -> usize {
+        (**self).in_flight()
     }
 
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {

@@ -180,6 +180,8 @@ pub(crate) struct SlotRing {
     oldest: u32,
     /// Slots between the oldest that is out and the next to hand out.
     used: u32,
+    /// Slots that were handed out and did not come back.
+    out: u32,
 }
 
 impl SlotRing {
@@ -188,7 +190,13 @@ impl SlotRing {
             returned: vec![false; slots as usize],
             oldest: 0,
             used: 0,
+            out: 0,
         }
+    }
+
+    /// Slots that were handed out and did not come back.
+    pub(crate) fn out(&self) -> u32 {
+        self.out
     }
 
     fn capacity(&self) -> u32 {
@@ -218,6 +226,7 @@ impl SlotRing {
             self.returned[slot as usize] = true;
         }
         self.used += skipped + count;
+        self.out += count;
         Some(if skipped > 0 { 0 } else { next })
     }
 
@@ -225,6 +234,7 @@ impl SlotRing {
     #[inline]
     pub(crate) fn give_back(&mut self, slot: u32) {
         self.returned[slot as usize] = true;
+        self.out -= 1;
         while self.used > 0 && self.returned[self.oldest as usize] {
             self.returned[self.oldest as usize] = false;
             self.used -= 1;

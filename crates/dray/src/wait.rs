@@ -90,7 +90,7 @@ impl WaitPolicy {
 /// most as many as `into` can hold (at least 1).
 ///
 /// # Errors
-/// The deadline has passed; a way to wait that this processor does not have.
+/// Nothing is in flight; the deadline has passed; a way to wait that this processor does not have.
 ///
 /// ```
 /// use dray::{Completion, CpuMover, Mover, Operation, WaitPolicy, wait};
@@ -124,6 +124,9 @@ pub(crate) fn wait_with<M: Mover + ?Sized>(
 ) -> Result<usize, WaitError> {
     if !policy.is_supported() {
         return Err(WaitError::NoUmwait);
+    }
+    if mover.in_flight() == 0 {
+        return Err(WaitError::Nothing);
     }
     let start = deadline.map(|_| Instant::now());
     loop {
@@ -199,4 +202,24 @@ mod umwait {
     }
 
     pub(super) fn wait_for(_: u64) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CpuMover, Operation};
+
+    #[test]
+    fn a_wait_for_nothing_ends() {
+        let mut mover = CpuMover::new(2);
+        let mut ended = [Completion::default()];
+        let mut wait = |mover: &mut CpuMover| wait(mover, &mut ended, WaitPolicy::Pause, None);
+        assert_eq!(wait(&mut mover), Err(WaitError::Nothing));
+        for _ in 0..2 {
+            // SAFETY: a NOOP has no operands.
+            unsafe { mover.enqueue(&Operation::noop()) }.expect("a slot");
+        }
+        assert_eq!([wait(&mut mover), wait(&mut mover)], [Ok(1); 2]);
+        assert_eq!(wait(&mut mover), Err(WaitError::Nothing));
+    }
 }

@@ -181,6 +181,16 @@ impl Channel {
         self.descriptors.len()
     }
 
+    /// Operations whose completions have not been taken.
+    pub(crate) fn operations(&self) -> usize {
+        let members = |unit: &Unit| unit.members as usize;
+        let of_all: usize = self.units.iter().map(members).sum();
+        let free = self.free_units.iter();
+        let of_free: usize = free.map(|unit| members(&self.units[*unit as usize])).sum();
+        let taken = self.draining.map_or(0, |(_, next)| next as usize);
+        of_all - of_free - taken
+    }
+
     /// Puts an operation into the open unit; `None` if all units are taken.
     #[inline]
     pub(crate) fn place(&mut self, operation: &Operation) -> Option<Ticket> {

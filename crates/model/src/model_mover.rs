@@ -21,6 +21,10 @@ unsafe impl Mover for ModelMover<'_> {
         self.world.channels[self.channel.index()].slots()
     }
 
+    fn in_flight(&self) -> usize {
+        self.world.channels[self.channel.index()].operations()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let parameters = &self.world.parameters;
         let channel = &mut self.world.channels[self.channel.index()];

@@ -2,8 +2,8 @@
 
 use dray::hw::HwMover;
 use dray::{
-    BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
-    Timestamp,
+    BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Outcome, Progress,
+    QueueLost, Ticket, Timestamp,
 };
 
 /// Movers that are given operations in turn. Tickets are those of each of them: two may be alike.
@@ -32,6 +32,10 @@ unsafe impl Mover for InTurn<'_> {
         self.movers.iter().map(Mover::slots).sum()
     }
 
+    fn in_flight(&self) -> usize {
+        self.movers.iter().map(Mover::in_flight).sum()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.turn().enqueue(operation) }
@@ -58,6 +62,19 @@ unsafe impl Mover for InTurn<'_> {
             count += mover.poll(&mut into[count..]);
         }
         count
+    }
+
+    fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
+        let mut count = 0;
+        for mover in &mut *self.movers {
+            count += mover.poll_outcomes(&mut into[count..]);
+        }
+        count
+    }
+
+    /// Each of them gets its turn: with one that is lost, some of what is enqueued is not executed.
+    fn lost(&self) -> Option<QueueLost> {
+        self.movers.iter().find_map(Mover::lost)
     }
 
     fn now(&self) -> Timestamp {

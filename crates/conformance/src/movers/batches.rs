@@ -62,6 +62,7 @@ impl Application for Batches {
             self.waiting = operations.len();
             self.next += 1;
         }
+        self.stray |= mover.in_flight() != self.waiting;
         match mover.submit() {
             Progress::Pending => Next::Again,
             Progress::Done if self.waiting == 0 && self.next == self.batches.len() => Next::Done,

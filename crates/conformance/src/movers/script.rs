@@ -80,6 +80,7 @@ impl Application for Script {
                 }
             }
         }
+        assert_eq!(mover.in_flight(), self.under_way.len());
         match mover.submit() {
             Progress::Pending => Next::Again,
             Progress::Done if self.next == self.operations.len() && self.under_way.is_empty() => {

@@ -17,6 +17,10 @@ unsafe impl<M: Mover> Mover for Channels<M> {
         self.slots.len()
     }
 
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len() + self.ended.len()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let slots = self.slots.len();
         if self.room() == 0 || self.parts.available() == 0 {

@@ -77,6 +77,10 @@ impl<P: Port> Queue<P> {
         self.memory.slots() as usize
     }
 
+    pub(crate) fn in_flight(&self) -> usize {
+        self.ring.out() as usize
+    }
+
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

@@ -10,6 +10,10 @@ macro_rules! mover_on_queue {
                 self.queue.slots()
             }
 
+            fn in_flight(&self) -> usize {
+                self.queue.in_flight()
+            }
+
             #[inline]
             unsafe fn enqueue(
                 &mut self,

@@ -154,6 +154,10 @@ unsafe impl Mover for Manual {
         self.0.borrow().slots
     }
 
+    fn in_flight(&self) -> usize {
+        self.0.borrow().taken()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let state = &mut *self.0.borrow_mut();
         if state.is_full || state.taken() >= state.slots {

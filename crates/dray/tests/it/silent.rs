@@ -15,6 +15,10 @@ unsafe impl Mover for Silent {
         self.0.slots()
     }
 
+    fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.0.enqueue(operation) }

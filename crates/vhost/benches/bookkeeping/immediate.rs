@@ -84,6 +84,10 @@ unsafe impl Mover for ImmediateMover {
         SLOTS
     }
 
+    fn in_flight(&self) -> usize {
+        self.ended.len()
+    }
+
     unsafe fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let d = operation.descriptor();
         // SAFETY: the caller promises that the addresses are valid.
