@@ -4,11 +4,11 @@ use std::ffi::c_int;
 use std::slice;
 use std::time::Duration;
 
-use dray::{CpuMover, Mover as _};
 use dray::pages::{
     PageCopy, PageCounts, PageListError, PageListOptions, PageListReport, copy_page_lists,
     copy_page_lists_with_report,
 };
+use dray::{CpuMover, Mover as _};
 
 use crate::error::{Refusal, call};
 use crate::handle::{Kind, Mover, Open, using, with};

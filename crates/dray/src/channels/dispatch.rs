@@ -6,7 +6,7 @@ use super::engine::{Channels, QueueState, takes};
 use super::parts_table::NONE;
 use super::{CoreReason, FullQueuePolicy, QueueLost};
 use crate::cpu;
-use crate::parts::{is_backward, largest_part, part};
+use crate::parts::{granule, is_backward, largest_part, part};
 use crate::{Completion, Executor, Mover, Operation, Progress};
 
 /// Submissions in a row that leave something, before a queue counts as full.
@@ -96,16 +96,19 @@ impl<M: Mover> Channels<M> {
         let most = self.queues[queue].capabilities.max_transfer_bytes;
         let part_ = self.parts.get_mut(index);
         let left = part_.operation.len() - part_.done;
-        let whole = part_.done == 0 && u64::from(left) <= most;
-        let size = largest_part(&part_.operation, most.min(left.into()));
+        let fits = u64::from(left) <= most;
+        let whole = part_.done == 0 && fits;
+        let size = match fits {
+            true => granule(&part_.operation).map(|_| left),
+            false => largest_part(&part_.operation, most),
+        };
         let operation = match (whole, size) {
             // What cannot be divided is refused by the device.
             (true, _) | (false, None) => {
                 part_.in_flight = left;
                 part_.operation
             }
-            (false, Some(size)) => {
-                let bytes = if u64::from(left) <= most { left } else { size };
+            (false, Some(bytes)) => {
                 part_.in_flight = bytes;
                 let offset = match is_backward(&part_.operation) {
                     true => left - bytes,

@@ -69,6 +69,13 @@ impl<P: Port> Queue<P> {
         true
     }
 
+    /// Whether parts of an operation that is queued have been executed.
+    #[cold]
+    pub(super) fn has_executed_some(&self, unit: Unit) -> bool {
+        let divided = self.divided.get(unit.first as usize).copied().flatten();
+        unit.divided && divided.is_some_and(|divided| divided.done > 0)
+    }
+
     /// A part has ended. True if another follows, which is prepared then.
     #[cold]
     pub(super) fn continue_divided(&mut self, unit: Unit, record: &mut CompletionRecord) -> bool {

@@ -34,7 +34,7 @@ impl<P: Port> Queue<P> {
         }
         let unit = self.queued.pop_front()?;
         Some(Ended {
-            accepted: unit.divided,
+            accepted: self.has_executed_some(unit),
             ..Ended::new(unit, CompletionRecord::default())
         })
     }
@@ -111,7 +111,7 @@ impl<P: Port> Queue<P> {
         let unit = self.withdrawn.pop_front()?;
         Some(Ended {
             withdrawn: true,
-            accepted: unit.divided,
+            accepted: self.has_executed_some(unit),
             ..Ended::new(unit, CompletionRecord::default())
         })
     }

@@ -176,3 +176,60 @@ fn an_operation_has_as_many_stripes_as_it_is_large_and_there_are_queues() {
         }
     }
 }
+
+/// Lengths of what a queue has.
+fn lengths(mover: &Manual) -> Vec<u32> {
+    mover.in_flight().iter().map(Operation::len).collect()
+}
+
+#[test]
+fn a_tail_shorter_than_the_pattern_is_a_descriptor_of_its_own() {
+    for tail in 1..16 {
+        let mover = Manual::new(4, 4).with_max_transfer(PAGE as u64);
+        let movers = [mover.clone()];
+        let mut channels = channels(&movers, |_| None, options());
+        let target = Guarded::new(2);
+        let len = PAGE + tail;
+        put(
+            &mut channels,
+            &Operation::fill(0x0807_0605_0403_0201, target.address(), len as u32),
+        );
+        channels.submit();
+        assert_eq!(lengths(&mover), [PAGE as u32]);
+        mover.execute_all();
+        let mut ended = [Outcome::default()];
+        assert_eq!(channels.poll_outcomes(&mut ended), 0);
+        channels.submit();
+        assert_eq!(lengths(&mover), [tail as u32]);
+        let outcome = finish(&mut channels, &movers, 1)[0];
+        assert_eq!(outcome.completion.status(), Status::SUCCESS);
+        let expected = |n: usize| if n < len { n as u8 % 8 + 1 } else { 0 };
+        assert!((0..2 * PAGE).all(|n| target[n] == expected(n)), "{tail}");
+    }
+}
+
+#[test]
+fn the_offset_of_a_difference_behind_a_fault_is_that_of_the_operation() {
+    let mover = Manual::new(4, 4);
+    let movers = [mover.clone()];
+    let mut channels = channels(&movers, |_| None, options());
+    let mut source = Guarded::new(2);
+    source[PAGE + 2] = 1;
+    let compare = Operation::compare_pattern(source.address(), 0, PAGE as u32 + 4);
+    put(&mut channels, &compare);
+    channels.submit();
+    let mut fault = CompletionRecord::with_status(Status::PAGE_FAULT);
+    fault.bytes_completed = PAGE as u32;
+    fault.fault_address = source.address() + PAGE as u64;
+    mover.end(fault);
+    let mut ended = [Outcome::default()];
+    assert_eq!(channels.poll_outcomes(&mut ended), 0);
+    channels.submit();
+    assert_eq!(lengths(&mover), [4]);
+    let outcome = finish(&mut channels, &movers, 1)[0];
+    let difference = Some(PAGE as u32 + 2);
+    assert_eq!(
+        outcome.output(&compare),
+        Ok(Output::Compared { difference })
+    );
+}
