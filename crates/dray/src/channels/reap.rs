@@ -61,6 +61,8 @@ impl<M: Mover> Channels<M> {
             }
             if let Some(reason) = self.exclude(queue) {
                 return match part.in_batch {
+                    // Its batch has ended, and it is behind a fence.
+                    true if accepted && ended.queue_lost.is_none() => self.end_part(index, record),
                     true => self.lose(index, reason),
                     false => self.when_lost(index, reason, accepted),
                 };

@@ -47,7 +47,9 @@ impl<P: Port> Queue<P> {
     /// As `poll`, with who did what.
     pub(crate) fn poll_outcomes(&mut self, into: &mut [Outcome]) -> usize {
         self.poll_with(into, |place, completion, ended, port| {
-            let missing = completion.record.status == 0 && !ended.withdrawn;
+            // A member behind a fence has no record though its batch has one.
+            let missing =
+                completion.record.status == 0 && ended.record.status == 0 && !ended.withdrawn;
             *place = Outcome {
                 retries: ended.unit.retries,
                 queue_lost: if missing { port.lost() } else { None },
@@ -169,30 +171,49 @@ mod tests {
         }
 
         fn lost(&self) -> Option<QueueLost> {
-            None
+            Some(QueueLost::Disabled)
         }
+    }
+
+    fn queue(memory: &Arc<SlotMemory>) -> Queue<Accepting> {
+        let capabilities = Capabilities {
+            max_batch: 8,
+            ..Capabilities::software()
+        };
+        Queue::new(Accepting, capabilities, memory.clone(), 8)
+    }
+
+    fn write(memory: &SlotMemory, index: u32, status: Status, bytes_completed: u32) {
+        let place = memory.record_address(index) as usize;
+        let mut record = CompletionRecord::with_status(status);
+        record.bytes_completed = bytes_completed;
+        // SAFETY: a record of the block, which nothing else accesses meanwhile.
+        unsafe { with_exposed_provenance_mut::<CompletionRecord>(place).write(record) };
+    }
+
+    #[test]
+    fn a_member_behind_a_fence_is_not_lost_with_its_queue() {
+        let memory = Arc::new(SlotMemory::new(8));
+        let mut queue = queue(&memory);
+        queue.enqueue_batch(&[Operation::noop(); 2]).expect("slots");
+        queue.submit();
+        write(&memory, 0, Status::PAGE_FAULT, 0);
+        write(&memory, memory.batch_record(0), Status::BATCH_FAIL, 2);
+        let mut ended = [Outcome::default(); 2];
+        assert_eq!(queue.poll_outcomes(&mut ended), 2);
+        assert_eq!(ended[1].completion.status(), Status::NONE);
+        assert_eq!(ended.map(|outcome| outcome.queue_lost), [None; 2]);
     }
 
     #[test]
     fn members_of_a_batch_whose_list_cannot_be_read_have_done_no_bytes() {
         let memory = Arc::new(SlotMemory::new(8));
-        let capabilities = Capabilities {
-            max_batch: 8,
-            ..Capabilities::software()
-        };
-        let mut queue = Queue::new(Accepting, capabilities, memory.clone(), 8);
+        let mut queue = queue(&memory);
         queue.enqueue_batch(&[Operation::noop(); 3]).expect("slots");
         queue.submit();
-        let write = |index: u32, status, bytes_completed| {
-            let place = memory.record_address(index) as usize;
-            let mut record = CompletionRecord::with_status(status);
-            record.bytes_completed = bytes_completed;
-            // SAFETY: a record of the block, which nothing else accesses meanwhile.
-            unsafe { with_exposed_provenance_mut::<CompletionRecord>(place).write(record) };
-        };
         // The first was executed, and the page of the others could not be read.
-        write(0, Status::SUCCESS, 0);
-        write(memory.batch_record(0), Status::BATCH_PAGE_FAULT, 1);
+        write(&memory, 0, Status::SUCCESS, 0);
+        write(&memory, memory.batch_record(0), Status::BATCH_PAGE_FAULT, 1);
         let mut ended = [Completion::default(); 4];
         assert_eq!(queue.poll(&mut ended), 3);
         assert_eq!(ended[0].status(), Status::SUCCESS);

@@ -13,6 +13,7 @@ use dray::{Channel, CpuMover, Executor, Failure, Mover, Operation, Output, Progr
 use dray_device::Access;
 use dray_device::WorkQueueMode::{Dedicated, Shared};
 use dray_spec::registers::{Command, CommandRegister};
+use dray_spec::{Descriptor, Flags, Status};
 
 use crate::channels::{options, run};
 use crate::gate::{Gate, Opener};
@@ -371,6 +372,34 @@ fn batches_of_the_caller_end_too() {
         }
         assert_eq!(*source == *target, require == Require::Any);
     }
+}
+
+#[test]
+fn a_member_behind_a_fence_was_not_executed_though_its_queue_is_lost_later() {
+    let (source, target) = (Guarded::noise(8, 6), Guarded::new(8));
+    let (device, member) = one(Shared);
+    let mut channels = Channels::new([member], options()).expect("channels");
+    // Noise is not all 0, and the fence holds back what is behind.
+    let unexpected = Descriptor::compare_pattern(source.address(), 0, 64)
+        .with_flags(Flags::CHECK_RESULT)
+        .with_expected_result(0);
+    let batch = [
+        Operation::try_from(unexpected).expect("an operation"),
+        copies(&source, &target)[0].with_fence(),
+    ];
+    // SAFETY: the buffers outlive the operations, which are waited for.
+    unsafe { channels.enqueue_batch(&batch) }.expect("slots");
+    while channels.submit() == Progress::Pending {}
+    // It waits until the batch has ended.
+    command(&device, Command::DisableWq);
+    let mut seen = [Outcome::default(); 2];
+    let mut ended = 0;
+    while ended < 2 {
+        ended += channels.poll_outcomes(&mut seen[ended..]);
+    }
+    assert_eq!(seen[0].completion.status(), Status::SUCCESS_PREDICATE);
+    assert_eq!(seen[1].output(&batch[1]), Err(Failure::NotExecuted));
+    assert!(target.iter().all(|byte| *byte == 0));
 }
 
 /// Memory whose translation fails once it is told to: the thread that asks panics, and its device ends.
