@@ -58,10 +58,10 @@ fn in_groups(
     // Often on other pages, whose addresses take as long to find as the data.
     prefetch::line_of(&a_last[GROUP - 1]);
     prefetch::line_of(&b_last[GROUP - 1]);
-    if lines_differ(a_first, b_first) {
+    let first = a.as_ptr().align_offset(LINE).min(LINE);
+    if first > 0 && lines_differ(a_first, b_first) {
         return exact(a, b, 0);
     }
-    let first = a.as_ptr().align_offset(LINE).min(LINE);
     let (a_groups, rest) = a_all[first..].as_chunks::<GROUP>();
     let b_groups = b_all[first..].as_chunks::<GROUP>().0;
     for (n, (a_group, b_group)) in a_groups.iter().zip(b_groups).enumerate() {
