@@ -33,7 +33,7 @@ pub use config::{ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueCon
 pub use device::Device;
 pub use dray_spec::{Portal, Submission, WorkQueueMode};
 pub use effect::{DescriptorResult, Effect, Origin};
-pub use execute::{Payload, execute};
+pub use execute::{Payload, dif_block_bytes, execute};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;
 pub use lifecycle::LifecycleEvent;

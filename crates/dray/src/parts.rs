@@ -19,14 +19,19 @@ pub(crate) fn granule(operation: &Operation) -> Option<u32> {
         | Opcode::CacheFlush => 1,
         Opcode::Fill => 16,
         Opcode::ComparePattern => 8,
-        Opcode::DifCheck | Opcode::DifStrip | Opcode::DifUpdate => {
-            BlockSize::from_bits(d.dif_flags()).protected_bytes() as u32
-        }
-        Opcode::DifInsert | Opcode::DixGenerate => {
-            BlockSize::from_bits(d.dif_flags()).bytes() as u32
-        }
+        opcode @ (Opcode::DifCheck
+        | Opcode::DifInsert
+        | Opcode::DifStrip
+        | Opcode::DifUpdate
+        | Opcode::DixGenerate) => block_bytes(opcode, d).0 as u32,
         _ => return None,
     })
+}
+
+/// Bytes of one block of a DIF operation in its source and in its destination.
+#[inline]
+fn block_bytes(opcode: Opcode, d: &Descriptor) -> (usize, usize) {
+    dray_device::dif_block_bytes(opcode, BlockSize::from_bits(d.dif_flags()))
 }
 
 /// Bytes of the largest part that is at most `most` bytes; `None`: there is no such part.
@@ -168,24 +173,16 @@ fn go_on_with_crc(d: &mut Descriptor, before: Option<&CompletionRecord>) {
 }
 
 fn advance_dif(d: &mut Descriptor, opcode: Opcode, offset: u32) {
-    let block = BlockSize::from_bits(d.dif_flags());
-    let (data, protected) = (block.bytes() as u64, block.protected_bytes() as u64);
-    let (read, written) = match opcode {
-        Opcode::DifCheck => (protected, 0),
-        Opcode::DifInsert => (data, protected),
-        Opcode::DifStrip => (protected, data),
-        Opcode::DifUpdate => (protected, protected),
-        _ => (data, dray_ops::DIF_BYTES as u64),
-    };
-    let blocks = u64::from(offset) / read;
-    d.address1 = d.address1.wrapping_add(blocks * read);
-    d.address2 = d.address2.wrapping_add(blocks * written);
+    let (read, written) = block_bytes(opcode, d);
+    let blocks = offset as usize / read;
+    d.address1 = d.address1.wrapping_add((blocks * read) as u64);
+    d.address2 = d.address2.wrapping_add((blocks * written) as u64);
     if matches!(
         opcode,
         Opcode::DifCheck | Opcode::DifStrip | Opcode::DifUpdate
     ) {
         let flags = SourceDifFlags::from_bits(d.source_dif_flags());
-        let tags = flags.advance(tags(d.source_tags()), blocks as usize);
+        let tags = flags.advance(tags(d.source_tags()), blocks);
         put_tags(&mut d.operation[8..16], tags);
     }
     if matches!(
@@ -193,7 +190,7 @@ fn advance_dif(d: &mut Descriptor, opcode: Opcode, offset: u32) {
         Opcode::DifInsert | Opcode::DifUpdate | Opcode::DixGenerate
     ) {
         let flags = DestinationDifFlags::from_bits(d.destination_dif_flags());
-        let tags = flags.advance(tags(d.destination_tags()), blocks as usize);
+        let tags = flags.advance(tags(d.destination_tags()), blocks);
         put_tags(&mut d.operation[16..24], tags);
     }
 }
