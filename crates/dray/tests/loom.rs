@@ -178,6 +178,27 @@ fn waiters_of_futures_that_have_left_are_used_again() {
 }
 
 #[test]
+fn a_future_that_uses_the_waiter_of_one_that_has_left_keeps_the_order() {
+    check(|| {
+        let (cells, cell) = one_cell(4);
+        let mut waiting = [(); 4].map(|()| Taking::new(&cells));
+        for taking in &mut waiting {
+            assert_eq!(taking.poll(Waker::noop()), None);
+        }
+        let [mut given, mut first, mut second, left] = waiting;
+        // It is given the cell, and not polled yet: its number is not in the queue.
+        cells.give_back(cell);
+        drop(left);
+        let mut newcomer = Taking::new(&cells);
+        assert_eq!(newcomer.poll(Waker::noop()), None);
+        for taking in [&mut given, &mut first, &mut second, &mut newcomer] {
+            assert_eq!(taking.poll(Waker::noop()), Some(cell), "it was overtaken");
+            cells.give_back(cell);
+        }
+    });
+}
+
+#[test]
 fn no_future_waits_for_cells_that_are_closed() {
     check(|| {
         let (cells, _) = one_cell(2);

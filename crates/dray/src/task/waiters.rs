@@ -136,7 +136,9 @@ impl Waiters {
         if self.left.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for _ in 0..self.waiters.len() {
+        // Those in the queue, not all waiters: one that was given a cell is not in it, and the first that waits
+        // would go behind the others.
+        for _ in 0..self.queue.len() {
             let Some(number) = self.queue.pop() else {
                 break;
             };

@@ -57,6 +57,10 @@ impl<T> ArrayQueue<T> {
             .pop_front()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.values.lock().expect("no poison in a model").len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.values.lock().expect("no poison in a model").is_empty()
     }
