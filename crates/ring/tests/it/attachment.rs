@@ -1,0 +1,127 @@
+//! A region as another process maps it: what the writes of its portals are answered.
+
+use dray_ring::{
+    AttachError, Attachment, Gate, Reader, RegionLayout, RemotePortal, SharedRegion, WrongKind,
+};
+use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
+
+const LAYOUT: RegionLayout = RegionLayout {
+    queues: 2,
+    entries: 4,
+};
+
+fn portal(attachment: &Attachment, wq: u16, limited: bool) -> RemotePortal {
+    let portal = Portal { wq, limited };
+    attachment.portal(portal).expect("a queue of the region")
+}
+
+#[test]
+fn each_write_is_answered_as_a_portal_answers_it() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let nothing = Portal {
+        wq: 2,
+        limited: false,
+    };
+    assert!(attachment.portal(nothing).is_none());
+    let gates = [(true, 4, 0), (false, 2, 1)].map(|(dedicated, size, threshold)| Gate {
+        dedicated,
+        size,
+        threshold,
+    });
+    let copy = Descriptor::memmove(0x1000, 0x2000, 64);
+    let [dedicated, shared] = [0, 1].map(|wq| portal(&attachment, wq, false));
+    let limited = portal(&attachment, 1, true);
+    let rings = [0, 1].map(|queue| region.ring(queue).expect("a queue"));
+    for (ring, gate) in rings.iter().zip(gates) {
+        ring.open(gate);
+    }
+    assert_eq!(dedicated.mode(), WorkQueueMode::Dedicated);
+    assert_eq!(shared.mode(), WorkQueueMode::Shared);
+    for _ in 0..4 {
+        assert_eq!(dedicated.write_posted(&copy), Submission::Accepted);
+    }
+    assert_eq!(dedicated.write_posted(&copy), Submission::Lost);
+    assert_eq!((rings[0].lost(), rings[0].retried()), (1, 0));
+    assert_eq!(limited.enqueue(&copy), Submission::Accepted);
+    assert_eq!(limited.enqueue(&copy), Submission::Retry);
+    assert_eq!(shared.enqueue(&copy), Submission::Accepted);
+    assert_eq!(shared.enqueue(&copy), Submission::Retry);
+    assert_eq!((rings[1].lost(), rings[1].retried()), (0, 2));
+    // The instruction that the queue does not take.
+    assert_eq!(dedicated.enqueue(&copy), Submission::Retry);
+    assert_eq!(shared.write_posted(&copy), Submission::Ignored);
+    let [first, second] = rings.each_ref().map(|ring| ring.wrong_kind());
+    assert_eq!(
+        [first, second],
+        [(0, 1), (1, 0)].map(|(posted, deferrable)| WrongKind { posted, deferrable })
+    );
+    let mut reader = Reader::new(rings[0].clone());
+    let words = reader.next().expect("a copy");
+    assert_eq!(words[2..4], [0x1000, 0x2000]);
+}
+
+#[test]
+fn queues_that_are_not_enabled_take_nothing() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let ring = region.ring(0).expect("a queue");
+    ring.close();
+    let copy = Descriptor::memmove(0x1000, 0x2000, 64);
+    let portal = portal(&attachment, 0, false);
+    assert_eq!(portal.write_posted(&copy), Submission::Ignored);
+    assert_eq!(portal.enqueue(&copy), Submission::Retry);
+    assert_eq!((ring.occupancy(), ring.lost(), ring.retried()), (0, 0, 0));
+}
+
+#[test]
+fn a_posted_write_to_a_queue_that_stays_held_is_ignored_in_the_end() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let ring = region.ring(0).expect("a queue");
+    ring.open(Gate {
+        dedicated: true,
+        size: 4,
+        threshold: 0,
+    });
+    ring.hold();
+    let copy = Descriptor::memmove(0x1000, 0x2000, 64);
+    assert_eq!(
+        portal(&attachment, 0, false).write_posted(&copy),
+        Submission::Ignored
+    );
+    // No deferrable write waits.
+    assert_eq!(
+        portal(&attachment, 0, false).enqueue(&copy),
+        Submission::Retry
+    );
+    assert_eq!(ring.occupancy(), 0);
+}
+
+#[test]
+fn threads_of_the_device_say_that_they_are_delayed_bit_by_bit() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let portal = portal(&attachment, 0, false);
+    assert!(!portal.is_delayed());
+    region.doorbell().set_delayed(1, true);
+    region.doorbell().set_delayed(4, true);
+    region.doorbell().set_delayed(1, false);
+    assert!(portal.is_delayed());
+    region.doorbell().set_delayed(4, false);
+    assert!(!portal.is_delayed());
+}
+
+#[test]
+fn a_file_of_another_size_or_without_seals_is_refused() {
+    let (_, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let more = RegionLayout {
+        queues: 9,
+        ..LAYOUT
+    };
+    let refused = Attachment::new(file.fd(), more, 1).expect_err("another size");
+    assert!(matches!(refused, AttachError::Size { .. }), "{refused}");
+    let plain = tempfile::tempfile().expect("a file");
+    let refused = Attachment::new(&plain, LAYOUT, 1).expect_err("a file without seals");
+    assert_eq!(refused, AttachError::NotSealed);
+}
