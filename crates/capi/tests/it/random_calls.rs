@@ -39,6 +39,13 @@ fn place<T>(random: &mut Random, room: &mut [MaybeUninit<T>]) -> (*mut T, usize)
     }
 }
 
+/// Options with bytes behind them that are known: a size may say that they are of a later version.
+#[repr(C)]
+struct OptionsAndMore {
+    options: Options,
+    more: [u8; 8],
+}
+
 /// A mover whose operations look at addresses first.
 fn open(random: &mut Random) -> *mut Mover {
     let backend = random.of(&[Backend::Virtual, Backend::Cpu]) as u32;
@@ -62,11 +69,16 @@ fn open(random: &mut Random) -> *mut Mover {
                     checked: 1,
                     numa: random.of(&[0, 0, 0, 1]),
                     reserved: random.of(&[0, 0, 0, 7]),
-                    size: random.of(&[40, 40, 40, 32, 41, 0]),
+                    size: random.of(&[40, 40, 40, 32, 41, 48, 0]),
                     ..options()
                 };
-                // SAFETY: options, and a place for a pointer.
-                unsafe { dray_open(&raw const options, &raw mut mover) }
+                let more = random.of(&[[0; 8], [1; 8]]);
+                let of_later_version = options.size > size_of::<Options>() && more != [0; 8];
+                let options = OptionsAndMore { options, more };
+                // SAFETY: as many bytes as the size says, at most 48, and a place for a pointer.
+                let code = unsafe { dray_open((&raw const options).cast(), &raw mut mover) };
+                assert!(!of_later_version || code == -libc::EINVAL, "{code}");
+                code
             }
             _ => {
                 let choice = random.word(5);
