@@ -99,17 +99,47 @@ fn a_posted_write_to_a_queue_that_stays_held_is_ignored_in_the_end() {
 }
 
 #[test]
+fn a_posted_write_to_a_queue_that_is_held_waits_until_it_is_open() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let ring = region.ring(0).expect("a queue");
+    let gate = Gate {
+        dedicated: true,
+        size: 4,
+        threshold: 0,
+    };
+    ring.open(gate);
+    ring.hold();
+    let portal = portal(&attachment, 0, false);
+    let copy = Descriptor::memmove(0x1000, 0x2000, 64);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| portal.write_posted(&copy));
+        // The writer may come before or behind this.
+        std::thread::yield_now();
+        ring.open(gate);
+        let answer = writer.join().expect("no panic");
+        assert_eq!(answer, Submission::Accepted);
+    });
+    assert_eq!(ring.occupancy(), 1);
+}
+
+#[test]
 fn threads_of_the_device_say_that_they_are_delayed_bit_by_bit() {
     let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
     let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
     let portal = portal(&attachment, 0, false);
     assert!(!portal.is_delayed());
-    region.doorbell().set_delayed(1, true);
-    region.doorbell().set_delayed(4, true);
-    region.doorbell().set_delayed(1, false);
-    assert!(portal.is_delayed());
-    region.doorbell().set_delayed(4, false);
-    assert!(!portal.is_delayed());
+    for first in [1, 4] {
+        region.doorbell().set_delayed(1, true);
+        region.doorbell().set_delayed(4, true);
+        region.doorbell().set_delayed(first, false);
+        assert!(portal.is_delayed());
+        region.doorbell().set_delayed(5 - first, false);
+        assert!(!portal.is_delayed());
+        // One that is not delayed says so again.
+        region.doorbell().set_delayed(first, false);
+        assert!(!portal.is_delayed());
+    }
 }
 
 #[test]
