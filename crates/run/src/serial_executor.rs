@@ -56,8 +56,14 @@ impl SerialExecutor {
         }
     }
 
-    /// The thread that comes to it last does it; none waits for another.
+    /// Puts a marker into the queue of each device. The thread that takes out the last of these markers runs
+    /// the job: all jobs before it are done then, and no thread waits for another. Without devices there are no
+    /// threads, and nothing to wait for: the caller runs the job.
     fn submit_after_all(&self, job: Job) {
+        if self.queues.is_empty() {
+            job();
+            return;
+        }
         let left = Arc::new((AtomicUsize::new(self.queues.len()), Mutex::new(Some(job))));
         for (_, jobs) in self.queues.iter() {
             let left = left.clone();
@@ -120,5 +126,15 @@ mod tests {
         // A number that no device of the session has.
         executor.submit(Some(7), move || done.send(()).unwrap());
         assert_eq!(order.recv(), Ok(()));
+    }
+
+    #[test]
+    fn a_job_is_done_by_the_caller_where_there_are_no_devices() {
+        let executor = SerialExecutor::open([]).unwrap();
+        for device in [None, Some(0)] {
+            let (done, order) = channel();
+            executor.submit(device, move || done.send(thread::current().id()).unwrap());
+            assert_eq!(order.recv(), Ok(thread::current().id()));
+        }
     }
 }
