@@ -260,7 +260,8 @@ typedef struct dray_channels_options {
   uint32_t backend;
   // Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it.
   uint32_t virtual_queues;
-  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256.
+  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256. This times `max_stripes`, or times
+  // the queues that were opened if those are fewer, is at most 1048576, too.
   uint32_t slots;
   // A dray_require.
   uint32_t require;
@@ -275,7 +276,7 @@ typedef struct dray_channels_options {
   uint32_t device_from_bytes;
   // Bytes of the smallest stripe; 0: 64 KiB.
   uint32_t stripe_bytes;
-  // Queues that an operation is striped over at most; 0: 8.
+  // Queues that an operation is striped over at most, 1 to 1024; 0: 8.
   uint32_t max_stripes;
   // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
   uint32_t gather_below_bytes;

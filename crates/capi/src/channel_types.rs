@@ -137,7 +137,8 @@ pub struct ChannelsOptions {
     pub backend: u32,
     /// Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it.
     pub virtual_queues: u32,
-    /// Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256.
+    /// Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256. This times `max_stripes`, or times
+    /// the queues that were opened if those are fewer, is at most 1048576, too.
     pub slots: u32,
     /// A dray_require.
     pub require: u32,
@@ -152,7 +153,7 @@ pub struct ChannelsOptions {
     pub device_from_bytes: u32,
     /// Bytes of the smallest stripe; 0: 64 KiB.
     pub stripe_bytes: u32,
-    /// Queues that an operation is striped over at most; 0: 8.
+    /// Queues that an operation is striped over at most, 1 to 1024; 0: 8.
     pub max_stripes: u32,
     /// Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
     pub gather_below_bytes: u32,

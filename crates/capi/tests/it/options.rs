@@ -83,6 +83,19 @@ fn what_a_later_version_has_must_be_0() {
 }
 
 #[test]
+fn slots_times_stripes_have_a_limit() {
+    let large = ChannelsOptions {
+        backend: Backend::Virtual as u32,
+        virtual_queues: 3,
+        slots: 1 << 19,
+        max_stripes: 3,
+        ..channels()
+    };
+    let said = "1572864 slots times stripes are outside 1 to 1048576";
+    refused(open_channels(&large), libc::EINVAL, said);
+}
+
+#[test]
 fn a_field_that_is_wrong_is_named() {
     let named: [(Options, &str); 9] = [
         (

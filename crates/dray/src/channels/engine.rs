@@ -8,7 +8,7 @@ use dray_spec::{CompletionRecord, Flags, Opcode};
 
 use super::cost::{ClassIndex, Learned, Verdict};
 use super::parts_table::{NONE, Part, Parts};
-use super::requirements::{check, together};
+use super::requirements::{check, parts, together};
 use super::{
     ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy,
     QueueLost, Require,
@@ -155,8 +155,7 @@ impl<M: Mover> Channels<M> {
             left: 0,
             timed: None,
         };
-        let stripes = options.max_stripes.min(queues.len()).max(1);
-        let parts = slots * stripes;
+        let parts = parts(&options, queues.len());
         Ok(Channels {
             capabilities: together(&queues, core_allowed, slots),
             queues,

@@ -40,12 +40,13 @@ pub enum ChannelsError {
         /// Which of the movers given.
         channel: usize,
     },
-    /// More slots, or channels, than can be counted.
-    #[error("1 to {most} {what} are possible, not {asked}")]
+    /// Slots (1 to 1048576), channels or stripes (1 to 1024), slots of a channel (1 to 4294967295) or slots times
+    /// stripes (1 to 1048576) outside their limits.
+    #[error("{asked} {what} are outside 1 to {most}")]
     Count {
-        /// Slots or channels.
+        /// What is counted, as above.
         what: &'static str,
-        /// How many.
+        /// How many were asked for.
         asked: usize,
         /// At most.
         most: usize,

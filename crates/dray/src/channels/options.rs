@@ -156,7 +156,8 @@ pub enum Require {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChannelsOptions {
-    /// Operations that can be enqueued or in flight at once. Default 256.
+    /// Operations that can be enqueued or in flight at once, 1 to 1048576. This times the stripes of an operation,
+    /// which are at most `max_stripes` and at most the channels, must be at most 1048576, too. Default 256.
     pub slots: usize,
     /// Who must execute all operations. Default: any executor.
     pub require: Require,
@@ -176,7 +177,7 @@ pub struct ChannelsOptions {
     /// Bytes of the smallest stripe: an operation of twice as many is striped over two channels.
     /// Default 64 KiB.
     pub stripe_bytes: u32,
-    /// Channels that an operation is striped over at most. Default 8.
+    /// Channels that an operation is striped over at most, 1 to 1024. Default 8.
     pub max_stripes: usize,
     /// Operations below so many bytes are gathered into batches. Default 16 KiB; 0: none.
     pub gather_below_bytes: u32,

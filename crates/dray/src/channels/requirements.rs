@@ -13,6 +13,8 @@ use crate::{Capabilities, Executor, Mover};
 const MOST_SLOTS: usize = 1 << 20;
 /// Channels that there can be.
 const MOST_CHANNELS: usize = 1 << 10;
+/// Slots times stripes that there can be: each takes some hundred bytes, which are allocated at once.
+const MOST_PARTS: usize = 1 << 20;
 
 pub(super) fn check<M: Mover>(
     queues: &[QueueState<M>],
@@ -27,6 +29,8 @@ pub(super) fn check<M: Mover>(
     if !queues.is_empty() {
         counted("channels", queues.len(), MOST_CHANNELS)?;
     }
+    let parts = parts(options, queues.len());
+    counted("slots times stripes", parts, MOST_PARTS)?;
     for queue in queues {
         counted("slots of a channel", queue.mover.slots(), u32::MAX as usize)?;
     }
@@ -59,6 +63,12 @@ pub(super) fn check<M: Mover>(
         }
     }
     Ok(())
+}
+
+/// Parts that operations can have at once: no operation is striped over more channels than there are.
+pub(super) fn parts(options: &ChannelsOptions, channels: usize) -> usize {
+    let stripes = options.max_stripes.min(channels).max(1);
+    options.slots.saturating_mul(stripes)
 }
 
 /// What all of them can do, or the core if it may.

@@ -151,6 +151,39 @@ fn batches_of_the_caller_block_on_faults_too() {
 }
 
 #[test]
+fn slots_times_stripes_have_a_limit() {
+    let refused = |channels: usize, max_stripes: usize| {
+        let members = (0..channels).map(|_| Member {
+            mover: CpuMover::new(1),
+            numa_node: None,
+        });
+        let options = ChannelsOptions {
+            slots: 1 << 19,
+            max_stripes,
+            ..options()
+        };
+        Channels::new(members, options).err()
+    };
+    let error = refused(3, 3).expect("too many");
+    assert_eq!(
+        error,
+        ChannelsError::Count {
+            what: "slots times stripes",
+            asked: 3 << 19,
+            most: 1 << 20,
+        }
+    );
+    assert_eq!(
+        error.to_string(),
+        "1572864 slots times stripes are outside 1 to 1048576"
+    );
+    // Stripes are no more than channels.
+    assert_eq!(refused(1, 1024), None);
+    let none = refused(1, 0).expect("too few").to_string();
+    assert_eq!(none, "0 stripes are outside 1 to 1024");
+}
+
+#[test]
 fn a_mover_without_slots_is_refused_or_left_out() {
     let member = Member {
         mover: CpuMover::new(0),
