@@ -92,7 +92,7 @@ static int withdraws(void) {
     for (n = 0; n < withdrawn; n++) {
         check("wait", dray_wait_outcomes(mover, &outcome, 1, DRAY_WAIT_POLICY_YIELD, 30000000000));
         right &= outcome.completion.status == 0 && outcome.completion.withdrawn == 1;
-        right &= outcome.completion.queue_was_full == 0 && outcome.completion.queue_lost == DRAY_QUEUE_LOST_NONE;
+        right &= outcome.completion.queue_was_full == 0 && outcome.completion.queue_lost == DRAY_QUEUE_LOST_REASON_NONE;
         /* So that what is written later is seen. */
         memset(targets[outcome.completion.user_data], 1, PAGE);
     }

@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
         expect("channels", ended[0].completion().ok() && ended[0].completion().user_data() == 9);
         expect("channels", ended[0].stripes() == 2 && ended[0].device_bytes() == sizeof from);
         expect("channels", std::memcmp(from, to, sizeof from) == 0);
-        expect("channels", ended[0].completion().queue_lost() == dray::queue_lost::none && ended[0].moved() == 0);
+        expect("channels", ended[0].completion().queue_lost() == dray::queue_lost_reason::none && ended[0].moved() == 0);
         expect("excluded_queues", queues.excluded_queues().empty() && mover.excluded_queues().empty());
         // Nothing is in flight any more, and a wait would have no end.
         try {

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     options.backend = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)DRAY_BACKEND_ANY;
     options.virtual_queues = 2;
     options.gather_below_bytes = 1;
-    options.lost_queue = DRAY_LOST_QUEUE_OTHER;
+    options.lost_queue = DRAY_LOST_QUEUE_POLICY_OTHER;
     on_work_queues = options.backend == DRAY_BACKEND_HARDWARE;
     check("open", dray_open_channels(&options, &mover));
     right = dray_excluded_queues(mover, excluded, 2) == 0 && dray_excluded_queues(mover, NULL, 0) == 0;
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
         check("copy", dray_copy(mover, target[n], source[n], sizeof source[n], (uint64_t)n));
     for (n = 0; n < COPIES; n++) {
         check("wait", dray_wait_outcomes(mover, &outcome, 1, DRAY_WAIT_POLICY_YIELD, 30000000000));
-        right &= outcome.completion.status == 1 && outcome.completion.queue_lost == DRAY_QUEUE_LOST_NONE;
+        right &= outcome.completion.status == 1 && outcome.completion.queue_lost == DRAY_QUEUE_LOST_REASON_NONE;
         right &= outcome.completion.withdrawn == 0;
     }
     right &= memcmp(source, target, sizeof source) == 0;
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     n = dray_excluded_queues(mover, excluded, 2);
     if (on_work_queues) {
         right &= n == 1 && strcmp(excluded[0].name, name) == 0 && excluded[0].number == 0;
-        right &= excluded[0].reason == DRAY_QUEUE_LOST_DISABLED && excluded[0].error == 0;
+        right &= excluded[0].reason == DRAY_QUEUE_LOST_REASON_DISABLED && excluded[0].error == 0;
         /* With one queue alone the core has taken its place. */
         right &= outcome.device_bytes > 0 || outcome.core_reason == DRAY_CORE_REASON_QUEUE_LOST;
     } else {

@@ -135,28 +135,28 @@ typedef enum dray_full_queue {
 } dray_full_queue;
 
 // What becomes of the operations of a queue that is disabled or reset, or whose device ends.
-typedef enum dray_lost_queue {
+typedef enum dray_lost_queue_policy {
   // Another queue executes them; the core, if there is none and it may.
-  DRAY_LOST_QUEUE_OTHER = 0,
+  DRAY_LOST_QUEUE_POLICY_OTHER = 0,
   // The core executes them.
-  DRAY_LOST_QUEUE_CORE = 1,
+  DRAY_LOST_QUEUE_POLICY_CORE = 1,
   // They end with status 0, and `queue_lost` says why.
-  DRAY_LOST_QUEUE_ERROR = 2,
-} dray_lost_queue;
+  DRAY_LOST_QUEUE_POLICY_ERROR = 2,
+} dray_lost_queue_policy;
 
 // Why a queue executes nothing more.
-typedef enum dray_queue_lost {
+typedef enum dray_queue_lost_reason {
   // It does execute.
-  DRAY_QUEUE_LOST_NONE = 0,
+  DRAY_QUEUE_LOST_REASON_NONE = 0,
   // It was disabled, or it or its device was reset, since it was opened.
-  DRAY_QUEUE_LOST_DISABLED = 1,
+  DRAY_QUEUE_LOST_REASON_DISABLED = 1,
   // Its device has ended, or has failed.
-  DRAY_QUEUE_LOST_DEVICE_ENDED = 2,
+  DRAY_QUEUE_LOST_REASON_DEVICE_ENDED = 2,
   // The kernel refuses descriptors.
-  DRAY_QUEUE_LOST_REFUSED = 3,
+  DRAY_QUEUE_LOST_REASON_REFUSED = 3,
   // Another reason, which this version has no number for.
-  DRAY_QUEUE_LOST_OTHER = 4,
-} dray_queue_lost;
+  DRAY_QUEUE_LOST_REASON_OTHER = 4,
+} dray_queue_lost_reason;
 
 // Why the core executed an operation, or a part of it.
 typedef enum dray_core_reason {
@@ -295,7 +295,7 @@ typedef struct dray_channels_options {
   const struct dray_cost_model *cost;
   // 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
   uint32_t checked;
-  // A dray_lost_queue.
+  // A dray_lost_queue_policy.
   uint32_t lost_queue;
   // A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
   // 256 KiB.
@@ -341,7 +341,7 @@ typedef struct dray_completion {
   uint8_t core_reason;
   // 1 if every queue was full, and the operation was not to wait.
   uint8_t queue_was_full;
-  // A dray_queue_lost: why its queue has not executed it, and nothing else has either (status 0).
+  // A dray_queue_lost_reason: why its queue has not executed it, and nothing else has either (status 0).
   uint8_t queue_lost;
   // 1 if dray_withdraw took it, or a part of it, back: status 0.
   uint8_t withdrawn;
@@ -402,9 +402,9 @@ typedef struct dray_excluded_queue {
   char name[32];
   // Its number among the queues that were opened, from 0, in the order of dray_note.
   uint32_t number;
-  // A dray_queue_lost.
+  // A dray_queue_lost_reason.
   uint32_t reason;
-  // For DRAY_QUEUE_LOST_REFUSED the errno of the kernel; 0 if it has written only a part.
+  // For DRAY_QUEUE_LOST_REASON_REFUSED the errno of the kernel; 0 if it has written only a part.
   int32_t error;
   // 0.
   uint32_t reserved;

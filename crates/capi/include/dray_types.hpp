@@ -51,12 +51,12 @@ enum class core_reason : std::uint32_t {
 };
 
 /// Why a queue executes nothing more.
-enum class queue_lost : std::uint32_t {
-    none = DRAY_QUEUE_LOST_NONE,
-    disabled = DRAY_QUEUE_LOST_DISABLED,
-    device_ended = DRAY_QUEUE_LOST_DEVICE_ENDED,
-    refused = DRAY_QUEUE_LOST_REFUSED,
-    other = DRAY_QUEUE_LOST_OTHER,
+enum class queue_lost_reason : std::uint32_t {
+    none = DRAY_QUEUE_LOST_REASON_NONE,
+    disabled = DRAY_QUEUE_LOST_REASON_DISABLED,
+    device_ended = DRAY_QUEUE_LOST_REASON_DEVICE_ENDED,
+    refused = DRAY_QUEUE_LOST_REASON_REFUSED,
+    other = DRAY_QUEUE_LOST_REASON_OTHER,
 };
 
 /// Sizes of a page list's entries that are counted apart.
@@ -162,7 +162,9 @@ class completion {
     /// Every queue was full, and it was not to wait.
     bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
     /// Why its queue has not executed it, and nothing else has either.
-    dray::queue_lost queue_lost() const noexcept { return static_cast<dray::queue_lost>(raw_.queue_lost); }
+    dray::queue_lost_reason queue_lost() const noexcept {
+        return static_cast<dray::queue_lost_reason>(raw_.queue_lost);
+    }
     /// It, or a part of it, was taken back.
     bool withdrawn() const noexcept { return raw_.withdrawn != 0; }
     /// Submissions of its descriptors that a queue without room did not accept.

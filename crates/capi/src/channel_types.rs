@@ -78,9 +78,9 @@ pub struct ExcludedQueue {
     pub name: [c_char; 32],
     /// Its number among the queues that were opened, from 0, in the order of dray_note.
     pub number: u32,
-    /// A dray_queue_lost.
+    /// A dray_queue_lost_reason.
     pub reason: u32,
-    /// For DRAY_QUEUE_LOST_REFUSED the errno of the kernel; 0 if it has written only a part.
+    /// For DRAY_QUEUE_LOST_REASON_REFUSED the errno of the kernel; 0 if it has written only a part.
     pub error: i32,
     /// 0.
     pub reserved: u32,
@@ -172,7 +172,7 @@ pub struct ChannelsOptions {
     pub cost: *const CostModel,
     /// 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
     pub checked: u32,
-    /// A dray_lost_queue.
+    /// A dray_lost_queue_policy.
     pub lost_queue: u32,
     /// A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
     /// 256 KiB.

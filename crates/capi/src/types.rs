@@ -166,7 +166,7 @@ pub struct Completion {
     pub core_reason: u8,
     /// 1 if every queue was full, and the operation was not to wait.
     pub queue_was_full: u8,
-    /// A dray_queue_lost: why its queue has not executed it, and nothing else has either (status 0).
+    /// A dray_queue_lost_reason: why its queue has not executed it, and nothing else has either (status 0).
     pub queue_lost: u8,
     /// 1 if dray_withdraw took it, or a part of it, back: status 0.
     pub withdrawn: u8,

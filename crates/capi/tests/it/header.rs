@@ -143,7 +143,7 @@ fn the_header_for_cpp_has_every_word_and_every_call() {
             "BACKEND",
             "EXECUTOR",
             "CORE_REASON",
-            "QUEUE_LOST",
+            "QUEUE_LOST_REASON",
             "PAGE_REASON",
             "PAGE_SIZE",
             "WAIT_POLICY",
