@@ -105,6 +105,21 @@ int main(int argc, char **argv) {
         dray::channels_options options(dray::backend::virtual_device);
         options.virtual_queues = 2;
         options.stripe_bytes = 1024;
+        options.set(dray::require::device).set(dray::choice::device).set(dray::page_fault::return_fault);
+        options.set(dray::lost_queue_policy::error).set(dray::full_queue::core);
+        // A device is required, and the core would execute what finds the queues full.
+        try {
+            dray::channels refused(options);
+            expect("channels_options", false);
+        } catch (const dray::error &error) {
+            expect("channels_options", error.code() == -EINVAL);
+        }
+        options.set(dray::full_queue::error);
+        expect("channels_options", options.require == DRAY_REQUIRE_DEVICE && options.choice == DRAY_CHOICE_DEVICE);
+        expect("channels_options", options.page_fault == DRAY_PAGE_FAULT_RETURN);
+        expect("channels_options", options.full_queue == DRAY_FULL_QUEUE_ERROR);
+        expect("channels_options", options.lost_queue == DRAY_LOST_QUEUE_POLICY_ERROR);
+        options.set(dray::page_fault::touch_and_resume).set(dray::full_queue::wait);
         dray::channels queues(options);
         static unsigned char from[65536], to[65536];
         std::memset(from, 3, sizeof from);

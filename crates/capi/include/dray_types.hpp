@@ -50,6 +50,45 @@ enum class core_reason : std::uint32_t {
     queue_lost = DRAY_CORE_REASON_QUEUE_LOST,
 };
 
+/// Who must execute all operations of channels: else they fail.
+enum class require : std::uint32_t {
+    any = DRAY_REQUIRE_ANY,
+    device = DRAY_REQUIRE_DEVICE,
+    hardware = DRAY_REQUIRE_HARDWARE,
+};
+
+/// Who executes an operation, as far as that is free.
+enum class choice : std::uint32_t {
+    threshold = DRAY_CHOICE_THRESHOLD,
+    device = DRAY_CHOICE_DEVICE,
+    core = DRAY_CHOICE_CORE,
+    cost_model = DRAY_CHOICE_COST_MODEL,
+    learned = DRAY_CHOICE_LEARNED,
+};
+
+/// What becomes of an operation that met a page that was not present.
+enum class page_fault : std::uint32_t {
+    touch_and_resume = DRAY_PAGE_FAULT_TOUCH_AND_RESUME,
+    finish_on_core = DRAY_PAGE_FAULT_FINISH_ON_CORE,
+    block_on_fault = DRAY_PAGE_FAULT_BLOCK_ON_FAULT,
+    /// `return` of C, which is a word of the language.
+    return_fault = DRAY_PAGE_FAULT_RETURN,
+};
+
+/// What becomes of an operation when every queue that could take it is full.
+enum class full_queue : std::uint32_t {
+    wait = DRAY_FULL_QUEUE_WAIT,
+    core = DRAY_FULL_QUEUE_CORE,
+    error = DRAY_FULL_QUEUE_ERROR,
+};
+
+/// What becomes of the operations of a queue that is disabled or reset, or whose device ends.
+enum class lost_queue_policy : std::uint32_t {
+    other = DRAY_LOST_QUEUE_POLICY_OTHER,
+    core = DRAY_LOST_QUEUE_POLICY_CORE,
+    error = DRAY_LOST_QUEUE_POLICY_ERROR,
+};
+
 /// Why a queue executes nothing more.
 enum class queue_lost_reason : std::uint32_t {
     none = DRAY_QUEUE_LOST_REASON_NONE,
@@ -240,6 +279,28 @@ struct channels_options : dray_channels_options {
     explicit channels_options(dray::backend who = dray::backend::any) noexcept : dray_channels_options() {
         size = sizeof(dray_channels_options);
         backend = static_cast<std::uint32_t>(who);
+    }
+
+    /// Sets the field that holds words of this kind; returns these options.
+    channels_options &set(dray::require word) noexcept {
+        require = static_cast<std::uint32_t>(word);
+        return *this;
+    }
+    channels_options &set(dray::choice word) noexcept {
+        choice = static_cast<std::uint32_t>(word);
+        return *this;
+    }
+    channels_options &set(dray::page_fault word) noexcept {
+        page_fault = static_cast<std::uint32_t>(word);
+        return *this;
+    }
+    channels_options &set(dray::full_queue word) noexcept {
+        full_queue = static_cast<std::uint32_t>(word);
+        return *this;
+    }
+    channels_options &set(dray::lost_queue_policy word) noexcept {
+        lost_queue = static_cast<std::uint32_t>(word);
+        return *this;
     }
 };
 
