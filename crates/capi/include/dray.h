@@ -267,7 +267,8 @@ typedef struct dray_channels_options {
   uint32_t require;
   // A dray_page_fault.
   uint32_t page_fault;
-  // Times that a page is made present without a byte done between them, at most; 0: 64.
+  // Times that a page is made present without a byte done between them, at most; 0: 64. None is
+  // DRAY_PAGE_FAULT_RETURN of `page_fault`.
   uint32_t page_faults;
   // A dray_full_queue.
   uint32_t full_queue;
@@ -278,7 +279,7 @@ typedef struct dray_channels_options {
   uint32_t stripe_bytes;
   // Queues that an operation is striped over at most, 1 to 1024; 0: 8.
   uint32_t max_stripes;
-  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
+  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none (in Rust, 0).
   uint32_t gather_below_bytes;
   // Operations that are gathered into one batch at most; 0: 32.
   uint32_t max_gathered;
@@ -293,7 +294,8 @@ typedef struct dray_channels_options {
   // What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
   // 4th-generation Xeon.
   const struct dray_cost_model *cost;
-  // 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
+  // 1: the core and a virtual device look at addresses first, as with `checked` of dray_options; in Rust,
+  // `check_core` is the core's part of it. Page lists look unless `unchecked` of dray_page_list_options is 1.
   uint32_t checked;
   // A dray_lost_queue_policy.
   uint32_t lost_queue;
@@ -434,7 +436,9 @@ typedef struct dray_page_list_options {
   // 1: what a device does not copy is an error, and the core copies nothing.
   uint32_t require_device;
   // 1: the core copies without looking at addresses first, which saves two system calls a run: memory that
-  // cannot be accessed then ends the process with a signal, and is no -EFAULT.
+  // cannot be accessed then ends the process with a signal, and is no -EFAULT. In Rust this is
+  // `check_pages`, the other way round. Operations that are no page list follow `checked` of the mover's
+  // options, whose default is not to look.
   uint32_t unchecked;
   // Nanoseconds after which nothing more is begun; 0: no limit.
   uint64_t timeout_ns;

@@ -144,7 +144,8 @@ pub struct ChannelsOptions {
     pub require: u32,
     /// A dray_page_fault.
     pub page_fault: u32,
-    /// Times that a page is made present without a byte done between them, at most; 0: 64.
+    /// Times that a page is made present without a byte done between them, at most; 0: 64. None is
+    /// DRAY_PAGE_FAULT_RETURN of `page_fault`.
     pub page_faults: u32,
     /// A dray_full_queue.
     pub full_queue: u32,
@@ -155,7 +156,7 @@ pub struct ChannelsOptions {
     pub stripe_bytes: u32,
     /// Queues that an operation is striped over at most, 1 to 1024; 0: 8.
     pub max_stripes: u32,
-    /// Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none.
+    /// Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none (in Rust, 0).
     pub gather_below_bytes: u32,
     /// Operations that are gathered into one batch at most; 0: 32.
     pub max_gathered: u32,
@@ -170,7 +171,8 @@ pub struct ChannelsOptions {
     /// What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
     /// 4th-generation Xeon.
     pub cost: *const CostModel,
-    /// 1: the core and a virtual device look at addresses first, as with `checked` of dray_options.
+    /// 1: the core and a virtual device look at addresses first, as with `checked` of dray_options; in Rust,
+    /// `check_core` is the core's part of it. Page lists look unless `unchecked` of dray_page_list_options is 1.
     pub checked: u32,
     /// A dray_lost_queue_policy.
     pub lost_queue: u32,

@@ -30,7 +30,9 @@ pub struct PageOptions {
     /// 1: what a device does not copy is an error, and the core copies nothing.
     pub require_device: u32,
     /// 1: the core copies without looking at addresses first, which saves two system calls a run: memory that
-    /// cannot be accessed then ends the process with a signal, and is no -EFAULT.
+    /// cannot be accessed then ends the process with a signal, and is no -EFAULT. In Rust this is
+    /// `check_pages`, the other way round. Operations that are no page list follow `checked` of the mover's
+    /// options, whose default is not to look.
     pub unchecked: u32,
     /// Nanoseconds after which nothing more is begun; 0: no limit.
     pub timeout_ns: u64,

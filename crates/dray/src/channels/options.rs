@@ -62,7 +62,8 @@ pub enum PageFaultPolicy {
     /// between two faults. A page that faults again and again without one, or that the core cannot make
     /// present either, ends the operation.
     TouchAndResume {
-        /// Times that a page is made present without a byte done between them.
+        /// Times that a page is made present without a byte done between them. 0: none, as [`Return`](Self::Return);
+        /// in C, where 0 is the default, only `DRAY_PAGE_FAULT_RETURN` says so.
         most: u32,
     },
     /// The core does the rest.
@@ -172,14 +173,17 @@ pub struct ChannelsOptions {
     /// The core looks at addresses before it executes an operation: memory that it cannot access ends the
     /// operation with [`Failure::PageFault`](crate::Failure::PageFault), as on a device, and nothing of it
     /// is done. A system call an operand. Without it such memory ends the process with a signal, unless a
-    /// device had the operation first: then the core always looks. Default: false.
+    /// device had the operation first: then the core always looks. In C this is `checked` of
+    /// `dray_channels_options`, which also makes a virtual device look; page lists look unless
+    /// [`check_pages`](crate::pages::PageListOptions::check_pages) is false. Default: false.
     pub check_core: bool,
     /// Bytes of the smallest stripe: an operation of twice as many is striped over two channels.
     /// Default 64 KiB.
     pub stripe_bytes: u32,
     /// Channels that an operation is striped over at most, 1 to 1024. Default 8.
     pub max_stripes: usize,
-    /// Operations below so many bytes are gathered into batches. Default 16 KiB; 0: none.
+    /// Operations below so many bytes are gathered into batches. Default 16 KiB; 0: none (in C, where 0
+    /// is the default, 1).
     pub gather_below_bytes: u32,
     /// Operations that are gathered into one batch at most. Default 32.
     pub max_gathered: u32,

@@ -50,7 +50,9 @@ pub struct PageListOptions {
     /// Fail where a device does not copy a page, instead of copying it on the core.
     pub require_device: bool,
     /// The core looks at addresses before it copies, as a device does: a page that cannot be read, or
-    /// written, is an error, and not a signal. Two system calls a run. Default: true.
+    /// written, is an error, and not a signal. Two system calls a run. In C this is `unchecked` of
+    /// `dray_page_list_options`, the other way round; operations of channels that are no page list follow
+    /// [`check_core`](crate::channels::ChannelsOptions::check_core). Default: true.
     pub check_pages: bool,
     /// Time after which nothing more is begun. The call returns when the copies that a device has accepted
     /// by then have ended: nothing is in flight afterwards. Default: none.
