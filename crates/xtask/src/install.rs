@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
+use crate::install_paths::InstallPaths;
 use crate::link::{SYSTEM_LIBRARIES, link};
-use crate::place::Place;
 
 /// Version of the interface: that of the shared library's name.
 const INTERFACE: &str = "1";
@@ -26,7 +26,7 @@ pub struct Library {
     /// Directory of the headers.
     pub headers: PathBuf,
     /// Where it goes.
-    pub place: Place,
+    pub paths: InstallPaths,
     /// Version for pkg-config.
     pub version: String,
     /// The C compiler that links the shared library, and its first arguments: see
@@ -44,7 +44,7 @@ pub struct Library {
 /// be read or written; the linker fails. An earlier installation is unchanged then, unless a file could be
 /// made and not be renamed: the error names those that were.
 pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
-    let Place { root, libdir, .. } = &library.place;
+    let InstallPaths { root, libdir, .. } = &library.paths;
     let (include, lib) = (root.join("include"), root.join(libdir));
     let pkgconfig = lib.join("pkgconfig");
     let soname = format!("libdray.so.{INTERFACE}");
@@ -222,11 +222,10 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    let copied = File::open(from).and_then(|mut from| {
-        let mut to = new_file(to)?;
-        io::copy(&mut from, &mut to)
-    });
-    copied.with_context(|| format!("{} cannot be copied", from.display()))?;
+    let mut source =
+        File::open(from).with_context(|| format!("{} cannot be read", from.display()))?;
+    let copied = new_file(to).and_then(|mut to| io::copy(&mut source, &mut to));
+    copied.with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))?;
     Ok(())
 }
 
@@ -238,7 +237,7 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 fn pkg_config(library: &Library) -> String {
-    let Place { prefix, libdir, .. } = &library.place;
+    let InstallPaths { prefix, libdir, .. } = &library.paths;
     let escaped = |path: &str| path.replace(' ', "\\ ");
     format!(
         "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: dray\n\
@@ -249,4 +248,26 @@ fn pkg_config(library: &Library) -> String {
         library.version,
         SYSTEM_LIBRARIES.join(" "),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_cannot_be_written_names_its_target() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let from = directory.path().join("from");
+        fs::write(&from, "bytes").expect("a file");
+        let to = directory.path().join("missing/to");
+        let error = format!("{:#}", copy(&from, &to).expect_err("no directory"));
+        assert!(error.contains(&to.display().to_string()), "{error}");
+        // What cannot be read is not blamed on the target.
+        let error = format!("{:#}", copy(&to, &from).expect_err("no source"));
+        assert!(
+            error.contains(&format!("{} cannot be read", to.display())),
+            "{error}"
+        );
+        assert!(!error.contains(&from.display().to_string()), "{error}");
+    }
 }

@@ -1,9 +1,9 @@
 //! Installing the library for C and C++.
 
 mod install;
+mod install_paths;
 mod link;
-mod place;
 
 pub use install::{Library, install};
+pub use install_paths::InstallPaths;
 pub use link::compiler;
-pub use place::Place;

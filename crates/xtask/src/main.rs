@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
-use xtask::{Library, Place, compiler, install};
+use xtask::{InstallPaths, Library, compiler, install};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -50,7 +50,7 @@ fn main() -> anyhow::Result<()> {
         variable.map(PathBuf::from)
     });
     // What is wrong with it is said before anything is built.
-    let place = Place::new(&prefix, destdir.as_deref(), &libdir)?;
+    let paths = InstallPaths::new(&prefix, destdir.as_deref(), &libdir)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<()> {
     let files = install(&Library {
         archive: archive.context("cargo does not say where the static library is")?,
         headers: root.join("crates/capi/include"),
-        place,
+        paths,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
     })?;

@@ -7,22 +7,22 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::{Library, Place, compiler, install};
+use xtask::{InstallPaths, Library, compiler, install};
 
 use crate::toolchain::{ROOT, archive};
 
-fn library_at(place: Place) -> Library {
+fn library_at(paths: InstallPaths) -> Library {
     Library {
         archive: archive(),
         headers: Path::new(ROOT).join("include"),
-        place,
+        paths,
         version: "0.1.0".into(),
         compiler: compiler("".as_ref()),
     }
 }
 
 fn library(prefix: &Path) -> Library {
-    library_at(Place::new(prefix, None, Path::new("lib")).expect("a place"))
+    library_at(InstallPaths::new(prefix, None, Path::new("lib")).expect("paths"))
 }
 
 /// All files below a directory, by their paths in it.
@@ -77,8 +77,8 @@ fn pkg_config(directory: &Path, arguments: &[&str]) -> String {
 fn a_package_is_put_below_destdir_and_used_at_its_prefix() {
     let destdir = tempfile::tempdir().expect("a directory");
     let libdir = Path::new("lib/x86_64-linux-gnu");
-    let place = Place::new(Path::new("/opt/dray"), Some(destdir.path()), libdir);
-    let made = install(&library_at(place.expect("a place")));
+    let paths = InstallPaths::new(Path::new("/opt/dray"), Some(destdir.path()), libdir);
+    let made = install(&library_at(paths.expect("paths")));
     let root = destdir.path().join("opt/dray");
     let expected = INSTALLED.map(|file| match file.strip_prefix("lib/") {
         Some(file) => Path::new("lib/x86_64-linux-gnu").join(file),
@@ -166,7 +166,7 @@ fn a_compiler_that_fails_leaves_an_earlier_installation_as_it_is() {
         archive: prefix.path().join("missing.a"),
         ..library(prefix.path())
     };
-    is_refused(&wrong, "missing.a cannot be copied");
+    is_refused(&wrong, "missing.a cannot be read");
     assert!(contents(prefix.path()) == before);
 }
 
@@ -287,12 +287,12 @@ fn relative_prefixes_and_those_with_parents_are_absolute_in_the_pkg_config_file(
     }
     // A package's files stay below its directory, whatever is beside it.
     let staging = below("staging");
-    let place = Place::new(
+    let paths = InstallPaths::new(
         Path::new("/../../usr/lib/../local"),
         Some(&staging),
         Path::new("lib"),
     );
-    install(&library_at(place.expect("a place"))).expect("it can be installed");
+    install(&library_at(paths.expect("paths"))).expect("it can be installed");
     assert_eq!(
         files(&staging),
         INSTALLED.map(|file| Path::new("usr/local").join(file))
@@ -310,7 +310,8 @@ fn a_prefix_that_is_a_file_is_refused() {
     let file = directory.path().join("file");
     fs::write(&file, "text").expect("a file");
     for prefix in [file.clone(), file.join("below")] {
-        let refused = Place::new(&prefix, None, Path::new("lib")).expect_err("it is refused");
+        let refused =
+            InstallPaths::new(&prefix, None, Path::new("lib")).expect_err("it is refused");
         let text = format!("{refused:#}");
         assert!(
             text.contains("is no directory") || text.contains("Not a directory"),
@@ -380,14 +381,14 @@ fn paths_that_pkg_config_cannot_name_are_refused() {
         (bytes(b"/opt"), bytes(b""), "below the prefix"),
         (bytes(b""), bytes(b"lib"), "cannot be made absolute"),
     ] {
-        let refused = Place::new(Path::new(prefix), None, Path::new(libdir));
+        let refused = InstallPaths::new(Path::new(prefix), None, Path::new(libdir));
         let error = format!("{:#}", refused.expect_err("it is refused"));
         assert!(error.contains(text), "{error}");
     }
     // The directory of a package is not named.
     let directory = tempfile::tempdir().expect("a directory");
     let staging = directory.path().join(bytes(b"\xff"));
-    let place = Place::new(Path::new("/opt"), Some(&staging), Path::new("lib"));
-    install(&library_at(place.expect("a place"))).expect("it can be installed");
+    let paths = InstallPaths::new(Path::new("/opt"), Some(&staging), Path::new("lib"));
+    install(&library_at(paths.expect("paths"))).expect("it can be installed");
     assert_eq!(files(&staging.join("opt")), INSTALLED.map(PathBuf::from));
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use xtask::{Library, Place, compiler, install};
+use xtask::{InstallPaths, Library, compiler, install};
 
 /// Directory of the crate `dray-capi`; tests of `dray run` use this file, too.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
@@ -32,7 +32,7 @@ pub(crate) fn prefix() -> &'static Path {
         let files = install(&Library {
             archive: archive(),
             headers: Path::new(ROOT).join("include"),
-            place: Place::new(directory.path(), None, Path::new("lib")).expect("a place"),
+            paths: InstallPaths::new(directory.path(), None, Path::new("lib")).expect("paths"),
             version: "0.1.0".into(),
             compiler: compiler("".as_ref()),
         });

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 /// Where the library is put, and where it is used from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct InstallPaths {
     /// The prefix that programs find the library by: absolute, without `..`.
     pub(crate) prefix: String,
     /// Directory of the libraries below the prefix.
@@ -16,14 +16,18 @@ pub struct Place {
     pub(crate) root: PathBuf,
 }
 
-impl Place {
+impl InstallPaths {
     /// The prefix may be relative to the current directory, and have `..`. With a `destdir` the files are put
     /// below that directory, under the name of the prefix. The `libdir` is below the prefix.
     ///
     /// # Errors
     /// A path that is no UTF-8 or that pkg-config cannot name; a `libdir` beside the prefix; a prefix that is
     /// no directory.
-    pub fn new(prefix: &Path, destdir: Option<&Path>, libdir: &Path) -> anyhow::Result<Place> {
+    pub fn new(
+        prefix: &Path,
+        destdir: Option<&Path>,
+        libdir: &Path,
+    ) -> anyhow::Result<InstallPaths> {
         let plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
         if libdir.as_os_str().is_empty() || !libdir.components().all(plain) {
             bail!(
@@ -41,19 +45,19 @@ impl Place {
             }
             None => absolute.clone(),
         };
-        let place = Place {
+        let paths = InstallPaths {
             prefix: named("--prefix", &absolute)?,
             libdir: named("--libdir", libdir)?,
             root,
         };
-        match place.root.metadata() {
+        match paths.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
-                bail!("--prefix {} is no directory", place.root.display())
+                bail!("--prefix {} is no directory", paths.root.display())
             }
-            Ok(_) => Ok(place),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(place),
+            Ok(_) => Ok(paths),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(paths),
             Err(error) => Err(error)
-                .with_context(|| format!("--prefix {} cannot be used", place.root.display())),
+                .with_context(|| format!("--prefix {} cannot be used", paths.root.display())),
         }
     }
 }
