@@ -11,7 +11,7 @@ use crate::handle::Kind;
 use crate::types::{Completion, CoreReason, Executor, Tags};
 
 /// What C is given of an operation that has ended.
-pub(crate) trait Seen {
+pub(crate) trait FromOutcome {
     /// `reason` is why the core executes all that a mover of one queue is given.
     fn of(outcome: &Outcome, reason: CoreReason) -> Self;
 
@@ -19,7 +19,7 @@ pub(crate) trait Seen {
     fn check(kind: &Kind) -> Result<(), Refusal>;
 }
 
-impl Seen for Completion {
+impl FromOutcome for Completion {
     fn of(outcome: &Outcome, reason: CoreReason) -> Completion {
         let completion = &outcome.completion;
         let record = &completion.record;

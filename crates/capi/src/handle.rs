@@ -65,7 +65,7 @@ pub struct Mover {
 }
 
 /// Completions that are taken from a mover at a time.
-const LOOK: usize = 64;
+const POLLED_AT_ONCE: usize = 64;
 
 /// A mover that is open.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
         batch: Vec::with_capacity(slots),
         in_batch: false,
         next_flags: Flags::EMPTY,
-        outcomes: vec![Outcome::default(); LOOK].into_boxed_slice(),
+        outcomes: vec![Outcome::default(); POLLED_AT_ONCE].into_boxed_slice(),
         opened,
     };
     Box::into_raw(Box::new(Mover {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dray::{Mover as _, Progress, WaitError, WaitPolicy};
 
-use crate::completion::{Seen, count};
+use crate::completion::{FromOutcome, count};
 use crate::error::Refusal;
 use crate::handle::{Mover, Open, using, with};
 use crate::structure::word;
@@ -79,7 +79,11 @@ pub(crate) fn place<T>(what: &str, into: *mut T, count: usize) -> Result<(), Ref
 
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open); `into` a place for `count` results.
-pub(crate) unsafe fn poll_into<T: Seen>(mover: *mut Mover, into: *mut T, count: usize) -> c_int {
+pub(crate) unsafe fn poll_into<T: FromOutcome>(
+    mover: *mut Mover,
+    into: *mut T,
+    count: usize,
+) -> c_int {
     let work = |open: &mut Open| {
         place("completions", into, count)?;
         T::check(&open.kind)?;
@@ -92,7 +96,7 @@ pub(crate) unsafe fn poll_into<T: Seen>(mover: *mut Mover, into: *mut T, count: 
 
 /// # Safety
 /// `into` must be a place for `count` results.
-unsafe fn poll<T: Seen>(open: &mut Open, into: *mut T, count: usize) -> usize {
+unsafe fn poll<T: FromOutcome>(open: &mut Open, into: *mut T, count: usize) -> usize {
     let reason = open.opened.core_reason;
     let most = count.min(open.outcomes.len());
     let look = &mut open.outcomes[..most];
@@ -130,7 +134,7 @@ pub unsafe extern "C" fn dray_wait(
 
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open); `into` a place for `count` results.
-pub(crate) unsafe fn wait_into<T: Seen>(
+pub(crate) unsafe fn wait_into<T: FromOutcome>(
     mover: *mut Mover,
     into: *mut T,
     count: usize,

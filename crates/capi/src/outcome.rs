@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use dray::channels::Outcome as Library;
 
 use crate::channel_types::{ExcludedQueue, Outcome};
-use crate::completion::{Seen, count, lost, reason};
+use crate::completion::{FromOutcome, count, lost, reason};
 use crate::error::Refusal;
 use crate::handle::{Kind, Mover, Open, using};
 use crate::mover::{place, poll_into, wait_into};
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn dray_wait_outcomes(
     unsafe { wait_into(mover, into, count, policy, timeout_ns) }
 }
 
-impl Seen for Outcome {
+impl FromOutcome for Outcome {
     fn of(outcome: &Library, reason: CoreReason) -> Outcome {
         Outcome {
             completion: Completion::of(outcome, reason),

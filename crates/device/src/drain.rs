@@ -64,14 +64,14 @@ impl PasidCounter {
 /// are never more than descriptors on their way.
 #[derive(Debug, Clone)]
 pub(crate) struct PasidCounters {
-    counters: Vec<PasidCounter>,
+    by_pasid: Vec<PasidCounter>,
     last: usize,
 }
 
 impl PasidCounters {
     pub(crate) fn new() -> PasidCounters {
         PasidCounters {
-            counters: vec![PasidCounter::new(0)],
+            by_pasid: vec![PasidCounter::new(0)],
             last: 0,
         }
     }
@@ -80,7 +80,7 @@ impl PasidCounters {
     #[inline]
     pub(crate) fn begin(&mut self, pasid: u32) -> DrainSlot {
         let index = self.counter(pasid);
-        let counter = &mut self.counters[index];
+        let counter = &mut self.by_pasid[index];
         counter.outstanding += 1;
         DrainSlot {
             counter: index as u16,
@@ -92,7 +92,7 @@ impl PasidCounters {
     /// need not wait any more. One that has work to do then counts for the drains behind it, there.
     pub(crate) fn begin_drain(&mut self, pasid: u32, id: WorkId, works: bool) -> Option<DrainSlot> {
         let index = self.counter(pasid);
-        let counter = &mut self.counters[index];
+        let counter = &mut self.by_pasid[index];
         if counter.is_idle() {
             return None;
         }
@@ -111,7 +111,7 @@ impl PasidCounters {
     /// A descriptor is done. True if drains have waited for it alone: [`PasidCounters::drained`] says which.
     #[inline]
     pub(crate) fn end(&mut self, place: DrainSlot) -> bool {
-        match self.counters.get_mut(usize::from(place.counter)) {
+        match self.by_pasid.get_mut(usize::from(place.counter)) {
             Some(counter) if counter.epoch == place.epoch => {
                 counter.outstanding = counter.outstanding.saturating_sub(1);
                 false
@@ -123,7 +123,7 @@ impl PasidCounters {
 
     /// Drains of the counter of `place` that have nothing to wait for any more, in order.
     pub(crate) fn drained(&mut self, place: DrainSlot, drains: &mut Vec<WorkId>) {
-        let Some(counter) = self.counters.get_mut(usize::from(place.counter)) else {
+        let Some(counter) = self.by_pasid.get_mut(usize::from(place.counter)) else {
             return;
         };
         while let Some(epoch) = counter.closed.front()
@@ -136,7 +136,7 @@ impl PasidCounters {
 
     #[inline]
     fn counter(&mut self, pasid: u32) -> usize {
-        if self.counters[self.last].pasid != pasid {
+        if self.by_pasid[self.last].pasid != pasid {
             self.last = self.find(pasid);
         }
         self.last
@@ -145,20 +145,20 @@ impl PasidCounters {
     #[cold]
     fn find(&mut self, pasid: u32) -> usize {
         let found = self
-            .counters
+            .by_pasid
             .iter()
             .position(|counter| counter.pasid == pasid);
         if let Some(index) = found {
             return index;
         }
-        match self.counters.iter().position(PasidCounter::is_idle) {
+        match self.by_pasid.iter().position(PasidCounter::is_idle) {
             Some(index) => {
-                self.counters[index].pasid = pasid;
+                self.by_pasid[index].pasid = pasid;
                 index
             }
             None => {
-                self.counters.push(PasidCounter::new(pasid));
-                self.counters.len() - 1
+                self.by_pasid.push(PasidCounter::new(pasid));
+                self.by_pasid.len() - 1
             }
         }
     }
@@ -216,21 +216,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_used_again_once_it_is_idle() {
+    fn an_idle_counter_is_used_for_another_pasid() {
         let ids = ids(1);
         let mut counters = PasidCounters::new();
         for pasid in 0..1000 {
             let place = counters.begin(pasid);
             end(&mut counters, place);
         }
-        assert_eq!(counters.counters.len(), 1);
+        assert_eq!(counters.by_pasid.len(), 1);
         let places: Vec<DrainSlot> = (0..5).map(|pasid| counters.begin(pasid)).collect();
-        assert_eq!(counters.counters.len(), 5);
+        assert_eq!(counters.by_pasid.len(), 5);
         assert!(counters.begin_drain(4, ids[0], false).is_some());
         for place in places {
             end(&mut counters, place);
         }
         counters.begin(7);
-        assert_eq!(counters.counters.len(), 5);
+        assert_eq!(counters.by_pasid.len(), 5);
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After so long without a completion a thread sleeps between two looks.
+/// After so long without a completion a thread sleeps between two polls.
 const SLEEPS_AFTER: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_micros(100);
 
