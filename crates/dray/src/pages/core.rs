@@ -53,10 +53,16 @@ impl CoreCopy {
         let part = list.bytes().div_ceil(threads as u64);
         let part = part.next_multiple_of(BASE_PAGE);
         thread::scope(|scope| {
-            for n in 1..threads as u64 {
-                scope.spawn(move || self.part(list, n * part, part));
-            }
+            // Whether a thread copies the part. No thread can be made at a limit of threads or of memory.
+            let has_thread = |n: u64| {
+                let copy = move || self.part(list, n * part, part);
+                thread::Builder::new().spawn_scoped(scope, copy).is_ok()
+            };
+            let started = (1..threads as u64).take_while(|n| has_thread(*n)).count() as u64;
             self.part(list, 0, part);
+            for n in started + 1..threads as u64 {
+                self.part(list, n * part, part);
+            }
         });
     }
 

@@ -14,6 +14,8 @@ mod manual;
 mod memory;
 mod never;
 mod outcomes;
+#[cfg(target_os = "linux")]
+mod page_limits;
 mod page_report;
 mod page_statistics;
 mod pages;
