@@ -14,6 +14,9 @@ pub(super) const BASE_PAGE: u64 = 4096;
 /// Copies of at least so many bytes are split over channels; smaller ones travel in batches.
 pub(super) const SPLIT_FROM: u64 = 64 << 10;
 
+/// Bytes of a list at most. No process has as many, and sums that are rounded up to pages do not overflow.
+const MAX_BYTES: u64 = i64::MAX as u64;
+
 /// One page, or a run of them, to copy.
 ///
 /// ```
@@ -88,8 +91,10 @@ pub enum PageListError {
         /// Its index.
         entry: usize,
     },
-    /// An entry goes beyond the last address.
-    #[error("entry {entry} of the page list goes beyond the last address")]
+    /// An entry goes beyond the last address, or the list with it has 2^63 bytes or more.
+    #[error(
+        "entry {entry} of the page list goes beyond the last address, or the list with it has 2^63 bytes or more"
+    )]
     Address {
         /// Its index.
         entry: usize,
@@ -157,7 +162,8 @@ impl PageList {
     /// Checks the entries, and merges those that follow each other in source and destination.
     ///
     /// # Errors
-    /// An entry without bytes, beyond the last address, or with overlapping operands.
+    /// An entry without bytes, beyond the last address, or with overlapping operands; an entry with which
+    /// the list has 2^63 bytes or more.
     ///
     /// ```
     /// use dray::pages::{PageCopy, PageList};
@@ -177,7 +183,9 @@ impl PageList {
             let (Some(source_end), Some(destination_end), Some(sum)) = (
                 end(copy.source),
                 end(copy.destination),
-                bytes.checked_add(copy.bytes),
+                bytes
+                    .checked_add(copy.bytes)
+                    .filter(|sum| *sum <= MAX_BYTES),
             ) else {
                 return Err(PageListError::Address { entry });
             };
@@ -282,6 +290,11 @@ mod tests {
         assert_eq!(refused(copy(0x1000, 0x2000, 0x1000)), Ok(()));
         let beyond = Err(PageListError::Address { entry: 0 });
         assert_eq!(refused(copy(u64::MAX, 0, 2)), beyond);
+        // Each of the two is possible.
+        let half = copy(0, i64::MAX as u64, i64::MAX as u64);
+        assert_eq!(refused(half), Ok(()));
+        let both = PageList::new(&[half, half]).map(|_| ());
+        assert_eq!(both, Err(PageListError::Address { entry: 1 }));
     }
 
     #[test]
