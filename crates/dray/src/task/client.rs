@@ -33,7 +33,9 @@ impl<B> Client<B> {
     /// for one. The future gives what became of the operation, and its buffers.
     ///
     /// Futures get slots in the order in which they were first polled, as long as no more than 1024 wait; one of
-    /// more than that is polled again until it is one of them. A future is no client: once all clients are
+    /// more than that is polled again until it is one of them. Where 1024 have waited, and some of these were
+    /// dropped, the next one removes those; the order of the others may change if another thread gives a slot, or
+    /// another future comes, during that. A future is no client: once all clients are
     /// dropped, the driver ends, and what has not begun by then is refused.
     ///
     /// # Errors

@@ -130,7 +130,8 @@ impl Waiters {
     }
 
     /// Frees waiters whose futures have left before a cell was free. Meanwhile `give` may miss those that wait:
-    /// the caller must look for a free cell afterwards.
+    /// the caller must look for a free cell afterwards. Each number that stays goes once to the end of the queue:
+    /// a `give`, an `enter` or another sweep at the same time can change the order.
     #[cold]
     pub(super) fn sweep(&self) {
         if self.left.load(Ordering::Relaxed) == 0 {
