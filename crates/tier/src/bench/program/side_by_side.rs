@@ -123,11 +123,12 @@ impl Running {
                 Some(slice) => slice - passed,
                 None => Duration::from_millis(100),
             };
-            let looks = self.session.is_none() && passed < SESSION_WAIT.0;
-            match self
-                .end
-                .recv_timeout(if looks { SESSION_WAIT.1 } else { left })
-            {
+            let waits_for_session = self.session.is_none() && passed < SESSION_WAIT.0;
+            match self.end.recv_timeout(if waits_for_session {
+                SESSION_WAIT.1
+            } else {
+                left
+            }) {
                 Ok(end) => {
                     self.has_ended = true;
                     return Some(end.map(|used| Used {
