@@ -1,7 +1,6 @@
 //! Whether the pages of copies can be accessed, found out by the kernel.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::PageCopy;
 use super::plan::BASE_PAGE;
@@ -10,30 +9,36 @@ use super::plan::BASE_PAGE;
 /// first-level cache when they are copied.
 pub(super) const PROBE_BYTES: u64 = 256 << 10;
 
-/// Entries of one pwritev(2) or preadv(2) (`UIO_MAXIOV`).
+/// Entries of one writev(2) or readv(2) (`UIO_MAXIOV`). A pipe has room for as many bytes, however small it is.
 const MAX_ENTRIES: usize = 1024;
 
-/// Copies one byte of each page from source to destination by way of a file in memory, so that a page that
+/// Copies one byte of each page from source to destination by way of a pipe, so that a page that
 /// cannot be accessed is an error of a system call. On pages that are present it is faster than
-/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`, for the kernel does not read the structure of each page.
+/// `MADV_POPULATE_READ` and `MADV_POPULATE_WRITE`, for the kernel does not read the structure of each page. A
+/// pipe has no size that `RLIMIT_FSIZE` limits: a file in memory has one.
 #[derive(Debug)]
 pub(super) struct Probe {
-    file: File,
+    reader: OwnedFd,
+    writer: OwnedFd,
     sources: Vec<libc::iovec>,
     destinations: Vec<libc::iovec>,
 }
 
 impl Probe {
-    /// `None` if the kernel refuses the file.
+    /// `None` if the kernel refuses the pipe.
     pub(super) fn new() -> Option<Probe> {
-        // SAFETY: the name is a string that ends with a zero.
-        let file = unsafe { libc::memfd_create(c"dray-probe".as_ptr(), libc::MFD_CLOEXEC) };
-        if file < 0 {
+        let mut ends = [0; 2];
+        // Nobody waits for room or bytes: a call does what it can.
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+        // SAFETY: writes the two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), flags) } != 0 {
             return None;
         }
+        // SAFETY: just opened, and nothing else owns them.
+        let [reader, writer] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         Some(Probe {
-            // SAFETY: just opened, and nothing else owns it.
-            file: unsafe { File::from_raw_fd(file) },
+            reader,
+            writer,
             sources: Vec::new(),
             destinations: Vec::new(),
         })
@@ -53,20 +58,30 @@ impl Probe {
         let entries = self.sources.chunks(MAX_ENTRIES);
         for (sources, destinations) in entries.zip(self.destinations.chunks(MAX_ENTRIES)) {
             let count = sources.len() as libc::c_int;
-            let file = self.file.as_raw_fd();
+            let (reader, writer) = (self.reader.as_raw_fd(), self.writer.as_raw_fd());
             // SAFETY: the kernel reads the sources, and says so where it cannot.
-            let read = unsafe { libc::pwritev(file, sources.as_ptr(), count, 0) };
+            let read = unsafe { libc::writev(writer, sources.as_ptr(), count) };
             if read != sources.len() as isize {
+                self.drain();
                 return false;
             }
             // SAFETY: the kernel writes the destinations, of which the caller says that nothing else
             // accesses them, and says so where it cannot.
-            let written = unsafe { libc::preadv(file, destinations.as_ptr(), count, 0) };
+            let written = unsafe { libc::readv(reader, destinations.as_ptr(), count) };
             if written != destinations.len() as isize {
+                self.drain();
                 return false;
             }
         }
         true
+    }
+
+    /// Takes what a call that failed has left in the pipe: it is no byte of the next copies.
+    fn drain(&self) {
+        let mut left = [0_u8; MAX_ENTRIES];
+        let (reader, into) = (self.reader.as_raw_fd(), left.as_mut_ptr().cast());
+        // SAFETY: the buffer has so many bytes.
+        while unsafe { libc::read(reader, into, left.len()) } > 0 {}
     }
 
     /// One byte of each page of the source, and of each of the destination.

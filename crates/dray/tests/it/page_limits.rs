@@ -66,3 +66,13 @@ fn without_further_threads_the_calling_one_copies_all() {
         copy(&source, &target);
     });
 }
+
+#[test]
+fn a_limit_of_file_sizes_is_none_of_copies() {
+    in_child("a_limit_of_file_sizes_is_none_of_copies", || {
+        let none = limits(0);
+        // SAFETY: reads the structure.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &none) }, 0);
+        copy(&Guarded::noise(PAGES, 2), &Guarded::new(PAGES));
+    });
+}
