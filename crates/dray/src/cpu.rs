@@ -97,7 +97,9 @@ impl CpuMover {
     }
 
     /// The same, but memory that the core cannot access ends an operation with a page fault, as on a
-    /// device, instead of the process with a signal. A system call an operand.
+    /// device, instead of the process with a signal. A system call an operand (Linux 5.14; on earlier kernels
+    /// nothing is looked at). All that the operation may access must be accessible, also behind the first
+    /// difference of a comparison and in the part of a delta record that is not used.
     ///
     /// ```
     /// use dray::{Completion, CpuMover, Failure, Mover, Operation};

@@ -14,8 +14,8 @@ pub(crate) struct Operand {
     pub(crate) write: bool,
 }
 
-/// What `operation` accesses, apart from its record: up to three runs of bytes. Those that it does
-/// not have are empty.
+/// What `operation` may access, apart from its record: up to three runs of bytes. Those that it does
+/// not have are empty. A comparison may end before, and a delta record may be shorter.
 pub(crate) fn operands(operation: &Operation) -> [Operand; 3] {
     let d = operation.descriptor();
     let len = u64::from(d.size);
@@ -33,13 +33,16 @@ pub(crate) fn operands(operation: &Operation) -> [Operand; 3] {
     let block = BlockSize::from_bits(d.dif_flags());
     let (data, protected) = (block.bytes() as u64, block.protected_bytes() as u64);
     let seed = match d.flags().contains(Flags::CRC_READ_SEED) {
-        true => read(d.crc_seed_address(), 8),
+        true if d.flags().contains(Flags::CRC_64) => read(d.crc_seed_address(), 8),
+        true => read(d.crc_seed_address(), 4),
         false => none,
     };
     let (from, to) = (d.address1, d.address2);
     match operation.opcode() {
         Opcode::Memmove => [read(from, len), written(to, len), none],
-        Opcode::Fill | Opcode::CacheFlush => [written(to, len), none, none],
+        Opcode::Fill => [written(to, len), none, none],
+        // It changes no byte (spec 8.3.26).
+        Opcode::CacheFlush => [read(to, len), none, none],
         Opcode::Compare => [read(from, len), read(to, len), none],
         Opcode::ComparePattern | Opcode::DifCheck => [read(from, len), none, none],
         Opcode::CreateDelta => [

@@ -7,8 +7,9 @@ use dray::channels::{
 use dray::virt::{Checked, Options, VirtualDevice, VirtualMover};
 use dray::{CpuMover, Executor, Failure, Mover, Operation, Output};
 use dray_device::WorkQueueMode::Shared;
-use dray_spec::Status;
+use dray_ops::{CrcOptions, crc32c};
 use dray_spec::registers::{Command, CommandRegister};
+use dray_spec::{Descriptor, Status};
 
 use crate::channels::{options, run};
 use crate::machine::{device, queue};
@@ -134,6 +135,31 @@ fn unmapped_and_read_only_pages_are_faults_with_their_address() {
         let outcome = run(&mut channels, &[copy])[0];
         assert_eq!(outcome.output(&copy), Ok(Output::Done), "{name}");
         assert!(target[3 * PAGE..7 * PAGE] == source[..4 * PAGE], "{name}");
+    }
+}
+
+#[test]
+fn a_flush_reads_and_a_seed_of_crc_32_has_four_bytes() {
+    for (name, mut channels) in all() {
+        let memory = Guarded::noise(2, 3);
+        let end = memory.address() + 2 * PAGE as u64;
+        memory.read_only(0..1);
+        let flush = Operation::cache_flush(memory.address(), PAGE as u32);
+        let seeded = |crc: Descriptor, bytes: u64| {
+            let crc = crc.with_crc_seed_address(end - bytes);
+            Operation::try_from(crc).expect("an operation")
+        };
+        let crc = seeded(Descriptor::crc(memory.address(), 64, 0), 4);
+        let outcomes = run(&mut channels, &[flush, crc]);
+        assert_eq!(outcomes[0].output(&flush), Ok(Output::Done), "{name}");
+        let (_, seed) = memory.split_last_chunk::<4>().expect("4 bytes");
+        let options = CrcOptions::default();
+        let expected = crc32c(u32::from_le_bytes(*seed), &memory[..64], options);
+        assert_eq!(
+            outcomes[1].output(&crc),
+            Ok(Output::Crc32(expected)),
+            "{name}"
+        );
     }
 }
 
