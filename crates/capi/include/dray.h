@@ -51,13 +51,13 @@ typedef enum dray_executor {
 
 // What a thread does while it waits.
 typedef enum dray_wait_policy {
-  // Looks again at once.
+  // Polls again at once.
   DRAY_WAIT_POLICY_SPIN = 0,
-  // A PAUSE between looks.
+  // A PAUSE between polls.
   DRAY_WAIT_POLICY_PAUSE = 1,
   // UMWAIT; -ENOTSUP where the processor has none.
   DRAY_WAIT_POLICY_UMWAIT = 2,
-  // Lets other threads run between looks.
+  // Lets other threads run between polls.
   DRAY_WAIT_POLICY_YIELD = 3,
 } dray_wait_policy;
 
@@ -220,8 +220,9 @@ typedef struct dray_options {
   // Name of a work queue, such as "wq0.1"; NULL: the first that is free.
   const char *queue;
   // 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
-  // operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
-  // a system call for each operand.
+  // operation with a page fault (status 3) after the bytes before it, as on hardware, and not the process
+  // with a signal. Costs a system call for each operand, or for each of its pages if there are two; before
+  // Linux 5.14 for each of its pages.
   uint32_t checked;
   // A dray_numa: which work queue is the first.
   uint32_t numa;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use dray::Checked;
 use dray::channels::{Member, local_node};
 use dray::hw::{HwError, HwMover, HwOptions, Paths, QueueInfo, RefusedQueue};
-use dray::virt::{Checked, Options, VirtualDevice};
+use dray::virt::{Options, VirtualDevice};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 
 use crate::error::Refusal;

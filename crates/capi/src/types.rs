@@ -33,13 +33,13 @@ pub enum Executor {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Looks again at once.
+    /// Polls again at once.
     Spin = 0,
-    /// A PAUSE between looks.
+    /// A PAUSE between polls.
     Pause = 1,
     /// UMWAIT; -ENOTSUP where the processor has none.
     Umwait = 2,
-    /// Lets other threads run between looks.
+    /// Lets other threads run between polls.
     Yield = 3,
 }
 
@@ -87,8 +87,9 @@ pub struct Options {
     /// Name of a work queue, such as "wq0.1"; NULL: the first that is free.
     pub queue: *const c_char,
     /// 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
-    /// operation with a page fault (status 3), as on hardware, and not the process with a signal. Costs
-    /// a system call for each operand.
+    /// operation with a page fault (status 3) after the bytes before it, as on hardware, and not the process
+    /// with a signal. Costs a system call for each operand, or for each of its pages if there are two; before
+    /// Linux 5.14 for each of its pages.
     pub checked: u32,
     /// A dray_numa: which work queue is the first.
     pub numa: u32,

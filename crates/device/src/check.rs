@@ -15,7 +15,7 @@ use crate::{DescriptorResult, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
 pub use operands::check_operands;
 pub(crate) use operands::fits;
-pub use software::{SOFTWARE_OPERATIONS, check_software};
+pub use software::{PLAIN_FLAGS, SOFTWARE_OPERATIONS, check_software};
 use traffic::TrafficClasses;
 
 /// Why a descriptor is refused.

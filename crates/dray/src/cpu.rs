@@ -8,7 +8,7 @@ use dray_device::CAN_FLUSH;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use execute::execute;
-pub(crate) use execute::{execute_single, inaccessible, touch};
+pub(crate) use execute::{execute_single, touch};
 
 use crate::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
@@ -39,7 +39,7 @@ pub struct CpuMover {
     first: usize,
     ended: usize,
     queued: usize,
-    /// Operands are looked at before an operation is executed.
+    /// What the core cannot access is a page fault.
     checked: bool,
     /// Ticket of the oldest.
     ticket: u32,
@@ -47,7 +47,7 @@ pub struct CpuMover {
     start: Instant,
 }
 
-/// An operation, and how it has ended once it has. Both in the line or two that the core has at hand.
+/// An operation, and its record once it has ended: one after the other in memory, from the beginning of a line.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Slot {
@@ -97,9 +97,8 @@ impl CpuMover {
     }
 
     /// The same, but memory that the core cannot access ends an operation with a page fault, as on a
-    /// device, instead of the process with a signal. A system call an operand (Linux 5.14; on earlier kernels
-    /// nothing is looked at). All that the operation may access must be accessible, also behind the first
-    /// difference of a comparison and in the part of a delta record that is not used.
+    /// device and after the bytes before it, instead of the process with a signal. Costs system calls: see
+    /// [`Checked`](crate::Checked).
     ///
     /// ```
     /// use dray::{Completion, CpuMover, Failure, Mover, Operation};
@@ -181,7 +180,7 @@ impl Slot {
         match self.role {
             BatchRole::Single if fence => {
                 // SAFETY: the caller's promise is the same.
-                self.record = unsafe { execute_single(&self.descriptor) };
+                self.record = unsafe { execute_single(&self.descriptor, checked) };
                 return;
             }
             BatchRole::Single => {}
@@ -192,15 +191,8 @@ impl Slot {
             self.record = CompletionRecord::default();
             return;
         }
-        let fault = match checked {
-            true => inaccessible(&Operation::of_valid(self.descriptor, self.user_data)),
-            false => None,
-        };
-        self.record = match fault {
-            Some(record) => record,
-            // SAFETY: the caller's promise is the same.
-            None => unsafe { execute(&self.descriptor) },
-        };
+        // SAFETY: the caller's promise is the same.
+        self.record = unsafe { execute(&self.descriptor, checked) };
         batch.failed |= self.record.status() != Status::SUCCESS;
     }
 }

@@ -9,13 +9,13 @@
 mod capabilities;
 mod channel;
 pub mod channels;
+mod checked;
 mod cpu;
 mod drive;
 #[cfg(feature = "hw")]
 pub mod hw;
 mod idle;
 mod mover;
-mod operands;
 mod operation;
 mod outcome;
 pub mod pages;
@@ -38,6 +38,7 @@ pub use channel::{
     Buffer, Buffers, Channel, ChannelBatch, ChannelError, Completed, NotSubmitted, PageBuffer,
     Rejected, Request,
 };
+pub use checked::Checked;
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};
 pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};

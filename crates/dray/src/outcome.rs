@@ -1,5 +1,6 @@
 //! How an operation ended, who did what of it, and why.
 
+use dray_spec::{CompletionRecord, Status};
 use thiserror::Error;
 
 use crate::{Completion, Executor, Failure, Operation, Output};
@@ -148,17 +149,10 @@ impl Outcome {
     /// The same with the bytes that `operation` has had done, where its mover has not counted them.
     pub(crate) fn with_bytes_of(mut self, operation: &Operation) -> Outcome {
         if self.device_bytes == 0 && self.core_bytes == 0 {
-            let record = &self.completion.record;
-            let bytes = match record.status() {
-                status if status.is_success() => operation.len(),
-                status if status.code() == dray_spec::Status::PAGE_FAULT.code() => {
-                    record.bytes_completed
-                }
-                _ => 0,
-            };
+            let bytes = done_bytes(operation, &self.completion.record);
             match self.core_reason {
-                Some(_) => self.core_bytes = bytes.into(),
-                None => self.device_bytes = bytes.into(),
+                Some(_) => self.core_bytes = bytes,
+                None => self.device_bytes = bytes,
             }
         }
         self
@@ -184,5 +178,14 @@ impl Outcome {
     /// Who has executed it, as one word: a device alone, the core alone, or both.
     pub fn executor(&self) -> Executor {
         self.completion.executor
+    }
+}
+
+/// Bytes of an operation that its record says are done.
+pub(crate) fn done_bytes(operation: &Operation, record: &CompletionRecord) -> u64 {
+    match record.status() {
+        status if status.is_success() => operation.len().into(),
+        status if status.code() == Status::PAGE_FAULT.code() => record.bytes_completed.into(),
+        _ => 0,
     }
 }

@@ -1,7 +1,10 @@
 //! Page faults that an operation takes without getting on, and when to stop resolving them.
 
+use dray_device::dif_block_bytes;
+use dray_ops::BlockSize;
+use dray_spec::{Flags, Opcode};
+
 use crate::Operation;
-use crate::operands::operands;
 
 /// Bytes of a base page.
 const PAGE: u64 = 4096;
@@ -50,11 +53,40 @@ impl StalledFaults {
 
 /// Base pages that an operation accesses, at most.
 pub(crate) fn pages(operation: &Operation) -> u32 {
-    let operands = operands(operation).into_iter();
-    let operands = operands.filter(|operand| operand.bytes > 0);
+    let operands = operand_bytes(operation).into_iter();
+    let operands = operands.filter(|bytes| *bytes > 0);
     // One more than its bytes fill, for an operand that begins within a page, and one for its last.
-    let pages: u64 = operands.map(|operand| operand.bytes / PAGE + 2).sum();
+    let pages: u64 = operands.map(|bytes| bytes / PAGE + 2).sum();
     u32::try_from(pages).unwrap_or(u32::MAX)
+}
+
+/// Bytes of each operand of an operation, at most; 0 for one that it does not have.
+fn operand_bytes(operation: &Operation) -> [u64; 3] {
+    let d = operation.descriptor();
+    let len = u64::from(d.size);
+    let seed = match d.flags().contains(Flags::CRC_READ_SEED) {
+        true => 8,
+        false => 0,
+    };
+    match operation.opcode() {
+        Opcode::Fill | Opcode::CacheFlush | Opcode::ComparePattern => [len, 0, 0],
+        Opcode::Memmove | Opcode::Compare => [len, len, 0],
+        Opcode::Dualcast => [len; 3],
+        Opcode::CreateDelta => [len, len, d.max_delta_size().into()],
+        Opcode::ApplyDelta => [d.delta_record_size().into(), len, 0],
+        Opcode::CrcGenerate => [len, seed, 0],
+        Opcode::CopyCrc => [len, len, seed],
+        opcode @ (Opcode::DifCheck
+        | Opcode::DifInsert
+        | Opcode::DifStrip
+        | Opcode::DifUpdate
+        | Opcode::DixGenerate) => {
+            let block = BlockSize::from_bits(d.dif_flags());
+            let (read, written) = dif_block_bytes(opcode, block);
+            [len, len.div_ceil(read as u64) * written as u64, 0]
+        }
+        _ => [0; 3],
+    }
 }
 
 #[cfg(test)]

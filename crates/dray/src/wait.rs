@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{Completion, Mover, Progress};
 
-/// What a thread does between two looks at its completions.
+/// What a thread does between two polls.
 ///
 /// ```
 /// use dray::WaitPolicy;
@@ -23,13 +23,13 @@ use crate::{Completion, Mover, Progress};
 pub enum WaitPolicy {
     /// Looks again at once: least latency.
     Spin,
-    /// A PAUSE between looks, which leaves the core's resources to its other thread.
+    /// A PAUSE between polls, which leaves the core's resources to its other thread.
     #[default]
     Pause,
     /// UMWAIT on the oldest record: the core sleeps lightly until it is written. Only where the
     /// processor has WAITPKG: see [`WaitPolicy::is_supported`].
     Umwait,
-    /// Lets other threads run between looks.
+    /// Lets other threads run between polls.
     Yield,
 }
 
@@ -64,7 +64,7 @@ impl WaitPolicy {
         self != WaitPolicy::Umwait || umwait::is_supported()
     }
 
-    /// What a thread does between two looks at its completions; `submitted` is what
+    /// What a thread does between two polls; `submitted` is what
     /// [`Mover::submit`] has said before. The processor must [support](WaitPolicy::is_supported) it.
     ///
     /// # Errors

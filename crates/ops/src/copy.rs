@@ -14,9 +14,9 @@ pub use non_temporal::copy_non_temporal;
 /// How much is read before it is used again: half of a first-level cache of 32 KiB.
 pub(crate) const BLOCK: usize = 16 * 1024;
 
-/// How much goes to one of two destinations before it goes to the other: half of a second-level cache of the
-/// DSA's generation. Two streams that take shorter turns are slower where the destinations are in no cache.
-const DUALCAST_BLOCK: usize = 1 << 20;
+/// Bytes that [`dualcast`] copies to one of two destinations before the other: half of a second-level cache of the DSA's
+/// generation. Two streams that take shorter turns are slower where the destinations are in no cache.
+pub const DUALCAST_BLOCK: usize = 1 << 20;
 
 /// Copies `src` to `dst` (spec 8.3.4).
 ///

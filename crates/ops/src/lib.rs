@@ -15,7 +15,9 @@ pub mod oracle;
 mod prefetch;
 
 pub use compare::{compare, compare_pattern};
-pub use copy::{LengthMismatch, copy, copy_crc, copy_crc64, copy_non_temporal, dualcast};
+pub use copy::{
+    DUALCAST_BLOCK, LengthMismatch, copy, copy_crc, copy_crc64, copy_non_temporal, dualcast,
+};
 pub use crc::{CrcOptions, crc32c, crc32c_combine, crc64};
 pub use delta::{
     DELTA_ENTRY_BYTES, DELTA_MAX_BYTES, DeltaCreated, DeltaCursor, DeltaEntry, DeltaError,

@@ -29,8 +29,8 @@ pub const SOFTWARE_OPERATIONS: OpCap = OpCap([0, 0, 0, 0])
 
 /// Software has a place for each completion record, whether the descriptor names one or not.
 const COMPLETES: Flags = Flags::COMPLETION_ADDRESS_VALID.union(Flags::REQUEST_COMPLETION_RECORD);
-/// Flags that need no other one and free no reserved byte.
-const PLAIN: Flags = Flags::FENCE
+/// Flags of a descriptor for software that need no other flag and free no reserved byte.
+pub const PLAIN_FLAGS: Flags = Flags::FENCE
     .union(Flags::BLOCK_ON_FAULT)
     .union(Flags::CACHE_CONTROL)
     .union(COMPLETES);
@@ -54,7 +54,9 @@ const fn usual() -> [Option<Usual>; 64] {
     while n < Opcode::ALL.len() {
         let opcode = Opcode::ALL[n];
         if SOFTWARE_OPERATIONS.supports(opcode as u8) {
-            let plain = PLAIN.intersection(allowed_flags(opcode)).union(COMPLETES);
+            let plain = PLAIN_FLAGS
+                .intersection(allowed_flags(opcode))
+                .union(COMPLETES);
             let mut zero = words(reserved(opcode, Flags::EMPTY));
             zero[0] = (0x00ff_ffff & !plain.bits() as u64) << 32;
             table[opcode as usize] = Some(Usual { opcode, zero });

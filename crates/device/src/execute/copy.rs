@@ -1,11 +1,10 @@
 //! Memory move and dualcast (spec 8.3.4, 8.3.10).
 
+use dray_ops::DUALCAST_BLOCK;
+
 use super::{Run, success};
 use crate::extent::{Extent, destination, destination2, source};
 use crate::{DescriptorResult, Memory};
-
-/// How much goes to one destination before it goes to the other, as in [`dray_ops::dualcast`].
-const DUALCAST_BLOCK: u64 = 1 << 20;
 
 impl<M: Memory> Run<'_, M> {
     #[inline]
@@ -34,7 +33,7 @@ impl<M: Memory> Run<'_, M> {
         if self.moved {
             let mut offset = 0;
             while offset < extent.bytes {
-                let n = (extent.bytes - offset).min(DUALCAST_BLOCK);
+                let n = (extent.bytes - offset).min(DUALCAST_BLOCK as u64);
                 self.memory.copy(src + offset, first + offset, n);
                 self.memory.copy(src + offset, second + offset, n);
                 offset += n;

@@ -1,11 +1,12 @@
 //! What was enqueued is handed over: to the core, to channels, in batches.
 
-use dray_spec::{CompletionRecord, Status};
+use dray_spec::CompletionRecord;
 
 use super::engine::{Channels, QueueState, takes};
 use super::parts_table::NONE;
 use super::{CoreReason, FullQueuePolicy, QueueLost};
 use crate::cpu;
+use crate::outcome::done_bytes;
 use crate::parts::{granule, is_backward, largest_part, part};
 use crate::{Completion, Executor, Mover, Operation, Progress};
 
@@ -51,14 +52,9 @@ impl<M: Mover> Channels<M> {
         while let Some(slot) = self.on_core.pop_front() {
             let entry = self.slots[slot as usize];
             let begin = entry.timed.map(|_| self.nanoseconds());
-            let fault = match self.options.check_core {
-                true => cpu::inaccessible(&entry.operation),
-                false => None,
-            };
-            let record = fault.unwrap_or_else(|| {
-                // SAFETY: `enqueue` had its caller promise that the addresses are valid.
-                unsafe { cpu::execute_single(entry.operation.descriptor()) }
-            });
+            let checked = self.options.check_core;
+            // SAFETY: `enqueue` had its caller promise that the addresses are valid.
+            let record = unsafe { cpu::execute_single(entry.operation.descriptor(), checked) };
             if let (Some((class, _)), Some(begin)) = (entry.timed, begin) {
                 let took = self.nanoseconds().saturating_sub(begin);
                 if let Some(learned) = &mut self.learned {
@@ -341,13 +337,5 @@ impl<M: Mover> Channels<M> {
             ..CompletionRecord::default()
         };
         self.end_part(index, record);
-    }
-}
-
-/// Bytes that an operation has done by its record.
-pub(super) fn done_bytes(operation: &Operation, record: &CompletionRecord) -> u64 {
-    match record.status() {
-        Status::SUCCESS | Status::SUCCESS_PREDICATE => operation.len().into(),
-        _ => 0,
     }
 }

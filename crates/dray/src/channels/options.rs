@@ -171,8 +171,8 @@ pub struct ChannelsOptions {
     /// Default: another queue.
     pub lost_queue: LostQueuePolicy,
     /// The core looks at addresses before it executes an operation: memory that it cannot access ends the
-    /// operation with [`Failure::PageFault`](crate::Failure::PageFault), as on a device, and nothing of it
-    /// is done; as [`CpuMover::checked`](crate::CpuMover::checked). Without it such memory ends the process with a signal, unless a
+    /// operation with [`Failure::PageFault`](crate::Failure::PageFault) after the bytes before it, as on a
+    /// device; as [`CpuMover::checked`](crate::CpuMover::checked). Without it such memory ends the process with a signal, unless a
     /// device had the operation first: then the core always looks. In C this is `checked` of
     /// `dray_channels_options`, which also makes a virtual device look; page lists look unless
     /// [`check_pages`](crate::pages::PageListOptions::check_pages) is false. Default: false.

@@ -3,10 +3,10 @@
 use dray_ops::crc32c_combine;
 use dray_spec::{CompletionRecord, Opcode, Status};
 
-use super::dispatch::done_bytes;
 use super::engine::Channels;
 use super::parts_table::NONE;
 use super::{CoreReason, Outcome, PageFaultPolicy};
+use crate::outcome::done_bytes;
 use crate::parts::{self, goes_on, is_backward};
 use crate::populate::populate;
 use crate::{Executor, Mover, cpu, stalled_faults};
@@ -124,12 +124,13 @@ impl<M: Mover> Channels<M> {
         executor: Executor,
     ) {
         let part = self.parts.get_mut(index);
-        // Of a move that goes backward, what was done forward is done again: its source is whole.
-        let bytes = match is_backward(&part.operation) && record.result == 0 {
-            true => 0,
-            // What has no parts begins again: a delta record is made, or applied, anew.
-            false if parts::granule(&part.operation).is_none() => 0,
-            false => record.bytes_completed.min(part.in_flight),
+        // What has no parts begins again: a delta record is made, or applied, anew.
+        let has_parts = parts::granule(&part.operation).is_some();
+        // The bytes of a move that goes backward count from its end, with a result of 1 (spec 8.3.4).
+        let counts = has_parts && (record.result != 0 || !is_backward(&part.operation));
+        let bytes = match counts {
+            true => record.bytes_completed.min(part.in_flight),
+            false => 0,
         };
         if bytes > 0 || part.done == 0 {
             part.record = record;
@@ -147,19 +148,22 @@ impl<M: Mover> Channels<M> {
         let is_done = bytes > 0 && done >= part.operation.len();
         self.slots[slot].outcome.device_bytes += u64::from(bytes);
         let write = record.status().is_write_fault();
-        let fault = CompletionRecord {
-            bytes_completed: done,
-            ..record
+        let fault = match has_parts {
+            true => CompletionRecord {
+                bytes_completed: done,
+                ..record
+            },
+            false => record,
         };
         match self.options.page_fault {
             // Another part was taken back: this one does not go on either. Nor does one of which nothing is
             // left, whatever faulted then.
-            _ if self.slots[slot].outcome.withdrawn || is_done => self.end_part(index, fault),
+            _ if self.slots[slot].outcome.withdrawn || is_done => self.end_at_fault(index, fault),
             PageFaultPolicy::TouchAndResume { .. } if goes_on => {
                 let address = record.fault_address;
                 let here = executor.is_of_this_process();
                 if here && populate(address, 1, write).is_err() {
-                    return self.end_part(index, fault);
+                    return self.end_at_fault(index, fault);
                 }
                 if !here {
                     // SAFETY: the page belongs to an operation, which its caller has promised to be
@@ -172,8 +176,19 @@ impl<M: Mover> Channels<M> {
             PageFaultPolicy::FinishOnCore if self.core_allowed => {
                 self.finish_on_core(index, CoreReason::PageFault);
             }
-            _ => self.end_part(index, fault),
+            _ => self.end_at_fault(index, fault),
         }
+    }
+
+    /// A part has ended at a page fault, after which it does not go on.
+    fn end_at_fault(&mut self, index: u32, fault: CompletionRecord) {
+        let part = self.parts.get(index);
+        // Those of what has parts are counted as they are done.
+        if parts::granule(&part.operation).is_none() {
+            let bytes = u64::from(fault.bytes_completed);
+            self.slots[part.slot as usize].outcome.device_bytes += bytes;
+        }
+        self.end_part(index, fault);
     }
 
     /// The core does what is left of a part, if it can access the memory.
@@ -188,15 +203,9 @@ impl<M: Mover> Channels<M> {
         let outcome = &mut self.slots[part.slot as usize].outcome;
         outcome.core_reason = Some(reason);
         outcome.completion.executor = Executor::Cpu;
-        let record = match cpu::inaccessible(&rest) {
-            Some(fault) => fault,
-            None => {
-                // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
-                let record = unsafe { cpu::execute_single(rest.descriptor()) };
-                outcome.core_bytes += done_bytes(&rest, &record);
-                record
-            }
-        };
+        // SAFETY: a part of an operation, for which `enqueue` had its caller promise this.
+        let record = unsafe { cpu::execute_single(rest.descriptor(), true) };
+        outcome.core_bytes += done_bytes(&rest, &record);
         let record = parts::finish(&part.operation, part.done, record);
         self.end_part(index, record);
     }

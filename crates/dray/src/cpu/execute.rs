@@ -1,30 +1,9 @@
 //! One operation, executed on the calling core: what it does is what a device does.
 
-use dray_device::{AllAccessible, CAN_FLUSH, Payload, ProcessMemory};
+use dray_device::{AllAccessible, CAN_FLUSH, PLAIN_FLAGS, Payload, ProcessMemory, Translation};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
-use crate::Operation;
-use crate::operands::operands;
-use crate::populate::populate;
-
-/// The page fault of an operation that the core cannot execute on this process's memory; nothing of
-/// it has been done then.
-#[cold]
-pub(crate) fn inaccessible(operation: &Operation) -> Option<CompletionRecord> {
-    // What breaks a rule accesses nothing.
-    dray_device::check_software(operation.descriptor()).ok()?;
-    let mut operands = operands(operation).into_iter();
-    operands.find_map(|operand| {
-        let address = populate(operand.address, operand.bytes, operand.write).err()?;
-        let status = match operand.write {
-            true => Status::PAGE_FAULT.with_write_fault(),
-            false => Status::PAGE_FAULT,
-        };
-        let mut record = CompletionRecord::with_status(status);
-        record.fault_address = address;
-        Some(record)
-    })
-}
+use crate::checked::Checked;
 
 /// Makes the page of `addr` present.
 ///
@@ -44,22 +23,34 @@ pub(crate) unsafe fn touch(addr: u64, write: bool) {
 ///
 /// # Safety
 /// As [`execute`].
-pub(crate) unsafe fn execute_single(descriptor: &Descriptor) -> CompletionRecord {
+pub(crate) unsafe fn execute_single(descriptor: &Descriptor, checked: bool) -> CompletionRecord {
     if descriptor.flags().contains(Flags::FENCE) {
         let mut record = CompletionRecord::with_status(Status::INVALID_FLAGS);
         record.set_invalid_flags(Flags::FENCE);
         return record;
     }
     // SAFETY: the caller's promise is the same.
-    unsafe { execute(descriptor) }
+    unsafe { execute(descriptor, checked) }
 }
 
-/// Executes an operation on this process's memory.
+/// Executes an operation on this process's memory. `checked`: what the core cannot access ends it with a page
+/// fault, after the bytes before; otherwise with a signal.
 ///
 /// # Safety
-/// The operation's addresses must be valid for what it does, and nothing else may access them meanwhile.
+/// The operation's addresses must be valid for what it does unless it is `checked`, and nothing else may access
+/// them meanwhile.
 #[inline]
-pub(super) unsafe fn execute(d: &Descriptor) -> CompletionRecord {
+pub(super) unsafe fn execute(d: &Descriptor, checked: bool) -> CompletionRecord {
+    if checked {
+        // A core cannot wait until a page can be accessed.
+        let resolved = d.flags_opcode & !Flags::BLOCK_ON_FAULT.bits();
+        let d = Descriptor {
+            flags_opcode: resolved,
+            ..*d
+        };
+        // SAFETY: the caller's promise is the same.
+        return unsafe { execute_on(&d, Checked) };
+    }
     if is_plain_copy(d) {
         // The usual case, of which nothing else is to be checked.
         let (from, to) = (d.address1 as *const u8, d.address2 as *mut u8);
@@ -68,14 +59,15 @@ pub(super) unsafe fn execute(d: &Descriptor) -> CompletionRecord {
         return CompletionRecord::with_status(Status::SUCCESS);
     }
     // SAFETY: the caller's promise is the same.
-    unsafe { execute_checked(d) }
+    unsafe { execute_on(d, AllAccessible) }
 }
 
-/// What is not the usual case.
+/// Executes an operation as far as `space` says that it can be accessed.
 ///
 /// # Safety
-/// As [`execute`].
-unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
+/// What `space` calls accessible must be valid for what the operation does, and nothing else may access it
+/// meanwhile.
+unsafe fn execute_on(d: &Descriptor, space: impl Translation) -> CompletionRecord {
     let opcode = match dray_device::check_software(d) {
         Ok(opcode) => opcode,
         Err(refused) => return refused.outcome().record,
@@ -83,22 +75,16 @@ unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
     if opcode == Opcode::CacheFlush && !CAN_FLUSH {
         return CompletionRecord::with_status(Status::BAD_OPCODE);
     }
-    // SAFETY: the caller promises that what the operation accesses is valid, and nothing else accesses it.
-    let mut memory = unsafe { ProcessMemory::new(AllAccessible) };
+    // SAFETY: the caller's promise is the same.
+    let mut memory = unsafe { ProcessMemory::new(space) };
     dray_device::execute(opcode, d, &mut memory, Payload::Moved).record
 }
 
 /// Whether the operation is a copy with nothing unusual about it, so that no rule can be broken.
 #[inline]
 fn is_plain_copy(d: &Descriptor) -> bool {
-    /// Flags that need no other one.
-    const PLAIN: Flags = Flags::FENCE
-        .union(Flags::BLOCK_ON_FAULT)
-        .union(Flags::COMPLETION_ADDRESS_VALID)
-        .union(Flags::REQUEST_COMPLETION_RECORD)
-        .union(Flags::CACHE_CONTROL);
     const OPCODE: u32 = (Opcode::Memmove as u32) << 24;
-    let flags_opcode = d.flags_opcode & !PLAIN.bits() == OPCODE;
+    let flags_opcode = d.flags_opcode & !PLAIN_FLAGS.bits() == OPCODE;
     // Word by word: the descriptor was just stored, and a load over two stores waits for both.
     let operation = word(&d.operation) | word(&d.operation[8..]) | word(&d.operation[16..]);
     let reserved = u64::from(d.reserved) | u64::from(d.interrupt_handle);

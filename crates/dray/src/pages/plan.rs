@@ -53,8 +53,9 @@ pub struct PageListOptions {
     /// Fail where a device does not copy a page, instead of copying it on the core.
     pub require_device: bool,
     /// The core looks at addresses before it copies, as a device does: a page that cannot be read, or
-    /// written, is an error, and not a signal. Two system calls a run (Linux 5.14; on earlier kernels nothing is
-    /// looked at); of lists of 2 MiB or more two for each 256 KiB at least, and for 1024 pages. In C this is `unchecked` of
+    /// written, is an error, and not a signal. Two system calls a run, or one for each of its pages where a side
+    /// has two at most (before Linux 5.14 always); of lists of 2 MiB or more two for each 256 KiB at least, and
+    /// for 1024 pages. In C this is `unchecked` of
     /// `dray_page_list_options`, the other way round; operations of channels that are no page list follow
     /// [`check_core`](crate::channels::ChannelsOptions::check_core). Default: true.
     pub check_pages: bool,

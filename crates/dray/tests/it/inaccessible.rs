@@ -4,8 +4,8 @@
 use dray::channels::{
     Channels, ChannelsOptions, Choice, CoreReason, LostQueuePolicy, Member, Outcome, QueueLost,
 };
-use dray::virt::{Checked, Options, VirtualDevice, VirtualMover};
-use dray::{CpuMover, Executor, Failure, Mover, Operation, Output};
+use dray::virt::{Options, VirtualDevice, VirtualMover};
+use dray::{Checked, CpuMover, Executor, Failure, Mover, Operation, Output};
 use dray_device::WorkQueueMode::Shared;
 use dray_ops::{CrcOptions, crc32c};
 use dray_spec::registers::{Command, CommandRegister};
@@ -14,6 +14,8 @@ use dray_spec::{Descriptor, Status};
 use crate::channels::{options, run};
 use crate::machine::{device, queue};
 use crate::memory::{Guarded, PAGE};
+
+const BASE_PAGE: u64 = PAGE as u64;
 
 fn member(device: &VirtualDevice) -> Member<VirtualMover> {
     Member {
@@ -160,6 +162,77 @@ fn a_flush_reads_and_a_seed_of_crc_32_has_four_bytes() {
             Ok(Output::Crc32(expected)),
             "{name}"
         );
+    }
+}
+
+/// Operations that meet a page without access, or end before it: page 5 of the source cannot be read, page 2 of
+/// the target cannot be written.
+fn up_to_a_page_without_access(source: u64, target: u64) -> Vec<Operation> {
+    let (from, to) = (
+        |n: u64| source + n * BASE_PAGE,
+        |n: u64| target + n * BASE_PAGE,
+    );
+    let (page, two) = (BASE_PAGE as u32, 2 * BASE_PAGE as u32);
+    vec![
+        // The pages differ, in front of what cannot be read.
+        Operation::compare(from(4), to(4), two),
+        Operation::compare_pattern(from(4), 0, two),
+        // They do not.
+        Operation::compare(from(4), from(4), two),
+        Operation::memmove(from(4) + 100, to(4), two),
+        Operation::memmove(from(0), to(1) + 50, page),
+        Operation::fill(7, to(1) + 8, two),
+        Operation::crc(from(4) + 1, two, 0),
+        Operation::copy_crc(from(0), to(1), two, 0),
+        Operation::dualcast(from(0), to(4), to(1), two),
+        // The record has room for more than it needs, and for less.
+        Operation::create_delta(from(0), from(0), page, to(2) - 80, 160),
+        Operation::create_delta(from(0), from(1), page, to(2) - 80, 160),
+        Operation::create_delta(from(0), from(1), page, to(2) - 80, 80),
+        // Backward, from a page that can be accessed to one that cannot.
+        Operation::memmove(to(2), to(2) + 64, two),
+    ]
+}
+
+#[test]
+fn the_core_ends_at_a_page_without_access_as_a_device_does() {
+    let mut of_device = None;
+    for (name, mut channels) in all() {
+        let (source, target) = (Guarded::noise(8, 1), Guarded::new(8));
+        source.inaccessible(5..6);
+        target.read_only(2..3);
+        let (from, to) = (source.address(), target.address());
+        let operations = up_to_a_page_without_access(from, to);
+        let mut ends = Vec::new();
+        for operation in &operations {
+            let outcome = run(&mut channels, &[*operation])[0];
+            let record = outcome.completion.record;
+            assert_eq!(
+                outcome.core_bytes + outcome.device_bytes,
+                match record.status().is_success() {
+                    true => u64::from(operation.len()),
+                    false => u64::from(record.bytes_completed),
+                },
+                "{name}: {operation:?}"
+            );
+            let fault = match record.fault_address {
+                0 => None,
+                at if (from..from + 8 * BASE_PAGE).contains(&at) => Some((false, at - from)),
+                at => Some((true, at - to)),
+            };
+            ends.push((record.status, record.result, record.bytes_completed, fault));
+        }
+        let (ends, bytes) = (ends, target.to_vec());
+        let Some((expected, expected_bytes)) = &of_device else {
+            assert!(ends.iter().any(|end| end.3.is_none()));
+            assert!(ends.iter().any(|end| end.3.is_some() && end.2 > 0));
+            of_device = Some((ends, bytes));
+            continue;
+        };
+        for ((operation, end), expected) in operations.iter().zip(&ends).zip(expected) {
+            assert_eq!(end, expected, "{name}: {operation:?}");
+        }
+        assert!(bytes == *expected_bytes, "{name}");
     }
 }
 

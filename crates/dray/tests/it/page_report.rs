@@ -7,8 +7,8 @@ use dray::pages::{
     PageCopy, PageListError, PageListOptions, PageListReport, PageReason, PageSize, PageState,
     PageStatistic, copy_page_lists_with_report,
 };
-use dray::virt::{Checked, Options, VirtualDevice, VirtualMover};
-use dray::{Completion, CpuMover, Executor, Mover, Progress};
+use dray::virt::{Options, VirtualDevice, VirtualMover};
+use dray::{Checked, Completion, CpuMover, Executor, Mover, Progress};
 use dray_device::WorkQueueMode::Shared;
 use dray_spec::Status;
 use dray_spec::registers::{Command, CommandRegister};
