@@ -39,17 +39,11 @@ pub(crate) unsafe fn execute_single(descriptor: &Descriptor, checked: bool) -> C
 /// # Safety
 /// The operation's addresses must be valid for what it does unless it is `checked`, and nothing else may access
 /// them meanwhile.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn execute(d: &Descriptor, checked: bool) -> CompletionRecord {
     if checked {
-        // A core cannot wait until a page can be accessed.
-        let resolved = d.flags_opcode & !Flags::BLOCK_ON_FAULT.bits();
-        let d = Descriptor {
-            flags_opcode: resolved,
-            ..*d
-        };
         // SAFETY: the caller's promise is the same.
-        return unsafe { execute_on(&d, Checked) };
+        return unsafe { execute_checked(d) };
     }
     if is_plain_copy(d) {
         // The usual case, of which nothing else is to be checked.
@@ -62,11 +56,28 @@ pub(super) unsafe fn execute(d: &Descriptor, checked: bool) -> CompletionRecord 
     unsafe { execute_on(d, AllAccessible) }
 }
 
+/// Executes an operation as far as the core can access its memory.
+///
+/// # Safety
+/// Nothing else may access what the operation accesses meanwhile.
+#[inline(never)]
+unsafe fn execute_checked(d: &Descriptor) -> CompletionRecord {
+    // A core cannot wait until a page can be accessed.
+    let resolved = d.flags_opcode & !Flags::BLOCK_ON_FAULT.bits();
+    let d = Descriptor {
+        flags_opcode: resolved,
+        ..*d
+    };
+    // SAFETY: the caller's promise is the same.
+    unsafe { execute_on(&d, Checked) }
+}
+
 /// Executes an operation as far as `space` says that it can be accessed.
 ///
 /// # Safety
 /// What `space` calls accessible must be valid for what the operation does, and nothing else may access it
 /// meanwhile.
+#[inline(never)]
 unsafe fn execute_on(d: &Descriptor, space: impl Translation) -> CompletionRecord {
     let opcode = match dray_device::check_software(d) {
         Ok(opcode) => opcode,
