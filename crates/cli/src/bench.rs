@@ -249,7 +249,7 @@ fn measure(
     })
 }
 
-/// Whether a row is reported where only aggregates are wanted: what has none is, all the same.
+/// Whether a row is printed with `aggregates_only`: aggregates, and cases that have none.
 fn shown(row: &Row, aggregates_only: bool) -> bool {
     !aggregates_only || row.is_aggregate() || row.repetitions < 2
 }

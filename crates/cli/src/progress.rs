@@ -86,7 +86,7 @@ impl Drop for End<'_> {
 }
 
 fn follow(gauge: &Gauge, what: &str, over: &AtomicBool) {
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const SHOWN_AFTER: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(100);
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:24} {percent} %, {eta} left: {wide_msg}");
@@ -97,7 +97,7 @@ fn follow(gauge: &Gauge, what: &str, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         thread::sleep(LOOK);
         let (done, all) = gauge.read();
-        if begun.elapsed() > PATIENCE && all > 0 {
+        if begun.elapsed() > SHOWN_AFTER && all > 0 {
             bar.set_message(what.to_owned());
             bar.set_length(all);
             bar.set_position(done);

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_what_was_typed() {
+    fn words_of_a_command_are_quoted_for_the_shell() {
         let command = ["sh", "-c", "echo 'a b' $x"].map(str::to_owned);
         assert_eq!(
             super::line(&command),

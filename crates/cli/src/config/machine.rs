@@ -65,7 +65,7 @@ impl SysfsTree {
         }
     }
 
-    /// Makes a plan come true, and keeps what was there before.
+    /// Applies a plan, and stores the former configuration for `--undo`.
     pub(super) fn make(mut self, plan: &Plan, dry_run: bool) -> anyhow::Result<()> {
         for note in plan.notes() {
             eprintln!("note: {note}");

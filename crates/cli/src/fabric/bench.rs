@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (index, experiment) in experiments.into_iter().enumerate() {
         let outcomes = run_experiment(&experiment, args.seed);
         let outcomes = match args.file.get(index) {
-            // What an experiment breaks only when it runs is in its file all the same.
+            // A rule that fails only when the experiment runs is an error of its file as well.
             Some(file) => outcomes.map_err(|error| {
                 Usage::error(
                     format!("{}: {error}", file.display()),

@@ -1,4 +1,4 @@
-//! Flags that are refused by name, and flags that say nothing to the one who does the work.
+//! Flags that are refused by name, and flags without effect on the core or device that executes.
 
 use super::args::Args;
 use super::read::misc;
@@ -67,7 +67,7 @@ fn submits_only(args: &Args) -> bool {
     misc(&args.misc).is_ok_and(|(_, submission)| submission.is_some())
 }
 
-/// What `-m` makes of flags that speak of a device: nothing, as with the peer, but it is said.
+/// The flags for a device that have no effect with `-m`, as with dsa_perf_micros, for a note.
 pub(super) fn without_effect(args: &Args) -> Option<String> {
     let given = [
         (args.batch != 1, "-b"),

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_alone_has_no_links_to_files() {
+    fn links_to_files_are_removed_from_a_page_alone() {
         let html = "<p>a</p><figcaption><a href=\"x.svg\">x</a></figcaption>b\
                     <p class=\"files\"><a href=\"y.csv\">y</a></p>c";
         assert_eq!(alone(html), "<p>a</p>bc");

@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destinations_within_a_cache_line_take_the_device_longer() {
+    fn unaligned_destinations_take_the_device_longer() {
         let platform = PlatformFile::resolve("spr-2s").expect("a platform");
         let profile = crate::configured::profile(None, "1e1w-d").expect("a profile");
         let model = Model::new(platform, profile.profile);

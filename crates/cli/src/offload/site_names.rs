@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_without_symbols_and_files_that_are_none() {
+    fn sites_without_symbols_are_named_by_file_and_offset() {
         let mut names = SiteNames::default();
         assert_eq!(names.name("", 0x12), "0x12");
         assert_eq!(names.name("/not/there", 0x12), "there+0x12");

@@ -195,7 +195,7 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
         return Ok(());
     };
     let text = CString::new(path.as_os_str().as_bytes())?;
-    // What is no program, its execution says.
+    // If it is no program, its execution reports the error.
     if let Ok(PreloadSupport::Hindered(obstacle)) = kind(&text) {
         let which = match obstacle {
             Obstacle::Privileged => " (setuid, setgid or file capabilities)",

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print::all(&mut std::io::stdout().lock(), &lines.concat())?;
         return Ok(ExitCode::SUCCESS);
     }
-    // What is no knob is so without a session.
+    // An unknown knob is an error even without a session.
     for knob in &args.knobs {
         let parsed = dray_tier::knobs::parse(knob);
         parsed.map_err(|error| Usage::error(error.to_string(), error.hint()))?;

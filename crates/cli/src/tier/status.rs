@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     loop {
         let mut text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
         if live {
-            // Home, and nothing behind what is printed.
+            // The cursor goes home, and the rest of the screen is erased.
             text.insert_str(0, "\x1b[H\x1b[J");
         }
         print::all(&mut std::io::stdout().lock(), &text)?;

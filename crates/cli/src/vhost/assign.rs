@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_of_dpdks_example_is_read() {
+    fn dmas_are_parsed_in_the_form_of_dpdks_example() {
         let dmas: Dmas = "[txd0@wq0.0,rxd0@wq0.1]".parse().expect("two");
         assert_eq!(dmas.0.len(), 2);
         assert!(dmas.0[0].to_guest && !dmas.0[1].to_guest);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_share_work_queues_and_have_several() {
+    fn vhost_queues_share_work_queues_and_use_several() {
         let dmas: Dmas = "[txd0@wq0.0,txd0@wq0.1,rxd0@wq0.1,rxd0@wq0.1]"
             .parse()
             .expect("it");

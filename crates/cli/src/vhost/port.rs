@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_read_and_nonsense_is_refused() {
+    fn port_options_are_parsed_and_malformed_ones_refused() {
         let port: PortSpec = "/tmp/a,client,queues=4".parse().expect("a port");
         let expected = Kind::Socket {
             path: "/tmp/a".into(),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_causes_are_shown_where_there_are_some() {
+    fn tables_of_sizes_and_drop_causes_are_omitted_when_empty() {
         let text = table(&report(1.0, 3));
         assert!(text.contains("packets by bytes") && text.contains("1024-1518"));
         assert!(text.contains("dropped packets by cause") && text.contains("small buffer"));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_the_last_second_has_brought() {
+    fn a_line_has_the_rates_since_the_report_before() {
         let (before, mut now) = (report(1.0, 1_000_000), report(3.0, 5_000_000));
         let line = line(Some(&before), &now);
         assert!(line.contains("from guests 2.000 Mpps"), "{line}");

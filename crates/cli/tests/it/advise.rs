@@ -11,7 +11,7 @@ fn advise(args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_small_copy_stays_on_the_core_and_a_large_one_goes() {
+fn advise_offloads_a_large_copy_and_not_a_small_one() {
     let (code, small, _) = advise(&["--size", "256"]);
     assert_eq!(code, 0);
     assert!(small.contains("Do not offload: one core has"), "{small}");
@@ -20,7 +20,7 @@ fn a_small_copy_stays_on_the_core_and_a_large_one_goes() {
 }
 
 #[test]
-fn programs_read_the_same_as_people() {
+fn json_and_csv_have_the_case_the_rates_and_the_break_even() {
     let args = ["--op", "fill", "--size", "16k", "--depth", "8"];
     let (_, json, _) = advise(&[&args[..], &["--format", "json"]].concat());
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -80,7 +80,7 @@ fn a_verdict_that_rests_on_a_guess_says_so_in_every_format() {
 }
 
 #[test]
-fn the_verdict_at_a_size_and_the_size_from_which_it_holds_agree() {
+fn the_verdict_changes_at_the_break_even_size() {
     let (_, json, _) = advise(&["--size", "4k", "--format", "json"]);
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let from = value["break_even_bytes"].as_u64().expect("a size");
@@ -109,7 +109,7 @@ fn a_break_even_is_an_interval_with_the_parameter_that_dominates_it() {
 }
 
 #[test]
-fn a_core_that_walks_at_random_and_the_kernels_core_are_other_cores() {
+fn random_access_and_the_kernels_copy_change_the_core_time() {
     let core = |flags: &[&str]| {
         let (_, json, _) = advise(&[&["--size", "1k", "--format", "json"], flags].concat());
         let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -123,7 +123,7 @@ fn a_core_that_walks_at_random_and_the_kernels_core_are_other_cores() {
 }
 
 #[test]
-fn the_configured_device_is_taken_and_named() {
+fn the_configured_device_is_used_and_named() {
     let tree = tempfile::tempdir().expect("a directory");
     let path = tree.path().join("sys");
     let dray = |args: &[&str]| {
@@ -162,7 +162,7 @@ fn the_configured_device_is_taken_and_named() {
 }
 
 #[test]
-fn the_queue_that_is_used_is_named_and_what_is_not_modelled_is_warned_of() {
+fn the_work_queue_that_is_used_is_named() {
     let (_, text, _) = advise(&["--size", "4k", "--config", "4e4w-d"]);
     let used = "work queue 0 (dedicated, 32 entries, 4 engines; 3 more work queues idle)";
     assert!(text.contains(used), "{text}");

@@ -1,5 +1,4 @@
-//! What cannot be asked for: exit code 2, a message with file, field, value, limit and fix, and
-//! nothing written.
+//! Bad input: exit code 2, a message with file, field, value, limit and fix, and no file written.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +15,7 @@ fn platform(parameter: &str, topology: &str) -> String {
     )
 }
 
-/// Runs `dray figures` and returns stderr; it must refuse and leave nothing behind.
+/// Runs `dray figures`, which must fail and write no file; returns stderr.
 fn refused(dir: &Path, arguments: &str) -> String {
     let before = fs::read_dir(dir).expect("it was made for the test").count();
     let output = dray(dir, &format!("figures {arguments}"))
@@ -328,14 +327,14 @@ fn an_output_directory_that_is_a_file() {
 }
 
 #[test]
-fn more_threads_than_can_be_of_use() {
+fn more_jobs_than_the_limit() {
     let dir = directory();
     let message = refused(dir.path(), "--only fig3 --jobs 100000");
     says(&message, &["--jobs", "0..=256"]);
 }
 
 #[test]
-fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
+fn figures_are_drawn_with_a_neighbour_of_size_0() {
     let dir = directory();
     for figure in ["tenants", "priorities"] {
         let arguments = format!("figures --only {figure} --set neighbour_size=0 --out {figure}");
@@ -347,9 +346,9 @@ fn a_neighbour_of_size_zero_is_a_figure_without_a_neighbour() {
     }
 }
 
-/// Without a device every command that was asked for one ends with 3, and says what to do.
+/// Without a device every command with an option for one ends with 3, and prints a hint.
 #[test]
-fn a_missing_device_is_exit_code_3_everywhere() {
+fn commands_without_their_device_exit_with_3() {
     let dir = directory();
     // A machine without the driver.
     for name in ["sys", "dev"] {

@@ -111,7 +111,7 @@ fn a_file_is_written_beside_the_console() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_can() {
+fn bad_filters_and_values_are_refused_with_the_possible_ones() {
     let message = refused(&["--benchmark_filter=dif_check/api:cpp/path:dsa/.*"]);
     assert!(
         message.contains("dif_check and api:cpp never meet"),
@@ -140,7 +140,7 @@ fn what_cannot_be_is_refused_with_what_can() {
 
 /// One line for each operation on each path: in modelled time they are exact.
 #[test]
-fn every_operation_on_device_and_core() {
+fn lines_of_every_operation_on_device_and_core_are_exact() {
     let text = stdout(&[
         "--block_size=4k",
         "--queue_size=16",
@@ -166,7 +166,7 @@ fn a_dry_run_is_one_iteration() {
 }
 
 #[test]
-fn a_case_beyond_the_profile_is_a_row_that_says_so() {
+fn a_case_larger_than_the_work_queue_is_an_error_row() {
     let output = dray(&[
         "--config=1e1w-d-wqsz8",
         "--block_size=4k",
@@ -178,7 +178,7 @@ fn a_case_beyond_the_profile_is_a_row_that_says_so() {
 }
 
 #[test]
-fn measured_cases_record_the_machine_and_how_sure_they_are() {
+fn measured_cases_record_the_machine_and_percentiles() {
     let text = stdout(&[
         "--real",
         "--block_size=4k",
@@ -224,7 +224,7 @@ fn measured_cases_record_the_machine_and_how_sure_they_are() {
 }
 
 #[test]
-fn what_is_not_measured_here_is_explained() {
+fn real_refuses_cases_that_only_the_model_has() {
     let message = refused(&["--real", "--benchmark_filter=move/api:c/path:cpu/.*"]);
     assert!(
         message.contains("api is one of cpp, rust, glibc"),

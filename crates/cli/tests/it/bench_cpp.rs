@@ -59,7 +59,7 @@ const OF_CPP: [&str; 12] = [
 ];
 
 #[test]
-fn every_operation_of_the_interface_on_the_core() {
+fn every_cpp_operation_is_measured_on_the_core() {
     let output = dray(&[
         "bench",
         "--real",
@@ -90,7 +90,7 @@ fn every_operation_of_the_interface_on_the_core() {
 }
 
 #[test]
-fn every_operation_of_the_interface_on_a_work_queue() {
+fn every_cpp_operation_is_measured_on_a_work_queue() {
     for profile in ["1e1w-d", "1e1w-s"] {
         let output = dray(&[
             "run",
@@ -125,7 +125,7 @@ fn every_operation_of_the_interface_on_a_work_queue() {
 }
 
 #[test]
-fn without_the_library_it_says_what_is_missing() {
+fn without_the_cpp_library_bench_names_what_is_missing() {
     let empty = tempfile::tempdir().expect("a directory");
     let bench = |filter: &str, compiler: Option<&str>| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dray"));
@@ -151,7 +151,7 @@ fn without_the_library_it_says_what_is_missing() {
     assert!(!output.status.success());
     assert!(said.contains("pkg-config finds no libdray"), "{said}");
     assert!(said.contains("cargo xtask install --prefix DIR"), "{said}");
-    // Who has not asked for them gets the others.
+    // Without a filter that names them, the other cases are measured.
     let (said, output) = bench("copy/", None);
     assert!(
         said.contains("note: cases of api:cpp are left out"),
@@ -170,7 +170,7 @@ fn without_the_library_it_says_what_is_missing() {
     let (said, output) = bench("copy/api:cpp/", Some("/no/such/compiler"));
     assert!(!output.status.success());
     assert!(said.contains("/no/such/compiler cannot be run"), "{said}");
-    // One that runs, and compiles nothing.
+    // A compiler that runs, and fails.
     let (said, output) = bench("copy/api:cpp/", Some("false"));
     assert!(!output.status.success());
     assert!(

@@ -3,7 +3,7 @@
 use crate::common::{directory, dray, output};
 
 #[test]
-fn every_table_has_its_errors() {
+fn check_prints_the_errors_of_every_table() {
     let dir = directory();
     let text = output(dir.path(), "figures --check");
     for part in [

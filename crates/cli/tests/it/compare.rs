@@ -1,4 +1,4 @@
-//! `dray compare`: results of both tools, theirs and ours.
+//! `dray compare`: results of `dray bench`, `dray micros` and dsa_perf_micros.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn bench(directory: &Path, name: &str, wait: &str) -> String {
 }
 
 #[test]
-fn what_got_slower_fails_and_is_drawn() {
+fn a_slowdown_beyond_fail_over_fails_and_is_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let old = bench(directory.path(), "old.json", "poll");
     let new = bench(directory.path(), "new.json", "umwait");
@@ -48,13 +48,13 @@ fn what_got_slower_fails_and_is_drawn() {
         output.status.code()
     };
     assert_eq!(code(&old, &old), Some(0));
-    // Waking up takes longer than looking.
+    // UMWAIT has a longer latency than polling.
     assert_eq!(code(&old, &new), Some(1));
     assert_eq!(code(&new, &old), Some(0));
 }
 
 #[test]
-fn logs_and_json_of_the_other_tool_are_compared() {
+fn logs_and_json_of_micros_are_compared() {
     let directory = tempfile::tempdir().unwrap();
     let log = |name: &str, ns: [u32; 3]| {
         let path = directory.path().join(name);
@@ -101,7 +101,7 @@ fn logs_and_json_of_the_other_tool_are_compared() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn files_without_a_case_in_common_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = directory.path().join(name);

@@ -56,7 +56,7 @@ fn tree(kernel: &str, version: u32) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_seed_file_on_every_tree() {
+fn the_seed_profile_is_loaded_and_saved_on_every_tree() {
     for kernel in KERNELS {
         for version in [1, 2] {
             let dir = tree(kernel, version);
@@ -78,7 +78,7 @@ fn the_seed_file_on_every_tree() {
 }
 
 #[test]
-fn setup_of_the_seed_with_a_batch_size() {
+fn setup_with_a_batch_size_is_listed_and_saved() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     done(dir, "setup -d dsa0 -w 1 -m d -e 4 -s 128 -b 64");
@@ -90,7 +90,7 @@ fn setup_of_the_seed_with_a_batch_size() {
 }
 
 #[test]
-fn what_would_be_written() {
+fn dry_run_prints_the_writes_and_changes_nothing() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let before = done(dir, "list -i");
@@ -145,7 +145,7 @@ fn each_verb_changes_what_list_prints() {
 }
 
 #[test]
-fn older_files_are_taken() {
+fn profiles_with_former_attribute_names_are_loaded() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let text = fs::read_to_string(SEED).unwrap();
@@ -162,7 +162,7 @@ fn older_files_are_taken() {
 }
 
 #[test]
-fn what_is_wrong_and_what_would_be_right() {
+fn validate_names_wrong_values_and_their_fix() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let text = fs::read_to_string(SEED).unwrap();
@@ -230,7 +230,7 @@ fn errors_say_what_to_type_next() {
 }
 
 #[test]
-fn trees_that_are_none() {
+fn directories_without_the_driver_are_refused() {
     let dir = directory();
     let dir = dir.path();
     fs::create_dir(dir.join("sys")).unwrap();
@@ -273,7 +273,7 @@ fn trees_that_are_none() {
 }
 
 #[test]
-fn a_write_that_fails_leaves_nothing_behind() {
+fn a_failed_write_leaves_the_configuration_unchanged() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let file = dir.join("sys/bus/dsa/devices/wq0.0/mode");

@@ -66,7 +66,7 @@ fn without_op_cap(text: &str) -> String {
 }
 
 #[test]
-fn the_same_is_listed_and_saved() {
+fn dray_and_accel_config_list_and_save_the_same() {
     if !has_namespaces() {
         return;
     }
@@ -94,7 +94,7 @@ fn the_same_is_listed_and_saved() {
 }
 
 #[test]
-fn its_profiles_load_here_and_ours_there() {
+fn dray_and_accel_config_load_each_others_profiles() {
     let profiles = Path::new("/etc/accel-config/contrib/configs");
     let names = [
         "app_profile.conf",
@@ -114,7 +114,7 @@ fn its_profiles_load_here_and_ours_there() {
     }
     let dir = directory();
     let dir = dir.path();
-    // Of version 1 it does not load what it saves: it writes ats_disable where there is none.
+    // For version 1 accel-config does not load its own files: it writes ats_disable, which these devices lack.
     config(dir, "new-tree sys --kernel 6.4 --version 2");
     require_peer(dir);
     config(dir, "setup -w 2 -m d -e 2 -s 16 -b 32");

@@ -10,7 +10,7 @@ fn fixture(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// What it says of a captured machine, and its exit code.
+/// The output for a captured machine, and the exit code.
 fn from(name: &str, arguments: &str) -> (String, i32) {
     let dir = directory();
     let from = format!("doctor --from {} {arguments}", fixture(name).display());
@@ -20,7 +20,7 @@ fn from(name: &str, arguments: &str) -> (String, i32) {
 }
 
 #[test]
-fn exit_codes_tell_how_bad_it_is() {
+fn exit_codes_follow_the_worst_finding() {
     for (name, code) in [
         ("healthy-6.8-bare-metal", 0),
         ("latency-varies-governor-and-c-states", 0),
@@ -34,7 +34,7 @@ fn exit_codes_tell_how_bad_it_is() {
 }
 
 #[test]
-fn every_format_says_the_same() {
+fn every_format_has_the_same_findings() {
     let name = "intel-iommu-sm_on-missing";
     let (json, code) = from(name, "--format json");
     assert_eq!(code, 1);
@@ -61,7 +61,7 @@ fn every_format_says_the_same() {
 }
 
 #[test]
-fn this_machine_is_looked_at_and_captured() {
+fn this_machine_is_examined_and_captured() {
     let dir = directory();
     let here = dray(dir.path(), "doctor").output().unwrap();
     assert!([0, 1, 3].contains(&here.status.code().unwrap()));
@@ -121,7 +121,7 @@ fn checks_are_listed_and_explained() {
 }
 
 #[test]
-fn bad_captures_are_bad_input() {
+fn captures_that_cannot_be_read_are_refused_with_a_reason() {
     let dir = directory();
     fs::write(dir.path().join("half.tar.gz"), b"\x1f\x8b\x08\x00").unwrap();
     fs::write(dir.path().join("text.tar.gz"), "not an archive").unwrap();
@@ -141,9 +141,9 @@ fn bad_captures_are_bad_input() {
     }
 }
 
-/// A session in which programs work is not condemned for the machine around it.
+/// In a session in which programs work, findings of the machine outside are no errors.
 #[test]
-fn a_virtual_device_is_judged_as_one() {
+fn a_virtual_device_is_reported_as_virtual_and_working() {
     let dir = directory();
     let program = assert_cmd::cargo::cargo_bin("dray");
     let session = std::process::Command::new(&program)
@@ -161,6 +161,6 @@ fn a_virtual_device_is_judged_as_one() {
     let tree = tree.output().unwrap();
     let said = String::from_utf8_lossy(&tree.stdout);
     assert!(said.contains("DRAY_SYSFS_PATH names a directory"), "{said}");
-    // Nothing is configured there yet, and that is what it says.
+    // Nothing is configured there yet, which is the finding.
     assert!(!said.contains("this processor has no DSA"), "{said}");
 }

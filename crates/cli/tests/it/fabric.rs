@@ -19,7 +19,7 @@ fn json(dir: &Path, arguments: &str) -> Value {
 
 /// The documented counter-example: what ecr leaves at the host adapter, max-min gives to the flow from host to A.
 #[test]
-fn four_flows_by_every_estimator() {
+fn every_estimator_predicts_the_four_documented_flows() {
     let dir = directory();
     fs::write(dir.path().join("flows.toml"), FLOWS).unwrap();
     let line = "fabric predict --topology validation --flows flows.toml";
@@ -55,7 +55,7 @@ fn four_flows_by_every_estimator() {
     assert!(csv.contains("C>D,C,D,7.19,ecr,7.19,"), "{csv}");
 }
 
-/// The arbiter is of the topology, or of the option: `ingress` and the simulator follow both.
+/// The arbiter comes from the topology or from the option: `ingress` and the simulator use it.
 #[test]
 fn predictions_follow_the_arbiter() {
     let dir = directory();
@@ -177,7 +177,7 @@ fn bad_flows_name_file_entry_and_rule() {
     assert!(message.contains("valid"), "{message}");
 }
 
-/// What the issue lists as bad input of a topology.
+/// The documented kinds of bad input of a topology.
 #[test]
 fn bad_topologies_name_file_entry_and_rule() {
     let dir = directory();
@@ -224,7 +224,7 @@ fn bad_topologies_name_file_entry_and_rule() {
 }
 
 #[test]
-fn jobs_are_scheduled_and_promises_are_checked() {
+fn jobs_are_scheduled_by_every_policy_and_bad_jobs_refused() {
     let dir = directory();
     let line = "fabric collective all-to-all --bytes 256k --write-jobs jobs.toml";
     let table = output(dir.path(), line);
@@ -305,9 +305,9 @@ fn jobs_are_scheduled_and_promises_are_checked() {
     assert!(message.contains("--share"), "{message}");
 }
 
-/// The estimators know the credits of a path and its latency.
+/// The estimators take the credits and the latency of a path into account.
 #[test]
-fn an_all_reduce_is_foreseen_as_the_simulator_has_it() {
+fn estimates_of_an_all_reduce_agree_with_the_simulator() {
     let dir = directory();
     let document = json(dir.path(), "fabric collective all-reduce --bytes 1M");
     assert_eq!(document["jobs"], 8 * 14);

@@ -81,8 +81,8 @@ fn survives(submitting: Option<Submitting>, how: Disruption) {
 }
 
 #[test]
-fn a_wait_for_what_the_device_holds_ends_at_its_deadline() {
-    let test = "a_wait_for_what_the_device_holds_ends_at_its_deadline";
+fn a_wait_for_a_stalled_operation_ends_at_its_deadline() {
+    let test = "a_wait_for_a_stalled_operation_ends_at_its_deadline";
     // Engines of their own: the device answers the driver while they wait.
     for profile in ["4e1w-d", "4e1w-s"] {
         if !is_inside(test, &["--profile", profile, "--faults", "touch"]) {
@@ -135,8 +135,8 @@ fn nothing_is_lost_when_a_device_is_disabled() {
 }
 
 #[test]
-fn why_a_queue_takes_nothing_more_is_said() {
-    let test = "why_a_queue_takes_nothing_more_is_said";
+fn a_lost_queue_reports_why_it_was_lost() {
+    let test = "a_lost_queue_reports_why_it_was_lost";
     if !is_inside(test, &["--profile", "1e1w-d"]) {
         return;
     }
@@ -144,7 +144,7 @@ fn why_a_queue_takes_nothing_more_is_said() {
     let queue = mover.info().name();
     let mut channel = Channel::new(mover);
     disrupt(&queue, Disruption::QueueReset);
-    // The portal of before leads to the queue of now: what comes from there is not executed.
+    // The portal mapped before leads to the queue as enabled now: descriptors written there are not executed.
     channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
     let done = channel.wait(WaitPolicy::Yield, DEADLINE).expect("an end");
     let reason = QueueLost::Disabled;
@@ -155,7 +155,7 @@ fn why_a_queue_takes_nothing_more_is_said() {
         matches!(failure, Some(HwError::Disabled { .. })),
         "{failure:?}"
     );
-    // Who opens it again can use it.
+    // A new open of the queue works.
     drop(channel);
     let mut channel = Channel::new(hw::open(Some(&queue), HwOptions::default()).expect("a queue"));
     channel.copy(vec![7; 64], vec![1; 64]).expect("a slot");
@@ -195,7 +195,7 @@ fn channels_go_on_without_a_queue_that_is_disabled() {
     assert_eq!(excluded, [0]);
 }
 
-/// As no test is to wait.
+/// No test waits so long.
 const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 #[test]
 fn a_shared_queue_with_four_engines_conforms() {
@@ -206,16 +206,16 @@ fn a_shared_queue_with_four_engines_conforms() {
 }
 
 #[test]
-fn write_conforms_where_the_kernel_has_it() {
+fn submission_by_write_conforms() {
     let options = ["--profile", "1e1w-d", "--personality", "7.2"];
-    if is_inside("write_conforms_where_the_kernel_has_it", &options) {
+    if is_inside("submission_by_write_conforms", &options) {
         conforms(Some(Submitting::Write));
     }
 }
 
 #[test]
-fn all_queues_as_one_conform() {
-    if !is_inside("all_queues_as_one_conform", &["--profile", "2e2w-s"]) {
+fn channels_over_all_queues_conform() {
+    if !is_inside("channels_over_all_queues_conform", &["--profile", "2e2w-s"]) {
         return;
     }
     let options = ChannelsOptions {
@@ -231,8 +231,8 @@ fn all_queues_as_one_conform() {
 }
 
 #[test]
-fn pages_that_are_not_present_are_touched_and_the_copy_goes_on() {
-    let test = "pages_that_are_not_present_are_touched_and_the_copy_goes_on";
+fn a_copy_touches_pages_that_are_not_present_and_resumes() {
+    let test = "a_copy_touches_pages_that_are_not_present_and_resumes";
     if !is_inside(test, &["--profile", "2e2w-s"]) {
         return;
     }
@@ -262,8 +262,8 @@ fn pages_that_are_not_present_are_touched_and_the_copy_goes_on() {
 }
 
 #[test]
-fn an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts() {
-    let test = "an_operation_beyond_the_queue_s_largest_transfer_travels_in_parts";
+fn an_operation_above_max_transfer_size_is_split() {
+    let test = "an_operation_above_max_transfer_size_is_split";
     if !is_inside(test, &["--profile", "1e1w-d"]) {
         return;
     }

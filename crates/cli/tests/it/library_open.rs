@@ -76,7 +76,7 @@ impl Machine {
 }
 
 #[test]
-fn without_a_device_it_says_where_it_has_looked() {
+fn without_a_device_the_error_names_the_searched_directory() {
     let machine = Machine::new();
     let Err(HwError::NoQueues { path }) = machine.paths().discover() else {
         panic!("there is nothing");
@@ -85,7 +85,7 @@ fn without_a_device_it_says_where_it_has_looked() {
 }
 
 #[test]
-fn each_queue_that_cannot_be_used_names_its_reason() {
+fn each_unusable_queue_is_refused_with_its_reason() {
     let machine = Machine::new();
     machine.device(0, 0);
     machine.queue("wq0.0", &[("state", "disabled"), ("type", "none")]);
@@ -144,7 +144,7 @@ fn queues_that_are_not_enabled_are_named_together() {
 }
 
 #[test]
-fn the_environment_names_other_directories() {
+fn discovery_uses_the_directories_of_the_environment() {
     const INSIDE: &str = "DRAY_TEST_OTHER_DIRECTORIES";
     if std::env::var_os(INSIDE).is_some() {
         let names: Vec<String> = hw::discover()
@@ -165,7 +165,7 @@ fn the_environment_names_other_directories() {
     machine.queue("wq5.2", &[]);
     machine.queue("wq5.3", &[("state", "disabled")]);
     machine.file("wq5.2");
-    let test = "library_open::the_environment_names_other_directories";
+    let test = "library_open::discovery_uses_the_directories_of_the_environment";
     for sysfs in [machine.directory.path().join("sys"), machine.sysfs()] {
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test])
@@ -181,7 +181,7 @@ fn the_environment_names_other_directories() {
 }
 
 #[test]
-fn the_limits_of_a_queue_are_those_of_its_device_and_its_own() {
+fn a_queue_has_the_lower_of_its_own_and_its_device_s_limits() {
     let machine = Machine::new();
     machine.device(0, 3);
     machine.queue("wq0.0", &[("mode", "shared"), ("threshold", "6")]);
@@ -210,7 +210,7 @@ fn the_limits_of_a_queue_are_those_of_its_device_and_its_own() {
 }
 
 #[test]
-fn a_file_that_this_process_may_not_open_says_so() {
+fn opening_a_device_file_without_permission_is_an_error() {
     let machine = Machine::new();
     machine.device(0, 0);
     machine.queue("wq0.0", &[]);
@@ -253,7 +253,7 @@ fn the_nearest_queue_is_opened_first() {
     assert_eq!(order(Some(1)), [1, 3, 2, 0]);
     assert_eq!(order(Some(2)), [0, 3, 2, 1]);
     assert_eq!(order(None), [0, 1, 2, 3]);
-    // A node that the system does not know: the others are all as far.
+    // A node without a distance table: all others count as equally far.
     assert_eq!(order(Some(7)), [3, 0, 1, 2]);
 }
 
@@ -266,8 +266,8 @@ fn refusals(error: HwError) -> Vec<RefusedQueue> {
 }
 
 #[test]
-fn what_is_taken_disabled_or_not_there_is_told_apart() {
-    let test = "library_open::what_is_taken_disabled_or_not_there_is_told_apart";
+fn busy_disabled_and_absent_queues_have_different_errors() {
+    let test = "library_open::busy_disabled_and_absent_queues_have_different_errors";
     if !run_inside(test, &["--profile", "2e2w-d"]) {
         return;
     }

@@ -2,7 +2,7 @@
 //!
 //! Allocations are counted by this program's allocator. Locks and system calls are counted by a tracer that
 //! executes the path instruction by instruction: an instruction with a LOCK prefix, an XCHG with memory, or a
-//! SYSCALL, in this program or in the C library. What stands for the device, the code of `dray run`, is left out.
+//! SYSCALL, in this program or in the C library. The code of `dray run` that emulates the device is not counted.
 
 use std::env;
 use std::hint::black_box;
@@ -52,7 +52,7 @@ fn submit(mover: &mut HwMover, copy: &Operation) {
 
 /// Waits without the mover until what it has in flight has ended.
 fn wait_for_the_device(mover: &HwMover) {
-    // The batch ends last, but is not the oldest: both are waited for by their time.
+    // The batch ends last, but is not the oldest: it has ended some time after the oldest.
     let oldest = mover.oldest_record().expect("something is in flight");
     let status: *const AtomicU8 = std::ptr::with_exposed_provenance(oldest as usize);
     // SAFETY: the mover's record, whose status byte is an atomic.
@@ -131,7 +131,7 @@ const TRACED: &str = "DRAY_TEST_TRACED";
 /// Rounds that are traced: each a submission and a poll.
 const ROUNDS: usize = 10;
 
-/// Begins and ends what is counted. It stops a process that is traced, and kills another one.
+/// Marks begin and end of a counted region. It stops a traced process, and kills another one.
 #[inline(never)]
 fn mark() {
     // SAFETY: a trap, which the tracer takes.
@@ -160,7 +160,7 @@ fn takes_no_lock(test: &str, profile: &str) {
         Err(error) => panic!("{error}"),
     };
     let counts = Tracer::new(child.id()).trace();
-    // The tracer has seen its end: nothing is left to wait for.
+    // The tracer has already waited for its end.
     let _ = child.wait();
     let (control, rounds) = counts.split_last().expect("regions");
     assert_eq!(rounds.len(), 2 * ROUNDS);
@@ -176,7 +176,7 @@ fn takes_no_lock(test: &str, profile: &str) {
     assert!(control.locked >= 2 && control.calls >= 1, "{control:?}");
 }
 
-/// Has its parent trace this process.
+/// Makes the parent trace this process.
 fn be_traced() -> std::io::Result<()> {
     // SAFETY: no addresses.
     match unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, null_mut::<u8>(), null_mut::<u8>()) } {
@@ -239,7 +239,7 @@ impl Tracer {
         }
     }
 
-    /// Runs the process to its end: what is between each two marks.
+    /// Runs the process to its end; returns the counts between each two marks.
     fn trace(&mut self) -> Vec<Count> {
         let mut counts = Vec::new();
         // execve(2) stops it first.
@@ -390,7 +390,7 @@ fn is_locked(bytes: &[u8; 16]) -> bool {
 }
 
 #[test]
-fn locked_instructions_are_known() {
+fn locked_instructions_are_recognised() {
     let known = |bytes: &[u8]| {
         let mut instruction = [0x90; 16];
         instruction[..bytes.len()].copy_from_slice(bytes);

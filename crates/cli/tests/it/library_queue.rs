@@ -1,5 +1,5 @@
-//! Ways into a work queue: the path that is chosen, full queues, raw descriptors. Inside `dray run` but for what
-//! a page of a file can stand for.
+//! Ways into a work queue: the submit path that is chosen, full queues, raw descriptors. Inside `dray run`, except
+//! for tests on a page of a file in place of the portal.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ use memory_queue::of_memory;
 #[path = "../../../dray/benches/support/memory_queue.rs"]
 mod memory_queue;
 
-/// As no test is to wait.
+/// No test waits so long.
 const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 
 /// A line that a device writes a completion record to.
@@ -84,8 +84,8 @@ fn a_shared_queue_gets_enqcmd() {
 }
 
 #[test]
-fn where_the_kernel_refuses_the_mapping_it_is_write() {
-    let test = "library_queue::where_the_kernel_refuses_the_mapping_it_is_write";
+fn write_is_used_where_the_kernel_refuses_the_mapping() {
+    let test = "library_queue::write_is_used_where_the_kernel_refuses_the_mapping";
     let kernel = ["--personality", "7.2", "--require", "write"];
     if !run_inside(test, &[&["--profile", "4e1w-s"], &kernel[..]].concat()) {
         return;
@@ -99,7 +99,7 @@ fn where_the_kernel_refuses_the_mapping_it_is_write() {
     let refusal = mover.map_refusal().expect("the mapping was refused");
     assert_eq!(refusal.kind(), ErrorKind::PermissionDenied);
     copy_on(&mut mover);
-    // Who insists on the portal is told.
+    // With `Submitting::Portal` the refusal is an error.
     let submitting = Some(Submitting::Portal);
     let insists = hw::open(
         Some("wq0.0"),
@@ -122,7 +122,7 @@ fn is_without_raw_io(test: &str) -> bool {
     if std::env::var_os(WITHOUT).is_some() {
         return true;
     }
-    // What this thread starts cannot have it. Who is not root has not.
+    // Processes that this thread starts cannot have CAP_SYS_RAWIO. Users other than root do not have it.
     // SAFETY: numbers alone.
     unsafe { libc::prctl(libc::PR_CAPBSET_DROP, RAW_IO, 0, 0, 0) };
     let status = std::process::Command::new(std::env::current_exe().expect("a path"))
@@ -134,8 +134,8 @@ fn is_without_raw_io(test: &str) -> bool {
 }
 
 #[test]
-fn umwait_is_there_where_the_processor_has_it_and_refused_elsewhere() {
-    let test = "library_queue::umwait_is_there_where_the_processor_has_it_and_refused_elsewhere";
+fn umwait_is_supported_where_the_processor_has_waitpkg() {
+    let test = "library_queue::umwait_is_supported_where_the_processor_has_waitpkg";
     if !run_inside(test, &["--profile", "1e1w-d"]) {
         return;
     }
@@ -156,8 +156,8 @@ fn umwait_is_there_where_the_processor_has_it_and_refused_elsewhere() {
 }
 
 #[test]
-fn a_shared_queue_that_another_client_has_filled_answers_retry_and_nothing_is_lost() {
-    let test = "library_queue::a_shared_queue_that_another_client_has_filled_answers_retry_and_nothing_is_lost";
+fn a_full_shared_queue_answers_retry_and_loses_nothing() {
+    let test = "library_queue::a_full_shared_queue_answers_retry_and_loses_nothing";
     if !run_inside(test, &["--profile", "4e1w-s", "--faults", "touch"]) {
         return;
     }
@@ -179,7 +179,7 @@ fn a_shared_queue_that_another_client_has_filled_answers_retry_and_nothing_is_lo
     }
     assert_eq!(other.submit(), Progress::Done);
     assert_eq!(other.retries(), 0);
-    // This one has no descriptor in flight yet, and soon no room for another.
+    // The mover under test has no descriptor in flight yet, and the queue will soon be full.
     let count = entries.min(mover.slots());
     for n in 0..count {
         fill(&mut mover, n);
@@ -187,7 +187,7 @@ fn a_shared_queue_that_another_client_has_filled_answers_retry_and_nothing_is_lo
     assert_eq!(mover.submit(), Progress::Pending);
     let retries = mover.retries();
     assert!(retries >= 16, "{retries} retries");
-    // Each call tries so often, and no longer.
+    // Each call makes a limited number of attempts.
     assert_eq!(mover.submit(), Progress::Pending);
     assert_eq!(mover.retries(), retries + 16);
     (held.release)();
@@ -205,8 +205,8 @@ fn a_shared_queue_that_another_client_has_filled_answers_retry_and_nothing_is_lo
 }
 
 #[test]
-fn raw_descriptors_are_executed_as_they_are() {
-    let test = "library_queue::raw_descriptors_are_executed_as_they_are";
+fn raw_descriptors_are_executed_unchanged() {
+    let test = "library_queue::raw_descriptors_are_executed_unchanged";
     if !run_inside(test, &["--profile", "1e1w-d"]) {
         return;
     }
@@ -269,7 +269,7 @@ fn lines(queue: &QueueInfo) -> Vec<usize> {
 }
 
 #[test]
-fn the_line_of_the_portal_rotates_over_the_page() {
+fn submissions_rotate_over_the_64_lines_of_the_portal() {
     if !has_movdir64b() {
         return;
     }
@@ -292,7 +292,7 @@ fn the_line_of_the_portal_rotates_over_the_page() {
 }
 
 #[test]
-fn a_dedicated_queue_never_gets_more_than_it_has_entries_for() {
+fn a_dedicated_queue_never_holds_more_than_its_entries() {
     if !has_movdir64b() {
         return;
     }

@@ -36,7 +36,7 @@ fn inside(rows: &str) {
         ..Setting::default()
     };
     let columns = columns(MoverName::Hw, &setting).expect("a work queue");
-    // Behind what the harness has said in this line.
+    // The test harness has begun this line.
     println!();
     print!("{}", columns[0].lines());
 }
@@ -123,7 +123,7 @@ fn four_movers_conform() {
             assert!(same, "{row:?} beside {other:?}");
         }
     }
-    // What can happen to a queue has happened to those of the hardware mover.
+    // All disruptions were caused on the queues of the hardware mover.
     for column in table
         .0
         .iter()
@@ -150,7 +150,7 @@ fn four_movers_conform() {
             ),
         }
     }
-    // Something passes every row.
+    // At least one mover passes each row.
     for row in &first.rows {
         let passed = |column: &&Column| {
             let found = column.row(&row.operation, &row.case);

@@ -1,11 +1,11 @@
 //! `--device hw`: the same measurements on a device of this machine, which inside `dray run` is virtual.
 
-mod put_back;
+mod restore;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use put_back::listed;
+use restore::listed;
 use serde_json::Value;
 
 /// `dray` inside `dray run` with a profile.
@@ -84,7 +84,7 @@ fn rate(profile: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn submissions_are_measured_in_bursts_that_no_queue_loses() {
+fn submission_rates_are_measured_in_bursts_of_equal_size() {
     for (profile, mask, entries) in [
         ("1e1w-d", "8000000", "128 entries"),
         ("1e1w-s", "40000000", "entries"),
@@ -176,7 +176,7 @@ fn script(profile: &str, out: &Path, text: &str) -> Output {
 const FIG4: &str = "$DRAY figures --device hw --only fig4 --set size=4k --jobs 1 --out $OUT/report";
 
 #[test]
-fn figures_are_measured_and_the_device_is_put_back() {
+fn figures_are_measured_and_the_configuration_is_restored() {
     let out = tempfile::tempdir().expect("a directory");
     let text = format!(
         "$DRAY config list -i > $OUT/before && {FIG4} --set wq_size=1,16 && $DRAY config list -i > $OUT/after"
@@ -222,7 +222,7 @@ fn figures_are_measured_and_the_device_is_put_back() {
 }
 
 #[test]
-fn what_is_not_measured_is_named_with_its_reason() {
+fn points_that_are_not_measured_are_named_with_the_reason() {
     let out = tempfile::tempdir().expect("a directory");
     let text = "$DRAY figures --device hw --only devices --set size=4k --set devices=1,2 --out $OUT/devices &&
         $DRAY figures --device hw --only fig6a --set size=4k --set src_node=local --out $OUT/fig6a";
@@ -314,7 +314,7 @@ fn column(out: &Path, figure: &str, name: &str) -> Vec<f64> {
 }
 
 #[test]
-fn several_devices_are_measured_at_once_and_put_back() {
+fn several_devices_are_measured_at_once_and_restored() {
     let out = tempfile::tempdir().expect("a directory");
     let figures = [
         ("devices", "--set size=4k --set devices=1,2,3"),
@@ -417,7 +417,7 @@ fn two_tenants_are_measured_beside_each_other() {
 }
 
 #[test]
-fn a_named_queue_is_measured_as_it_is_configured() {
+fn a_named_queue_is_measured_in_its_own_configuration() {
     let out = tempfile::tempdir().expect("a directory");
     let text = "$DRAY config list -i > $OUT/before
         $DRAY figures --device hw:wq0.0 --only fig4 --set size=4k --set wq_size=16,128 --out $OUT/report &&
@@ -437,7 +437,7 @@ fn a_named_queue_is_measured_as_it_is_configured() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn unknown_queues_and_devices_are_named() {
     let refused = |profile: &str, arguments: &[&str]| {
         let output = inside(profile, arguments);
         assert!(!output.status.success());

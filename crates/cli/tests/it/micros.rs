@@ -46,7 +46,7 @@ const SAMPLES: &[&str] = &[
 ];
 
 #[test]
-fn the_sample_command_lines_give_their_lines() {
+fn sample_command_lines_print_their_result_lines() {
     let lines: String = SAMPLES
         .iter()
         .map(|line| format!("{line}\n{}", stdout(line)))
@@ -55,7 +55,7 @@ fn the_sample_command_lines_give_their_lines() {
 }
 
 #[test]
-fn waits_and_submission_rates() {
+fn wait_modes_and_submission_rates_print_their_lines() {
     let lines: String = [
         "-n1 -q1 -s4k -i100",
         "-n1 -q1 -s4k -i100 -x80",
@@ -108,7 +108,7 @@ fn json_and_csv_hold_the_same_numbers() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_can() {
+fn bad_options_are_refused_with_the_possible_ones() {
     for (line, parts) in [
         ("-b2048 -n4096", &["-b 2048", "max_batch_size of 1024"][..]),
         ("-w1 --config 1e1w-d", &["-w1", "1e1w-s"]),
@@ -141,7 +141,7 @@ fn what_cannot_be_is_refused_with_what_can() {
 
 /// The published script copies between two sockets by the CPU as well.
 #[test]
-fn a_core_that_this_machine_has_not_is_modelled() {
+fn a_core_of_another_platform_is_modelled() {
     let json = |line: &str| -> serde_json::Value {
         serde_json::from_str(&stdout(&format!("{line} --format json"))).unwrap()
     };
@@ -168,7 +168,7 @@ fn a_core_that_this_machine_has_not_is_modelled() {
 /// The line that the published script runs for the CPU; numbers are this machine's, so only
 /// their form is looked at.
 #[test]
-fn the_cpu_of_this_machine_measures_and_says_so() {
+fn a_result_of_this_cpu_is_marked_as_measured() {
     let line = stdout("-s256 -i25 -n128 -m -c -w0 -zF,F -o3");
     assert!(line.starts_with("GB per sec = ") && line.contains(" cpu 100.000000 kopsrate = "));
     let text = stdout("-m -n1 -q1 -s4k -i10 --format json");

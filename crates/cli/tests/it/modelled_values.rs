@@ -175,7 +175,7 @@ const EXPECTED: &[(&str, usize, u64, u64)] = &[
 ];
 
 #[test]
-fn the_values_of_every_figure_are_those_of_the_reference() {
+fn values_of_every_figure_equal_the_reference() {
     let table = Table::of("figures --out report");
     let figure = table.column("figure");
     let columns = COLUMNS.map(|name| table.column(name));

@@ -1,4 +1,4 @@
-//! `dray offload` on programs that we did not write, and on one that tries everything.
+//! `dray offload` on programs of others, and on one that makes every call.
 
 mod survey;
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/offload");
 
-/// Ways in which calls are offloaded, as arguments before those of the program; who executes then.
+/// Ways in which calls are offloaded, as arguments before those of the program, with their executor.
 const WAYS: [(&str, &str); 2] = [
     ("offload --mover virtual", "virtual"),
     (
@@ -74,7 +74,7 @@ fn compiled(dir: &TempDir, name: &str, flags: &[&str]) -> PathBuf {
 }
 
 #[test]
-fn every_call_is_right_wherever_it_comes_from() {
+fn every_offloaded_call_has_the_result_of_the_c_library() {
     let dir = directory();
     let program = compiled(&dir, "calls", &[]);
     let plain = Command::new(&program).output().expect("it runs");
@@ -110,9 +110,9 @@ fn every_call_is_right_wherever_it_comes_from() {
     }
 }
 
-/// What `_FORTIFY_SOURCE` makes of calls is offloaded too, and still ends a program that overflows.
+/// The checked calls of `_FORTIFY_SOURCE` are offloaded too, and still abort a program that overflows a buffer.
 #[test]
-fn checked_calls_are_offloaded_and_checked() {
+fn fortified_calls_are_offloaded_and_still_checked() {
     let dir = directory();
     let program = dir.path().join("fortified");
     let status = Command::new("cc")
@@ -173,13 +173,14 @@ fn threads_share_a_dedicated_queue() {
     );
 }
 
-/// In it an engine waits where a program's own page faults stay unanswered.
+/// A session in which an engine waits for a page whose faults the program does not answer.
 const HELD: &str = "run --profile 4e1w-d --faults touch -- DRAY offload --mover hw";
 
 /// Exit code of the program if the kernel has no such page faults for it.
 const IMPOSSIBLE: i32 = 77;
 
-/// What it does then. `None` if the kernel has no such page faults for it.
+/// The output of a program one of whose operations stalls on the device. `None` if the kernel does not let the
+/// program hold page faults.
 fn held(what: &str) -> Option<std::process::Output> {
     let dir = directory();
     let program = compiled(&dir, "held", &[]);
@@ -202,7 +203,7 @@ fn held(what: &str) -> Option<std::process::Output> {
 }
 
 #[test]
-fn the_core_finishes_a_comparison_that_the_device_holds() {
+fn the_core_finishes_a_comparison_that_stalls_on_the_device() {
     let Some(output) = held("compare") else {
         return;
     };
@@ -212,7 +213,7 @@ fn the_core_finishes_a_comparison_that_the_device_holds() {
 }
 
 #[test]
-fn a_copy_that_the_device_holds_ends_the_program() {
+fn a_copy_that_stalls_on_the_device_aborts_the_program() {
     let Some(output) = held("copy") else {
         return;
     };
@@ -260,7 +261,7 @@ fn redis_with_large_values_is_offloaded_and_keeps_them() {
 }
 
 #[test]
-fn sqlite_finds_its_table_whole() {
+fn sqlite_keeps_its_table_under_offload() {
     let sql = "create table t(k integer primary key, v blob);\
         with recursive n(x) as (select 1 union all select x+1 from n where x<40)\
         insert into t select x, cast(hex(zeroblob(50000)) || x as blob) from n;\
@@ -315,7 +316,7 @@ fn cpython_passes_its_own_tests() {
 }
 
 #[test]
-fn programs_end_as_they_do_by_themselves() {
+fn exit_codes_and_signals_of_programs_are_passed_on() {
     let dir = directory();
     let sh = "offload --mover virtual --quiet -- /bin/sh -c";
     dray(dir.path(), sh)
@@ -339,7 +340,7 @@ fn programs_end_as_they_do_by_themselves() {
 }
 
 #[test]
-fn what_executes_is_said() {
+fn stderr_and_statistics_name_the_executor() {
     let dir = directory();
     let said = |arguments: &str| {
         let output = dray(dir.path(), arguments).assert().success();
@@ -362,7 +363,7 @@ fn what_executes_is_said() {
 }
 
 #[test]
-fn variables_of_dto_are_honoured_and_options_go_before_them() {
+fn variables_of_dto_apply_and_options_override_them() {
     let dir = directory();
     let stats = |options: &str| {
         let arguments = format!("offload --mover virtual --stats=json {options} -- /bin/true");
@@ -379,9 +380,9 @@ fn variables_of_dto_are_honoured_and_options_go_before_them() {
 }
 
 #[test]
-fn the_library_alone_does_as_dto_does() {
+fn the_preload_library_works_without_dray_as_dto_does() {
     let dir = directory();
-    // It is there while a program runs under dray offload.
+    // The library file exists while a program runs under dray offload.
     let copy = dir.path().join("libdray_offload.so");
     dray(dir.path(), "offload --mover cpu --quiet -- /bin/sh -c")
         .arg(format!("cp ${{LD_PRELOAD%%:*}} {}", copy.display()))
@@ -457,7 +458,7 @@ fn programs_that_load_no_library_are_refused() {
     fs::copy("/bin/true", &setuid).expect("a copy");
     fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).expect("its owner may");
     if rustix::process::getuid().is_root() {
-        // For root a program of root has no privileges of its own.
+        // For root a setuid program of root has no additional privileges.
         return;
     }
     refused(
@@ -467,7 +468,7 @@ fn programs_that_load_no_library_are_refused() {
 }
 
 #[test]
-fn what_is_preloaded_already_stays_loaded() {
+fn libraries_already_in_ld_preload_stay_there() {
     let dir = directory();
     let library = Path::new("/lib/x86_64-linux-gnu/libm.so.6");
     let output = dray(dir.path(), "offload --mover cpu --quiet -- /bin/sh -c")

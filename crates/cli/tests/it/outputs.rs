@@ -1,5 +1,5 @@
-//! Where the commands write: what is no file stays what it is, and what cannot be written is noticed
-//! before the work begins.
+//! Outputs of the commands: pipes and device nodes are written and kept, and outputs that cannot be written
+//! are refused before the work begins.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -47,7 +47,7 @@ fn reader(path: PathBuf) -> JoinHandle<Vec<u8>> {
 }
 
 #[test]
-fn pipes_are_written_and_stay() {
+fn output_to_a_pipe_is_written_and_the_pipe_stays() {
     let (dir, commands) = commands();
     let out = dir.path().join("OUT");
     assert!(node(&out, rustix::fs::FileType::Fifo, 0));
@@ -63,7 +63,7 @@ fn pipes_are_written_and_stay() {
 }
 
 #[test]
-fn devices_are_written_and_stay() {
+fn output_to_a_device_node_is_written_and_the_node_stays() {
     let (dir, commands) = commands();
     let full = dir.path().join("full");
     let device = rustix::fs::FileType::CharacterDevice;
@@ -111,7 +111,7 @@ fn stdout_is_written_after_what_was_printed() {
 }
 
 #[test]
-fn what_cannot_be_written_is_noticed_before_the_work() {
+fn an_unwritable_output_is_refused_before_the_work() {
     let (dir, commands) = commands();
     for command in commands {
         let command = command.replace("OUT", "none/out");
@@ -124,7 +124,7 @@ fn what_cannot_be_written_is_noticed_before_the_work() {
 }
 
 #[test]
-fn man_pages_go_through_links() {
+fn man_pages_are_written_through_links() {
     let dir = directory();
     fs::create_dir(dir.path().join("man")).unwrap();
     symlink("../elsewhere", dir.path().join("man/dray.1")).unwrap();

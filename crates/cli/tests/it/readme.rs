@@ -52,13 +52,13 @@ fn the_lines_of_the_section_run_in_order() {
 }
 
 #[test]
-fn quotes_keep_words_together() {
+fn quoted_words_are_one_argument() {
     assert_eq!(words("a 'b c' -x'[0]'  d"), ["a", "b c", "-x[0]", "d"]);
 }
 
 /// `cargo run`, as the README has it, finds one program to run.
 #[test]
-fn cargo_run_means_dray() {
+fn cargo_run_starts_the_program_dray() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
@@ -77,7 +77,7 @@ fn cargo_run_means_dray() {
     assert_eq!(names, ["dray"]);
 }
 
-/// What stands in `examples/` does what README says of it.
+/// The files in `examples/` do what README says.
 #[test]
 fn the_examples_run_on_virtual_devices() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
@@ -125,7 +125,7 @@ fn the_examples_run_on_virtual_devices() {
     validate.assert().success();
 }
 
-/// README's line for another device: what it cannot have is named, and the rest is drawn.
+/// README's line for another device: points beyond it are named, and the rest is drawn.
 #[test]
 fn figures_of_the_example_name_what_they_leave_out() {
     let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/my-accel-config.json");
@@ -149,7 +149,7 @@ fn figures_of_the_example_name_what_they_leave_out() {
     }
     let page = std::fs::read_to_string(directory.path().join("dray-report/index.html")).unwrap();
     assert!(page.contains("batch above 64 (max_batch_size)"));
-    // A value that was asked for is an error.
+    // With `--set`, such a value is an error.
     let mut figures = Command::cargo_bin("dray").unwrap();
     figures.current_dir(directory.path());
     figures.args([
@@ -184,9 +184,9 @@ fn the_install_line_names_the_package_of_dray() {
     }
 }
 
-/// What README and `--help` texts name below these directories is in the repository.
+/// Files that README and `--help` texts name below these directories are in the repository.
 #[test]
-fn every_file_that_is_named_is_there() {
+fn files_that_readme_and_help_texts_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("README.md")).unwrap();
     let directories = ["examples/", "docs/", "platforms/", "fabrics/", "reference/"];

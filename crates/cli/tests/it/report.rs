@@ -1,4 +1,4 @@
-//! What a run writes.
+//! Files that `dray figures` writes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{directory, dray, output};
 
-/// Enough of everything, and quick.
+/// Points of every figure that run quickly.
 const SMALL: &str = "--set size=256,4k";
 
 /// All files of a directory with their contents.
@@ -81,7 +81,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn moving_bytes_takes_the_same_modelled_time() {
+fn move_bytes_does_not_change_the_modelled_time() {
     let dir = directory();
     let run = |flags: &str| {
         output(
@@ -93,7 +93,7 @@ fn moving_bytes_takes_the_same_modelled_time() {
 }
 
 #[test]
-fn results_on_stdout_in_three_forms() {
+fn results_are_printed_as_csv_json_and_table() {
     let dir = directory();
     let run = |format: &str| {
         let flags = format!("--only fig3 --set batch=1 --set size=4k --format {format}");
@@ -164,7 +164,7 @@ fn panels_without_points_are_left_out() {
 }
 
 #[test]
-fn other_platforms_and_profiles() {
+fn reports_are_made_for_other_platforms_and_profiles() {
     let dir = directory();
     for platform in ["emr-2s", "dsa2-2s"] {
         let flags =

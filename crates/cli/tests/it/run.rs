@@ -1,4 +1,4 @@
-//! `dray run`: what a command finds, how it ends, and that nothing is left of it.
+//! `dray run`: the devices that a command finds, how it ends, and that nothing is left after it.
 //!
 //! Namespaces and `/dev/fuse` are needed, as root has them, and users on most systems.
 
@@ -40,9 +40,9 @@ fn accel_config_configures_enables_saves_and_disables() {
 }
 
 /// A fourth generation Xeon has no switch for the translation services of a queue. accel-config
-/// before 4.1 writes its attribute all the same, and so refuses what it has saved itself.
+/// before 4.1 writes its attribute nevertheless, and so refuses a file that it has saved itself.
 #[test]
-fn what_accel_config_saves_of_the_fourth_generation_it_does_not_load() {
+fn accel_config_refuses_what_it_saved_of_a_fourth_generation_xeon() {
     let script = format!(
         "{LIFE}
         accel-config save-config -s saved; accel-config disable-device dsa0
@@ -63,7 +63,7 @@ fn what_accel_config_saves_of_the_fourth_generation_it_does_not_load() {
 /// (intel/idxd-config issue 54 has the same errors of `ats_disable`), and fail where it is hidden
 /// (issue 48).
 #[test]
-fn accel_config_tests_itself() {
+fn accel_config_test_ends_as_on_fourth_generation_xeons() {
     let output = shell(&["--personality", "5.18"], "accel-config test");
     assert_eq!(output.code, Some(0), "{output:?}");
     let said = format!("{}{}", output.out, output.err);
@@ -78,7 +78,7 @@ fn accel_config_tests_itself() {
 }
 
 #[test]
-fn newer_kernels_want_a_driver_s_name() {
+fn newer_kernels_require_a_driver_name() {
     for kernel in ["6.8", "7.2"] {
         let output = shell(&["--personality", kernel], LIFE);
         assert!(
@@ -146,7 +146,7 @@ fn files_refuse_what_sysfs_refuses() {
 }
 
 #[test]
-fn a_profile_is_there_and_enabled() {
+fn the_profile_of_run_is_configured_and_enabled() {
     let output = shell(&["--profile", "4e1w-s"], "ls /dev/dsa");
     assert_eq!(output.out, "wq0.0\n", "{output:?}");
     let seed = concat!(
@@ -162,7 +162,7 @@ fn a_profile_is_there_and_enabled() {
 }
 
 #[test]
-fn several_devices_lie_on_several_nodes() {
+fn devices_are_on_the_numa_nodes_of_their_profile() {
     let device = |id: u32, node: u32| {
         format!(
             r#"{{"dev":"dsa{id}","numa_node":{node},"groups":[{{"dev":"group{id}.0",
@@ -187,7 +187,7 @@ fn several_devices_lie_on_several_nodes() {
 }
 
 #[test]
-fn the_command_s_end_is_passed_on() {
+fn exit_code_and_signal_of_the_command_are_passed_on() {
     for code in [0, 1, 42, 255] {
         assert_eq!(shell(&[], &format!("exit {code}")).code, Some(code));
     }
@@ -205,7 +205,7 @@ fn the_command_s_end_is_passed_on() {
 }
 
 #[test]
-fn bad_input_is_named() {
+fn bad_options_are_refused_with_exit_code_2() {
     let session = Session::new();
     let output = session.run(&["--profile", "9e1w-s", "--", "true"]);
     assert_eq!(output.code, Some(2), "{output:?}");
@@ -218,7 +218,7 @@ fn bad_input_is_named() {
 }
 
 #[test]
-fn signals_are_passed_on() {
+fn signals_are_forwarded_to_the_command() {
     let mut running = Session::new().start(
         &[],
         "trap 'echo caught; exit 7' TERM; echo ready; while :; do sleep 0.05; done",
@@ -240,7 +240,7 @@ fn a_session_leaves_no_mounts_and_no_nodes() {
 }
 
 #[test]
-fn a_killed_launcher_takes_its_programs_with_it() {
+fn killing_the_launcher_ends_its_programs() {
     let before = mounts();
     let mut running = Session::new().start(&[], "trap '' HUP TERM; echo ready; exec sleep 1000");
     running.line("ready");
@@ -254,7 +254,7 @@ fn a_killed_launcher_takes_its_programs_with_it() {
 }
 
 #[test]
-fn a_killed_first_process_is_told() {
+fn killing_the_first_process_ends_the_session_with_an_error() {
     let mut running = Session::new().start(&[], "echo ready; exec sleep 1000");
     running.line("ready");
     let processes = running.descendants();
@@ -272,7 +272,7 @@ fn a_killed_first_process_is_told() {
 }
 
 #[test]
-fn two_at_once_do_not_see_each_other() {
+fn two_sessions_at_once_have_separate_devices() {
     let mut one = Session::new().start(&["--profile", "1e1w-d"], "ls /dev/dsa; read line");
     one.line("wq0.0");
     let two = shell(&[], "ls /dev/dsa; cat /sys/bus/dsa/devices/dsa0/state");
@@ -282,7 +282,7 @@ fn two_at_once_do_not_see_each_other() {
 }
 
 #[test]
-fn one_runs_inside_another() {
+fn a_session_runs_inside_another() {
     let dray = crate::session::program();
     let script = format!(
         "ls /dev/dsa; {dray} run --profile 2e2w-d -- ls /dev/dsa; ls /dev/dsa",
@@ -293,7 +293,7 @@ fn one_runs_inside_another() {
 }
 
 #[test]
-fn users_need_no_privilege() {
+fn a_session_runs_without_privileges() {
     if !rustix::process::geteuid().is_root() {
         // Then all the other tests run without.
         return;
@@ -353,7 +353,7 @@ fn undo_inside_a_session_writes_nothing_outside() {
 }
 
 #[test]
-fn nodes_are_found_by_their_numbers() {
+fn dev_char_links_device_numbers_to_their_nodes() {
     let script = "
         cd /sys/bus/dsa/devices; numbers=$(cat dsa0/cdev_major):$(cat wq0.0/cdev_minor)
         readlink /dev/char/$numbers; test /dev/char/$numbers -ef /dev/dsa/wq0.0 && echo same
@@ -369,7 +369,7 @@ fn nodes_are_found_by_their_numbers() {
 }
 
 #[test]
-fn character_devices_are_where_the_device_model_has_them() {
+fn sys_dev_char_has_the_character_devices_of_the_queues() {
     let script = "
         cd /sys/bus/dsa/devices; numbers=$(cat dsa0/cdev_major):$(cat wq0.0/cdev_minor)
         test $(cat /sys/dev/char/$numbers/dev) = $numbers && echo numbers

@@ -1,11 +1,11 @@
-//! How sessions end, and what programs learn that they cannot serve.
+//! How sessions end, and which errors programs get when their device has ended.
 
 use std::process::{Command, Stdio};
 
 use crate::session::{Ended, Session, program};
 
 #[test]
-fn children_that_it_did_not_start_are_spared() {
+fn children_not_started_by_the_session_keep_running() {
     let script =
         "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; exec \"$0\" run --redirect -- true";
     let output = Command::new("sh")
@@ -22,7 +22,7 @@ fn children_that_it_did_not_start_are_spared() {
     assert!(output.status.success() && spared, "{output:?}");
 }
 
-/// The session waits for what it kills; a tracer that lived would keep its tracee.
+/// The session waits for the processes that it kills; a tracer that stayed alive would hold its tracee.
 #[test]
 fn a_tracer_does_not_outlive_its_session() {
     let trace = "import ctypes, os, sys, time
@@ -44,7 +44,7 @@ open('late', 'w')";
 }
 
 #[test]
-fn inside_it_nothing_can_be_mounted_and_it_says_so() {
+fn a_mounting_session_inside_a_redirected_one_is_refused() {
     let script = format!("{} run -- true", program().display());
     let ended = Session::new().shell(&["--redirect"], &script);
     assert!(
@@ -57,7 +57,7 @@ fn inside_it_nothing_can_be_mounted_and_it_says_so() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
 }
 
-/// As without a session: the kernel looks at the name, and not this library.
+/// As without a session: the kernel reads the name, and the preload library does not.
 #[test]
 fn a_name_that_cannot_be_read_is_refused_by_the_kernel() {
     let program = "import ctypes
@@ -73,7 +73,7 @@ for name in (8, 0):
 
 const WAITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/waits.py");
 
-/// A session that has ended with its device: it says so, and which thread it was.
+/// Checks that a session has ended with its device and named the thread.
 #[track_caller]
 fn ended_with_its_device(ended: &Ended, thread: &str) {
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -87,7 +87,7 @@ fn ended_with_its_device(ended: &Ended, thread: &str) {
 
 /// Descriptors that were accepted end with an error, calls are refused.
 #[test]
-fn who_waits_for_a_device_learns_of_its_end() {
+fn waiting_programs_get_an_error_when_the_device_ends() {
     let cases = [
         ("movdir64b", "1e1w-d", &[][..], "map ENXIO"),
         ("enqcmd", "4e1w-s", &[], "map ENXIO"),
@@ -109,7 +109,7 @@ fn who_waits_for_a_device_learns_of_its_end() {
 }
 
 #[test]
-fn a_device_s_end_is_said_where_paths_are_redirected() {
+fn the_end_of_the_device_is_reported_with_redirect() {
     let options = [
         "--redirect",
         "--profile",
@@ -123,9 +123,9 @@ fn a_device_s_end_is_said_where_paths_are_redirected() {
     ended_with_its_device(&ended, "dray-dispatcher");
 }
 
-/// One that is traced, and one that waits for nothing that the device could say.
+/// A traced program, and one that does not wait for the device.
 #[test]
-fn a_device_s_end_is_the_end_of_all_programs() {
+fn the_end_of_the_device_ends_all_programs() {
     let program = crate::build::static_program();
     let script = format!(
         "{} copy-shared /dev/dsa/wq0.0 & sleep 1000",
@@ -137,14 +137,14 @@ fn a_device_s_end_is_the_end_of_all_programs() {
 }
 
 #[test]
-fn threads_that_serve_the_device_are_missed_as_well() {
+fn a_panic_of_the_driver_or_file_thread_ends_the_session() {
     for (panic, script, thread) in [
         ("driver", "exec 9<>/dev/dsa/wq0.0", "dray-driver-0"),
         ("files", "ls /sys/bus/dsa/devices", "fuser-0"),
     ] {
         let panic = format!("{panic}:1:60000");
         let options = ["--profile", "1e1w-d", "--inject-panic", &panic];
-        // An error, and not a wait.
+        // The call fails and does not hang.
         let script = format!("({script}) 2>/dev/null || echo refused");
         let ended = Session::new().shell(&options, &script);
         assert_eq!(ended.out, "refused\n", "{ended:?}");

@@ -33,14 +33,14 @@ fn a_shared_queue_takes_enqcmd() {
 }
 
 #[test]
-fn pages_can_be_touched_instead() {
+fn missing_pages_are_touched_with_faults_touch() {
     let options = ["--profile", "4e1w-s", "--faults", "touch"];
     assert_eq!(program(&options, "enqcmd"), expected(1));
 }
 
-/// What ends a mapping is done before the program's next call, as the kernel does it.
+/// The end of a mapping is handled before the program's next call, as in the kernel.
 #[test]
-fn a_dedicated_queue_is_free_when_its_mapping_has_ended() {
+fn a_dedicated_queue_can_be_opened_again_after_munmap() {
     const REOPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/reopen.py");
     let arguments = ["--profile", "1e1w-d", "--", "python3", REOPEN];
     let arguments = [&arguments[..], &["/dev/dsa/wq0.0", "300"]].concat();
@@ -48,10 +48,10 @@ fn a_dedicated_queue_is_free_when_its_mapping_has_ended() {
     assert_eq!(output.out, "{'unmapped': 0, 'ended': 0}\n", "{output:?}");
 }
 
-/// Programs that close whatever is open, or want a certain number for a file, do not know of the connection that
-/// the preload library has; nor do those that move what they have mapped.
+/// Programs that close all file descriptors or use dup2 to a given number do not know the preload library's
+/// connection; nor do programs that move their mappings.
 #[test]
-fn a_portal_outlives_descriptors_and_moves_with_its_page() {
+fn a_portal_survives_close_and_follows_mremap() {
     let program = crate::build::dynamic_program();
     let closed = "before 1\nclose 1\nsyscall 1\nranges 1\ndup2 1\npast 1\nagain 1\n";
     let moved = "before 1\nmoved 1 there 1\nformer code 1 there 1\ngrown 0\nstill 1\nagain 1\n";
@@ -74,7 +74,7 @@ fn a_portal_outlives_descriptors_and_moves_with_its_page() {
 }
 
 #[test]
-fn dpdk_tests_its_dma_devices() {
+fn dmadev_tests_of_dpdk_pass() {
     let out = dpdk_test(shell);
     for line in [
         "DMA Dev 0: Running copy Tests",
@@ -84,9 +84,9 @@ fn dpdk_tests_its_dma_devices() {
     }
 }
 
-/// A page that a program brings in itself keeps its descriptor waiting, and no other.
+/// A page that a program itself makes present delays its descriptor, and no other.
 #[test]
-fn a_page_that_is_missing_holds_up_no_more_than_its_descriptor() {
+fn a_missing_page_delays_only_its_own_descriptor() {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/missing.py");
     let options = ["--profile", "1e1w-d", "--faults", "touch"];
     let arguments = [&options[..], &["--", "python3", program, "/dev/dsa/wq0.0"]].concat();

@@ -1,4 +1,4 @@
-//! `dray run --redirect`: the same without namespaces and FUSE, as in a container.
+//! `dray run --redirect`: sessions without namespaces and FUSE, as in a container.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -117,7 +117,7 @@ fn files_refuse_what_sysfs_refuses() {
 /// By each way that there is: shells with and without streams, links, relative paths, descriptors
 /// that were opened before.
 #[test]
-fn attributes_are_found_and_written_by_every_way() {
+fn attributes_are_read_and_written_by_every_kind_of_path() {
     let script = r#"
         wq=/sys/bus/dsa/devices/wq0.0
         echo 1 >$wq/size; cat $wq/size
@@ -173,7 +173,7 @@ os.chdir('/sys/bus/dsa/drivers'); print(os.getcwd())
 }
 
 #[test]
-fn portals_are_mapped() {
+fn descriptors_are_submitted_by_portal() {
     for (profile, instruction) in [("1e1w-d", "movdir64b"), ("4e1w-s", "enqcmd")] {
         let session = Session::new();
         let output = contained(
@@ -200,7 +200,7 @@ fn portals_are_mapped() {
 }
 
 #[test]
-fn descriptors_are_written() {
+fn descriptors_are_submitted_by_write() {
     let session = Session::new();
     let options = ["--redirect", "--personality", "7.2", "--profile", "1e1w-d"];
     let arguments = [&options[..], &["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]].concat();
@@ -213,9 +213,9 @@ fn descriptors_are_written() {
     );
 }
 
-/// The kernel calls the files by another name than the variable does.
+/// The kernel's path of the files differs from the variable.
 #[test]
-fn the_directory_may_be_named_by_a_link() {
+fn the_session_directory_may_be_a_link() {
     let session = Session::new();
     fs::create_dir(session.path().join("real")).expect("the system lets a test do this");
     std::os::unix::fs::symlink("real", session.path().join("link"))
@@ -233,7 +233,7 @@ fn the_directory_may_be_named_by_a_link() {
 }
 
 #[test]
-fn directories_that_hold_both_are_listed() {
+fn listings_have_virtual_and_real_entries() {
     let script = "ls /dev | grep -x -e dsa -e null; ls /sys/bus | grep -x dsa
         find /dev/ -maxdepth 2 -name 'wq0.*'; cd /dev; pwd -P; echo gone >null; ls dsa
         ls /sys/bus/pci | grep -x devices";
@@ -246,7 +246,7 @@ fn directories_that_hold_both_are_listed() {
 
 /// By programs that do not load the library.
 #[test]
-fn what_programs_do_to_the_files_is_mended() {
+fn files_that_programs_change_or_remove_are_restored() {
     let script = "objects=/sys/bus/dsa/devices
         files=$(echo $XDG_RUNTIME_DIR/dray-redirect-*/root)/sys/devices/pci0000:6a/0000:6a:01.0/dsa0
         rm -r $files/wq0.1 $files/wq0.2/size
@@ -262,12 +262,12 @@ fn what_programs_do_to_the_files_is_mended() {
 }
 
 #[test]
-fn dpdk_tests_its_dma_devices() {
+fn dmadev_tests_of_dpdk_pass() {
     dpdk_test(shell);
 }
 
 #[test]
-fn dray_config_sets_the_device_up() {
+fn dray_config_configures_the_redirected_device() {
     let script = format!(
         "{dray} config setup -d dsa0 -w 1 -m d -e 4 -s 16 -b 64 >/dev/null && ls /dev/dsa",
         dray = program().display()
@@ -277,7 +277,7 @@ fn dray_config_sets_the_device_up() {
 }
 
 #[test]
-fn one_runs_inside_another() {
+fn a_session_runs_inside_another() {
     let script = format!(
         "ls /dev/dsa; {dray} run --redirect --profile 2e2w-d -- sh -c \
         'ls /dev/dsa; echo $LD_PRELOAD | tr : \"\\n\" | wc -l'; ls /dev/dsa",
@@ -316,7 +316,7 @@ for _ in range(200):
 }
 
 #[test]
-fn nothing_is_left_when_the_command_ends() {
+fn the_end_of_the_command_leaves_no_process_or_directory() {
     let session = Session::new();
     let script = "
         sh -c 'trap \"\" HUP TERM; sleep 1000 & sleep 1000' >/dev/null 2>&1 &
@@ -337,7 +337,7 @@ const LASTING: &str = "
     echo ready; exec sleep 1000";
 
 #[test]
-fn a_killed_launcher_takes_its_programs_with_it() {
+fn killing_the_launcher_ends_its_programs() {
     let mut running = Session::new().start(&["--redirect"], LASTING);
     running.line("ready");
     running.killed_with_descendants(3);
@@ -350,7 +350,7 @@ fn a_killed_launcher_takes_its_programs_with_it() {
 }
 
 #[test]
-fn a_killed_first_process_is_told() {
+fn killing_the_first_process_ends_the_session_with_an_error() {
     let mut running = Session::new().start(&["--redirect"], LASTING);
     running.line("ready");
     let processes = running.descendants();
@@ -369,11 +369,11 @@ fn a_killed_first_process_is_told() {
 
 /// As when a signal ends the whole process group.
 #[test]
-fn two_killed_processes_leave_nothing() {
+fn killing_launcher_and_first_process_leaves_nothing() {
     let mut running = Session::new().start(&["--redirect"], "echo ready; exec sleep 1000");
     running.line("ready");
     let processes = running.descendants();
-    // Stopped, neither sees the other's end.
+    // A stopped process does not see the other's end.
     processes[0].signal(libc::SIGSTOP);
     running.signal(libc::SIGKILL);
     running.wait();
@@ -389,7 +389,7 @@ fn two_killed_processes_leave_nothing() {
 }
 
 #[test]
-fn users_need_no_privilege() {
+fn a_session_runs_without_privileges() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -439,7 +439,7 @@ fn programs_in_c_write_by_streams_and_in_children() {
 }
 
 #[test]
-fn a_static_program_is_told_that_it_finds_nothing() {
+fn a_warning_says_that_a_static_program_finds_no_device() {
     let session = Session::new();
     compile(&session, "static", &["-static"]);
     for arguments in [&["./static"][..], &["sh", "-c", "./static; true"]] {
@@ -452,7 +452,7 @@ fn a_static_program_is_told_that_it_finds_nothing() {
 
 /// Also by names that do not begin at the root, and by those below an open directory.
 #[test]
-fn nothing_is_made_removed_or_emptied_by_relative_names() {
+fn relative_paths_do_not_create_remove_or_truncate_files() {
     let output = shell(
         &[],
         "exec 2>&1; rm -rf /dev/dsa; cd /sys/bus/dsa/devices/wq0.0

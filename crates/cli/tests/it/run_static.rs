@@ -43,60 +43,60 @@ fn check(profile: &str, mode: &str, expected: &str) {
 }
 
 #[test]
-fn descriptors_are_carried_out() {
+fn a_static_program_submits_copies() {
     check("1e1w-d", "copy", "copies 50\nclosed 1\n");
     check("4e1w-s", "copy-shared", "copies 50\nclosed 1\n");
 }
 
 #[test]
-fn threads_share_a_portal() {
+fn threads_of_a_static_program_share_a_portal() {
     check("1e1w-d", "threads", "copies 200\n");
     check("4e1w-s", "threads-shared", "copies 200\n");
 }
 
 #[test]
-fn children_have_no_portal_but_may_map_one() {
+fn children_have_no_portal_until_they_map_one() {
     // Nothing is mapped there (SEGV_MAPERR); a child of vfork has its parent's memory.
     let expected = "inherited code 1 there 1\nown 2\nchild 0 parent 2\nvfork 1\n";
     check("4e1w-s", "fork-shared", expected);
 }
 
 #[test]
-fn faults_of_its_own_reach_the_program() {
-    // SEGV_MAPERR; general protection, which has no address. A mask does not keep the device away.
+fn the_program_gets_its_own_faults_as_signals() {
+    // SEGV_MAPERR; general protection, which has no address. A blocked signal does not prevent a submission.
     let expected = "before 1\nnowhere code 1 there 1\nbetween 1\n\
                     unaligned code 128 there 0\nblocked 1\n";
     check("1e1w-d", "handler", expected);
 }
 
 #[test]
-fn the_portal_is_a_page_of_a_device() {
+fn memory_calls_on_a_portal_behave_as_on_a_device_page() {
     let expected = "after stores 1\nload 1\nprotect 0\nread-only code 2 there 1\nwritable 1\n\
                     too long 1\nunmapped code 1 there 1\nagain 1\n";
     check("1e1w-d", "memory", expected);
 }
 
-/// The kernel ends a mapping with its last page, whatever becomes of descriptors.
+/// The kernel ends a mapping with its last page, independently of file descriptors.
 #[test]
-fn programs_may_close_descriptors_that_they_do_not_know() {
+fn a_portal_survives_the_close_of_all_file_descriptors() {
     let expected = "before 1\nclose 1\nsyscall 1\nranges 1\ndup2 1\npast 1\nagain 1\n";
     check("1e1w-d", "close", expected);
 }
 
 #[test]
-fn a_portal_moves_with_its_page() {
+fn a_portal_follows_mremap() {
     let expected = "before 1\nmoved 1 there 1\nformer code 1 there 1\ngrown 0\nstill 1\nagain 1\n";
     check("1e1w-d", "move", expected);
 }
 
 #[test]
-fn another_program_begins_without_portals() {
+fn exec_ends_the_portals_of_the_program() {
     // The queue is dedicated: the first program's open of it must have ended.
     check("1e1w-d", "exec", "first 1\ncopies 50\nclosed 1\n");
 }
 
 #[test]
-fn nobody_is_supervised_against_his_will() {
+fn supervise_never_leaves_a_static_program_without_portal() {
     let options = ["--profile", "1e1w-d", "--supervise", "never"];
     let output = run(&options, "copy");
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -107,7 +107,7 @@ fn nobody_is_supervised_against_his_will() {
 }
 
 #[test]
-fn scripts_are_supervised_on_demand_with_all_that_they_start() {
+fn supervise_always_covers_a_script_and_its_children() {
     let script = format!("{} copy /dev/dsa/wq0.0 && exit 7", program().display());
     let options = ["--profile", "1e1w-d", "--supervise", "always"];
     let output = Session::new().shell(&options, &script);
@@ -116,7 +116,7 @@ fn scripts_are_supervised_on_demand_with_all_that_they_start() {
 }
 
 #[test]
-fn stops_and_ends_are_those_of_any_program() {
+fn stops_and_exits_of_children_are_reported_unchanged() {
     let script = "
 import os, signal
 child = os.fork()
@@ -134,7 +134,7 @@ os.kill(os.getpid(), signal.SIGTERM)";
 }
 
 #[test]
-fn a_killed_program_leaves_the_queue_to_the_next() {
+fn a_queue_can_be_opened_after_its_program_was_killed() {
     let script = format!(
         "{program} endless /dev/dsa/wq0.0 >said & child=$!
         while ! grep -q ready said; do :; done
@@ -148,7 +148,7 @@ fn a_killed_program_leaves_the_queue_to_the_next() {
 }
 
 #[test]
-fn a_killed_launcher_takes_its_tracees_with_it() {
+fn killing_the_launcher_ends_its_tracees() {
     let before = mounts();
     let script = format!("exec {} endless /dev/dsa/wq0.0", program().display());
     let options = ["--profile", "1e1w-d", "--supervise", "always"];
@@ -160,7 +160,7 @@ fn a_killed_launcher_takes_its_tracees_with_it() {
 
 #[test]
 #[ignore = "it measures, and prints"]
-fn cost_of_a_submission() {
+fn supervised_submission_is_measured() {
     for (profile, mode) in [("1e1w-d", "measure"), ("4e1w-s", "measure-shared")] {
         let output = run(&["--profile", profile], mode);
         assert_eq!(output.code, Some(0), "{output:?}");

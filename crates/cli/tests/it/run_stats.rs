@@ -1,4 +1,4 @@
-//! `dray run --stats` and `--trace`: what went through the work queues.
+//! `dray run --stats` and `--trace`: counts and events of the work queues.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -55,13 +55,13 @@ fn faults_and_errors_are_counted() {
 }
 
 #[test]
-fn what_nobody_waited_for_is_counted_all_the_same() {
+fn descriptors_without_completion_record_are_counted() {
     let ended = load(&Session::new(), &["--stats"], ["blind", "0", "10"]);
     assert_eq!(row(&ended, ["wq0.0", "noop"])[2], "10");
 }
 
 #[test]
-fn nothing_is_said_of_a_session_that_did_not_ask() {
+fn a_session_without_stats_prints_nothing() {
     let ended = load(&Session::new(), &[], ["copy", "64", "1"]);
     assert_eq!((ended.code, &*ended.err), (Some(0), ""));
 }
@@ -93,7 +93,7 @@ fn a_trace_has_each_descriptor() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_ends_the_session_before_it_begins() {
+fn a_bad_trace_path_is_refused_before_the_command_starts() {
     for name in ["t.txt", "t", "none/t.json"] {
         let ended = Session::new().shell(&["--trace", name], "echo ran");
         assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{ended:?}");
@@ -102,7 +102,7 @@ fn a_trace_that_cannot_be_ends_the_session_before_it_begins() {
 }
 
 #[test]
-fn a_full_disk_is_said_once_and_the_command_goes_on() {
+fn a_full_disk_is_reported_once_and_the_command_continues() {
     let session = Session::new();
     symlink("/dev/full", session.path().join("f.json")).unwrap();
     for (script, code) in [("echo on", 1), ("echo on; exit 3", 3)] {
@@ -114,7 +114,7 @@ fn a_full_disk_is_said_once_and_the_command_goes_on() {
 
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/run/wrong.py");
 
-/// A program that is wrong about its queue, in a session with these options.
+/// A program that writes to its queue in the wrong way, in a session with these options.
 fn wrong(options: &[&str], profile: &str, what: &[&str]) -> Ended {
     let mut arguments = vec!["--profile", profile];
     arguments.extend(options);
@@ -134,12 +134,12 @@ fn writes_of_the_wrong_kind_are_counted_and_explained() {
     let advice = "advice: wq0.0: 5 MOVDIR64B were ignored without a report: the queue is shared";
     assert!(ended.err.contains(advice), "{ended:?}");
     assert!(!ended.err.contains("did not find the device"), "{ended:?}");
-    // The right kind is no matter to speak of.
+    // A write of the right kind is not mentioned.
     let ended = wrong(&["--stats"], "1e1w-d", &["movdir64b", "5"]);
     assert!(!ended.err.contains("ENQCMD"), "{ended:?}");
 }
 
-/// Its environment has lost the library, and it has no supervisor.
+/// A program without the library in its environment, and without a supervisor.
 const LOST: [&str; 2] = ["--supervise", "never"];
 
 fn without_library(options: &[&str], preload: &str) -> Ended {
@@ -165,7 +165,7 @@ fn a_program_that_lost_the_library_is_named() {
 }
 
 #[test]
-fn a_required_portal_that_a_program_has_not_is_an_error() {
+fn require_portal_fails_where_a_program_has_no_portal() {
     const PORTAL: [&str; 2] = ["--require", "portal"];
     let lost = without_library(&PORTAL, "");
     let error = "error: --require portal: python3 opened wq0.0 without the preload library";
@@ -186,7 +186,7 @@ fn a_required_portal_that_a_program_has_not_is_an_error() {
         none.err.contains("no program has mapped a portal"),
         "{none:?}"
     );
-    // What failed by itself keeps its code.
+    // A command that fails keeps its exit code.
     assert_eq!(Session::new().shell(&PORTAL, "exit 7").code, Some(7));
 
     let had = wrong(&PORTAL, "1e1w-d", &["fall-back"]);

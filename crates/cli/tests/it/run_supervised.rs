@@ -21,7 +21,7 @@ fn text(path: &'static std::path::Path) -> &'static str {
     path.to_str().expect("the system lets a test do this")
 }
 
-/// Has the program started in this way, with these arguments.
+/// Starts the program in this way, with these arguments.
 #[track_caller]
 fn start(options: &[&str], way: &str, arguments: &str) -> Ended {
     let script = format!("{} {way} {arguments}", starter());
@@ -61,7 +61,7 @@ fn each_way_of_executing_a_program_gives_it_a_portal() {
 }
 
 #[test]
-fn programs_that_start_others_need_not_know() {
+fn shells_env_and_xargs_start_supervised_programs() {
     let program = program();
     let scripts = [
         format!("{program} copy /dev/dsa/wq0.0"),
@@ -84,7 +84,7 @@ fn programs_that_start_others_need_not_know() {
 }
 
 #[test]
-fn python_starts_programs_in_several_ways() {
+fn python_starts_supervised_programs_in_every_way() {
     let script = format!(
         "
 import os, subprocess
@@ -106,7 +106,7 @@ print(os.popen(' '.join(command)).read(), end='')",
 }
 
 #[test]
-fn a_script_has_what_its_interpreter_has() {
+fn a_script_gets_a_portal_where_its_interpreter_does() {
     let (starter, program) = (starter(), program());
     let script = format!(
         "printf '#!{program} copy\\n' >one; printf '#!'$PWD'/one\\n' >two; chmod +x one two
@@ -118,7 +118,7 @@ fn a_script_has_what_its_interpreter_has() {
 }
 
 #[test]
-fn a_session_inside_a_session_has_its_own() {
+fn an_inner_session_supervises_its_own_programs() {
     let dray = crate::session::program();
     let program = program();
     for outer in ["auto", "never"] {
@@ -133,7 +133,7 @@ fn a_session_inside_a_session_has_its_own() {
 }
 
 #[test]
-fn a_program_is_started_as_it_would_be_without_a_supervisor() {
+fn a_supervised_program_starts_in_the_same_state_as_without() {
     let ways = [
         "execl-many",
         "execvp",
@@ -158,7 +158,7 @@ fn a_program_is_started_as_it_would_be_without_a_supervisor() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_refused_as_ever() {
+fn exec_errors_are_those_without_a_supervisor() {
     let script = |way: &str| {
         format!(
             "cp {} plain; chmod 644 plain; echo words >text; chmod 755 text; mkdir directory
@@ -187,7 +187,7 @@ fn what_cannot_be_executed_is_refused_as_ever() {
 }
 
 #[test]
-fn ends_are_passed_on() {
+fn exit_codes_and_signals_of_supervised_programs_are_passed_on() {
     for way in ["vfork", "posix_spawn"] {
         let arguments = format!("{} exit /dev/dsa/wq0.0", program());
         let output = start(&PROFILE, way, &arguments);
@@ -200,8 +200,8 @@ fn ends_are_passed_on() {
 }
 
 #[test]
-fn a_program_that_could_not_be_executed_after_all_may_be_later() {
-    // An open writer keeps a file from being executed, which shows late.
+fn a_program_can_be_executed_after_exec_failed_with_etxtbsy() {
+    // A file that is open for writing cannot be executed (ETXTBSY), which only execve(2) itself finds.
     let script = format!(
         "
 import os, shutil
@@ -238,7 +238,7 @@ fn shared() -> Session {
 }
 
 #[test]
-fn several_run_at_the_same_moment() {
+fn several_programs_are_supervised_at_once() {
     let script = format!(
         "for number in 1 2 3 4; do {} threads-shared /dev/dsa/wq0.0 >out$number & done
         wait; cat out1 out2 out3 out4",
@@ -249,12 +249,12 @@ fn several_run_at_the_same_moment() {
 }
 
 #[test]
-fn what_a_supervised_program_starts_is_supervised_already() {
-    // The first one executes itself, and is found to be no child of its own.
+fn children_of_a_supervised_program_are_not_attached_twice() {
+    // The first program executes itself, in the same process.
     let program = program();
     let output = shell(&PROFILE, &format!("{program} exec /dev/dsa/wq0.0"));
     assert_eq!(output.out, format!("first 1\n{COPIED}"), "{output:?}");
-    // A shell that is traced has the library, too, which asks once more.
+    // A traced shell has loaded the library, which requests supervision a second time.
     let mut options = PROFILE.to_vec();
     options.extend(["--supervise", "always"]);
     for way in ["vfork", "posix_spawn", "thread"] {
@@ -265,7 +265,7 @@ fn what_a_supervised_program_starts_is_supervised_already() {
 }
 
 #[test]
-fn a_program_that_somebody_else_traces_runs_all_the_same() {
+fn a_program_traced_by_another_process_runs_without_portal() {
     let output = start(&PROFILE, "traced", &format!("{} state x", program()));
     assert_eq!(output.code, Some(4), "{output:?}");
     let warning = format!("{} gets no portal", program());
@@ -280,7 +280,7 @@ fn a_program_that_somebody_else_traces_runs_all_the_same() {
 }
 
 #[test]
-fn a_killed_launcher_takes_its_tracees_with_it() {
+fn killing_the_launcher_ends_its_tracees() {
     let before = mounts();
     // The shell is no tracee, and waits for two that are.
     let program = program();
@@ -295,7 +295,7 @@ fn a_killed_launcher_takes_its_tracees_with_it() {
 }
 
 #[test]
-fn a_killed_program_leaves_the_queue_to_the_next() {
+fn a_queue_can_be_opened_after_its_program_was_killed() {
     let program = program();
     let script = format!(
         "{program} endless /dev/dsa/wq0.0 >said & child=$!
@@ -308,7 +308,7 @@ fn a_killed_program_leaves_the_queue_to_the_next() {
 }
 
 #[test]
-fn a_program_runs_all_the_same_when_nobody_answers() {
+fn a_program_runs_without_portal_where_the_socket_refuses() {
     for way in ["vfork", "posix_spawn"] {
         let (starter, program) = (starter(), program());
         let script =
@@ -324,7 +324,7 @@ fn a_program_runs_all_the_same_when_nobody_answers() {
 }
 
 #[test]
-fn nobody_is_supervised_against_his_will() {
+fn supervise_never_leaves_a_static_program_without_portal() {
     let mut options = PROFILE.to_vec();
     options.extend(["--supervise", "never"]);
     for way in ["vfork", "posix_spawn"] {
@@ -361,7 +361,7 @@ fn a_program_without_the_library_in_its_environment_has_a_portal() {
         let note = "is started without dray's LD_PRELOAD or DRAY_SOCKET: it runs under";
         assert!(output.err.contains(note), "{way}: {output:?}");
     }
-    // One that has it is left alone.
+    // A program with the library in its environment is not supervised.
     let output = shell(&PROFILE, &format!("env A=b {dynamic} copy /dev/dsa/wq0.0"));
     assert_eq!((output.out.as_str(), output.err.as_str()), (COPIED, ""));
 }
@@ -395,7 +395,7 @@ sys.exit(os.waitstatus_to_exitcode(os.system('{dynamic} {mode} /dev/dsa/wq0.0'))
     }
 }
 
-/// Where it cannot be had the program runs all the same, and its user gets a note.
+/// Where supervision is not possible the program runs without it, and a note is printed.
 #[test]
 fn a_program_that_cannot_be_supervised_is_named_when_it_opens_a_queue() {
     let (starter, dynamic) = (starter(), text(crate::build::dynamic_program()));

@@ -22,7 +22,7 @@ fn expected(again: &str) -> String {
 }
 
 #[test]
-fn descriptors_are_carried_out_on_the_program_s_memory() {
+fn written_descriptors_work_on_the_program_s_memory() {
     let dedicated = submit(&["--personality", "7.2", "--profile", "1e1w-d"]);
     assert_eq!(dedicated, expected("EBUSY"));
     let shared = submit(&["--personality", "7.2", "--profile", "4e1w-s"]);
@@ -30,7 +30,7 @@ fn descriptors_are_carried_out_on_the_program_s_memory() {
 }
 
 #[test]
-fn older_kernels_have_no_write_unless_it_is_required() {
+fn older_kernels_refuse_write_unless_it_is_required() {
     let options = ["--personality", "6.8", "--profile", "1e1w-d"];
     let refused = submit(&options);
     assert!(
@@ -43,7 +43,7 @@ fn older_kernels_have_no_write_unless_it_is_required() {
     let arguments = [&newer[..], &["--require", "portal"]].concat();
     let arguments = [&arguments[..], &["--", "python3", SUBMIT, "/dev/dsa/wq0.0"]].concat();
     let refused = Session::new().run(&arguments);
-    // A program that has no other way has none.
+    // The program has no portal either.
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
         refused.out.starts_with("noop EINVAL\ncopy EINVAL\n"),
@@ -52,7 +52,7 @@ fn older_kernels_have_no_write_unless_it_is_required() {
 }
 
 #[test]
-fn a_client_that_has_closed_is_counted_no_more() {
+fn a_closed_client_is_not_counted() {
     for redirect in [&[][..], &["--redirect"]] {
         let options = [&["--personality", "7.2", "--profile", "1e1w-d"], redirect].concat();
         let clients = "/sys/bus/dsa/devices/wq0.0/clients";
@@ -66,7 +66,7 @@ fn a_client_that_has_closed_is_counted_no_more() {
 }
 
 #[test]
-fn a_killed_client_gives_its_queue_back() {
+fn a_queue_can_be_opened_after_its_client_was_killed() {
     let script = "
         exec 9<>/dev/dsa/wq0.0
         python3 -c 'open(\"/dev/dsa/wq0.0\", \"r+b\", 0)' 2>/dev/null || echo busy

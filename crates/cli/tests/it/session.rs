@@ -55,8 +55,8 @@ pub(crate) fn dpdk_test(shell: fn(&[&str], &str) -> Ended) -> String {
         export RUNTIME_DIRECTORY=$PWD
         echo dmadev_autotest | timeout 300 dpdk-test --no-huge --iova-mode=va -m 256 \
             --file-prefix=dpdk --no-shconf -l 0";
-    // Its first tests are of a driver of its own, whose thread has to be done within a time that it may not get on a
-    // busy machine. No work queue has been opened by then.
+    // Its first tests are of DPDK's skeleton driver, whose thread may miss its time limit on a busy machine. No work
+    // queue has been opened by then.
     let has_begun = |output: &Ended| {
         let own = output.err.contains("Error performing API tests");
         !own || output.out.contains("Test dmadev instance")

@@ -1,4 +1,4 @@
-//! `dray tier` on programs that we did not write. It needs root, or users' userfaultfd, and Linux 6.8.
+//! `dray tier` on programs of others. It needs root, or userfaultfd for users, and Linux 6.8.
 
 use std::fs;
 use std::io::{BufRead, Read};
@@ -66,7 +66,7 @@ fn python(arguments: &str) -> serde_json::Value {
 }
 
 #[test]
-fn python_keeps_its_memory_and_its_children() {
+fn python_keeps_its_memory_while_pages_move() {
     let stats = python("");
     assert_eq!(stats["policy"], "tpp");
     let bytes = &stats["timer"][0]["bytes"];
@@ -74,9 +74,9 @@ fn python_keeps_its_memory_and_its_children() {
     assert_eq!(bytes["device"], 0);
 }
 
-/// `checked` where the kernel can be asked; an error where not.
+/// `checked` where the kernel reports references; an error where not.
 #[test]
-fn frames_are_used_again_as_asked() {
+fn reuse_frames_selects_the_frames_that_are_reported() {
     let frames = |option: &str| python(option)["frames"].clone();
     assert_eq!(frames(""), "new frames");
     assert_eq!(frames("--reuse-frames"), "reused frames");
@@ -91,7 +91,7 @@ fn frames_are_used_again_as_asked() {
 }
 
 #[test]
-fn shared_read_keeps_them_too() {
+fn python_keeps_its_memory_in_order_shared_read() {
     python("--order shared-read --policy lru");
 }
 
@@ -102,10 +102,10 @@ fn the_virtual_device_copies() {
     assert!(bytes["device"].as_u64() > Some(0), "{stats:#}");
 }
 
-/// Memory of the device's own threads never moves: they would wait for themselves. Here all managed pages are to move,
-/// each in its turn and without end; those that a child shares cannot.
+/// Memory of the device's own threads never moves: they would wait for themselves. The policy moves all managed pages
+/// in turn, again and again, except those that a child shares.
 #[test]
-fn the_virtual_device_does_not_wait_for_itself() {
+fn pages_of_the_virtual_device_s_threads_do_not_move() {
     let every = "--mover virtual --policy rotate --knob interval_ms=1 --knob promote_rate_limit_MBps=100000";
     let stats = python(every);
     let bytes = &stats["timer"][0]["bytes"];
@@ -181,7 +181,7 @@ print("whole")
 "#;
 
 #[test]
-fn a_program_that_serves_its_own_faults_gets_its_memory_back() {
+fn a_program_with_its_own_userfaultfd_keeps_its_memory() {
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, SERVES_ITSELF).expect("a file");
@@ -193,7 +193,7 @@ fn a_program_that_serves_its_own_faults_gets_its_memory_back() {
         .stdout("whole\n");
 }
 
-/// What was out when the command was killed is put back by the program itself.
+/// Pages that were out when the command was killed are put back by the program's process.
 #[test]
 fn a_program_goes_on_when_dray_is_killed() {
     let dir = directory();
@@ -260,7 +260,7 @@ fn redis_rotating(values: u32, session: &[&str], arguments: &str) -> (String, se
 fn redis_keeps_its_data_and_saves_it_while_pages_move() {
     let (plain, _) = redis(600, &[]);
     assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
-    // Debian's has an allocator of its own: its mappings are others than the C library's, and its threads.
+    // Debian's redis uses jemalloc, whose mappings and threads differ from those of the C library.
     assert!(plain.contains("mem_allocator:jemalloc"), "{plain}");
     for order in ["strict", "shared-read"] {
         let arguments = format!("--fast 16M --order {order} --knob interval_ms=2");
@@ -272,7 +272,7 @@ fn redis_keeps_its_data_and_saves_it_while_pages_move() {
 
 /// Its memory is tiered from its first moments on, while it starts its threads.
 #[test]
-fn redis_starts_each_time() {
+fn redis_starts_under_tier_eight_times() {
     let (plain, _) = redis(40, &[]);
     let mut demoted = 0;
     for start in 0..8 {
@@ -283,7 +283,7 @@ fn redis_starts_each_time() {
     assert!(demoted > 0);
 }
 
-/// The work queues are those of `dray run`, and the program is one that we did not write.
+/// The work queues are those of `dray run`, and the program is one of others.
 #[test]
 fn redis_keeps_its_data_while_a_work_queue_copies() {
     let (plain, _) = redis(200, &[]);
@@ -303,7 +303,7 @@ fn redis_keeps_its_data_while_a_work_queue_copies() {
 }
 
 #[test]
-fn sqlite_finds_its_table_whole() {
+fn sqlite_keeps_its_table_while_pages_move() {
     let dir = directory();
     let sql = "create table t(k integer primary key, v text);\
         with recursive n(x) as (select 1 union all select x+1 from n where x<60000)\
@@ -322,7 +322,7 @@ fn sqlite_finds_its_table_whole() {
 }
 
 #[test]
-fn programs_end_as_they_do_by_themselves() {
+fn exit_codes_and_signals_of_programs_are_passed_on() {
     let dir = directory();
     let tier = "tier --fast 64M -- /bin/sh -c";
     dray(dir.path(), tier)
@@ -340,7 +340,7 @@ fn programs_end_as_they_do_by_themselves() {
 }
 
 #[test]
-fn a_program_is_measured_with_and_without() {
+fn tier_bench_program_measures_with_and_without_dray() {
     let dir = directory();
     let arguments = "tier bench program --runs 2 --format json -- /bin/sh -c :";
     let text = crate::common::output(dir.path(), arguments);
@@ -349,7 +349,7 @@ fn a_program_is_measured_with_and_without() {
     assert_eq!(cost["program"], "/bin/sh");
     assert_eq!(cost["plain_s"].as_array().map(Vec::len), Some(2));
     assert!(cost["percent"]["low"].is_number(), "{json}");
-    // The agent and the command run, and take some of what the program takes with dray.
+    // The time of the agent and the command is part of that with dray.
     let seconds = |name: &str| cost[name][0].as_f64().expect("a number");
     assert!(
         seconds("own_s") > 0.0 && seconds("own_s") <= seconds("tiered_s"),
@@ -363,7 +363,7 @@ fn a_program_is_measured_with_and_without() {
 }
 
 #[test]
-fn the_benchmark_loses_nothing() {
+fn tier_bench_gups_loses_no_update() {
     let dir = directory();
     let arguments = "tier bench gups --fast 4M --time 0.2 --knob interval_ms=5 --format json";
     let text = crate::common::output(dir.path(), arguments);

@@ -1,4 +1,4 @@
-//! What `dray tier` refuses, and what it says of programs that it cannot tier.
+//! Errors of `dray tier`, and its notes on programs that it cannot tier.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::common::{directory, dray};
 use crate::tier::PYTHON;
 
-/// What somebody else monitors with DAMON: a stand-in of its files, locked, in mounts of this command's own.
+/// A command that finds DAMON in use by another process: copies of its files, locked, in private mounts.
 fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
     let files = dir.join("kdamonds");
     fs::create_dir(&files).expect("a directory");
@@ -24,7 +24,7 @@ fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
 }
 
 #[test]
-fn damon_that_is_in_use_is_said() {
+fn an_error_says_that_damon_is_in_use() {
     if !Path::new(dray_tier::sys::damon::DIRECTORY).exists() {
         eprintln!("skipped: this kernel has no DAMON");
         return;
@@ -41,7 +41,7 @@ fn damon_that_is_in_use_is_said() {
     let error =
         "error: accesses cannot be tracked with DAMON: DAMON is in use\nhint: --tracking best";
     assert!(text.contains(error), "{text}");
-    // The best that there is then is hints, and that is said.
+    // By default hints are used then, and a note says so.
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, PYTHON).expect("a file");
@@ -65,7 +65,7 @@ pub(crate) fn refused(arguments: &str, message: &str) {
 }
 
 #[test]
-fn what_cannot_be_is_named() {
+fn bad_tiers_and_knobs_are_refused_with_the_reason() {
     let echo = "-- /bin/echo";
     for (arguments, message) in [
         ("--fast 0", "a tier of 0 bytes holds nothing"),
@@ -121,7 +121,7 @@ fn static_and_privileged_programs_are_named() {
     executable(&program, &elf, 0o755);
     let name = |path: &Path| format!("tier --fast 1M -- {}", path.display());
     refused(&name(&program), "is statically linked");
-    // A real program that becomes another user: the dynamic linker obeys no environment then.
+    // A setuid program: the dynamic linker ignores LD_PRELOAD then.
     let program = dir.path().join("setuid");
     let bytes = fs::read("/bin/true").expect("a program");
     executable(&program, &bytes, 0o755);
@@ -141,7 +141,7 @@ fn said_after(line: &str, arguments: &str) -> (Option<i32>, String) {
     let dir = directory();
     let output = std::process::Command::new("sh")
         .current_dir(dir.path())
-        // A user who may not go through the directories above it executes it all the same.
+        // A user without access to the directories above can execute it nevertheless.
         .args([
             "-c",
             &format!("exec 9<\"$0\"; {line}"),

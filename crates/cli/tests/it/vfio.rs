@@ -1,4 +1,4 @@
-//! `dray vfio` and `dray vm`, as far as they go without QEMU.
+//! `dray vfio` and `dray vm`, as far as they can be tested without QEMU.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +37,7 @@ fn a_client_is_answered_and_sigterm_ends_the_server() {
     let mut reply = [0; 36];
     client.read_exact(&mut reply).unwrap();
     assert_eq!(reply[32..], [0x86, 0x80, 0x25, 0x0b]);
-    // A second server does not take the socket away.
+    // A second server does not replace the socket.
     let second = dray()
         .arg("vfio")
         .arg("--socket")
@@ -59,7 +59,7 @@ fn a_client_is_answered_and_sigterm_ends_the_server() {
 }
 
 #[test]
-fn a_profile_that_is_broken_is_bad_input() {
+fn a_malformed_profile_is_refused_with_exit_code_2() {
     let folder = TempDir::new().unwrap();
     let profile = folder.path().join("broken.json");
     std::fs::write(&profile, "[{").unwrap();
@@ -77,7 +77,7 @@ fn a_signal_to_dray_vm_ends_its_script() {
 }
 
 #[test]
-fn dray_vm_that_is_killed_ends_its_script() {
+fn killing_dray_vm_ends_its_script() {
     assert_eq!(ended_by(Signal::KILL), None);
 }
 
@@ -110,7 +110,7 @@ fn ended_by(signal: Signal) -> Option<i32> {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_starts() {
+fn bad_options_are_refused_before_anything_starts() {
     for (arguments, said) in [
         (
             &["vfio", "--socket", "/tmp/x", "--profile", "nothing-such"][..],

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::{directory, dray};
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn bad_options_are_refused_with_exit_code_2() {
     let dir = directory();
     let refused = |arguments: &str, part: &str| {
         let output = dray(dir.path(), &format!("vhost {arguments}"))
@@ -32,7 +32,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
+fn a_port_without_front_end_ends_after_its_duration_with_counters() {
     let dir = directory();
     let run = "vhost --port s --forward icmp --duration 0.2 --stats-file st --format json";
     let output = dray(dir.path(), run).output().unwrap();
@@ -50,7 +50,7 @@ fn a_port_without_a_front_end_ends_in_time_and_leaves_counters() {
 
 /// A pipe is written and stays one; what cannot be written is an error before a port is opened.
 #[test]
-fn counters_go_where_they_can_be_written() {
+fn counters_are_written_to_a_pipe_and_bad_files_refused() {
     use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
     let dir = directory();
     let pipe = dir.path().join("pipe");
@@ -75,7 +75,7 @@ fn counters_go_where_they_can_be_written() {
     assert!(!dir.path().join("s").exists(), "the socket is removed");
 }
 
-/// A front end decides how many messages it sends that are refused, not how many lines are printed.
+/// The number of printed lines is limited, whatever number of refused messages a front end sends.
 #[test]
 fn refused_messages_do_not_flood_stderr() {
     use std::io::{Read, Write};
@@ -90,7 +90,7 @@ fn refused_messages_do_not_flood_stderr() {
         .stderr(Stdio::piped())
         .spawn();
     let mut program = Program(started.unwrap());
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut stream = loop {
         match UnixStream::connect(dir.path().join("s")) {
             Ok(stream) => break stream,
@@ -132,7 +132,7 @@ impl Drop for Program {
 }
 
 /// A run in which nothing moves for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Packets each way after which traffic flows.
 const FLOWS: u64 = 1000;
 
@@ -163,7 +163,7 @@ fn packets_come_back(port: &str, options: &str, device: &str) {
         .stderr(Stdio::null())
         .spawn();
     let mut switch = Program(switch.unwrap());
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut wait_until = |what: &str, ready: &dyn Fn() -> bool| {
         while !ready() {
             assert!(switch.0.try_wait().unwrap().is_none(), "it has ended early");
@@ -215,7 +215,7 @@ fn packets_come_back(port: &str, options: &str, device: &str) {
 
 /// One after the other: each polls on two cores.
 #[test]
-fn testpmd_gets_its_packets_back() {
+fn testpmd_receives_the_packets_that_it_sent() {
     // Its packets have 60 bytes, below the usual threshold.
     let by_device = "--mover virtual --copy-threshold 1";
     let asleep = format!("{by_device} --interrupt");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use assert_cmd::Command;
 use tempfile::TempDir;
 
-/// A command that takes longer stands still: it is killed, and the test fails. The longest take less than a minute.
+/// A command that takes longer hangs: it is killed, and the test fails. The longest take less than a minute.
 const LONGEST: Duration = Duration::from_secs(1200);
 
 /// A directory to run in; it is removed at the end.

@@ -122,7 +122,7 @@ const EXPECTED: &[(&str, usize, u64)] = &[
 ];
 
 #[test]
-fn the_numbers_of_every_command_are_those_of_the_reference() {
+fn numbers_of_every_command_equal_the_reference() {
     let found: Vec<(&str, usize, u64)> = EXPECTED
         .iter()
         .map(|(line, ..)| {

@@ -1,4 +1,4 @@
-//! What `dray offload --survey` counts and says.
+//! Counts and estimates of `dray offload --survey`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::{compiled, number, refused};
 use crate::common::{directory, dray};
 
 #[test]
-fn a_survey_counts_by_place_and_says_what_a_device_saves() {
+fn a_survey_counts_calls_by_site_and_estimates_savings() {
     let dir = directory();
     compiled(&dir, "surveyed", &["-O1"]);
     let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
@@ -75,7 +75,7 @@ fn json_lines(stderr: &[u8]) -> Value {
 }
 
 #[test]
-fn a_survey_of_nothing_and_one_that_cannot_be() {
+fn an_empty_survey_is_printed_and_bad_options_are_refused() {
     let dir = directory();
     let output = dray(dir.path(), "offload --survey --calls memcmp -- /bin/true")
         .assert()

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn it_takes_no_privilege() {
+fn supervision_needs_no_privilege() {
     let script = "for way in execv thread vfork posix_spawn; do
             ./start $way ./static copy /dev/dsa/wq0.0
         done";
@@ -12,12 +12,12 @@ fn it_takes_no_privilege() {
     assert_eq!(output.err.matches(NOTE).count(), 1, "{output:?}");
 }
 
-/// What it starts next has the privileges of root no more; only what that starts is without them.
+/// Starts a program as the user nobody, without capabilities.
 const AS_NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
 
 #[test]
-fn privileges_are_given_up_by_those_who_have_none() {
-    // The filter takes that promise. The shell around the program has not given it.
+fn unprivileged_programs_set_no_new_privs() {
+    // The filter requires no_new_privs. The shell around the program has not set it.
     let script = format!(
         "chmod 666 /dev/dsa/wq0.0
         {AS_NOBODY} sh -c './static state x | tail -1'; ./static state x | tail -1
@@ -39,7 +39,7 @@ fn privileges_are_given_up_by_those_who_have_none() {
 }
 
 #[test]
-fn privileges_of_a_programs_own_are_left_to_it() {
+fn a_setuid_program_keeps_its_privileges() {
     let script = format!(
         "cp static own; chmod 4755 own
         {AS_NOBODY} sh -c './own state x | tail -1'; ./own copy /dev/dsa/wq0.0"
@@ -51,12 +51,12 @@ fn privileges_of_a_programs_own_are_left_to_it() {
     );
     let warning = "./own gets no portal: tracing would take its privileges away";
     assert!(output.err.contains(warning), "{output:?}");
-    // To root they are nothing.
+    // For root there are no additional privileges to lose.
     assert!(output.out.ends_with(COPIED), "{output:?}");
 }
 
 #[test]
-fn who_may_not_execute_a_file_is_told_so() {
+fn exec_without_permission_fails_with_eacces() {
     let script = format!(
         "chmod 744 static
         for way in vfork posix_spawn posix_spawnp; do

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{FIG4, has_two_cpus, script, two_devices};
 
 #[test]
-fn an_interrupted_measurement_puts_the_device_back() {
+fn an_interrupted_measurement_restores_the_configuration() {
     let out = tempfile::tempdir().expect("a directory");
     // Enough points that one of them is measured when the signal comes.
     let text = format!(
@@ -63,7 +63,7 @@ fn a_killed_measurement_leaves_a_configuration_that_can_be_undone() {
 }
 
 #[test]
-fn a_device_that_is_disabled_meanwhile_is_named_and_put_back() {
+fn a_device_disabled_during_measurement_is_named_and_restored() {
     if !has_two_cpus() {
         return;
     }
