@@ -217,7 +217,7 @@ pub(crate) mod tests {
     };
 
     #[test]
-    fn names_are_those_of_dml() {
+    fn case_names_are_those_of_dml() {
         assert_eq!(
             SEED.to_string(),
             "move/api:c/path:dsa/exec:async/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:full/size:1048576/real_time/threads:4"
@@ -239,7 +239,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn sizes_have_limits_and_units() {
+    fn block_sizes_with_bad_units_or_limits_are_refused() {
         assert_eq!(parse_block_size("4K"), Ok(4096));
         for bad in ["0", "4q", "3G", "", "-1"] {
             assert!(parse_block_size(bad).is_err(), "{bad}");

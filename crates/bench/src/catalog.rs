@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_or_the_operation_does_not_take_is_no_case() {
+    fn operations_that_the_device_lacks_are_no_cases() {
         let axes = Axes {
             lacking: vec![Op::DixGenerate],
             ..Axes::default()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_for_cpp_is_measured_where_it_is_there() {
+    fn the_cpp_interface_is_measured_where_it_is_installed() {
         for (device, path) in [(false, Path::Cpu), (true, Path::Dsa)] {
             for cpp in [false, true] {
                 let axes = Axes {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_device_only_the_core_is_left() {
+    fn without_a_device_all_cases_are_of_the_core() {
         let axes = Axes {
             no_hw: true,
             ..Axes::default()

@@ -176,7 +176,7 @@ move/api:c/path:dsa/exec:async/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:
 ";
 
     #[test]
-    fn the_guides_table_comes_out_to_the_letter() {
+    fn the_table_of_the_guide_is_printed_exactly() {
         let measured = [
             (0, 833_022.0, 831_025.0, 503),
             (1, 763_158.0, 760_850.0, 549),

@@ -83,7 +83,7 @@ pub enum BenchError {
     /// Cases of api:cpp that cannot be measured.
     #[error(transparent)]
     Cpp(#[from] CppError),
-    /// Somebody waits for what will not come.
+    /// A wait for a completion that does not come.
     #[error(transparent)]
     Stalled(#[from] Stalled),
     /// Operations that did not succeed.
@@ -116,7 +116,7 @@ pub enum BenchError {
         threads: u32,
         /// Cores of a socket.
         cores: u16,
-        /// Whose.
+        /// Platform of the cores.
         platform: String,
     },
 }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_those_of_the_peer() {
+    fn unit_prefixes_are_those_of_google_benchmark() {
         for (value, text) in [
             (833.022e-6, "833.022u"),
             (52.0639e-6, "52.0639u"),

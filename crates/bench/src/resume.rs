@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_run_is_gone_on_with_and_another_is_not() {
+    fn a_stopped_run_is_resumed_only_with_the_same_options() {
         let timing = Timing {
             iterations: 7,
             real_ns: 1234.5678,

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_are_those_of_a_sample() {
+    fn deviation_is_that_of_a_sample() {
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         assert_eq!(mean(&values), 5.0);
         assert_eq!(median(&values), 4.5);

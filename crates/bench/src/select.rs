@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_filters_find_what_their_output_shows() {
+    fn documented_filters_select_the_documented_number_of_cases() {
         assert_eq!(
             count(
                 "move/api:c/path:dsa/exec:.*/qsize:16/bsize:0/in_mem:llc/out_mem:cc_llc/timer:full/size:1048576/.*"
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_minus_turns_a_filter_round() {
+    fn a_minus_inverts_a_filter() {
         let all = Axes::default().cases().len();
         assert_eq!(count("-^move/") + count("^move/"), all);
     }
 
     #[test]
-    fn what_matches_nothing_is_explained() {
+    fn a_filter_that_matches_no_case_is_explained() {
         let text = complaint("dif_check/api:cpp/path:dsa/.*");
         assert!(text.contains("dif_check and api:cpp never meet"), "{text}");
         assert!(complaint("move/.*/qsize:7/.*").contains("--queue_size=7"));

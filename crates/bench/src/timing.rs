@@ -65,7 +65,7 @@ mod tests {
     ];
 
     #[test]
-    fn counters_relate_as_in_the_guide() {
+    fn counters_are_computed_as_in_the_guide() {
         for (threads, real_ns, latency, per_operation, throughput) in GUIDE {
             let case = Case {
                 exec: if threads == 0 {

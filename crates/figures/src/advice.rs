@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_a_parameter_turns_says_where() {
+    fn a_verdict_that_depends_on_a_parameter_names_the_value() {
         let case = Point::default()
             .with("op", "compare")
             .with("placement", "llc")
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_that_nothing_turns_stands() {
+    fn no_parameter_range_changes_the_verdict_for_a_large_copy() {
         let case = Point::default()
             .with("size", 1u64 << 20)
             .with("depth", 8u64);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_wins_from_there_and_not_a_line_before() {
+    fn the_verdict_is_offload_from_the_break_even_size_on() {
         let model = model();
         let w = workload(4096, 1);
         let from = BreakEven::of(&model, &w).unwrap().throughput.unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_stalls_is_as_busy_as_one_that_looks() {
+    fn a_core_that_waits_for_its_store_queue_counts_as_busy() {
         let model = model();
         // From 57 descriptors on, the core waits for its store queue and no longer for records.
         let busy = |depth: u64| {

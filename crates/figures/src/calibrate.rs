@@ -106,8 +106,8 @@ pub fn fit(
             let influence = influences.iter().find(|i| i.parameter == parameter.name)?;
             let touched = |t: &ReferenceTable| influence.tables.contains(&t.id);
             let touches: Vec<usize> = (0..kept.len()).filter(|i| touched(&kept[*i])).collect();
-            // The start must not know what the left-out table knows: parameters that only it
-            // determines stay in the middle of their range too.
+            // The start must not use the left-out table: parameters that only it determines start in
+            // the middle of their range too.
             let any = influence
                 .tables
                 .iter()

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn references_name_tables_that_there_are() {
+    fn references_name_existing_tables() {
         let tables = crate::reference_tables().unwrap();
         for protocol in [Protocol::Paper, Protocol::Seed] {
             for experiment in experiments(protocol).unwrap() {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_keeps_its_place_and_takes_new_values() {
+    fn selected_figures_keep_their_order_and_take_set_values() {
         let only = ["fig7".to_owned(), "fig4".to_owned()];
         let set = [("wq_size".to_owned(), "1..4*2".to_owned())];
         let chosen = select(Protocol::Paper, &only, &set).unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_type() {
+    fn unknown_figures_and_parameters_have_a_suggestion() {
         let message = |only: &str, name: &str, values: &str| {
             let only: Vec<String> = only.split_terminator(',').map(str::to_owned).collect();
             let set = [(name.to_owned(), values.to_owned())];

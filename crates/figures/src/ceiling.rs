@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_of_ports_and_memory_counts() {
+    fn the_ceiling_is_the_lower_rate_of_ports_and_memory() {
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-3, "{a} {b}");
         near(of(&[("op", "memmove")]), 31.7);
         near(of(&[("op", "fill")]), 31.76);

@@ -90,7 +90,7 @@ pub(crate) fn run_for(
             Sharing::Queue => 2,
             _ => 1,
         };
-        // Who finds no entry free submits again: one descriptor may always be outstanding.
+        // A tenant that finds no free entry submits again: one descriptor may always be outstanding.
         let depth = entries.map_or(1, |queue| (u32::from(queue.size) / tenants).max(1));
         run.add(&copies, Some((0, setup.neighbour)), depth, window, None)?;
     }

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_stands_in_a_bar() {
+    fn the_bars_have_every_call() {
         let counts = counts().unwrap();
         let [calls, copies] = charts(&counts).try_into().unwrap();
         for series in &calls.series {

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_point_lacks_is_named() {
+    fn a_point_that_the_device_cannot_run_names_what_is_missing() {
         let plain = Point::default().with("op", "memmove").with("mode", "async");
         assert_eq!(lacks(plain.clone(), false), None);
         assert_eq!(lacks(plain.clone(), true), None);

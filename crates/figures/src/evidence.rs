@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_evidence_kept_is_for_the_platform_and_the_tables_as_they_are() {
+    fn stored_evidence_has_the_fingerprint_of_platform_and_tables() {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let kept = Evidence::kept(&platform).unwrap();
         assert!(
@@ -137,7 +137,7 @@ mod tests {
     const MEASURED: &[&str] = &["LightDSA", "accel-datapath reports", "accel-config dumps"];
 
     #[test]
-    fn what_no_table_constrains_and_nobody_measured_is_a_guess() {
+    fn unconstrained_and_unmeasured_parameters_are_guesses() {
         let fitted = dray_platform::builtin("spr-2s").unwrap();
         let evidence = Evidence::kept(&fitted).unwrap().unwrap();
         let constrained = |name: &str| {

@@ -141,7 +141,7 @@ mod tests {
     use crate::Evidence;
 
     #[test]
-    fn what_no_table_exercises_says_what_would() {
+    fn unconstrained_parameters_name_a_measurement() {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let evidence = Evidence::kept(&platform).unwrap().unwrap();
         for influence in evidence.influences.iter().filter(|i| i.tables.is_empty()) {

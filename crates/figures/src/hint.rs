@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_is_not_put_back_is_named_with_what_failed_first() {
+    fn a_device_that_is_not_restored_is_named_with_the_first_failure() {
         let failure = Box::new(FiguresError::NothingCompletes { operations: 3 });
         let back = dray_config::ConfigError::InUse {
             name: "wq0.0".to_owned(),

@@ -240,7 +240,7 @@ mod tests {
     use dray_idxd::Profile;
 
     #[test]
-    fn the_interval_of_a_copy_names_the_parameter_that_makes_it() {
+    fn the_interval_of_a_copy_names_the_dominant_parameter() {
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
         let interval = Interval::of(&model, "memmove".to_owned()).unwrap();

@@ -30,7 +30,7 @@ struct Configured {
     runs: HashMap<(Workload, Window), Vec<KnownRun>>,
 }
 
-/// A run, and what it has read of its machine: it is the same on every machine that says the same.
+/// A run, and the parameters that it has read: it is the same on every machine with the same values of these.
 #[derive(Debug)]
 struct KnownRun {
     reads: Reads,
@@ -149,7 +149,7 @@ mod tests {
 
     /// A machine on which all parameters that a run does not depend on have other values.
     #[test]
-    fn a_run_is_the_same_wherever_what_it_has_read_is() {
+    fn a_run_depends_only_on_the_parameters_that_it_has_read() {
         for values in POINTS {
             let w = Workload::from_point(&pointed(values)).unwrap();
             let model = model();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_made_once_for_each_machine_that_it_depends_on() {
+    fn a_run_is_repeated_only_where_a_parameter_it_read_differs() {
         let model = model();
         let w = Workload::from_point(&Point::default()).unwrap();
         let times = std::cell::Cell::new(0);

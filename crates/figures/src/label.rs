@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_named_by_what_tells_them_apart() {
+    fn series_are_named_by_the_parameters_that_differ() {
         let point = Point::default()
             .with("src_node", "local")
             .with("dst_node", "cxl")

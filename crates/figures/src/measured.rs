@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_core_cannot_do_alike_is_left_out() {
+    fn points_that_a_core_cannot_measure_are_left_out() {
         let can =
             |point: Point| can(&Workload::from_point(&point.with("kind", "software")).unwrap());
         assert!(can(Point::default().with("op", "memmove")));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_says_when_its_buffers_fit_in_its_cache() {
+    fn a_machine_warns_when_the_buffers_fit_in_its_cache() {
         let machine = |cache| Machine {
             processor: "X".into(),
             kernel: "6.1".into(),

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_copies_for_a_quarter_of_its_time_does_so() {
+    fn the_core_copies_for_the_given_share_of_its_time() {
         let metrics = run_point("promotion", "core", 25);
         let of = |metric| metrics.get(metric).unwrap();
         let share = of(Metric::CopyPage) / of(Metric::MigrationPage);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_has_its_copies_alone() {
+    fn a_point_with_an_order_has_only_copies_of_that_order() {
         let run = |order: u64, system: &str| {
             let platform = dray_platform::builtin("spr-2s").unwrap();
             let model = Model::new(platform, Profile::named("1e1w-d").unwrap());
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_copied_by_the_device_takes_the_same_time() {
+    fn pages_that_the_core_copies_take_the_time_of_the_core() {
         let page = |trace, system| run_point(trace, system, 25).get(Metric::MigrationPage);
         // Nothing in a demotion of 4 KiB pages is a huge page.
         assert_eq!(page("demotion", "huge-pages"), page("demotion", "core"));

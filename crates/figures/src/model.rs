@@ -15,7 +15,7 @@ use crate::tiers::{self, Slow, Tiers};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, KnownRuns, Metric, Metrics, concurrent, migration, vhost};
 
-/// What a model run stands on.
+/// What a model run depends on.
 #[derive(Debug, Clone)]
 pub struct Model {
     /// The machine.

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_line_is_drawn_once_under_both_names() {
+    fn equal_lines_are_drawn_once_under_both_names() {
         let mut rows = vec![
             row("a", &[1.0, 2.0]),
             row("b", &[1.0, 3.0]),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_under_another_is_named() {
+    fn a_line_hidden_under_another_is_named() {
         let rows = [
             row("a", &[100.0, 200.0]),
             row("b", &[102.0, 200.0]),

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_configuration_is_drawn() {
+    fn published_values_are_drawn_only_for_the_same_configuration() {
         let tables = crate::reference_tables().unwrap();
         let point = Point::default()
             .with("op", "memmove")

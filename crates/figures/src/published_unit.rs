@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_words_are_errors_with_what_there_is() {
+    fn unknown_metrics_and_units_are_errors_that_list_the_known() {
         let table = crate::reference_tables().unwrap().remove(0);
         let message = |metric: &str, unit: &str| {
             let table = ReferenceTable {

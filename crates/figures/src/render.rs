@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn uneven_numbers_stand_to_scale() {
+    fn axis_values_without_a_common_step_are_drawn_to_scale() {
         let scale = |name, numbers: &[u64]| {
             let values: Vec<Value> = numbers.iter().map(|n| (*n).into()).collect();
             to_scale(name, &values)

@@ -160,7 +160,7 @@ pub(crate) fn with(
     })
 }
 
-/// What is run again and again.
+/// What is run with each varied parameter.
 enum Probe {
     /// The workload itself.
     Workload(Box<Workload>),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_are_found_by_the_mechanism_that_they_are_of() {
+    fn guesses_are_found_where_their_mechanism_is_used() {
         let of = |point| names("spr-2s", point, Metric::Latency);
         let has = |found: Vec<String>, name: &str| found.iter().any(|n| n == name);
         assert!(has(of(&[("wait", "umwait")]), "umwait_wake"));
@@ -428,7 +428,7 @@ mod tests {
     ];
 
     #[test]
-    fn no_guess_of_a_platform_file_is_unnamed() {
+    fn every_guess_of_a_platform_file_is_found() {
         for platform in dray_platform::builtin_names() {
             let file = dray_platform::builtin(platform).unwrap();
             for parameter in file.list().iter().filter(|p| p.guess) {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_refused_before_it_runs() {
+    fn points_outside_the_limits_are_refused_before_the_run() {
         let message = |r: Result<Planned, FiguresError>| {
             let error = r.unwrap_err();
             let source = std::error::Error::source(&error).map(|s| s.to_string());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shipped_experiments_ask_of_other_devices_is_left_out_and_named() {
+    fn shipped_points_above_the_limits_are_left_out_and_listed() {
         let of = |figure, profile| {
             let planned = planned(figure, &[], profile).unwrap();
             let lines: Vec<String> = planned.refused.lines().collect();

@@ -1,4 +1,4 @@
-//! Who works at the same time: more cores, more devices, a neighbour.
+//! Load at the same time: more cores, more devices, a neighbour.
 
 use dray_device::{DeviceConfig, GroupConfig, WorkQueueMode};
 use dray_platform::Distance;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_share_what_is_said_and_nothing_more() {
+    fn tenants_share_only_the_given_queue_engine_or_device() {
         let (config, wq) = arranged("1e1w-s", Sharing::Queue).unwrap();
         assert_eq!((config.work_queues.len(), wq), (1, 0));
         let (config, wq) = arranged("1e1w-d", Sharing::Engine).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_left_is_named() {
+    fn missing_queues_and_engines_for_a_neighbour_are_named() {
         let message = |profile, sharing| arranged(profile, sharing).unwrap_err().to_string();
         assert!(message("1e1w-d", Sharing::Queue).contains("shared work queue"));
         assert!(message("4e1w-d", Sharing::Device).contains("engine"));

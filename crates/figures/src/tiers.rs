@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_as_long_as_their_pages_make_them() {
+    fn the_fitted_line_gives_the_time_of_a_list_of_512_pages() {
         let w = Workload::from_point(&point("migrate-call", "kernel", "dram")).unwrap();
         let line = copies(&model(), &w, false, Window::Full)
             .unwrap()
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn volume_grows_and_comes_to_rest() {
+    fn migrated_volume_grows_and_then_stays_constant() {
         let at = |second: u64| {
             let point = point("tiering", "huge-dsa", "dram")
                 .with("working_set", "graph500")
@@ -311,7 +311,7 @@ mod tests {
 
     /// Every guess of `platforms/migration.toml` is named by what it moves, or cannot move anything that much.
     #[test]
-    fn no_guess_of_page_migration_is_unnamed() {
+    fn every_guess_of_page_migration_is_named() {
         let systems = [
             "kernel",
             "concurrent-threads",

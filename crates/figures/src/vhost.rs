@@ -243,7 +243,7 @@ mod tests {
 
     /// The article's statements, which the guessed parameters are set to meet together.
     #[test]
-    fn what_is_published_of_the_switch_holds_together() {
+    fn gains_over_the_core_are_those_of_the_article() {
         let gain = |size| rate(size, "dsa") / rate(size, "core");
         for size in [64, 128, 256] {
             assert!(gain(size) < 1.0, "{size}: {}", gain(size));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_copies_is_the_sum_of_its_parts() {
+    fn the_period_of_a_copying_core_is_the_sum_of_its_parts() {
         let found = at(1518, "core");
         let of = |metric| found.get(metric).unwrap();
         let parts = of(Metric::Forward) + of(Metric::Ring) + of(Metric::Copy);
@@ -271,13 +271,13 @@ mod tests {
 
     /// The last line of 1514 bytes is written in part: in memory it would hold the engines up.
     #[test]
-    fn parts_of_lines_cost_nothing_in_the_cache() {
+    fn partial_lines_cost_no_time_in_the_cache() {
         let (whole, part) = (rate(1536 + 4, "dsa"), rate(1518, "dsa"));
         assert!((whole / part - 1.0).abs() < 0.02, "{whole} {part}");
     }
 
     #[test]
-    fn a_lock_costs_and_queues_of_their_own_do_not() {
+    fn a_shared_queue_with_a_lock_is_slower_than_own_queues() {
         let all = |queues: &str, cores: u64| {
             let platform = dray_platform::builtin("spr-2s").unwrap();
             let model = Model::new(platform, Profile::named("4e1w-d").unwrap());

@@ -419,7 +419,7 @@ mod tests {
     ];
 
     #[test]
-    fn renamed_columns_are_known_by_their_new_names_alone() {
+    fn renamed_columns_have_only_their_new_names() {
         let known = |name: &str| {
             VOCABULARY.check_name(name).is_ok() || VOCABULARY.metrics().contains(&name)
         };

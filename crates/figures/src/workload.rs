@@ -143,7 +143,7 @@ pub struct Workload {
     pub payload: u32,
     /// The device resolves page faults.
     pub block_on_fault: bool,
-    /// Who works at the same time, and on what.
+    /// Cores, devices and neighbour that work at the same time.
     pub tenants: Tenants,
     /// Read buffers that the group may hold; `None`: as the profile has it.
     pub read_buffers: Option<u16>,

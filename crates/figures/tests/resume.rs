@@ -55,7 +55,7 @@ fn request(out: &Path, poll_ns: f64) -> Request {
 }
 
 #[test]
-fn a_stopped_run_goes_on_and_ends_alike() {
+fn a_stopped_run_resumes_and_gives_the_same_report() {
     let dir = tempfile::tempdir().unwrap();
     let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
     run(&request(&whole, 10.0), &StopAfter::new(usize::MAX)).unwrap();
@@ -77,7 +77,7 @@ fn a_stopped_run_goes_on_and_ends_alike() {
 }
 
 #[test]
-fn what_was_run_on_another_machine_is_not_taken() {
+fn results_of_another_machine_are_not_resumed() {
     let dir = tempfile::tempdir().unwrap();
     run(&request(dir.path(), 10.0), &StopAfter::new(5)).unwrap_err();
     let other = StopAfter::new(usize::MAX);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_turn_when_they_do_not_fit() {
+    fn labels_are_turned_when_they_do_not_fit() {
         let layout = Layout::new(&chart(sizes()));
         assert!(matches!(layout.labels, CategoryLabels::Upright(_)));
         let long = vec!["incomprehensibilities".to_owned(); 12];
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_neighbours_make_a_group() {
+    fn equal_adjacent_labels_are_one_group() {
         let mut chart = chart(vec!["x".into(); 4]);
         chart.group_labels = Some(["a", "a", "b", "a"].map(str::to_owned).to_vec());
         let groups: Vec<(usize, usize)> =

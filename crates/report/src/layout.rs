@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn a_legend_that_is_too_long_goes_below() {
+    fn a_legend_that_is_too_long_is_placed_below() {
         let layout = Layout::new(&chart(40, sizes()));
         assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
         assert!(layout.height > layout.legend_at.1 + layout.legend.height());
     }
 
     #[test]
-    fn the_axis_holds_the_sum_of_a_stack() {
+    fn the_axis_reaches_the_sum_of_a_stack() {
         let mut chart = chart(3, sizes());
         for series in &mut chart.series {
             series.kind = SeriesKind::Stacked;
@@ -372,7 +372,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_always_room_for_the_plot(
+        fn the_plot_always_has_an_area(
             title in "\\PC{0,200}",
             label in "\\PC{0,200}",
             names in prop::collection::vec("\\PC{0,80}", 1..30),

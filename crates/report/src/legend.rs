@@ -51,7 +51,7 @@ impl Legend {
             }
         }
         let mut entries = entries(chart, style, width - SAMPLE);
-        // The reference line stands apart from the series, lest it parts a family.
+        // The reference line is apart from the series, so that it does not split a family.
         let reference = entries.pop_if(|e| e.subject == Subject::Reference);
         let column_width = widest(&entries, style.small) + SAMPLE;
         let fitting = ((width + GAP) / (column_width + GAP)).floor().max(1.0) as usize;
@@ -69,7 +69,7 @@ impl Legend {
             match columns.last_mut() {
                 Some(column) if fits && column.len() < rows => column.push(entry),
                 _ if fits && free => columns.push(vec![entry]),
-                // A row of its own below the columns, as wide as it likes.
+                // A row of its own below the columns, as wide as its text.
                 _ => columns[0].push(entry),
             }
         }

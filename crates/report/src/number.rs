@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn coordinates_are_short() {
+    fn coordinates_have_at_most_two_decimals() {
         assert_eq!(coordinate(12.0), "12");
         assert_eq!(coordinate(12.5), "12.5");
         assert_eq!(coordinate(0.126), "0.13");

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn series_without_family_take_the_hues_that_are_left() {
+    fn series_without_family_get_unused_hues() {
         let chart = chart(vec![
             series(Provenance::Modelled),
             series(Provenance::Modelled).family(0),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_goes_from_light_to_dark() {
+    fn colours_of_a_family_get_darker_in_order() {
         let chart = chart(
             (0..4)
                 .map(|_| series(Provenance::Modelled).family(0))
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn published_is_open_with_a_black_edge() {
+    fn published_points_are_white_with_a_black_edge() {
         let paints = Paint::all(&chart(vec![series(Provenance::Published)]));
         assert_eq!(paints[0].fill, "#ffffff");
         assert_eq!(paints[0].edge.as_deref(), Some("#000000"));

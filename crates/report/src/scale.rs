@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn linear_without_a_value_goes_to_one() {
+    fn a_linear_scale_without_values_ends_at_1() {
         let scale = Scale::linear([], 5);
         assert_eq!((scale.low, scale.high), (0.0, 1.0));
         assert_eq!(Scale::linear([0.0], 5).high, 1.0);
     }
 
     #[test]
-    fn logarithmic_ends_at_stops_and_numbers_the_decades() {
+    fn a_logarithmic_scale_ends_at_1_2_or_5_and_labels_decades() {
         let scale = Scale::logarithmic([0.3, 270.0]);
         assert_eq!((scale.low, scale.high), (0.2, 500.0));
         assert_eq!(labels(&scale), ["1", "10", "100"]);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_shares_of_the_axis() {
+    fn places_are_fractions_of_the_axis() {
         let scale = Scale::linear([31.4], 6);
         assert_eq!(scale.place(0.0), 0.0);
         assert_eq!(scale.place(20.0), 0.5);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn log2_is_right() {
+    fn log2_agrees_with_the_standard_library() {
         for value in [
             1.0, 2.0, 0.5, 1024.0, 10.0, 1e-300, 1e300, 3.7e-310, 1.4, 1.5,
         ] {
@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_linear_axis_holds_its_values(values in prop::collection::vec(-1e300..1e300f64, 0..9), wanted in 1u32..9) {
+        fn values_are_within_a_linear_axis(values in prop::collection::vec(-1e300..1e300f64, 0..9), wanted in 1u32..9) {
             let scale = Scale::linear(values.clone(), wanted);
             prop_assert!(scale.ticks.len() >= 2 && scale.ticks.len() <= 2 * wanted as usize + 3);
             for value in values {
@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn a_logarithmic_axis_holds_its_values(exponents in prop::collection::vec(-299i32..299, 1..9), m in 1.0..10.0f64) {
+        fn values_are_within_a_logarithmic_axis(exponents in prop::collection::vec(-299i32..299, 1..9), m in 1.0..10.0f64) {
             let values: Vec<f64> = exponents.iter().map(|e| m * number::scaled(1, *e)).collect();
             let scale = Scale::logarithmic(values.clone());
             for value in values {

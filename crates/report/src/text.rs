@@ -158,19 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn breaks_at_spaces() {
+    fn text_is_wrapped_at_spaces() {
         let lines = wrap_plain("one two three", 10.0, 45.0, Face::Plain);
         assert_eq!(joined(&lines), ["one two", "three"]);
     }
 
     #[test]
-    fn breaks_a_word_that_has_no_line_to_fit() {
+    fn a_word_longer_than_a_line_is_broken() {
         let lines = wrap_plain("a mmmmmmmm b", 10.0, 40.0, Face::Plain);
         assert_eq!(joined(&lines), ["a", "mmmm", "mmmm", "b"]);
     }
 
     #[test]
-    fn shortens_with_an_ellipsis() {
+    fn shortened_text_ends_with_an_ellipsis() {
         assert_eq!(shortened("short", 10.0, 100.0), "short");
         let cut = shortened("a rather long category", 10.0, 60.0);
         assert!(cut.ends_with('…') && width(&cut, 10.0, Face::Plain) <= 60.0);
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_too_wide_and_no_character_lost(
+        fn wrapped_lines_fit_and_keep_every_character(
             text in "\\PC{0,60}", room in 15.0..200.0f64
         ) {
             let lines = wrap_plain(&text, 10.0, room, Face::Plain);

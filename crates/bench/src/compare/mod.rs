@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_changed_comes_first_whichever_way_it_went() {
+    fn cases_are_sorted_by_the_size_of_their_change() {
         let old = file(None, &[("a", &[100.0]), ("b", &[100.0]), ("c", &[100.0])]);
         let new = file(None, &[("a", &[101.0]), ("b", &[40.0]), ("c", &[200.0])]);
         let compared = compare(&old, &new).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_the_geometric_mean_and_both_ends() {
+    fn a_summary_has_geometric_mean_best_and_worst() {
         let old = file(None, &[("a", &[100.0]), ("b", &[100.0]), ("c", &[100.0])]);
         let new = file(None, &[("a", &[100.0]), ("b", &[50.0]), ("c", &[400.0])]);
         let compared = compare(&old, &new).unwrap();

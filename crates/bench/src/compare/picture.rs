@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_keep_what_differs() {
+    fn labels_have_only_the_parts_that_differ() {
         let names = ["move/api:c/size:1024/x", "move/api:c/size:2048/x"];
         assert_eq!(short(&names), ["size:1024", "size:2048"]);
         assert_eq!(short(&names[..1]), ["move"]);

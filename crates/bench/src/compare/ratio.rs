@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn one_measurement_has_no_interval_and_its_ratio_counts() {
+    fn a_single_measurement_is_compared_without_an_interval() {
         let slow = ratio(&[100.0], &[106.0]);
         assert_eq!(slow.interval, None);
         assert!(slow.slower_than(0.05));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_repetitions_have_a_sharp_interval() {
+    fn equal_repetitions_have_an_interval_of_width_0() {
         assert_eq!(ratio(&[2.0, 2.0], &[3.0, 3.0]).interval, Some((1.5, 1.5)));
     }
 }

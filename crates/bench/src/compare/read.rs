@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_stand_in_where_there_is_nothing_else() {
+    fn medians_are_used_where_no_iteration_is_listed() {
         let json = r#"{"benchmarks": [
             {"name": "a_mean", "run_name": "a", "aggregate_name": "mean", "real_time": 3.0, "time_unit": "ns"},
             {"name": "a_median", "run_name": "a", "aggregate_name": "median", "real_time": 2.0, "time_unit": "ns"}]}"#;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_name_their_results_by_their_commands() {
+    fn results_of_logs_are_named_by_their_command_lines() {
         let log = "DSA_PERF_MICROS_LOG_LEVEL=info ./src/dsa_perf_micros -n1 -q1 2>&1 | tee log\n\
             GB per sec = 7.5 latency(cycles) = 1083.0, 541.5 ns, cycles/sec =2000000000 cpu 1.0 kopsrate = 1846\n";
         let read = parse(log, "x").unwrap();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_errors() {
+    fn unknown_time_units_and_provenances_are_errors() {
         let json = r#"{"benchmarks": [{"name": "a", "real_time": 1.5, "time_unit": "uss"}]}"#;
         let error = parse(json, "x").unwrap_err().to_string();
         assert_eq!(error, "x: `uss` is not a unit of time; did you mean `us`?");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_refused() {
+    fn files_without_results_are_refused() {
         for text in [
             "",
             "hello",
@@ -346,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>()) {
+        fn random_text_is_parsed_or_refused(text in any::<String>()) {
             let _ = parse(&text, "x");
             let _ = parse(&format!("name,iterations,real_time\n{text}"), "x");
             let _ = parse(&format!("GB per sec = {text}"), "x");

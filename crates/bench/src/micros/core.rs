@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_copies_as_fast_as_its_memory_is_near() {
+    fn a_core_copies_slower_from_and_to_remote_memory() {
         let flushed = [Access::Flushed; 2];
         let local = rate(&[0, 0], &flushed, &[0]);
         let one_remote = rate(&[0, 1], &flushed, &[0]);

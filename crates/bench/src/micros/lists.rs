@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documented_lists_are_read() {
+    fn the_documented_lists_are_parsed() {
         let two = cpu_queues("[0-3]@dsa0,0,7@dsa2,1").unwrap();
         assert_eq!(two[0].cpus, [0, 1, 2, 3]);
         assert_eq!((two[1].device.as_str(), two[1].queue), ("dsa2", 1));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn malformed_lists_are_refused() {
         for bad in ["", "0", "0@", "0@dsa0", "0@iax1,0", "0@dsa0,x", "[0@dsax,0"] {
             assert!(cpu_queues(bad).is_err(), "{bad}");
         }
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[0-9a-z@,\\[\\]-]{0,24}") {
+        fn random_text_is_parsed_or_refused(text in "[0-9a-z@,\\[\\]-]{0,24}") {
             let _ = cpu_queues(&text);
         }
     }

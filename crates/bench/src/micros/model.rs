@@ -215,7 +215,7 @@ mod tests {
     };
 
     #[test]
-    fn another_order_moves_the_same_bytes() {
+    fn a_shuffled_order_moves_the_same_bytes() {
         let micros = Micros {
             cpus: vec![0],
             shuffled: true,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_sees_every_operation() {
+    fn the_gauge_counts_every_operation() {
         let gauge = Gauge::default();
         let platform = dray_platform::builtin("spr-2s").unwrap();
         let micros = Micros {
@@ -240,7 +240,7 @@ mod tests {
 
     /// CPUs that fight for one queue are served unevenly; their sum is what the device does.
     #[test]
-    fn cpus_together_are_no_faster_than_their_device() {
+    fn several_cpus_are_no_faster_than_their_device() {
         let rate = |cpus: Vec<u16>, batch| {
             let micros = Micros {
                 cpus,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_checked() {
+    fn results_of_every_operation_are_verified() {
         for &(op, name) in OPS {
             let profile = (op == Op::DixGenerate).then_some("1e1w-d-v2");
             let micros = Micros {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_has_not_is_named() {
+    fn operations_that_the_device_lacks_are_named() {
         let micros = Micros {
             op: Op::DixGenerate,
             cpus: vec![0],
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_instead_of_iterations() {
+    fn seconds_limit_the_modelled_time_of_a_run() {
         let micros = Micros {
             cpus: vec![0],
             iterations: None,

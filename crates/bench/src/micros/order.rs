@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_order_takes_every_buffer_once() {
+    fn a_shuffled_order_uses_every_buffer_once() {
         let ring = Ring {
             base: 0,
             stride: 4096,

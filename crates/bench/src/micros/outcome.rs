@@ -137,7 +137,7 @@ mod tests {
     /// As the script of a published reproduction reads logs: parts between blanks and commas that
     /// are numbers; throughput first, latency in ns third.
     #[test]
-    fn a_published_script_reads_the_line() {
+    fn the_result_line_can_be_parsed_by_a_published_script() {
         let line = Outcome {
             latency_ns: Some(541.5),
             ..FOUND

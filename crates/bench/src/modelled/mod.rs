@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_by_number_are_kept() {
+    fn a_given_number_of_iterations_is_run() {
         let mut machine = machine("1e1w-d").lasting(MinTime::Iterations(3));
         assert_eq!(machine.run(&CASE).unwrap().iterations, 3);
     }

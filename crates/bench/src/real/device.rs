@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_hw_or_one_of_its_queues() {
+    fn device_choices_are_hw_or_hw_with_a_queue() {
         let queue = |text| DeviceChoice::parse(text).map(|choice| choice.queue);
         assert_eq!(queue("hw"), Ok(None));
         assert_eq!(queue("hw:wq0.1"), Ok(Some("wq0.1".to_owned())));

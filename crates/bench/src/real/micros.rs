@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_right_wherever_their_bytes_are() {
+    fn operations_are_correct_with_every_cache_preparation() {
         for (_, op, name) in OPCODES {
             for access in [
                 Access::None,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_sees_the_end() {
+    fn the_gauge_counts_to_the_last_iteration() {
         let gauge = Gauge::default();
         let micros = Micros {
             iterations: Some(7),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_has_not_is_named() {
+    fn missing_cpus_nodes_and_huge_pages_are_named() {
         let message = |micros: &Micros, cpus| measure(micros, cpus).unwrap_err().to_string();
         assert!(message(&Micros::default(), Some(&[u16::MAX])).contains("-k 65535"));
         let far = Micros {

@@ -165,7 +165,7 @@ mod tests {
     use crate::catalog::Axes;
 
     #[test]
-    fn every_case_that_is_listed_runs_and_is_right() {
+    fn every_listed_case_runs_with_a_correct_result() {
         let axes = Axes {
             real: true,
             sizes: vec![1000, 4096],
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_of_cpp_needs_its_interface() {
+    fn a_cpp_case_without_its_interface_is_an_error() {
         let axes = Axes {
             real: true,
             cpp: true,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_not_there_is_named() {
+    fn a_missing_node_is_named() {
         let error = Real::new(MinTime::Iterations(1), Some(9999)).unwrap_err();
         assert!(error.to_string().contains("--node=9999"), "{error}");
     }

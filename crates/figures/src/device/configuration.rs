@@ -148,7 +148,7 @@ mod tests {
 
     /// What the hardware is configured as is what the model is configured as.
     #[test]
-    fn two_tenants_have_what_the_model_gives_them() {
+    fn the_hardware_configuration_of_tenants_is_that_of_the_model() {
         for sharing in ["queue", "engine", "device"] {
             let point = Point::default()
                 .with("neighbour_size", 4096)
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_one_device_serves_for_several() {
+    fn a_profile_of_one_device_configures_several() {
         let point = Point::default().with("devices", 3);
         let found = configured("1e1w-d", point).unwrap();
         assert_eq!(found.device_profiles().len(), 3);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_thread_has_the_memory_of_another() {
+    fn buffers_of_threads_do_not_overlap() {
         let point = Point::default().with("size", 1 << 20).with("dst_align", 8);
         let w = Workload::from_point(&point).unwrap();
         for threads in [1, 2, 3, 8] {

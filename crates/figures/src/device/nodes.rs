@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_told_apart_by_their_processors() {
+    fn local_remote_and_cxl_nodes_are_found_by_their_cpus() {
         let root = tempfile::tempdir().unwrap();
         for (name, cpus) in [("node0", "0-3\n"), ("node1", "4-7\n"), ("node2", "\n")] {
             fs::create_dir(root.path().join(name)).unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use crate::device::streams::streams;
 
     #[test]
-    fn the_spread_leaves_out_the_ends() {
+    fn the_spread_excludes_the_extremes() {
         let samples: Vec<u64> = (1..=9).collect();
         assert_eq!(spread(&samples), [2.0, 5.0, 8.0]);
         assert_eq!(spread(&[7]), [7.0; 3]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_devices_add_up_and_a_neighbour_is_not_among_them() {
+    fn rates_of_devices_are_summed_without_the_neighbour() {
         let point = Point::default().with("devices", 2).with("size", 4096);
         let w = Workload::from_point(&point).unwrap();
         let threads = streams(&w, [128, 128]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_ended_with_its_last_part() {
+    fn the_time_of_a_list_is_that_of_its_last_part() {
         let point = Point::default().with("devices", 2).with("pages", 8);
         let w = Workload::from_point(&point).unwrap();
         let threads = streams(&w, [128, 128]);

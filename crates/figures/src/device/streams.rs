@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_go_to_the_devices_in_turn() {
+    fn channels_are_assigned_to_devices_round_robin() {
         let point = Point::default().with("mode", "async");
         let devices = |cores: Option<u64>, devices: u64| {
             let point = point.with("devices", devices);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_list_begin_together() {
+    fn parts_of_a_list_on_two_devices_start_in_step() {
         let list = Point::default().with("pages", 64).with("devices", 2);
         let (w, streams) = of(list.clone());
         assert!(is_in_step(&w, &streams));

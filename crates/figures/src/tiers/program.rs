@@ -89,7 +89,7 @@ pub(crate) fn tiering(
     Ok(metrics(samples, &m))
 }
 
-/// What is asked of a run: a second, or a phase.
+/// The metrics of one second of a run, or of a phase.
 fn metrics(samples: &[Sample], m: &Tiers) -> Metrics {
     let a_second = |second: u64| (second as usize * samples_per_second(samples.len(), m)).max(1);
     let part = match m.second {
@@ -117,8 +117,8 @@ fn samples_per_second(samples: usize, m: &Tiers) -> usize {
     samples / m.seconds() as usize
 }
 
-/// Stands for a run where it is asked what a run rests on: the time to move 2 MiB down and up, as a
-/// huge page and as base pages.
+/// Replaces a run in the search for the parameters that a run depends on: the time to move 2 MiB down and up,
+/// as a huge page and as base pages.
 pub(super) fn cost_of_a_unit(
     w: &Workload,
     copies: [&CopyTimes; 2],

@@ -253,7 +253,7 @@ mod tests {
 
     /// Small bursts fit the first-level cache whatever the size of their packets.
     #[test]
-    fn a_burst_that_fits_the_cache_drives_nothing_out() {
+    fn a_burst_that_fits_the_cache_evicts_no_lines() {
         let of = |batch: u64, size: u64| {
             let point = Point::default()
                 .with("kind", "vhost")

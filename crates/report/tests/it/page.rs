@@ -40,7 +40,7 @@ fn report(sections: Vec<Section>) -> Report {
 }
 
 #[test]
-fn the_page_stands_alone() {
+fn the_page_refers_to_no_outside_file() {
     let mut half = chart("fig3-b");
     half.size = ChartSize::Half;
     let html = report(vec![section("fig3", vec![chart("fig3"), half])])
@@ -148,7 +148,7 @@ fn tables_align_numbers_and_mark_rows() {
 }
 
 #[test]
-fn tables_that_do_not_fit_together_are_refused() {
+fn tables_with_bad_rows_cells_or_classes_are_refused() {
     let with = |table: Table| {
         let mut part = section("t", vec![]);
         part.tables.push(table);
@@ -178,7 +178,7 @@ fn tables_that_do_not_fit_together_are_refused() {
 }
 
 #[test]
-fn an_id_names_one_thing() {
+fn duplicate_ids_are_refused() {
     let twice = report(vec![section("a", vec![]), section("a", vec![])]);
     assert!(matches!(
         twice.to_html(),

@@ -90,7 +90,7 @@ fn modelled_is_solid_and_measured_is_hatched() {
 }
 
 #[test]
-fn published_is_never_a_bar_and_never_joined() {
+fn published_values_are_always_drawn_as_points() {
     for kind in [SeriesKind::Bars, SeriesKind::Line, SeriesKind::Stacked] {
         let points = chart(vec![series(Provenance::Published, SeriesKind::Points)]);
         let other = chart(vec![series(Provenance::Published, kind)]);
@@ -103,7 +103,7 @@ fn published_is_never_a_bar_and_never_joined() {
 }
 
 #[test]
-fn every_picture_says_what_it_shows() {
+fn every_chart_names_its_platform_profile_and_provenance() {
     let mut chart = chart(vec![
         series(Provenance::Modelled, SeriesKind::Bars).guessed(),
         series(Provenance::Published, SeriesKind::Points),
@@ -130,7 +130,7 @@ fn a_missing_value_is_left_out_and_a_zero_is_not() {
 }
 
 #[test]
-fn ids_start_with_that_of_the_chart_and_references_are_met() {
+fn ids_have_the_prefix_of_the_chart_and_references_exist() {
     let chart = chart(vec![
         series(Provenance::Measured, SeriesKind::Bars),
         series(Provenance::Measured, SeriesKind::Line),
@@ -190,7 +190,7 @@ fn a_value_that_cannot_be_drawn_is_refused_by_name() {
 }
 
 #[test]
-fn lengths_must_match() {
+fn series_of_another_length_are_refused() {
     let mut short = chart(vec![series(Provenance::Modelled, SeriesKind::Bars)]);
     short.series[0].values.pop();
     assert!(matches!(
@@ -214,7 +214,7 @@ fn lengths_must_match() {
 }
 
 #[test]
-fn a_logarithmic_axis_refuses_what_it_cannot_show() {
+fn a_logarithmic_axis_refuses_zeros_and_stacks() {
     let mut zero = chart(vec![series(Provenance::Modelled, SeriesKind::Bars)]);
     zero.log_y = true;
     assert!(zero.to_svg().is_ok());
@@ -353,7 +353,7 @@ fn line_of(svg: &str) -> Vec<f64> {
 }
 
 #[test]
-fn numbers_along_the_axis_stand_to_scale() {
+fn numeric_categories_are_drawn_to_scale() {
     let mut line = Series::new(
         "s",
         Provenance::Modelled,
@@ -386,7 +386,7 @@ fn numbers_along_the_axis_stand_to_scale() {
 
 proptest! {
     #[test]
-    fn any_chart_is_refused_or_well_formed_and_finite(chart in any_chart()) {
+    fn random_charts_are_refused_or_well_formed_and_finite(chart in any_chart()) {
         if let Ok(svg) = chart.to_svg() {
             for (_, attributes) in elements(&svg) {
                 for (key, value) in attributes {
