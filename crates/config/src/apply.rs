@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_write_fails_all_is_as_before() {
+    fn a_failed_write_restores_the_configuration() {
         for personality in Personality::ALL {
             let capabilities = known_capabilities(0x100).unwrap();
             let part = Part::new(0, Hardware::new(capabilities));
@@ -168,7 +168,7 @@ mod tests {
 
     /// The kernel trims what it is given, so that an empty line takes a driver's name away.
     #[test]
-    fn a_queue_without_a_driver_has_none_when_it_is_put_back() {
+    fn restoring_a_queue_without_driver_name_clears_the_name() {
         let capabilities = known_capabilities(0x100).unwrap();
         let part = Part::new(0, Hardware::new(capabilities));
         let personality = Personality::ALL.into_iter();

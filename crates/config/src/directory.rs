@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_of_devices_stands_for_its_sys() {
+    fn the_path_of_bus_dsa_devices_is_resolved_to_its_sys() {
         for (named, root) in [
             ("/sys", "/sys"),
             ("/tmp/sys/bus/dsa/devices", "/tmp/sys"),

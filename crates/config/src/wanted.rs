@@ -1,4 +1,4 @@
-//! From what is wanted to writes.
+//! From a wanted configuration to the writes that make it.
 
 use dray_idxd::driver::{Errno, When};
 use dray_idxd::{DeviceProfile, GroupProfile, WorkQueueProfile};
@@ -50,8 +50,8 @@ pub fn change(plan: &mut Plan, change: &Change) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Plans all that a profile says of a device, which is disabled. What the profile does not speak of
-/// is left out of groups, with no entries.
+/// Plans the configuration of a profile for a device, which is disabled. Queues and engines that the profile
+/// does not name get no group and no entries.
 ///
 /// # Errors
 /// What the driver would refuse.
@@ -105,7 +105,7 @@ fn by_type(kind: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// `infer` gives queues without `driver_name` the one of their type, where the kernel wants one.
+/// `infer` gives queues without `driver_name` the one of their type, where the kernel requires one.
 fn configure(plan: &mut Plan, device: &DeviceProfile, infer: bool) -> Result<(), Refused> {
     let dev = &device.dev;
     let number = dev.trim_start_matches("dsa");
@@ -332,8 +332,8 @@ impl Plan {
         self.bind("idxd", dev).map_err(ConfigError::Refused)
     }
 
-    /// Enables a work queue, by the driver of its name or its type. A name that the kernel wants and
-    /// the queue lacks is given to it first.
+    /// Enables a work queue, by the driver of its name or its type. A queue without a driver name gets one first
+    /// where the kernel requires it.
     ///
     /// # Errors
     /// What the driver would refuse.

@@ -70,7 +70,7 @@ mod tests {
     use super::CHECKS;
 
     #[test]
-    fn every_check_follows_what_it_needs_and_cites_its_sources() {
+    fn every_check_comes_after_its_needs_and_cites_sources() {
         for (place, check) in CHECKS.iter().enumerate() {
             let before = |id: &&str| CHECKS[..place].iter().any(|known| known.id == *id);
             assert!(check.needs.iter().all(before), "{}", check.id);

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn driver_and_device_are_told_apart() {
+    fn codes_of_driver_and_device_are_decoded_apart() {
         assert!(decode(0).is_none());
         assert!(decode(0x800c_0000).unwrap().what.contains("shared"));
         assert!(decode(0x14).unwrap().what.contains("sum up"));

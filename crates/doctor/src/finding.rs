@@ -14,7 +14,7 @@ pub enum Severity {
     Error,
     /// Some programs cannot use it, or it will fail later.
     Warning,
-    /// It works; who measures should know.
+    /// It works, but affects measurements.
     Note,
 }
 

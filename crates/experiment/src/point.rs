@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_blind_to_order() {
+    fn the_key_does_not_depend_on_the_order_of_parameters() {
         let other = Point::default()
             .with("size", 4096)
             .with("op", "memmove")
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn json_keeps_order_and_kinds() {
+    fn json_keeps_order_and_types() {
         let written = serde_json::to_string(&point().with("name", "12")).unwrap();
         assert_eq!(
             written,

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_read_back_and_unknown_ones_are_errors() {
+    fn names_are_parsed_and_unknown_ones_refused() {
         for known in Provenance::ALL {
             assert_eq!(known.name().parse(), Ok(known));
             let json = serde_json::to_string(&known).unwrap();

@@ -293,7 +293,7 @@ why = "printed twice"
     }
 
     #[test]
-    fn a_file_becomes_a_table() {
+    fn a_reference_file_is_parsed() {
         let table = parse(TEXT).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(table.target, Some(Target::Percent(10.0)));
         assert_eq!(table.platform, "spr-2s");
@@ -412,7 +412,7 @@ why = "printed twice"
     }
 
     #[test]
-    fn the_file_bears_the_id() {
+    fn the_file_name_must_be_the_id() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("other.toml");
         std::fs::write(&path, TEXT).unwrap();
@@ -428,7 +428,7 @@ why = "printed twice"
 
     proptest! {
         #[test]
-        fn mutated_text_is_read_or_refused(
+        fn mutated_text_is_parsed_or_refused(
             at in any::<prop::sample::Index>(), removed in 0usize..12, added in "[\\PC\n]{0,6}"
         ) {
             let mut letters: Vec<char> = TEXT.chars().collect();

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn json_reads_back() {
+    fn json_survives_a_round_trip() {
         let outcomes = [outcome(256, 0.1 + 0.2), outcome(1024, 1e300)];
         let text = write_json(&header(), &outcomes).unwrap();
         let (read_header, read) = read_json(&text).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_hold_is_refused() {
+    fn metrics_that_are_no_finite_numbers_are_refused() {
         let error = write_json(&header(), &[outcome(256, f64::NAN)])
             .unwrap_err()
             .to_string();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn files_of_another_schema_are_refused() {
         assert!(matches!(read_json("{"), Err(ResultError::Syntax { .. })));
         assert!(matches!(
             read_json("{\"schema\": 1}"),
@@ -314,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cells_of_any_text_read_back(
+        fn csv_cells_of_random_text_survive_a_round_trip(
             head in prop::collection::vec("[a-z,\"\r\n ]{0,8}", 2),
             rows in prop::collection::vec(prop::collection::vec(any::<String>(), 2), 0..5),
         ) {
@@ -327,7 +327,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_read_back_to_the_last_bit(bits in any::<u64>()) {
+        fn numbers_survive_a_round_trip_exactly(bits in any::<u64>()) {
             let number = f64::from_bits(bits);
             prop_assume!(number.is_finite());
             let read: f64 = format_number(number).parse().unwrap();

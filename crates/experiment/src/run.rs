@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_run_keeps_what_is_done() {
+    fn a_stopped_run_keeps_its_finished_points() {
         let directory = tempfile::tempdir().unwrap();
         let (first, done) = run(directory.path(), 3);
         assert_eq!((first.iter().flatten().count(), done), (3, 3));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_jobs_are_as_many_threads_as_points() {
+    fn the_number_of_threads_is_limited_to_the_points() {
         assert_eq!(thread_pool(100_000, 5).unwrap().current_num_threads(), 5);
     }
 }

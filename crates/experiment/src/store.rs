@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_where_it_stopped() {
+    fn a_store_is_resumed_with_its_outcomes() {
         let directory = tempfile::tempdir().unwrap();
         let output = directory.path().join("new/dray-report");
         let store = Store::open(&output, "spr-2s").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn another_fingerprint_starts_afresh() {
+    fn a_store_with_another_fingerprint_starts_empty() {
         let directory = tempfile::tempdir().unwrap();
         let first = Store::open(directory.path(), "spr-2s").unwrap();
         first.put("fig3", &outcome(256)).unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_truncation_at_every_byte() {
+    fn a_store_truncated_at_any_byte_keeps_its_whole_lines() {
         let directory = tempfile::tempdir().unwrap();
         let all = [outcome(256), outcome(1024), outcome(4096)];
         let store = Store::open(directory.path(), "spr-2s").unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_that_line_only() {
+    fn a_damaged_line_loses_only_its_outcome() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), "spr-2s").unwrap();
         store.put("fig3", &outcome(256)).unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_does_not_spoil_the_next() {
+    fn a_failed_write_does_not_damage_the_next_line() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), "spr-2s").unwrap();
         {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_may_put() {
+    fn outcomes_of_several_threads_are_all_stored() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), "spr-2s").unwrap();
         std::thread::scope(|scope| {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_file_can_hold_are_refused() {
+    fn metrics_that_are_no_finite_numbers_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), "").unwrap();
         let mut outcome = outcome(256);

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_ranges() {
+    fn lists_and_ranges_are_expanded() {
         assert_eq!(numbers("1,4,16"), [1, 4, 16]);
         assert_eq!(numbers("0-3,5"), [0, 1, 2, 3, 5]);
         assert_eq!(numbers("0..3"), [0, 1, 2, 3]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_names_with_dashes() {
+    fn words_and_names_with_dashes_are_single_values() {
         assert_eq!(
             Sweep::parse("sync, async").unwrap(),
             ["sync".into(), "async".into()]
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_at_the_end_of_the_numbers_stop() {
+    fn ranges_up_to_the_largest_number_end() {
         assert_eq!(
             numbers("18446744073709551614..18446744073709551615").len(),
             2
@@ -356,12 +356,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_expands_or_is_refused(text in "\\PC*") {
+        fn random_text_is_expanded_or_refused(text in "\\PC*") {
             let _ = Sweep::parse(&text);
         }
 
         #[test]
-        fn text_that_looks_like_a_sweep_expands_or_is_refused(
+        fn random_sweeps_are_expanded_or_refused(
             text in "([0-9]{1,6}[kMG]?(\\.\\.|-|\\*|\\+|,)?){1,5}"
         ) {
             if let Ok(values) = Sweep::parse(&text) {

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_powers_of_two() {
+    fn suffixes_of_sizes_are_powers_of_1024() {
         let cases = [
             ("0", 0),
             ("256", 256),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_refused() {
+    fn malformed_sizes_are_refused() {
         for text in [
             "", "k", "-1", "+4", "4.5k", "4kk", "4 q", "0x10", "4kiBx", "٣",
         ] {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_clipped_in_messages() {
+    fn long_texts_are_shortened_in_messages() {
         let message = parse_bytes(&"é".repeat(100_000)).unwrap_err().to_string();
         assert!(message.len() < 400, "{}", message.len());
     }
@@ -220,13 +220,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn formatted_sizes_read_back(number in any::<u64>(), shift in 0u32..64) {
+        fn formatted_sizes_survive_a_round_trip(number in any::<u64>(), shift in 0u32..64) {
             let bytes = number << shift;
             prop_assert_eq!(parse_bytes(&format_bytes(bytes)), Ok(bytes));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>()) {
+        fn random_text_is_parsed_or_refused(text in any::<String>()) {
             let _ = parse_bytes(&text);
         }
     }

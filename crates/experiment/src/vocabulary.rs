@@ -292,7 +292,7 @@ mod tests {
     ]);
 
     #[test]
-    fn values_are_normalised() {
+    fn values_are_converted_to_the_type_of_their_parameter() {
         let size = |value: Value| VOCABULARY.check("size", &value);
         assert_eq!(size("4k".into()), Ok(4096.into()));
         assert_eq!(size(4096.into()), Ok(4096.into()));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_can_be_words() {
+    fn numbers_are_accepted_where_words_are_choices() {
         const VERSIONS: Vocabulary = Vocabulary::new(&[Parameter {
             name: "version",
             kind: Kind::Choice(&["1", "2"]),

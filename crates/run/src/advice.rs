@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn small_submissions_are_named_from_the_threshold_on() {
+    fn small_submissions_are_named_from_50_percent_on() {
         let said_of = |count, small| said(queue(Opcode::Memmove, copies(count, small)));
         assert_eq!(
             said_of(100, 92),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_named() {
+    fn unused_queues_are_named() {
         let mut idle = queue(Opcode::Memmove, Tally::default());
         idle.tallies.clear();
         let used = queue(Opcode::Memmove, copies(1, 0));

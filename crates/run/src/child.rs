@@ -61,7 +61,7 @@ impl Program {
     /// Becomes the command, in a process that was forked for it.
     pub(crate) fn become_it(&self, followed: &Followed) -> ! {
         if let Some(directory) = &self.directory {
-            // By its name, which may have got another meaning; one that is gone stays what it is.
+            // By its name, at which another directory may be mounted now. If it does not exist, nothing changes.
             // SAFETY: the text ends with a zero.
             let _ = unsafe { libc::chdir(directory.as_ptr()) };
         }

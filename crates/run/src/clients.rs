@@ -1,4 +1,4 @@
-//! Open work queues and mapped portals: who has them, and what is done at their end.
+//! Open work queues and mapped portals: their clients, and what is done at their end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ pub(crate) struct Clients {
     pub(crate) openers: Openers,
     countdown: Countdown,
     table: Mutex<HashMap<u64, Client>>,
-    /// By device and PASID: what it signs with in the rings, and how many mappings do.
+    /// By device and PASID: the writer in the rings, and how many mappings use it.
     writers: Mutex<HashMap<(u32, u32), (Writer, usize)>>,
     /// Held while an address space gets or loses its PASID: a number that is free is given again only when all that
     /// was known by it is forgotten.
@@ -269,7 +269,7 @@ impl Clients {
         self.rules.privileged && is_capable(pid, RAW_IO)
     }
 
-    /// A mapping has ended: its process has unmapped the portal, or is dead.
+    /// A mapping has ended: its process has unmapped the portal, or has ended.
     pub(crate) fn unmap(&self, mapping: Mapping) {
         self.forget_writer(mapping.device, mapping.pasid);
         self.close(mapping.cookie);
@@ -334,7 +334,7 @@ impl Clients {
         self.spaces.is_there(client.pasid)
     }
 
-    /// Who an open node is, for a caller of ioctl.
+    /// Device and queue of an open node, for a caller of ioctl.
     pub(crate) fn node(&self, cookie: u64) -> Option<Node> {
         let client = self.get(cookie)?;
         Some(Node::new(client.device, client.wq, cookie))

@@ -135,7 +135,7 @@ impl DescriptorTable {
         self.under_way.len()
     }
 
-    /// Takes a device's word; what has ended with it. `owner` says whose a PASID is.
+    /// Enters an event of a device; returns the descriptor that ended with it. `owner` gives the process of a PASID.
     pub(crate) fn take_in(
         &mut self,
         event: &Event,
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_kept_to_a_hundredth() {
+    fn times_are_exact_to_one_percent() {
         let mut times = Times::new();
         assert_eq!(times.summary(), None);
         for ns in (1..=100).map(|n| n * 10_000) {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_and_a_number_are_read() {
+    fn injected_panics_are_parsed() {
         let panic = |thread, last_words| Ok(InjectedPanic { thread, last_words });
         let driver = panic(InjectedThread::Driver(1), None);
         assert_eq!("driver".parse(), driver);

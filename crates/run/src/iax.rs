@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_seen_and_stays_disabled() {
+    fn the_iax_device_is_listed_and_stays_disabled() {
         let iax = Iax::new(1, "0000:6a:01.0", 0);
         let device = "/sys/devices/pci0000:6a/0000:6a:02.0/iax1";
         let names = iax.list(BUS).unwrap();

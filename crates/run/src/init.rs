@@ -1,5 +1,5 @@
-//! The first process of a session's namespace: it starts the command, buries its dead, and ends with
-//! it. When it ends, the kernel ends all others.
+//! The first process of a session's namespace: it starts the command, reaps ended processes, and ends with
+//! the command. When it ends, the kernel kills all others.
 
 use std::os::fd::OwnedFd;
 
@@ -132,7 +132,7 @@ fn number(error: &RunError) -> i32 {
 }
 
 fn say(launcher: &OwnedFd, word: Word) {
-    // If the launcher is gone, no process listens.
+    // If the launcher has ended, there is no reader.
     let _ = write(launcher, &word.to_bytes());
 }
 
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_as_they_were_written() {
+    fn words_survive_a_round_trip_through_bytes() {
         for word in [Word::Ended(0x100), Word::NoProc(1), Word::NoProcess(11)] {
             assert_eq!(Word::from_bytes(word.to_bytes()), Some(word));
         }

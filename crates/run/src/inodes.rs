@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_keeps_its_number() {
+    fn a_path_keeps_its_inode_number() {
         let inodes = Inodes::new();
         assert_eq!(inodes.number(""), 1);
         let sys = inodes.number("/sys");

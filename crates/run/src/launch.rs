@@ -238,7 +238,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
 }
 
 /// Gives the threads that are started from now on precedence over programs that poll without giving
-/// way: a device makes progress whatever its clients do. Who may not stays as it is.
+/// way: a device makes progress whatever its clients do. Without the privilege the priority stays as it is.
 fn outrun_programs() {
     const FIRST: i32 = -20;
     // SAFETY: it concerns this thread alone, and those that it starts.
@@ -400,8 +400,8 @@ fn watch(
     ending
 }
 
-/// Ends a session without a device, whatever its programs wait for. Before that they have a moment for
-/// what they learn: their descriptors have ended with errors, and their calls do.
+/// Ends a session whose device has ended. Before that its programs have a moment to handle the errors with
+/// which their descriptors and calls end.
 fn kill(line: &OwnedFd, first: libc::pid_t, last_words: Duration) {
     let until = Instant::now() + last_words;
     // The command may end by itself.

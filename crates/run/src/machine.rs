@@ -244,7 +244,7 @@ impl SessionDevices {
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Errno> {
         let driver = self.driver();
         match driver.device_of(path, bytes) {
-            Some(device) => self.patiently(device, |driver| driver.write(path, bytes)),
+            Some(device) => self.retry_while_busy(device, |driver| driver.write(path, bytes)),
             // Nothing that can be written concerns no device: the copy says why it is refused.
             None => driver.copy().write(path, bytes),
         }
@@ -252,12 +252,12 @@ impl SessionDevices {
 
     /// Opens a work queue for a process.
     pub(crate) fn open(&self, device: u32, wq: u16, pasid: u32) -> Result<ClientId, Errno> {
-        self.patiently(device, |driver| driver.open(device, wq, pasid))
+        self.retry_while_busy(device, |driver| driver.open(device, wq, pasid))
     }
 
     /// A work queue is closed and unmapped.
     pub(crate) fn release(&self, device: u32, client: ClientId) -> Result<(), Errno> {
-        self.patiently(device, |driver| driver.release(client))
+        self.retry_while_busy(device, |driver| driver.release(client))
     }
 
     /// The entries of `/dev/dsa`.
@@ -265,9 +265,9 @@ impl SessionDevices {
         self.driver().nodes()
     }
 
-    /// Has the driver change a device, again until what is in flight lets it. Each attempt begins with the state in which
-    /// others have left the device meanwhile.
-    fn patiently<R>(
+    /// Changes a device by the driver, and retries while descriptors in flight prevent it. Each attempt begins with the
+    /// state in which other threads have left the device.
+    fn retry_while_busy<R>(
         &self,
         device: u32,
         change: impl Fn(&mut Driver<RunningRegisters>) -> Result<R, Errno>,
@@ -285,7 +285,7 @@ impl SessionDevices {
         }
     }
 
-    /// What the driver has found out of a device, if the device is there to be asked.
+    /// The driver's result for a device, or an error if the device has ended.
     fn answered<R>(&self, device: Option<u32>, found: Result<R, Errno>) -> Result<R, Errno> {
         if let Some(device) = device {
             self.is_alive(device)?;
@@ -307,7 +307,7 @@ impl SessionDevices {
         let mut current = self.driver.write().unwrap_or_else(PoisonError::into_inner);
         let current = Arc::make_mut(&mut current);
         current.adopt(id, copy);
-        // Nobody here asks for them.
+        // The events of this copy of the driver are not used.
         current.take_events();
         result
     }

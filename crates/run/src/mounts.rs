@@ -125,7 +125,7 @@ pub(crate) fn proc() -> Result<(), RunError> {
     mount("proc", "/proc", "proc", flags, None).map_err(forbidden(Facility::Proc))
 }
 
-/// Shows the session's list of modules in `/proc`. Where that is not allowed, lsmod does not know the
+/// Shows the session's list of modules in `/proc`. Where that is not allowed, lsmod does not list the
 /// driver, and nothing else is missing.
 pub(crate) fn modules() {
     let list = Path::new(module::LIST);
@@ -142,7 +142,7 @@ fn at<E: Into<io::Error>>(target: &Path) -> impl FnOnce(E) -> RunError {
     }
 }
 
-/// Also what is mounted below: a part of it alone must not be laid bare by who is not root.
+/// With the mounts below: only root may bind a directory without them (mount_namespaces(7)).
 fn bind(source: &Path, target: &Path) -> Result<(), RunError> {
     mount_bind_recursive(source, target).map_err(at(target))
 }

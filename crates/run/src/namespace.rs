@@ -21,7 +21,7 @@ pub(crate) fn enter() -> Result<bool, RunError> {
     if !privileged {
         unshare(libc::CLONE_NEWNS | libc::CLONE_NEWUSER)
             .map_err(forbidden(Facility::Namespaces))?;
-        // A group can be mapped only by who cannot use it to leave groups (user_namespaces(7)).
+        // Without privileges a group can be mapped only after setgroups(2) is denied (user_namespaces(7)).
         let maps = [
             ("setgroups", "deny".to_owned()),
             ("uid_map", format!("0 {} 1", uid.as_raw())),

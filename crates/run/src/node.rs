@@ -1,4 +1,4 @@
-//! A work queue's node as a target of write(2): the way in for who must not map the portal
+//! A work queue's node as a target of write(2): for processes that must not map the portal
 //! (`idxd_cdev_write`, 6.10).
 
 use dray_device::{Submission, WorkQueueMode};
@@ -71,7 +71,7 @@ impl Clients {
             .portal(client.device, client.wq)
             .ok_or(Errno::ENXIO)?;
         if portal.mode() == WorkQueueMode::Dedicated {
-            // The writer does not learn of a full queue, as on hardware.
+            // A full queue is not reported to the writer, as on hardware.
             return match portal.write_posted(&descriptor) {
                 Submission::Ignored => self.machine.is_alive(client.device),
                 _ => Ok(()),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_mapped_or_wrote_is_not_named() {
+    fn only_openers_that_never_mapped_or_wrote_are_listed() {
         let openers = openers();
         openers.mapped(1);
         openers.written(2);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_nothing_to_a_terminal() {
+    fn control_characters_in_program_names_are_escaped() {
         let one = Unreached {
             program: "a\x1b[2J".to_owned(),
             node: "wq0.0".to_owned(),

@@ -69,7 +69,7 @@ pub(crate) fn load(driver: Driver, profile: &Profile) -> Result<Driver, RunError
     Ok(plan.into_model())
 }
 
-/// A device whose queues have what none can be enabled without.
+/// The device with the attributes that every queue needs to be enabled.
 fn completed(device: &DeviceProfile) -> DeviceProfile {
     let mut device = device.clone();
     let groups = device.groups.iter_mut();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_can_be_read_and_the_views_agree() {
+    fn pci_files_can_be_read_and_agree_with_configuration_space() {
         let function = Function {
             number: 1,
             numa_node: 1,

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_keeps_its_pasid_as_long_as_it_needs_it() {
+    fn a_process_keeps_its_pasid_while_it_holds_it() {
         let processes = Processes::default();
         let hold = |pid| processes.hold(pid, |_| true);
         assert_eq!(hold(10), Some((1, true)));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_space_of_a_process_has_another_pasid() {
+    fn a_new_address_space_of_a_process_gets_a_new_pasid() {
         let processes = Processes::default();
         assert_eq!(processes.hold(10, |_| true), Some((1, true)));
         // It has executed a program, and what it had open is open still.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_of_its_process() {
+    fn a_thread_id_is_resolved_to_its_process() {
         let thread = std::thread::spawn(|| rustix::thread::gettid().as_raw_nonzero().get());
         let ours = std::process::id();
         assert_eq!(process_of(ours), Some(ours));

@@ -1,4 +1,4 @@
-//! What is kept of the descriptors of a session, and who keeps it.
+//! Records of the descriptors of a session: statistics and traces.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub struct Recording {
     pub trace: Option<PathBuf>,
 }
 
-/// Whom PASIDs stand for. Who gives them writes it, who watches devices reads it.
+/// The process of each PASID: written where PASIDs are assigned, read by the listeners of devices.
 #[derive(Debug, Default)]
 pub(crate) struct Owners(Mutex<Vec<(u32, Pid)>>);
 
@@ -87,7 +87,7 @@ impl Recorder {
         self.owners.clone()
     }
 
-    /// Who listens to a device.
+    /// The listener for events of a device.
     pub(crate) fn listener(&mut self, device: u32) -> impl FnMut(Event) + Send + 'static {
         let table = Arc::new(Mutex::new(DescriptorTable::new(self.began)));
         if self.is_wanted() {
@@ -132,7 +132,7 @@ impl Recorder {
         (stats, self.trace.map(Trace::end))
     }
 
-    /// Waits a while for descriptors whose programs did not.
+    /// Waits a limited time for descriptors that are still in flight.
     fn settle(&self, machine: &SessionDevices) {
         let since = Instant::now();
         for (id, table) in &self.tables {

@@ -1,8 +1,8 @@
 //! A session without namespaces and FUSE (`--redirect`), for where both are forbidden.
 //!
 //! The tree is a plain directory that no other user can enter ([`SessionDirectory`]), brought up to date after
-//! whatever changes the machine ([`Files`]). The preload library leads the paths of programs there and
-//! asks for what a file system would be asked ([`requests`]). The processes of the session are those
+//! every change of the machine ([`Files`]). The preload library redirects the paths of programs there and
+//! sends by socket the requests that FUSE would get ([`requests`]). The processes of the session are those
 //! that descend from the launcher, and end with it ([`descendants`]).
 
 pub(crate) mod around;

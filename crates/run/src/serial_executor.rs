@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_waited_for_holds_up_no_other() {
+    fn a_blocked_job_does_not_delay_other_devices() {
         let executor = SerialExecutor::open([0, 2]).unwrap();
         let (go_on, held) = channel::<()>();
         let (done, order) = channel();

@@ -1,4 +1,4 @@
-//! The socket where programs ask for portals.
+//! The socket for requests of programs for portals.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ const BACKLOG: i32 = 128;
 /// How long the service rests when it can accept nothing more.
 const REST: Duration = Duration::from_millis(20);
 
-/// A connection, and what it holds once it has asked.
+/// A connection, and the mapping that it holds after its request.
 struct Connection {
     socket: Arc<OwnedFd>,
     mapping: Held,
@@ -42,8 +42,8 @@ struct Connection {
 /// The mapping of a connection, once it has one.
 type Held = Arc<Mutex<Option<Mapping>>>;
 
-/// A mapping whose connection was closed by its process past the C library, as programs do that close whatever
-/// they do not know: it lasts until the process ends.
+/// A mapping whose connection its process has closed by a direct system call, as programs do that close all
+/// descriptors: it lasts until the process ends.
 struct Survivor {
     process: Peer,
     mapping: Held,
@@ -99,7 +99,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// What has been handed in.
+    /// The submitted jobs.
     fn take(&self) -> Vec<DeviceJob> {
         let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         self.jobs.try_iter().collect()
@@ -138,7 +138,7 @@ impl Listener {
         &self.name
     }
 
-    /// Starts the service; what has to come after mappings that have ended goes by what is returned.
+    /// Starts the service. Jobs that must run after the ends of mappings go through the returned [`AfterMappings`].
     ///
     /// # Errors
     /// No more threads or descriptors.
@@ -172,7 +172,7 @@ impl Listener {
     }
 }
 
-/// Who does what is asked for.
+/// Carries out the requests.
 struct Handlers {
     clients: Arc<Clients>,
     executor: SerialExecutor,
@@ -329,7 +329,7 @@ fn serve_connection(
     false
 }
 
-/// A process has unmapped what it has closed the connection of.
+/// A process has unmapped a portal whose connection it has closed before.
 fn end_survivor(
     socket: &OwnedFd,
     unmapped: &Unmapped,

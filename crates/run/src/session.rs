@@ -26,7 +26,7 @@ pub struct Session {
     pub presence: Presence,
     /// The only way in, for programs to be tested with it; without it, what the kernel has.
     pub require: Option<Require>,
-    /// Paths are led to plain files, and no namespace and no FUSE is used. Programs that cannot preload
+    /// Paths are redirected to plain files, and no namespace and no FUSE is used. Programs that cannot preload
     /// the shared object find nothing then.
     pub redirect: bool,
     /// Which commands are supervised, with all that they start.

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_go_to_the_power_of_two_below_them() {
+    fn sizes_are_counted_by_the_power_of_two_below_them() {
         let mut tally = Tally::default();
         for size in [0, 1, 4095, 4096, 4096, 4096, 8191, u32::MAX] {
             tally.add(&ended(Opcode::Memmove, size, Status::SUCCESS));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_errors_are_told_apart() {
+    fn page_faults_and_errors_are_counted_apart() {
         let mut tally = Tally::default();
         for status in [
             Status::SUCCESS,

@@ -27,8 +27,8 @@ pub(crate) use supervision::{Rule, Supervision};
 pub enum Supervise {
     /// The command and all that it starts.
     Always,
-    /// Those that cannot load the preload library, and what they start: the command is looked at, the
-    /// library looks at what programs execute, and the session at who opens a work queue.
+    /// Programs that cannot load the preload library, and their children: the launcher checks the command, the
+    /// library checks what programs execute, and the session checks each process that opens a work queue.
     #[default]
     Auto,
     /// None: such programs have write(2) alone.

@@ -28,7 +28,7 @@ const ROOM: usize = 1 << 16;
 /// How long the writer rests when there is nothing to write.
 const REST: Duration = Duration::from_millis(5);
 /// How long the end of a session waits for a file that takes nothing any more.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Trace {
     fn wait(&self, ended: &Receiver<io::Result<()>>) -> Option<String> {
         let mut before = self.state.written.load(Ordering::Relaxed);
         loop {
-            match ended.recv_timeout(PATIENCE) {
+            match ended.recv_timeout(WRITE_TIMEOUT) {
                 Ok(result) => return result.err().map(|error| error.to_string()),
                 Err(RecvTimeoutError::Disconnected) => return Some("its thread died".to_owned()),
                 Err(RecvTimeoutError::Timeout) => {}

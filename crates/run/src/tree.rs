@@ -135,7 +135,7 @@ impl Tree<'_> {
         Some(text.as_bytes().to_vec())
     }
 
-    /// The same for many at once: each device is asked once.
+    /// The same for several paths at once: each device is read once.
     pub(crate) fn read_all(&self, paths: &[String]) -> Vec<Result<Vec<u8>, Errno>> {
         let beside = |path: &String| {
             let function = self.function_of(path);

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_what_comes_before_the_number() {
+    fn the_kind_of_a_device_is_the_letters_before_its_number() {
         let kinds = [
             "dsa0",
             "wq0.1",

@@ -101,7 +101,7 @@ mod tests {
 
     /// What published reports of trouble quote.
     #[test]
-    fn quoted_messages_are_known() {
+    fn messages_of_published_reports_are_recognised() {
         for line in [
             "[    7.927634] idxd 0000:f2:01.0: Unable to turn on user SVA feature.",
             "libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted",

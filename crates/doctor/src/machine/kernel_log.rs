@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_become_lines() {
+    fn kmsg_records_are_converted_to_dmesg_lines() {
         let record = b"4,1203,7927634,-;idxd 0000:f2:01.0: Unable to turn on user SVA feature.\n SUBSYSTEM=pci\n";
         assert_eq!(
             line(record).as_deref(),

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_given_up() {
+    fn a_file_above_the_limit_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("long");
         let file = File::create(&path).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_command_line_without_secrets() {
+    fn the_command_line_is_read_without_private_parts() {
         let line = live().read("/proc/cmdline").unwrap();
         let line = String::from_utf8(line).unwrap();
         assert!(!line.contains("BOOT_IMAGE"), "{line}");

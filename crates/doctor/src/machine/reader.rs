@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_that_blocks_is_left_behind() {
+    fn a_read_that_blocks_times_out_and_later_reads_work() {
         let reader = Reader::new(Duration::from_millis(1));
         let (release, blocked) = mpsc::channel::<()>();
         let late = reader.run(move || {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_dies_is_replaced() {
+    fn a_reader_thread_that_panics_is_replaced() {
         let reader = Reader::new(Duration::from_secs(60));
         let died = reader.run(|| -> Reading<()> { std::panic::resume_unwind(Box::new(())) });
         assert!(matches!(died, Err(Unreadable::Other(_))), "{died:?}");

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_loses_what_is_private() {
+    fn private_parts_of_a_command_line_are_removed() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=1 intel_iommu=on,sm_on iommu=pt no5lvl \
                     idxd.sva=0 ip=10.0.0.1 rd.luks.key=secret iommufd.x=1 -- --token=secret\n";
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_echoed_command_line_is_no_message() {
+    fn log_lines_with_the_command_line_are_dropped() {
         assert!(message("[    0.1] DMAR: IOMMU enabled"));
         assert!(!message(
             "[    0.0] Command line: intel_iommu=on ip=10.0.0.1"
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_kept_whether_set_or_not() {
+    fn kernel_options_are_kept_set_or_not_set() {
         let config =
             "CONFIG_INTEL_IDXD=m\n# CONFIG_X86_5LEVEL is not set\nCONFIG_LOCALVERSION=\"-me\"\n";
         assert_eq!(

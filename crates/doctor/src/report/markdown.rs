@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_cannot_leave_its_place() {
+    fn content_is_escaped_in_markdown() {
         assert_eq!(text("a|b<img>"), "a\\|b\\<img\\>");
         assert!(fenced("text", "x\n```\ny\n").starts_with("````text\n"));
     }

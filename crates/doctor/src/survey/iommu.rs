@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_register_from_a_thread_is_decoded() {
+    fn registers_from_a_published_issue_are_decoded() {
         // intel-device-plugins-for-kubernetes issue 1836: pasid_enabled 0 in spite of sm_on.
         let unit = Unit {
             name: "dmar0".to_owned(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unit_that_qemu_gives_a_guest_lacks_one_thing() {
+    fn the_iommu_of_qemu_lacks_coherent_page_walks() {
         let unit = Unit {
             name: "dmar0".to_owned(),
             capability: Ok(0),

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_options_and_parameters_are_read() {
+    fn versions_options_and_parameters_are_parsed() {
         let line = "intel_iommu=on iommu=pt intel_iommu=sm_on,sp_off iommu=nopt";
         let kernel = kernel("5.14.0-427.26.1.el9_4.x86_64", line, "rhel");
         assert_eq!(kernel.version(), Some((5, 14)));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_changed_as_the_distribution_does() {
+    fn command_line_fixes_use_the_tools_of_the_distribution() {
         let commands = |id| kernel("6.8.0", "", id).add_to_command_line("intel_iommu=on,sm_on");
         assert!(commands("ubuntu")[1].contains("update-grub"));
         assert!(commands("rhel")[0].contains("grubby"));

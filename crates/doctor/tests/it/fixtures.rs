@@ -44,7 +44,7 @@ fn every_captured_machine_has_its_findings() {
 }
 
 #[test]
-fn every_captured_machine_says_where_its_symptom_is_documented() {
+fn every_captured_machine_has_a_note() {
     for (name, path) in fixtures() {
         let note = fs::read_to_string(path.join("note.md")).unwrap();
         assert!(note.starts_with("# "), "{name}");
@@ -53,7 +53,7 @@ fn every_captured_machine_says_where_its_symptom_is_documented() {
 }
 
 #[test]
-fn the_first_to_fix_comes_first() {
+fn findings_are_listed_in_the_order_to_fix() {
     let two = diagnose(&open("two-faults-sm_on-missing-and-idxd-blacklisted"));
     let expected = [
         ("command-line", Severity::Error),
@@ -66,9 +66,9 @@ fn the_first_to_fix_comes_first() {
     assert_eq!(found.last(), Some(&("library", Severity::Warning)));
 }
 
-/// What is recorded while a machine is diagnosed is all that the diagnosis needs.
+/// An archive of the files read during a diagnosis gives the same diagnosis.
 #[test]
-fn an_archive_tells_what_the_machine_did() {
+fn the_diagnosis_of_an_archive_equals_that_of_its_machine() {
     for (name, path) in fixtures() {
         let machine = Captured::open(&path).unwrap();
         let recorder = Recorder::new(&machine);
@@ -84,7 +84,7 @@ fn an_archive_tells_what_the_machine_did() {
 }
 
 #[test]
-fn what_a_capture_did_not_look_at_is_not_taken_for_missing() {
+fn files_outside_a_capture_are_not_reported_as_missing() {
     let nothing = Captured::default();
     let recorder = Recorder::new(&nothing);
     let _ = recorder.read("/proc/cmdline");
@@ -96,7 +96,7 @@ fn what_a_capture_did_not_look_at_is_not_taken_for_missing() {
 }
 
 #[test]
-fn markdown_for_an_issue() {
+fn the_markdown_report_matches_its_snapshot() {
     let name = "unable-to-turn-on-user-sva-feature-pasid-off-in-firmware";
     insta::assert_snapshot!("markdown", markdown(&diagnose(&open(name))));
 }

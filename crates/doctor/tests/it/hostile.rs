@@ -1,4 +1,4 @@
-//! Captures made to do harm, and machines that hold garbage.
+//! Hostile captures, and machines with random contents.
 
 use std::fs;
 use std::io::Write;
@@ -47,7 +47,7 @@ fn refusal(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn members_that_leave_their_place_are_refused() {
+fn members_outside_machine_are_refused() {
     let index = ("capture.json", EntryType::Regular, INDEX.as_bytes());
     for name in [
         "machine/../../etc/passwd",
@@ -77,7 +77,7 @@ fn members_that_leave_their_place_are_refused() {
 }
 
 #[test]
-fn indices_of_another_kind_are_refused() {
+fn indices_of_another_format_are_refused() {
     let with = |index: &str| {
         refusal(&archive(&[(
             "capture.json",
@@ -92,7 +92,7 @@ fn indices_of_another_kind_are_refused() {
 }
 
 #[test]
-fn large_members_and_bombs_end() {
+fn large_members_and_archives_are_refused() {
     let zeros = vec![0; (8 << 20) + 1];
     let index = ("capture.json", EntryType::Regular, INDEX.as_bytes());
     let text = refusal(&archive(&[
@@ -114,7 +114,7 @@ fn large_members_and_bombs_end() {
 }
 
 #[test]
-fn a_truncated_archive_is_named_so() {
+fn a_truncated_archive_is_reported_as_truncated() {
     let whole = Captured::open(&fixture("healthy-6.8-bare-metal"))
         .unwrap()
         .pack()
@@ -132,7 +132,7 @@ fn a_truncated_archive_is_named_so() {
 }
 
 #[test]
-fn a_directory_cannot_point_outside() {
+fn a_base_outside_the_capture_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("capture");
     fs::create_dir_all(root.join("machine/proc")).unwrap();
@@ -151,7 +151,7 @@ fn a_directory_cannot_point_outside() {
         let text = Captured::open(&root).unwrap_err().to_string();
         assert!(text.contains("no name of a directory"), "{base}: {text}");
     }
-    // Its own base, without end.
+    // A base that is the capture itself must not loop.
     fs::write(
         root.join("capture.json"),
         r#"{"format": 1, "base": "capture"}"#,
@@ -252,10 +252,10 @@ fn spoil() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Nothing on a machine makes a diagnosis fail, reach the terminal, or the shell of who
-    /// pastes a command.
+    /// Random file contents do not make a diagnosis fail, and reach neither the terminal nor the shell
+    /// commands of its fixes unescaped.
     #[test]
-    fn garbage_stays_evidence(name in names(), seed: u32, every in 1_u32..40, text in spoil()) {
+    fn a_diagnosis_of_random_contents_is_escaped(name in names(), seed: u32, every in 1_u32..40, text in spoil()) {
         let machine = Captured::open(&fixture(&name)).unwrap();
         let spoiled = Spoiled { machine, seed, every, text };
         let diagnosis = diagnose(&spoiled);
@@ -270,7 +270,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn random_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = open(&bytes);
         // The same as a tar inside a gzip, which is reached seldom otherwise.
         let mut gz = GzEncoder::new(Vec::new(), Compression::fast());

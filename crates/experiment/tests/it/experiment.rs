@@ -1,4 +1,4 @@
-//! Experiment files: what they become, and what is said of mistakes in them.
+//! Experiment files: their points and panels, and messages about errors in them.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn experiment() -> Experiment {
 }
 
 #[test]
-fn a_file_becomes_an_experiment() {
+fn an_experiment_file_is_parsed() {
     let experiment = experiment();
     assert_eq!(experiment.backends, ["model", "cpu"]);
     assert_eq!(experiment.fixed, [("op".into(), "memmove".into())]);
@@ -145,7 +145,7 @@ fn set_changes_what_is_swept() {
 }
 
 #[test]
-fn what_set_sweeps_is_told_apart() {
+fn parameters_swept_by_set_are_added_to_the_series() {
     let mut experiment = experiment();
     experiment.set("wq_size", &[16.into(), 32.into()]).unwrap();
     experiment.set("batch", &[1.into(), 2.into()]).unwrap();
@@ -158,7 +158,7 @@ fn what_set_sweeps_is_told_apart() {
 }
 
 #[test]
-fn set_refuses_and_changes_nothing() {
+fn a_refused_set_changes_nothing() {
     let many: Vec<Value> = (1..=1024).map(Value::Integer).collect();
     let sizes: Vec<Value> = (1..=1000).map(Value::Integer).collect();
     let mut experiment = experiment();
@@ -397,7 +397,7 @@ fn a_missing_file_is_named() {
 
 proptest! {
     #[test]
-    fn mutated_text_is_read_or_refused(
+    fn mutated_text_is_parsed_or_refused(
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, "[\\PC\n]{0,6}"), 1..4)
     ) {
         let mut letters: Vec<char> = TEXT.chars().collect();

@@ -194,7 +194,7 @@ impl Filesystem for Files {
             Err(error) => return reply.error(errno(error)),
         };
         if counts_clients(&path) {
-            // FUSE reports a last close without anyone waiting for it; who has closed counts no more.
+            // close(2) does not wait for FUSE_RELEASE: pending closes are done before the count is read.
             let clients = self.clients.clone();
             let device = clients.machine.device_of(&path, &[]);
             return self.after_mappings.submit(device, move || {
@@ -279,7 +279,7 @@ impl Filesystem for Files {
         mut reply: ReplyDirectory,
     ) {
         if offset == 0 {
-            // A reader that rewinds sees what has changed.
+            // A reader that rewinds gets a new listing.
             match self.listing(inode) {
                 Ok(listing) => drop(lock(&self.listings).insert(handle.0, Arc::new(listing))),
                 Err(error) => return reply.error(errno(error)),

@@ -150,7 +150,7 @@ fn in_thread<R: Send + 'static>(action: impl FnOnce() -> R + Send + 'static) -> 
 }
 
 #[test]
-fn a_device_that_is_drained_holds_up_no_other() {
+fn draining_a_device_does_not_delay_other_devices() {
     let busy = Busy::new();
     let disabled = busy.disable();
     busy.wait_for_change();
@@ -176,7 +176,7 @@ fn a_device_that_is_drained_holds_up_no_other() {
 }
 
 #[test]
-fn who_waits_for_a_device_finds_what_others_have_changed_meanwhile() {
+fn only_one_of_two_waiting_calls_disables_the_queue() {
     let busy = Busy::new();
     let disabled = [busy.disable(), busy.disable()];
     busy.wait_for_change();
@@ -188,7 +188,7 @@ fn who_waits_for_a_device_finds_what_others_have_changed_meanwhile() {
 }
 
 #[test]
-fn devices_that_are_enabled_at_once_get_minor_numbers_of_their_own() {
+fn devices_enabled_at_once_get_different_minor_numbers() {
     let machine = machine(&Arc::default());
     let enabled = [0, 2].map(|device| {
         let machine = machine.clone();

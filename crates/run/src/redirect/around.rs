@@ -1,5 +1,5 @@
-//! What a machine has beside the tree: links to it, so that who goes up from the tree, or lists a
-//! directory that holds both, finds it.
+//! Links to the machine's own files beside the tree, so that they are found by paths that lead up from the
+//! tree and in listings of directories that hold both.
 
 use crate::pci;
 use std::fs;
@@ -55,7 +55,7 @@ pub(crate) fn link(root: &Path, addresses: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is ours comes first.
+/// The session's own entries come first.
 fn link_one(target: &Path, link: &Path) -> io::Result<()> {
     match symlink(target, link) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_is_found_beside_what_is_ours() {
+    fn the_root_has_links_to_the_machine_s_own_files() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("dev/dsa")).unwrap();
         link(root.path(), &["0000:6a:01.0".to_owned()]).unwrap();

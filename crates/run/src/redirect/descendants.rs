@@ -13,7 +13,7 @@ use rustix::process::{
 use crate::RunError;
 use crate::error::system;
 
-/// How long the dead are given to be gone, and how often: a process outside may trace them.
+/// How long killed processes are waited for, and how often: a process outside may trace them.
 const REST: Duration = Duration::from_millis(1);
 const ROUNDS: u32 = 5000;
 
@@ -27,14 +27,14 @@ struct Process {
     ended: bool,
 }
 
-/// Descendants of this process, but for those that it had before: who executed it had started them,
-/// and they are none of the session's.
+/// Descendants of this process without those that it had at its start: these were started before the exec of
+/// the launcher and do not belong to the session.
 #[derive(Debug)]
 pub(crate) struct Descendants {
     strangers: Vec<Process>,
 }
 
-/// Has processes whose parent has ended become children of this one, so that none gets away.
+/// Makes this process the subreaper: processes whose parent has ended become its children.
 ///
 /// # Errors
 /// The system refuses.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_hold_anything() {
+    fn stat_lines_are_parsed_with_any_process_name() {
         let stat = "7 (a) R 1 (b c) S 3 7 7 0 -1 4194304 9 0 0 0 1 2 0 0 20 0 1 0 555 8 9";
         let process = Process::parse(7, stat);
         let expected = Process {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_with_its_time() {
+    fn this_process_is_read_with_its_start_time() {
         let id = std::process::id() as i32;
         let process = Process::read(id).expect("it is there");
         assert!(process.parent > 0 && process.began > 0 && !process.ended);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_descends_from_the_spared_is_spared() {
+    fn descendants_of_spared_processes_are_spared() {
         let us = std::process::id() as i32;
         let process = |id, parent| Process {
             id,

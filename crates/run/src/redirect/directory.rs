@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_removed() {
+    fn directories_of_ended_sessions_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let left = parent.path().join(format!("{PREFIX}1"));
         fs::create_dir_all(left.join("root/sys")).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_name_that_the_kernel_gives_it() {
+    fn links_in_the_path_of_a_session_directory_are_resolved() {
         let parent = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(parent.path()).unwrap().join("real");
         fs::create_dir(&real).unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_tried_again() {
+    fn a_failed_removal_is_tried_again() {
         use rustix::fs::IFlags;
         let parent = tempfile::tempdir().unwrap();
         let directory = SessionDirectory::within(parent.path()).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn others_cannot_put_anything_in_its_place() {
+    fn directories_that_other_users_can_write_are_refused() {
         let parent = tempfile::tempdir().unwrap();
         let within = parent.path().join("within");
         fs::create_dir(&within).unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_part_a_list_are_refused() {
+    fn paths_with_list_separators_are_refused() {
         let parent = tempfile::tempdir().unwrap();
         for name in ["a b", "a:b", "a|b"] {
             let path = parent.path().join(name);

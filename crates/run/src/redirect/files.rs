@@ -205,8 +205,8 @@ fn make(file: &Path, wanted: &Shown) -> io::Result<()> {
     }
 }
 
-/// Replaces what a file holds. Who reads it meanwhile may find the end of what was there before, and
-/// never nothing.
+/// Replaces the contents of a file. A concurrent reader may find the end of the former contents, and never an
+/// empty file.
 fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = open(file)?;
     there.write_all_at(bytes, 0)?;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_session_that_has_ended_are_missed_by_nobody() {
+    fn missing_files_are_no_error_after_the_session_has_ended() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("root");
         let files = Files::new(root.clone());

@@ -1,5 +1,5 @@
-//! Who removes the files of a session when both its processes are killed at once, as by a signal to
-//! their process group.
+//! A process that removes the files of a session when both its processes are killed at once, as by a signal
+//! to their process group.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
@@ -60,7 +60,7 @@ fn remove_later(line: OwnedFd, directory: &SessionDirectory) -> ! {
     exit(0)
 }
 
-/// Closes all but one: who reads what this session prints must not wait for this process.
+/// Closes all descriptors but one: a reader of the session's output must not wait for the end of this process.
 fn close_others(kept: &OwnedFd) {
     let kept = kept.as_raw_fd().cast_unsigned();
     let close = |first: u32, last: u32| {

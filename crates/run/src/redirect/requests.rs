@@ -1,4 +1,4 @@
-//! What programs ask for by the socket, where no file system asks for them.
+//! Requests of programs by the socket, in place of FUSE requests.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -131,8 +131,8 @@ impl Redirected {
                     });
                     answer(&socket, refreshed.map(|()| 0), None);
                 };
-                // What the program has closed before is closed. Otherwise no reader waits for
-                // those who write.
+                // Nodes that the program has closed before this request are closed first. Otherwise readers do not
+                // wait for writers.
                 let closed: BTreeSet<u32> = {
                     let nodes = lock(&self.nodes);
                     let gone = nodes.iter().filter(|node| node.has_ended());

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_unit_that_suits_them() {
+    fn times_have_at_most_four_digits_and_a_unit() {
         assert_eq!(ratio(7, 2), "3.5");
         assert_eq!(ratio(7, 0), "7.0");
         let times = [9_999, 10_000, 9_999_999, 10_000_000].map(time);

@@ -40,7 +40,7 @@ pub(super) enum Pending {
     },
 }
 
-/// A system call is about to be done. What is to be finished when it is, if anything.
+/// Called before a system call. Returns what is to be finished after it, if anything.
 ///
 /// # Errors
 /// The tracee has been killed.

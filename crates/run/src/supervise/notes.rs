@@ -63,7 +63,7 @@ impl Notes {
         }
     }
 
-    /// That a program does not load the preload library, and so is not led to the files.
+    /// Notes that a program does not load the preload library, so that its paths are not redirected.
     pub(super) fn finds_nothing(&self, reason: Reason, name: &[u8]) {
         if let Some(obstacle) = self.news(reason) {
             let name = shown(name);
@@ -96,12 +96,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_do_nothing_to_a_terminal() {
+    fn control_characters_in_names_are_escaped() {
         assert_eq!(shown(b"/bin/\x1b[2Ja\nb"), "/bin/\\u{1b}[2Ja\\nb");
     }
 
     #[test]
-    fn each_is_said_once() {
+    fn each_note_is_printed_once() {
         let notes = Notes::default();
         assert!(notes.is_new(1 << Reason::STATIC.0));
         assert!(!notes.is_new(1 << Reason::STATIC.0));

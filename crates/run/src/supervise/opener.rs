@@ -1,5 +1,5 @@
-//! What a program that opens a node lacks to get a portal, by what is really loaded: how it was started,
-//! and with which environment, says what was wanted.
+//! What a program that opens a node lacks to get a portal, by the libraries that it has really loaded: its
+//! environment says only what was intended.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
 
 /// Whether a process has loaded the library, or is supervised by a session.
 pub(crate) fn is_reached(process: Pid) -> bool {
-    // A process whose maps cannot be read is not accused.
+    // A process whose maps cannot be read is not reported.
     let maps = fs::read_to_string(format!("/proc/{process}/maps"));
     maps.map_or(true, |maps| has_library(&maps)) || is_supervised(process as Tid)
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instruction_is_the_last_word() {
+    fn the_instruction_pointer_is_the_last_field_of_syscall() {
         let text = "257 0xffffff9c 0x55d 0x2 0x0 0x0 0x0 0x7ffd10 0x7f3a\n";
         assert_eq!(instruction(text), Some(0x7f3a));
         for text in ["running\n", "-1 0x7ffd10 0x7f3a\n", "", "257 0x1\n"] {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn this_test_has_no_library() {
+    fn a_process_without_the_library_is_not_reached() {
         let process = std::process::id();
         assert!(!is_reached(process));
         assert!(is_reached(u32::MAX), "what cannot be read is not accused");

@@ -43,7 +43,7 @@ impl Portal {
 
     /// A posted write (MOVDIR64B).
     pub(super) fn post(&self, descriptor: &Descriptor) {
-        // The program learns no more of it than on hardware.
+        // MOVDIR64B returns no status, as on hardware.
         let _ = self.portal.write_posted(descriptor);
     }
 
@@ -115,7 +115,7 @@ impl Space {
         self.used = true;
     }
 
-    /// What is in these bytes is there no more.
+    /// Removes the pages in these bytes.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
         let gone: Vec<u64> = self
             .pages
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_found_and_forgotten() {
+    fn pages_are_found_until_they_are_forgotten() {
         let mut space = Space::default();
         assert!(!space.is_used());
         for page in [0x1000, 0x2000, 0x5000] {

@@ -1,4 +1,4 @@
-//! Threads that ask to be supervised, before they execute a program.
+//! Threads that request supervision before they execute a program.
 //!
 //! Each gets a thread of the launcher that traces it and all that it starts: ptrace(2) is for one
 //! thread alone, and one that waits for its tracees cannot be given others.
@@ -37,7 +37,7 @@ pub(crate) enum Rule {
     FindNothing,
 }
 
-/// Who answers them.
+/// Answers the requests of threads for supervision.
 #[derive(Debug)]
 pub(crate) struct Supervision {
     rule: Rule,
@@ -63,7 +63,7 @@ impl Supervision {
         })
     }
 
-    /// Answers a thread that asks by this connection.
+    /// Answers the request of a thread on this connection.
     pub(crate) fn answer(self: &Arc<Self>, connection: Arc<OwnedFd>, asked: Asked) {
         if self.rule == Rule::FindNothing {
             self.notes.finds_nothing(asked.reason, asked.name());
@@ -113,7 +113,7 @@ impl Supervision {
             let mut supervisor = supervision.supervisor(Stops::EveryCall);
             let adopted = supervisor.adopt(process);
             let traced = adopted.is_ok();
-            // Who asked waits for it.
+            // The thread that sent the request waits for it.
             let _ = seized.send(adopted);
             if traced {
                 supervisor.run();
@@ -190,7 +190,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn a_thread_is_found_by_its_own_number() {
+    fn a_thread_is_found_by_its_number_in_the_process() {
         let process = std::process::id() as Tid;
         assert_eq!(thread_of(process, 0), Some(process));
         let (number, numbers) = channel();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_traced_is_not_supervised() {
+    fn a_process_that_is_not_traced_is_not_supervised() {
         assert!(!is_supervised(Tid::MAX));
     }
 }

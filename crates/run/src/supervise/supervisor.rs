@@ -34,14 +34,14 @@ pub(super) enum Stops {
     EveryCall,
 }
 
-/// Who is traced.
+/// The tracees, and where they stop.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     stops: Stops,
     clients: Arc<Clients>,
     executor: SerialExecutor,
     tracees: HashMap<Tid, Tracee>,
-    /// Stopped at their beginning, before it was known who has started them.
+    /// New tracees whose first stop came before the event of their parent.
     early: HashSet<Tid>,
 }
 
@@ -169,8 +169,8 @@ impl Supervisor {
         self.go_on(tid, 0)
     }
 
-    /// Has those go on that no message will announce: the process that started them is dead. If it is not, the
-    /// message comes later.
+    /// Continues the tracees that no event will announce, because the process that started them has ended. If it
+    /// has not, the event comes later.
     fn release(&mut self) -> io::Result<()> {
         for tid in std::mem::take(&mut self.early) {
             let process = process_of(tid as u32).map_or(tid, |process| process as Tid);

@@ -46,7 +46,7 @@ const GENERAL_PROTECTION: Fault = Fault {
 /// # Errors
 /// The tracee has been killed.
 pub(super) fn answer(tid: Tid, space: &Space, signal: i32) -> io::Result<Verdict> {
-    // A program without portals, or with those of the preload library, knows what it does.
+    // A program without portals, or with those of the preload library, handles its faults itself.
     if !space.is_used() {
         return Ok(Verdict::Deliver(signal));
     }

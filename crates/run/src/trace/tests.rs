@@ -48,7 +48,7 @@ fn events() -> Vec<Ended> {
 }
 
 #[test]
-fn json_is_what_the_format_asks_for() {
+fn json_follows_the_trace_event_format() {
     let (text, traced) = written("trace.json", &events());
     assert_eq!(
         (traced.written, traced.dropped, traced.failure),
@@ -96,7 +96,7 @@ fn json_is_what_the_format_asks_for() {
 
 /// A session that is killed writes nothing more: what stands there then is a trace.
 #[test]
-fn a_trace_is_whole_at_all_times() {
+fn a_trace_is_valid_json_after_every_write() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("trace.json");
     let mut trace = Trace::create(&path).unwrap();
@@ -122,7 +122,7 @@ fn a_trace_is_whole_at_all_times() {
 }
 
 #[test]
-fn csv_has_a_line_for_each() {
+fn csv_has_a_line_for_each_event() {
     let (text, _) = written("trace.csv", &events());
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 6);
@@ -140,7 +140,7 @@ fn csv_has_a_line_for_each() {
 }
 
 #[test]
-fn nothing_is_a_trace_too() {
+fn a_trace_without_events_is_valid_json() {
     let (text, traced) = written("trace.json", &[]);
     assert_eq!(traced.written, 0);
     assert_eq!(serde_json::from_str::<Vec<Value>>(&text).unwrap().len(), 1);
@@ -160,7 +160,7 @@ fn a_full_ring_counts_what_it_drops() {
 }
 
 #[test]
-fn files_that_cannot_be_are_refused_at_once() {
+fn bad_trace_paths_are_refused_when_the_trace_is_created() {
     for name in ["trace", "trace.txt", ".json"] {
         let error = Trace::create(Path::new(name)).unwrap_err();
         assert!(matches!(error, RunError::TraceFormat { .. }), "{error}");
@@ -172,7 +172,7 @@ fn files_that_cannot_be_are_refused_at_once() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_a_failure_of_the_trace() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("full.csv");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
