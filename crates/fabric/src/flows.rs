@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn many_entries_without_names_take_no_square_of_time() {
+    fn thirty_thousand_entries_without_names_are_numbered() {
         let mut rows = String::from("from,to\n");
         rows.push_str(&"host,A\n".repeat(30_000));
         let flows = parse(&rows, true).unwrap();

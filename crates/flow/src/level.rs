@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_edges() {
+    fn water_levels_of_the_edges_of_the_paper() {
         assert_eq!(water_level(&mut shares(&[8.0, 9.0]), 12.0), 6.0);
         assert_eq!(water_level(&mut shares(&[6.0, 4.0]), 9.0), 5.0);
         assert_eq!(water_level(&mut shares(&[3.0, 4.0]), 9.0), f64::INFINITY);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn many_passes_end_in_a_sorted_scan() {
+    fn a_level_that_needs_many_passes_is_found_by_a_sorted_scan() {
         // Each pass grants one share only.
         let caps: Vec<f64> = (0..60).map(|k| f64::powi(4.0, k)).collect();
         let capacity = caps.iter().sum::<f64>() - 1.0;

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_connected_and_takes_an_edge_once() {
+    fn disconnected_paths_and_repeated_edges_are_refused() {
         let network = line();
         let path = |ids: &[u32]| {
             let ids: Vec<EdgeId> = ids.iter().copied().map(EdgeId).collect();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn capacities_are_positive_and_finite() {
+    fn capacities_must_be_positive_and_finite() {
         let mut network = Network::new();
         for value in [
             0.0,

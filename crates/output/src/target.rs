@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_to_their_end_even_where_nothing_is() {
+    fn links_are_resolved_to_a_missing_target() {
         let directory = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(directory.path()).unwrap();
         symlink("second", real.join("first")).unwrap();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn open_files_are_known_by_their_numbers() {
+    fn paths_of_proc_self_fd_are_open_descriptors() {
         assert_eq!(
             follow(Path::new("/proc/self/fd/7")).unwrap(),
             Target::Descriptor(7)

@@ -1,4 +1,4 @@
-//! Results go where they are to go, and what is no file stays what it was.
+//! Results are written to their targets, and pipes, sockets and device nodes are kept.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
 
@@ -57,7 +57,7 @@ fn a_file_is_replaced_and_keeps_its_mode() {
 }
 
 #[test]
-fn links_are_followed_and_stay() {
+fn links_are_followed_and_kept() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("there")).unwrap();
@@ -70,7 +70,7 @@ fn links_are_followed_and_stay() {
 }
 
 #[test]
-fn devices_stay_devices() {
+fn device_nodes_are_written_and_kept() {
     let directory = tempfile::tempdir().unwrap();
     let (null, full) = (directory.path().join("null"), directory.path().join("full"));
     let (Some(()), Some(())) = (device(&null, 3), device(&full, 7)) else {
@@ -94,7 +94,7 @@ fn devices_stay_devices() {
 }
 
 #[test]
-fn a_pipe_is_written_as_soon_as_somebody_reads() {
+fn writing_to_a_pipe_waits_for_a_reader() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");
     mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -130,7 +130,7 @@ fn a_socket_is_connected() {
 }
 
 #[test]
-fn an_open_file_is_written_where_it_stands() {
+fn an_open_file_is_written_at_its_offset() {
     // As `--svg /dev/stdout > file` has it: what was printed before stays, and so does the file.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("console");
@@ -153,7 +153,7 @@ fn an_open_file_is_written_where_it_stands() {
 }
 
 #[test]
-fn what_cannot_be_written_is_noticed_before() {
+fn an_unwritable_target_is_refused_by_prepare() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("taken")).unwrap();
@@ -167,7 +167,7 @@ fn what_cannot_be_written_is_noticed_before() {
 }
 
 #[test]
-fn others_are_not_led_astray_by_planted_names() {
+fn links_planted_under_temporary_names_are_not_followed() {
     // A link under the name of the file beside is not followed.
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);

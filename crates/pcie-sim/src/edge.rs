@@ -1,4 +1,4 @@
-//! The sender's side of a directed edge: its speed, the receiver's credits, who waits for it.
+//! The sender's side of a directed edge: its speed, the receiver's credits, the ports that wait for it.
 
 use std::collections::VecDeque;
 

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_take_turns_and_commands_are_cut() {
+    fn chunks_of_commands_alternate_and_are_cut_to_size() {
         let parameters = EngineParameters::default();
         let mut direction = Direction::new(&parameters, 4096);
         let command = |transfer, left, chunk| Command {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_read_buffer_gives_room_when_memory_has_the_data_and_not_before() {
+    fn the_read_buffer_is_freed_when_the_data_is_in_memory() {
         let parameters = EngineParameters {
             data_fifo_bytes: 4096,
             ..EngineParameters::default()

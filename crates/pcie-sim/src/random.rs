@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_have_their_mean_and_spread_and_come_again() {
+    fn gaps_have_their_mean_and_are_reproducible() {
         let draw = |seed| {
             let mut gaps = Gaps::new(seed, 0);
             (0..100_000)

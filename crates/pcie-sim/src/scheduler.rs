@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_scheduler_keeps_the_cap() {
+    fn each_scheduler_keeps_the_limit_of_a_queue() {
         let mut fixed = Scheduling::Fixed(1).build();
         assert_eq!(fixed.pick(&[0, 3], 4), Some(1));
         assert_eq!(fixed.pick(&[0, 4], 4), None);

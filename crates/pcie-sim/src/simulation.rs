@@ -25,7 +25,7 @@ pub(super) const PORT_SOURCES: u32 = 4;
 /// Sources of one node that have a port of their own; more share them.
 const MAX_SOURCE_PORTS: u32 = 56;
 
-/// Who fills a port of an agent and waits for room in it.
+/// The agent that fills a port and waits for room in it.
 #[derive(Debug, Clone, Copy)]
 enum Owner {
     None,

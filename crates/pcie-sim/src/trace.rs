@@ -116,7 +116,7 @@ mod tests {
     use super::microseconds;
 
     #[test]
-    fn whole_nanoseconds_stay_whole() {
+    fn whole_nanoseconds_are_exact_in_microseconds() {
         let mut below = 0;
         for ns in 0..200_000 {
             let value = microseconds(ns * 1000);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_near_is_suggested() {
+    fn only_similar_words_are_suggested() {
         let known = ["fig2", "fig3", "fig6a", "spr-2s"];
         let nearest = |name| nearest(name, known);
         assert_eq!(nearest("fg3"), Some("fig3"));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first() {
+    fn the_most_similar_words_come_first() {
         let known = || ["1e2w-d", "1e1w-s", "4e8w-d", "1e1w-d"].map(str::to_owned);
         assert_eq!(near("1e1wd", known(), 2, 9), ["1e1w-d", "1e1w-s", "1e2w-d"]);
         assert_eq!(near("1e1wd", known(), 1, 9), ["1e1w-d"]);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn swapped_letters_are_one_mistake() {
+    fn swapped_letters_count_as_one_mistake() {
         assert_eq!(nearest("szie", ["size", "wq_size"]), Some("size"));
         assert_eq!(suggest("asinc", ["sync", "async"]), "did you mean `async`?");
         assert_eq!(suggest("other", ["sync", "async"]), "known: sync, async");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn likeness_orders_words() {
+    fn likeness_is_highest_for_equal_words() {
         assert_eq!(likeness("move", "move"), 1000);
         assert!(likeness("mvoe", "move") > likeness("mvoe", "fill"));
     }

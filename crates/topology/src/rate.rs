@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_those_of_the_tables() {
+    fn dllp_intervals_are_those_of_the_tables() {
         // (width, MPS, symbols), generation 3.
         for (width, mps, symbols) in [
             (16, 128, 144),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_the_model() {
+    fn tlp_rates_are_those_of_the_published_model() {
         let gbytes =
             |generation, width, mps| LinkRate::of(generation, width, mps).tlp_bytes_per_s / 1e9;
         for (value, expected) in [

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_meet_and_end_together() {
+    fn threads_of_a_barrier_end_after_the_same_round() {
         let together = Together {
             threads: 3,
             ..Together::default()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_thread_that_cannot_go_on() {
+    fn a_failed_thread_ends_the_wait_of_the_others() {
         let together = Together {
             threads: 2,
             ..Together::default()

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_move_together() {
+    fn clones_of_a_gauge_share_their_counts() {
         let gauge = Gauge::default();
         let watcher = gauge.clone();
         gauge.start(10);

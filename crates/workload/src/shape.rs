@@ -292,7 +292,7 @@ mod tests {
     ];
 
     #[test]
-    fn operands_are_as_long_as_what_they_hold() {
+    fn operands_have_the_length_of_their_contents() {
         for op in OPS {
             for (size, block, delta_percent) in [
                 (4160, BlockSize::Bytes520, 0),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn records_have_the_share_of_words_that_is_asked_for() {
+    fn delta_records_have_the_given_share_of_words() {
         let shape = |op, delta_percent| Shape {
             delta_percent,
             ..Shape::new(op, 4096)
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_an_operation_does_not_take() {
+    fn refused_sizes_have_the_nearest_valid_one() {
         let nearest = |op, size| Shape::new(op, size).refusal().map(|(_, size)| size);
         assert_eq!(nearest(Op::CreateDelta, 1 << 20), Some(512 << 10));
         assert_eq!(nearest(Op::ApplyDelta, 4095), Some(4088));

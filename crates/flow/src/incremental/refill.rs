@@ -163,7 +163,7 @@ mod tests {
     /// Rates that are right stay as they are, and so does what is known of the edges, from whichever level the flows are
     /// filled again: few of them, most of them, or all.
     #[test]
-    fn a_refill_from_any_level_changes_nothing_that_is_right() {
+    fn a_refill_from_any_level_keeps_correct_rates() {
         for seed in 0..20 {
             let mut solver = solver(seed);
             let before: Vec<_> = solver.rates().collect();

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_follow_from_windows_and_times() {
+    fn the_rate_of_a_flow_is_its_window_by_its_time() {
         let loops = [(f64::INFINITY, 8.0, 1.0), (3.0, 4.0, 0.0), (0.5, 4.0, 0.0)].map(
             |(demand, window, elsewhere)| Loop {
                 demand,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_takes_few_steps_and_ends_where_there_is_no_slope() {
+    fn the_search_for_a_delay_ends_after_few_steps() {
         let loops: Vec<Loop> = (1..500)
             .map(|k| Loop {
                 demand: f64::from(k % 7 + 1),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_hand() {
+    fn metrics_of_two_jobs_are_those_computed_by_hand() {
         let metrics = Metrics::new(&[0.0, 1.0], &[2.0, 5.0], &[1.0, 2.0]);
         assert_eq!(metrics.makespan, 5.0);
         assert_eq!(metrics.mean, 3.0);

@@ -256,7 +256,7 @@ fn exact_rates_of_many_flows_equal_a_full_solve() {
 /// Edges of one capacity, between one switch and many hosts: what many edges give to their flows is equal, so that many flows may
 /// be stopped by either end. Each update changes what stops them, or goes too far and fills all again.
 #[test]
-fn equal_levels_are_kept_apart() {
+fn updates_between_equal_levels_equal_a_full_solve() {
     let mut draw = Draw::new(1);
     let mut network = Network::new();
     let hosts: Vec<_> = (0..60)

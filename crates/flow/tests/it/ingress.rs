@@ -1,4 +1,4 @@
-//! What the ingress estimator shares how.
+//! How the ingress estimator shares edges.
 
 use dray_flow::{Arbiter, EdgeId, Flow, Flows, Ingress, MaxMin, Network, Queues};
 
@@ -30,7 +30,7 @@ fn near(found: &[f64], expected: &[f64]) {
 }
 
 #[test]
-fn one_source_shares_by_outstanding_bytes() {
+fn flows_of_one_source_share_by_outstanding_bytes() {
     let network = paper();
     let four_to_one = [
         ("HS SM MA", 100.0, 4096.0, Some(0)),
@@ -62,7 +62,7 @@ fn a_small_flow_keeps_its_rate() {
 }
 
 #[test]
-fn flows_with_ingresses_of_their_own_get_max_min_rates() {
+fn flows_with_separate_ingresses_get_max_min_rates() {
     // Every path has one edge, so every ingress has one flow.
     let mut network = Network::new();
     network.add_edge("e", "a", "b", 10.0).unwrap();
@@ -77,7 +77,7 @@ fn flows_with_ingresses_of_their_own_get_max_min_rates() {
 }
 
 #[test]
-fn no_edge_is_overloaded_and_every_flow_has_a_reason() {
+fn no_edge_is_overloaded_and_every_flow_names_its_limit() {
     let mut unsettled = 0;
     for seed in 0..200u64 {
         let mut draw = Draw::new(seed);
@@ -126,12 +126,12 @@ fn no_edge_is_overloaded_and_every_flow_has_a_reason() {
         }
         unsettled += usize::from(!settled);
     }
-    // Where waiting times go round for ever, means are taken, and with them no edge need be quite full.
+    // Where waiting times oscillate, their means are taken, and then no edge need be completely full.
     assert!(unsettled <= 6, "{unsettled} of 200 do not settle");
 }
 
 #[test]
-fn a_full_buffer_leaves_the_choice_to_the_ports_before_it() {
+fn with_a_full_buffer_the_ports_before_it_arbitrate() {
     // Two flows of M and one of H to D: at ND all three are of one ingress. While their bytes fit, each has a third.
     let mut network = paper();
     let list = [
@@ -145,7 +145,7 @@ fn a_full_buffer_leaves_the_choice_to_the_ports_before_it() {
         .set_buffer(network.find("SN").unwrap(), 16384.0, 0.0)
         .unwrap();
     near(&rates(&network, &list), &[2.185, 2.185, 4.37]);
-    // A small window is in the buffer whole, and has its part of it.
+    // A small window is in the buffer as a whole, and has its share of it.
     let mut small = list;
     small[2].2 = 1024.0;
     let share = 8.74 * 1024.0 / 16384.0;
@@ -159,7 +159,7 @@ fn a_full_buffer_leaves_the_choice_to_the_ports_before_it() {
 }
 
 #[test]
-fn the_oldest_first_share_by_outstanding_bytes_wherever_they_come_from() {
+fn oldest_first_shares_by_outstanding_bytes_of_all_ingresses() {
     let mut network = paper();
     let list = [
         ("CN ND", 100.0, 4096.0, None),
@@ -171,9 +171,9 @@ fn the_oldest_first_share_by_outstanding_bytes_wherever_they_come_from() {
     near(&rates(&network, &list), &[8.74 * 0.25, 8.74 * 0.75]);
 }
 
-/// Two full edges on a path: what a flow waits at both is what its window is for.
+/// Two full edges on a path: the window of a flow covers its waiting times at both.
 #[test]
-fn the_oldest_first_pay_for_every_full_edge() {
+fn oldest_first_flows_wait_at_every_full_edge() {
     let mut network = Network::new();
     for (name, from, to) in [("ab", "a", "b"), ("bc", "b", "c")] {
         let id = network.add_edge(name, from, to, 9.0).unwrap();
@@ -189,7 +189,7 @@ fn the_oldest_first_pay_for_every_full_edge() {
 }
 
 #[test]
-fn a_flow_with_a_small_window_and_a_long_way_is_slow() {
+fn a_small_window_and_a_long_latency_limit_a_flow() {
     let network = paper();
     let mut flows = Flows::new(&network);
     let id = flows
@@ -213,7 +213,7 @@ fn a_flow_with_a_small_window_and_a_long_way_is_slow() {
 
 /// With one FIFO, bytes for C stand behind those for D and are as slow; with a queue for each output they are not.
 #[test]
-fn one_fifo_holds_up_what_goes_elsewhere() {
+fn one_fifo_blocks_flows_to_other_outputs() {
     let mut network = paper();
     let list = [
         ("HS SN ND", 100.0, 1.0, None),
@@ -232,7 +232,7 @@ fn one_fifo_holds_up_what_goes_elsewhere() {
 
 /// A round of credits of 2 with room for 8 lets 4 through, for all flows into the buffer together.
 #[test]
-fn a_long_round_of_credits_limits_all_flows_into_the_buffer() {
+fn a_long_credit_round_trip_limits_all_flows_into_a_buffer() {
     let mut network = paper();
     let id = network.find("SN").unwrap();
     network.set_buffer(id, 8.0, 2.0).unwrap();
@@ -241,13 +241,13 @@ fn a_long_round_of_credits_limits_all_flows_into_the_buffer() {
         ("MS SN ND", 100.0, 64.0, None),
         ("HS SN NC", 1.0, 64.0, None),
     ];
-    // S serves H as much as M, and counts what H has to C.
+    // S serves H as much as M, and counts the bytes from H to C too.
     near(&rates(&network, &list), &[1.5, 2.5, 1.0]);
 }
 
 /// A full buffer holds up all that comes over the edge before it in one queue.
 #[test]
-fn a_full_buffer_holds_up_the_queue_before_it() {
+fn a_full_buffer_blocks_the_queue_before_it() {
     let mut network = paper();
     for (edge, ends) in [("HS", "hs"), ("SN", "sn")] {
         let id = network.find(edge).unwrap();
@@ -269,7 +269,7 @@ fn a_full_buffer_holds_up_the_queue_before_it() {
 
 /// Full buffers in a ring hold each other: the estimate ends, and overloads nothing.
 #[test]
-fn buffers_in_a_ring_end_in_rates() {
+fn full_buffers_in_a_ring_give_rates_without_overload() {
     let mut network = Network::new();
     for (name, from, to) in [
         ("ab", "a", "b"),
@@ -299,7 +299,7 @@ fn buffers_in_a_ring_end_in_rates() {
 
 /// With windows that are equal and latencies of nothing, flows that meet in one queue have equal rates, however many there are.
 #[test]
-fn two_thousand_flows_settle() {
+fn two_thousand_flows_converge_to_equal_rates() {
     let mut network = Network::new();
     let mut draw = Draw::new(7);
     let (first, last) = (
@@ -336,7 +336,7 @@ fn two_thousand_flows_settle() {
 /// Random flows over the paper's layout, with buffers and latencies as PCIe has them, under each arbiter and organisation of
 /// queues.
 #[test]
-fn waiting_times_settle() {
+fn waiting_times_of_random_flows_converge() {
     let mut unsettled = Vec::new();
     let ends = ["H", "A", "B", "C", "D"];
     let above = |end: &str| match end {

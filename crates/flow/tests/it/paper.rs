@@ -38,7 +38,7 @@ const TABLE_2: [[(&str, f64, f64); 5]; 3] = [
 ];
 
 #[test]
-fn table_2() {
+fn rates_of_table_2_are_reproduced() {
     let network = paper();
     for experiment in TABLE_2 {
         let list: Vec<(&str, f64)> = experiment
@@ -65,7 +65,7 @@ fn table_2() {
 }
 
 #[test]
-fn figure_16() {
+fn rates_of_figure_16_are_reproduced() {
     let mut network = Network::new();
     for (name, capacity) in [
         ("HS", 12.0),
@@ -99,7 +99,7 @@ fn figure_16() {
 }
 
 #[test]
-fn relaxing_leaves_what_max_min_gives_away() {
+fn ecr_leaves_capacity_that_max_min_assigns() {
     let network = paper();
     let flows = flows(
         &network,
@@ -116,7 +116,7 @@ fn relaxing_leaves_what_max_min_gives_away() {
 }
 
 #[test]
-fn two_flows_of_one_ingress_have_one_share() {
+fn flows_of_one_ingress_have_one_share() {
     // H to D and B to D reach ND from the switch, C to D from its own device: 2.19, 2.19, 4.37 instead of 2.91 each.
     let network = paper();
     let mut list = dray_flow::Flows::new(&network);

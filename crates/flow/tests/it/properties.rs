@@ -7,7 +7,7 @@ use crate::fixture::{Draw, Tree, estimate};
 use crate::oracle::{ecr_rounds, lp_maxmin};
 
 #[test]
-fn one_pass_equals_the_rounds_and_is_never_above_max_min() {
+fn one_pass_of_ecr_equals_its_rounds_and_is_below_max_min() {
     let mut most_rounds = 0;
     for seed in 0..300u64 {
         let mut draw = Draw::new(seed);
@@ -95,7 +95,7 @@ fn hostile() -> impl Strategy<Value = f64> {
 
 proptest! {
     #[test]
-    fn hostile_values_are_refused_or_solved(
+    fn random_extreme_values_are_refused_or_solved(
         edges in prop::collection::vec((hostile(), hostile(), hostile(), any::<bool>(), any::<bool>()), 1..6),
         list in prop::collection::vec((hostile(), hostile(), hostile(), hostile(), prop::collection::vec(0u32..7, 0..4)), 0..8),
     ) {
@@ -125,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn a_million_flows_on_one_edge() {
+fn a_million_flows_on_one_edge_are_solved() {
     let mut network = Network::new();
     let edge = network.add_edge("e", "a", "b", 1e3).unwrap();
     let mut flows = Flows::new(&network);

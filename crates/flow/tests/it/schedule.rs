@@ -41,7 +41,7 @@ fn ends(schedule: &Schedule) -> Vec<f64> {
 const GUIDED: Policy = Policy::Guided { share: 1.0 };
 
 #[test]
-fn three_jobs_on_one_edge() {
+fn three_jobs_on_one_edge_end_as_computed_by_hand() {
     let network = one_edge();
     let jobs = [
         job(&network, 30.0, 0.0),
@@ -65,7 +65,7 @@ fn three_jobs_on_one_edge() {
 }
 
 #[test]
-fn half_a_share_lets_a_second_job_in() {
+fn a_share_of_one_half_starts_a_second_job() {
     let network = one_edge();
     let jobs = [
         job(&network, 100.0, 0.0),
@@ -109,7 +109,7 @@ fn a_job_waits_for_those_before_it() {
 }
 
 #[test]
-fn hostile_jobs_are_refused() {
+fn jobs_with_bad_sizes_and_times_are_refused() {
     let network = one_edge();
     for (size, arrival) in [
         (f64::NAN, 0.0),
@@ -137,7 +137,7 @@ fn hostile_jobs_are_refused() {
 }
 
 #[test]
-fn every_job_ends_all_bytes_are_sent_and_promises_hold_in_the_model() {
+fn jobs_end_with_all_bytes_sent_and_by_the_promised_time() {
     let estimators: [&dyn Estimator; 4] = [&Ecr, &MaxMin, &Ingress, &DivideByN];
     for seed in 0..40u64 {
         let mut draw = Draw::new(seed);
@@ -206,7 +206,7 @@ fn a_job_ends_when_its_last_byte_has_arrived() {
 
 /// So late that a job's time is below what a double can represent: it ends all the same.
 #[test]
-fn a_small_job_that_comes_very_late_ends() {
+fn a_small_job_that_arrives_very_late_ends() {
     let network = one_edge();
     let jobs = [
         job(&network, 1e-7, 999_999.999_999_7),

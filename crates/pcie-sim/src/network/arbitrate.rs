@@ -1,4 +1,4 @@
-//! Which port sends next over an edge, and when it is asked.
+//! Which port sends next over an edge, and when that is decided.
 
 use dray_clock::Time;
 

@@ -94,7 +94,7 @@ impl Network {
         self.left(port_index, came_by, class, end, credit, payload);
     }
 
-    /// A TLP has left a port: its room goes back to who sent it.
+    /// A TLP has left a port: its credits are returned to its sender.
     #[inline]
     fn left(
         &mut self,

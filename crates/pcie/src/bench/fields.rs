@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_for_values() {
+    fn names_in_fields_are_replaced_by_their_values() {
         let words = Words::from([("size".to_owned(), "4k".to_owned())]);
         assert_eq!(Field::Text("$size".to_owned()).number(&words), Ok(4096));
         assert_eq!(Field::Number(7).number(&words), Ok(7));

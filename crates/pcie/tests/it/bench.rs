@@ -56,7 +56,7 @@ fn a_program_initialises_allocates_transfers_and_polls() {
 }
 
 #[test]
-fn freed_memory_joins_its_neighbours() {
+fn freed_memory_is_merged_with_free_neighbours() {
     let topology = Topology::resolve("local").unwrap();
     let options = SimulationOptions::default();
     let mut session = Session::new(&topology, "host", Scheduling::RoundRobin, 1, &options).unwrap();
@@ -82,7 +82,7 @@ fn built_in_experiments_are_well_formed_and_named_as_their_files() {
 }
 
 #[test]
-fn an_experiment_gives_the_same_numbers_again() {
+fn an_experiment_is_reproducible() {
     let experiments = built_in_experiments().unwrap();
     let mmio = experiments
         .iter()
@@ -109,7 +109,7 @@ fn an_experiment_gives_the_same_numbers_again() {
 /// The rules of the Chrome JSON trace format, and those by which Perfetto reads it: it drops what is below a nanosecond, and a
 /// slice that begins before the one before it on its track has ended.
 #[test]
-fn traces_follow_the_format() {
+fn traces_follow_the_chrome_json_format() {
     let experiments = built_in_experiments().unwrap();
     for id in ["latency", "arrival"] {
         let experiment = experiments.iter().find(|known| known.id == id).unwrap();
@@ -160,7 +160,7 @@ fn traces_follow_the_format() {
 }
 
 #[test]
-fn experiments_with_mistakes_are_refused() {
+fn experiments_with_errors_are_refused() {
     let good = "id = \"x\"\ntitle = \"t\"\npublished = \"p\"\ntopology = \"testbed\"\n[sweep]\nsize = \"64,128\"\n[[stream]]\nname = \"s\"\noperation = \"h2d\"\nhost = \"host1\"\ndevice = \"A\"\nbytes = \"$size\"\n";
     FabricExperiment::parse(good, "x.toml").unwrap();
     let cases = [
@@ -184,7 +184,7 @@ fn experiments_with_mistakes_are_refused() {
 
 /// Every published number is within its tolerance, but for those that are listed here.
 #[test]
-fn the_checks_hold() {
+fn published_numbers_are_within_their_tolerance() {
     let checks = check_all().unwrap();
     let missed: Vec<String> = checks
         .iter()

@@ -15,7 +15,7 @@ fn fixture(name: &str) -> (Topology, String) {
 
 /// Written from a made-up sysfs (`HWLOC_FSROOT`): a switch with a GPU and a disk, and a NIC at the other socket.
 #[test]
-fn two_sockets_with_a_switch() {
+fn a_machine_of_two_sockets_with_a_switch_is_imported() {
     let (topology, toml) = fixture("two-sockets.xml");
     let names: Vec<&str> = topology.nodes().iter().map(|n| n.name.as_str()).collect();
     for name in [
@@ -57,7 +57,7 @@ fn two_sockets_with_a_switch() {
 
 /// A virtual machine: functions beside the root complex, without links.
 #[test]
-fn a_virtual_machine() {
+fn a_virtual_machine_is_imported_without_links() {
     let (topology, toml) = fixture("virtual-machine.xml");
     let endpoints: Vec<&str> = topology
         .endpoints()
@@ -91,9 +91,9 @@ mod captured {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// A capture is what anybody may hand over: it becomes a topology that can be read, or an error.
+        /// Captures come from users: each gives a topology that can be read back, or an error.
         #[test]
-        fn any_capture_is_read_or_refused(
+        fn random_captures_are_imported_or_refused(
             functions in proptest::collection::vec(
                 (0u8..4, 0u8..3, proptest::collection::vec((0usize..6, word()), 0..6)), 1..8)
         ) {

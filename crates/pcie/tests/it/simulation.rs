@@ -39,7 +39,7 @@ fn latency(topology: &Topology, stream: Stream) -> f64 {
 }
 
 #[test]
-fn an_mmio_read_takes_two_ways_and_the_memory() {
+fn an_mmio_read_takes_both_ways_and_the_memory_latency() {
     let topology = Topology::resolve("testbed").unwrap();
     let read = stream(&topology, Operation::MmioRead, "L", 64);
     // Root 149, flight 4.6, PCIe core 100, bus 120; both ways, and 12 of memory.
@@ -68,7 +68,7 @@ fn an_mmio_read_takes_two_ways_and_the_memory() {
 }
 
 #[test]
-fn lines_of_an_mmio_read_go_one_by_one() {
+fn lines_of_an_mmio_read_are_read_one_after_the_other() {
     let topology = Topology::resolve("local").unwrap();
     let read = |bytes| {
         let (host, device) = (
@@ -146,7 +146,7 @@ fn littles_law_holds_for_each_stream() {
 }
 
 #[test]
-fn remote_read_bandwidth_is_the_window_by_the_round_trip() {
+fn remote_read_bandwidth_is_tags_divided_by_round_trip() {
     let text = dray_pcie::built_in("testbed").unwrap();
     let mut rates = Vec::new();
     for tags in [8, 16, 32] {
@@ -164,7 +164,7 @@ fn remote_read_bandwidth_is_the_window_by_the_round_trip() {
 }
 
 #[test]
-fn a_queue_cap_and_a_batch_hold() {
+fn a_queue_holds_64_commands_and_a_batch_its_size() {
     let topology = Topology::resolve("testbed").unwrap();
     let mut one = stream(&topology, Operation::D2h, "L", 64);
     one.outstanding = 1000;
@@ -185,7 +185,7 @@ fn a_queue_cap_and_a_batch_hold() {
 }
 
 #[test]
-fn bursts_and_random_arrivals_keep_their_rate() {
+fn bursts_and_random_arrivals_have_the_given_rate() {
     let topology = Topology::resolve("testbed").unwrap();
     for arrival in [
         Arrival::Every { gap_ns: 1000 },
@@ -206,7 +206,7 @@ fn bursts_and_random_arrivals_keep_their_rate() {
 }
 
 #[test]
-fn transfers_that_cannot_be_are_refused_with_the_rule() {
+fn invalid_transfers_are_refused_with_the_rule() {
     let topology = Topology::resolve("testbed").unwrap();
     let good = stream(&topology, Operation::H2d, "A", 64);
     let peer = topology.find("C").ok();
@@ -333,7 +333,7 @@ fn counter_example(queues: QueueOrganisation) -> Vec<f64> {
 }
 
 #[test]
-fn queues_per_output_free_what_a_fifo_holds_up() {
+fn queues_per_output_remove_head_of_line_blocking() {
     let free = counter_example(QueueOrganisation::PerOutput);
     assert!((free[0] / 8.5 - 1.0).abs() < 0.02, "{free:?}");
     let held = counter_example(QueueOrganisation::Fifo);

@@ -73,7 +73,7 @@ fn a_fat_tree_spreads_receivers_over_spines_and_keeps_a_pair_on_its_path() {
 }
 
 #[test]
-fn ports_count_from_zero_and_edges_know_their_reverse() {
+fn ports_are_numbered_from_0_and_edges_have_their_reverse() {
     let topology = Topology::resolve("testbed").unwrap();
     for (index, edge) in topology.edges().iter().enumerate() {
         assert_eq!(
@@ -233,7 +233,7 @@ fn each_error_names_file_entry_and_rule() {
 }
 
 #[test]
-fn a_cycle_needs_routes_and_routes_must_not_wait_in_a_circle() {
+fn a_cycle_needs_routes_without_deadlock() {
     let ring = r#"
 name = "ring"
 [[switch]]
@@ -289,7 +289,7 @@ ends = ["z", "c"]
 }
 
 #[test]
-fn parts_that_are_not_joined_have_no_path() {
+fn unconnected_parts_have_no_path() {
     let text = TWO.replace("[[link]]\nends = [\"h.0\", \"s\"]\n", "");
     let topology = Topology::from_toml(&text, "two.toml").unwrap();
     let error = topology.route_by_name("h", "a").unwrap_err();
@@ -319,12 +319,12 @@ mod random {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*") {
+        fn random_text_is_parsed_or_refused(text in "\\PC*") {
             let _ = Topology::from_toml(&text, "any.toml");
         }
 
         #[test]
-        fn files_with_a_few_changed_bytes_are_read_or_refused(
+        fn files_with_changed_bytes_are_parsed_or_refused(
             changes in prop::collection::vec((0usize..4000, 32u8..127), 1..4)
         ) {
             let mut text = dray_pcie::built_in("testbed").unwrap().as_bytes().to_vec();
@@ -373,7 +373,7 @@ fn parts(svg: &str) -> Parts {
 }
 
 #[test]
-fn pictures_have_no_label_on_another_or_on_a_box() {
+fn labels_and_boxes_of_pictures_do_not_overlap() {
     for name in built_in_names() {
         let svg = Topology::resolve(name).unwrap().to_svg();
         let (boxes, labels) = parts(&svg);
@@ -401,7 +401,7 @@ fn pictures_have_no_label_on_another_or_on_a_box() {
 }
 
 #[test]
-fn sockets_of_a_host_stand_side_by_side() {
+fn sockets_of_a_host_are_drawn_side_by_side() {
     let svg = Topology::resolve("testbed").unwrap().to_svg();
     let place = |name: &str| svg.find(&format!("<title>{name}</title>")).unwrap();
     assert!(place("host1.0") < svg.len() && place("host2.1") < svg.len());
@@ -412,7 +412,7 @@ fn sockets_of_a_host_stand_side_by_side() {
 }
 
 #[test]
-fn a_file_without_an_end_is_refused() {
+fn endless_files_are_refused() {
     for device in ["/dev/zero", "/dev/full"] {
         let error = Topology::resolve(device).unwrap_err().to_string();
         assert!(error.contains("is longer than"), "{error}");

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_one_node_names_it() {
+    fn a_node_set_with_one_node_is_its_number() {
         assert_eq!(only_node("0x00000001"), Some(0));
         assert_eq!(only_node("0x00000002"), Some(1));
         assert_eq!(only_node("0x00000004,0x0"), Some(34));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn bridges_hold_their_devices_and_packages_are_places() {
+    fn devices_are_below_their_bridge_and_have_the_package() {
         let text = r#"<?xml version="1.0"?><topology><object type="Machine"><object type="Package" os_index="1">
             <object type="Bridge" bridge_type="0-1"><object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_link_speed="15.753846">
             <object type="PCIDev" pci_busid="0000:01:00.0" pci_type="0302 [10de:1eb8]" pci_link_speed="15.753846"/>

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_come_from_the_capability_and_hostile_lists_end() {
+    fn payload_sizes_are_read_and_capability_loops_end() {
         let mut config = vec![0u8; 256];
         config[0x34] = 0x40;
         config[0x40] = 0x01;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_speeds() {
+    fn pci_addresses_and_link_speeds_are_parsed() {
         assert!(is_address("0000:01:00.0") && is_address("10000:e1:00.1"));
         assert!(!is_address("power") && !is_address("0000:01:00") && !is_address("pci0000:00"));
         assert_eq!(generation("8.0 GT/s PCIe"), Some(3));

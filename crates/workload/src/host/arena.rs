@@ -194,7 +194,7 @@ Private_Hugetlb:       0 kB\n";
     }
 
     #[test]
-    fn memory_bound_to_a_node_is_there_and_set() {
+    fn memory_bound_to_a_node_is_allocated_and_filled() {
         let mut arena = Arena::new(10_000, Pages::Transparent, Some(0)).unwrap();
         assert_eq!(arena.start() % HUGE_PAGE as u64, 0);
         assert_eq!(arena.bytes(8), PATTERN.to_le_bytes());
@@ -203,7 +203,7 @@ Private_Hugetlb:       0 kB\n";
     }
 
     #[test]
-    fn pools_are_asked_for_whole_pages() {
+    fn huge_page_pools_need_whole_pages() {
         assert_eq!(Pages::Huge2M.needed(1), 1);
         assert_eq!(Pages::Huge2M.needed((2 << 20) + 1), 2);
         assert_eq!(Pages::Transparent.needed(1 << 40), 0);

@@ -86,7 +86,7 @@ pub(super) unsafe fn look(address: u64, len: u64, turn: u64, ticks: &mut Vec<u64
         let page = index * 2_654_435_761 % pages;
         let line = (turn * 37 + index * 11) % lines;
         let start = address / LINE * LINE + page * PAGE;
-        // The translation is no part of the time; half a page away no prefetcher wakes up.
+        // The access half a page away keeps the translation out of the time and triggers no prefetcher.
         let other = start + (line + lines / 2) % lines * LINE;
         let line = start + line * LINE;
         // SAFETY: the line is in the range that the caller vouches for.
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moving_lines_changes_no_byte() {
+    fn touch_demote_and_flush_change_no_byte() {
         let buffer: Vec<u8> = (0..=255).cycle().take(10_000).collect();
         let copy = buffer.clone();
         let address = buffer.as_ptr() as u64;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_what_is_none_is_refused() {
+    fn cpu_lists_are_parsed_and_malformed_ones_refused() {
         assert_eq!(cpu_list("0-2,5"), Ok(vec![0, 1, 2, 5]));
         for bad in ["", "3-1", "a", "1,1", "0-99999", "1,", "0-65535"] {
             assert!(cpu_list(bad).is_err(), "{bad}");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_can_be_kept_on_a_cpu_that_is_available() {
+    fn a_thread_can_be_pinned_to_an_available_cpu() {
         let first = available_cpus()[0];
         let on = std::thread::spawn(move || pin(first).then(rustix::thread::sched_getcpu));
         assert_eq!(on.join().unwrap(), Some(first.into()));
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[0-9a-z@,\\[\\]-]{0,24}") {
+        fn random_text_is_parsed_or_refused(text in "[0-9a-z@,\\[\\]-]{0,24}") {
             let _ = cpu_list(&text);
         }
     }

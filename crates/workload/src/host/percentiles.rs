@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_those_of_what_was_recorded() {
+    fn percentiles_are_those_of_the_recorded_times() {
         let mut percentiles = Percentiles::default();
         for micros in 1..=100 {
             percentiles.record(Duration::from_micros(micros * 10), 10);
@@ -61,7 +61,7 @@ mod tests {
 
     /// From a fraction of a nanosecond to an hour.
     #[test]
-    fn the_range_has_no_end() {
+    fn times_from_below_a_nanosecond_to_an_hour_are_recorded() {
         for (took, count, seconds) in [
             (Duration::from_nanos(1), 5, 2e-10),
             (Duration::from_secs(3600), 1, 3600.0),

@@ -1,4 +1,4 @@
-//! Operands where a case wants them: put there before each timed span, and looked at.
+//! Operands in the cache level or memory of a case: put there before each timed span, and checked.
 
 use std::fmt;
 
@@ -222,7 +222,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_load_tells_where_its_line_was() {
+    fn the_time_of_a_load_shows_the_cache_level_of_its_line() {
         assert_eq!(misplaced(Location::Llc, 90, &COSTS), None);
         assert!(misplaced(Location::Llc, 290, &COSTS).is_some_and(|t| t.contains("rather in ram")));
         assert!(misplaced(Location::Ram, 41, &COSTS).is_some_and(|t| t.contains("rather in l1")));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn operands_larger_than_their_cache_are_reported() {
         let bytes = [0u8; 64];
         let operand = Operand {
             address: bytes.as_ptr() as u64,

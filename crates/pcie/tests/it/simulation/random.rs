@@ -131,7 +131,7 @@ proptest! {
     /// Whatever the fabric and the load: every transfer completes, every byte arrives, credits
     /// add up on the way and at the end, and the same input gives the same trace.
     #[test]
-    fn everything_arrives_and_credits_add_up(fabric in fabric(), loads in loads(), arbiter in 0usize..3) {
+    fn all_bytes_arrive_and_credits_are_conserved(fabric in fabric(), loads in loads(), arbiter in 0usize..3) {
         let arbiter = [Arbiter::LeastServed, Arbiter::RoundRobin, Arbiter::OldestFirst][arbiter];
         let first = play(&fabric, &loads, arbiter);
         prop_assert_eq!(first, play(&fabric, &loads, arbiter));
