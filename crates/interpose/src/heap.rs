@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_aligned_apart_and_used_again() {
+    fn blocks_are_aligned_disjoint_and_reused() {
         static RANGES: Ranges = Ranges::new();
         let heap = Heap::new(&RANGES);
         let layouts = [(1, 1), (24, 8), (4096, 4096), (100_000, 16), (3 << 20, 8)];

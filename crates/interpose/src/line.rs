@@ -60,7 +60,7 @@ mod tests {
     use std::fmt::Write;
 
     #[test]
-    fn a_line_has_no_more_than_fits() {
+    fn a_line_is_cut_at_512_bytes() {
         let mut line = Line::default();
         write!(line, "a {} ", 1).unwrap();
         line.append(b"\x1b[2J\xff");

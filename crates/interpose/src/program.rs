@@ -1,6 +1,6 @@
 //! What kind of file a program is: whether it loads the preload library.
 //!
-//! Nothing here allocates or goes through the C library: it is asked in children of vfork(2).
+//! Nothing here allocates or calls the C library: it runs in children of vfork(2).
 
 mod elf;
 mod path;
@@ -133,12 +133,12 @@ fn is_privileged(file: &OwnedFd) -> Result<bool, UnknownError> {
     Ok((changes || !user.is_root() && capable()) && !no_new_privs()?)
 }
 
-/// What stat(2) says of users and groups that the namespace does not know (user_namespaces(7)); the
-/// kernel does not become one of them. Where the namespace knows this number it is an ordinary user.
+/// What stat(2) returns for users and groups that the namespace does not map (user_namespaces(7)); exec does
+/// not change to one of them. Where the namespace maps this number it is an ordinary user.
 const UNKNOWN: u32 = 65534;
 
-/// Whether the namespace of this process knows the number, by `/proc/self/uid_map` or `gid_map`.
-fn knows_unknown(map: &CStr) -> bool {
+/// Whether the namespace of this process maps the number, by `/proc/self/uid_map` or `gid_map`.
+fn maps_unknown_of_this_process(map: &CStr) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let mut text = [0; 1024];
     let read = openat(CWD, map, flags, Mode::empty())
@@ -168,7 +168,9 @@ fn changes_user(file: &Stat, user: u32, group: u32) -> bool {
     /// Without the second bit it is mandatory locking.
     const SETGID: u32 = 0o2010;
     let changes = |bits, to, from, map| {
-        file.st_mode & bits == bits && to != from && (to != UNKNOWN || knows_unknown(map))
+        file.st_mode & bits == bits
+            && to != from
+            && (to != UNKNOWN || maps_unknown_of_this_process(map))
     };
     changes(SETUID, file.st_uid, user, c"/proc/self/uid_map")
         || changes(SETGID, file.st_gid, group, c"/proc/self/gid_map")
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn this_test_is_as_it_was_linked() {
+    fn this_program_is_recognised_as_static_or_dynamic() {
         let path = std::env::current_exe().unwrap();
         let expected = match cfg!(target_feature = "crt-static") {
             true => PreloadSupport::Hindered(Obstacle::Static),
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_knows_the_numbers_that_it_maps() {
+    fn the_overflow_id_is_found_in_a_uid_map() {
         assert!(maps_unknown(b"         0          0 4294967295\n"));
         assert!(maps_unknown(b"0 1000 1\n65534 65534 1\n"));
         for text in ["", "0 0 1", "0 1000 65534", "65535 0 9", "x y z", "65534"] {
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_what_executes_them() {
+    fn a_script_has_the_kind_of_its_interpreter() {
         let file = executable(&program(&[1]));
         let path = file.path().to_str().unwrap().to_owned();
         let script = format!("#! {path} -x\nwords");
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_executes_itself_has_an_end() {
+    fn a_script_that_is_its_own_interpreter_is_refused() {
         let mut file = executable(b"");
         let path = file.path().to_owned();
         writeln!(file, "#!{}", path.display()).unwrap();
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_executed_is_unknown() {
+    fn the_kind_of_a_file_without_permission_is_unknown() {
         let file = executable(&program(&[1]));
         permit(&file, 0o644);
         let denied = Err(UnknownError::Read(Errno::ACCESS));
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn pipes_and_directories_are_not_opened() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = name(&directory.path().join("pipe"));
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_another_obeys_no_environment() {
+    fn a_setuid_or_setgid_program_ignores_the_environment() {
         let file = tempfile::tempfile().unwrap();
         let mut stat = fstat(&file).unwrap();
         (stat.st_uid, stat.st_gid) = (5, 6);
@@ -296,7 +298,7 @@ mod tests {
         }
         stat.st_mode = 0o104_755;
         stat.st_uid = UNKNOWN;
-        let known = knows_unknown(c"/proc/self/uid_map");
+        let known = maps_unknown_of_this_process(c"/proc/self/uid_map");
         assert_eq!(changes_user(&stat, 0, 0), known);
     }
 }

@@ -77,7 +77,7 @@ pub fn start(
     }
     let restore = move || {
         for (number, action) in before {
-            // SAFETY: what it was before.
+            // SAFETY: the action that the signal had before.
             unsafe { libc::signal(number, action) };
         }
         Ok(())
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_preloaded_stays_so_but_for_another_copy() {
+    fn other_preloaded_libraries_stay_and_other_copies_are_replaced() {
         let library = Path::new("/a/libdray_offload.so");
         let preloaded = |before: &str| preload(library, Some(OsStr::new(before)));
         assert_eq!(preload(library, None), "/a/libdray_offload.so");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_device_gets_less_and_an_idle_one_more() {
+    fn a_busy_device_gets_less_work_and_an_idle_one_more() {
         let adaptation = new(88, 64000);
         for expected in [89, 90] {
             assert_eq!(period(&adaptation, 100), []);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn between_the_bounds_nothing_changes() {
+    fn polls_within_the_bounds_change_no_setting() {
         for looks in [5, 12, 20] {
             let adaptation = new(10, 65536);
             assert_eq!(period(&adaptation, looks), []);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_stated_way_the_bounds_are_those_of_yields() {
+    fn without_a_given_wait_the_bounds_of_yield_apply() {
         for (wait_is_stated, looks, percent) in
             [(true, 3, 9), (false, 3, 11), (true, 12, 10), (false, 1, 10)]
         {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_out_of_the_bounds_are_left_there() {
+    fn thresholds_outside_the_bounds_are_not_changed() {
         let adaptation = new(90, 1 << 20);
         assert_eq!(period(&adaptation, 100), []);
         let adaptation = new(0, 512);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_it_counts_nothing() {
+    fn without_adaptation_no_setting_changes() {
         let adaptation = Adaptation::new(&Settings {
             adapt: false,
             ..Settings::default()

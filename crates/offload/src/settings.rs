@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_and_left_at_its_default() {
+    fn invalid_variables_are_reported_and_keep_their_default() {
         let wrong = [
             ("DTO_MIN_BYTES", "much"),
             ("DTO_MIN_BYTES", "0"),

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_map() {
+    fn offsets_are_computed_from_lines_of_proc_maps() {
         let line = b"7f00a000-7f00c000 r-xp 00001000 08:01 42    /usr/lib/x.so";
         assert_eq!(offset_in(line, 0x7f00_a010), Some(0x1010));
         assert_eq!(offset_in(line, 0x7f00_c000), None);

@@ -13,7 +13,7 @@ use crate::calls::Call;
 pub const BUCKETS: usize = 48;
 const MAGIC: u64 = u64::from_le_bytes(*b"drayoff2");
 
-/// Who executed a call, or a part of it.
+/// The executor of a call, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Executor {
@@ -330,8 +330,8 @@ pub struct Row {
     pub call: Call,
     /// The bucket holds sizes from this, in bytes, to below its double.
     pub from_bytes: u64,
-    /// Who executed. A call that was executed by two counts as the device's, and its bytes as those
-    /// of both.
+    /// The executor. A call that core and device share counts as the device's, and its bytes for
+    /// both.
     pub executor: Executor,
     /// How many.
     pub count: Count,
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_count_into_one_file() {
+    fn processes_share_the_counters_of_one_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("session");
         let stats = Stats::create(&path).expect("a file");
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn every_size_has_a_bucket() {
+    fn sizes_are_counted_in_buckets_by_powers_of_two() {
         assert_eq!([0, 1, 2, 65535, 65536].map(bucket), [0, 0, 1, 15, 16]);
         assert_eq!(bucket(usize::MAX), BUCKETS - 1);
     }

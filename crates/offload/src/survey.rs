@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_by_place_size_and_alignment() {
+    fn calls_are_counted_by_site_size_and_alignment() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("survey");
         let survey = SurveyFile::create(&path).expect("a file");
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted_as_lost() {
+    fn calls_beyond_the_table_are_counted_as_lost() {
         let directory = tempfile::tempdir().expect("a directory");
         let survey = SurveyFile::create(&directory.path().join("s")).expect("a file");
         let seen = Seen {

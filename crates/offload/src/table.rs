@@ -181,7 +181,7 @@ lanes busy        1  68.4 KiB
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_printed_with_binary_units() {
         let text = [0, 1023, 1024, 1536, 1 << 40].map(size);
         assert_eq!(text, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 TiB"]);
     }

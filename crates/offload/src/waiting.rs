@@ -12,8 +12,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The way that was asked for, or else PAUSE. Whether it is the one asked for: UMWAIT and TPAUSE
-    /// need WAITPKG.
+    /// The wait method of the settings, or else PAUSE, and whether it is the one of the settings: UMWAIT and
+    /// TPAUSE need WAITPKG.
     pub(crate) fn new(settings: &Settings) -> (Waiting, bool) {
         let needs = matches!(settings.wait, Wait::Umwait | Wait::Tpause);
         let has = !needs || dray::WaitPolicy::Umwait.is_supported();

@@ -61,7 +61,7 @@ pub(crate) const fn bit(signal: i32) -> u64 {
 /// Signals that a submission may raise: while one of them is blocked, the kernel would kill.
 pub(crate) const SYNCHRONOUS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGILL);
 
-/// What the program wants for one signal: two copies, so that the handler reads one while the other
+/// The program's action for one signal: two copies, so that the handler reads one while the other
 /// is written.
 struct Kept {
     signal: i32,
@@ -117,12 +117,12 @@ pub(crate) fn is_ours(signal: i32) -> bool {
     kept(signal).is_some()
 }
 
-/// What the program wants for one of our signals.
+/// The program's action for SIGSEGV or SIGILL.
 pub(crate) fn get(signal: i32) -> Action {
     kept(signal).map_or(Action::DEFAULT, Kept::get)
 }
 
-/// Keeps what the program wants for one of our signals; what it wanted before. May be called in a
+/// Stores the program's action for SIGSEGV or SIGILL and returns the former one. May be called in a
 /// signal handler, as sigaction may.
 pub(crate) fn replace(signal: i32, new: Option<Action>) -> Action {
     let Some(kept) = kept(signal) else {
@@ -148,8 +148,8 @@ pub(crate) fn forked() {
     CHANGING.store(false, Ordering::Release);
 }
 
-/// What the program wants: what is kept, or what it has set in the kernel by a way that is not
-/// interposed.
+/// The program's action in force: the stored one, or the one that it has set in the kernel by a call that is
+/// not interposed.
 fn in_force(signal: i32) -> Action {
     match next::action(signal) {
         Some(action) if !crate::trap::is_handler(action.sa_sigaction) => Action::from_libc(&action),
@@ -157,7 +157,7 @@ fn in_force(signal: i32) -> Action {
     }
 }
 
-/// Does what the program wants for this signal, or what the kernel does by itself.
+/// Carries out the program's action for this signal, or the default action of the kernel.
 ///
 /// # Safety
 /// `context` is that of a handler that returns after this.

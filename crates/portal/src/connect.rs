@@ -1,4 +1,4 @@
-//! The way from an open node to a portal: who it is, and the connection to the device's process.
+//! From an open node to a portal: device and queue of the node, and the connection to the device's process.
 
 use std::ffi::{CStr, CString};
 use std::io::{IoSlice, IoSliceMut};
@@ -26,8 +26,8 @@ use crate::remote::{self, Key};
 use crate::syscall::Answer;
 
 /// The device's process answers at once, or something is wrong with it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections have high numbers, where programs that count on low ones do not meet them.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections have high descriptor numbers, since programs rely on the order of low ones.
 pub(crate) const HIGH: i32 = 768;
 
 /// Why a node cannot be mapped, other than that the driver refuses.
@@ -145,7 +145,7 @@ pub(crate) fn dial(name: SocketName<'_>) -> Result<OwnedFd, Errno> {
         Err(_) => socket,
     };
     for timeout in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+        set_socket_timeout(&socket, timeout, Some(REPLY_TIMEOUT))?;
     }
     retry(|| rustix::net::connect(&socket, &address))?;
     Ok(socket)
@@ -183,7 +183,7 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
     }
 }
 
-/// Has a child that is forked leave alone what is its parent's.
+/// Makes forked children leave their parent's connections alone.
 fn after_fork() {
     static ONCE: Once = Once::new();
     extern "C" fn child() {
@@ -196,7 +196,7 @@ fn after_fork() {
     });
 }
 
-/// The program sees EIO alone: this says why.
+/// Prints the cause of a failure: the program gets only EIO.
 fn complain(node: &Node, error: &ConnectError) {
     use std::error::Error;
     let mut text = format!(

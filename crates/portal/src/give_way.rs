@@ -2,7 +2,7 @@
 //!
 //! Most programs poll for their completion records without ever giving way, and with as many threads
 //! as there are processors the device would run only when the scheduler takes one away from them, many
-//! milliseconds later. Who has submitted will wait anyway, so it waits here, and lets others run.
+//! milliseconds later. A thread that has submitted will wait anyway, so it waits here and lets others run.
 
 use std::arch::x86_64::_rdtsc;
 
@@ -54,7 +54,7 @@ mod tests {
     struct Records([u64; 8]);
 
     #[test]
-    fn a_record_has_ended_when_its_status_is_there() {
+    fn a_descriptor_has_ended_when_its_status_is_not_0() {
         // The status is the lowest byte; the other record of the line is another's.
         for (first, second, ended) in [(0, 0, false), (1, 0x100, false), (0, 0x101, true)] {
             let records = Records([first, 0, 0, 0, second, 0, 0, 0]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_record_nobody_waits() {
+    fn descriptors_without_a_record_are_not_waited_for() {
         let records = Records([0; 8]);
         let address = (&raw const records).addr() as u64;
         until_ended(&[REQUESTED, address, 0, 0, 0, 0, 0, 0]);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_does_not_end_is_left_alone() {
+    fn the_wait_for_a_descriptor_gives_up() {
         let records = Records([0; 8]);
         let address = (&raw const records).addr() as u64;
         until_ended(&[ADDRESSED | REQUESTED, address, 0, 0, 0, 0, 0, 0]);

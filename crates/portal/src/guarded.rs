@@ -1,7 +1,7 @@
 //! Access to memory of the program that may fault.
 //!
-//! The instructions that may fault lie between two labels. If one does, [`resume`] has the signal
-//! handler go on at a third: the function returns what was missed instead of a zero.
+//! The instructions that may fault are between two labels. If one does, [`resume`] makes the signal
+//! handler continue at a third: the function returns the fault instead of a zero.
 
 use std::arch::global_asm;
 
@@ -171,7 +171,7 @@ pub(crate) unsafe fn probe_write(at: u64) -> Result<(), Fault> {
     unsafe { dray_portal_probe_write(at as *mut u8) }.result()
 }
 
-/// Has a guarded access that faulted return what it missed. Whether it was one.
+/// Resumes a guarded access that faulted, so that it returns its fault. Returns whether it was one.
 pub(crate) fn resume(context: &mut Context<'_>, info: &SignalInfo) -> bool {
     let begin = (&raw const dray_portal_guarded_begin).addr() as u64;
     let end = (&raw const dray_portal_guarded_end).addr() as u64;

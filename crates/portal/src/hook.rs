@@ -1,4 +1,4 @@
-//! The functions of the C library that this one stands in front of.
+//! The functions of the C library that this library interposes.
 //!
 //! Each works before any constructor of ours has run, for other libraries' run before. What concerns
 //! memory goes to the kernel directly, and not to the next library: looking that up allocates, and

@@ -6,7 +6,7 @@
 //! processors without them UMONITOR, UMWAIT and TPAUSE are carried out as well.
 //!
 //! The library `dray_portal` leaves the program around it alone; with the feature `preload` it
-//! exports the functions that it stands in front of, and is to be loaded by `LD_PRELOAD`.
+//! exports the functions that it interposes, and is to be loaded by `LD_PRELOAD`.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 

@@ -1,4 +1,4 @@
-//! The functions that this library stands in front of.
+//! The original functions that this library interposes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

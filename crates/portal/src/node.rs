@@ -1,4 +1,4 @@
-//! A work queue's node as an open file, and what is refused before the driver is asked.
+//! A work queue's node as an open file, and calls that are refused without the driver.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -26,7 +26,7 @@ pub struct Wanted {
     pub offset: i64,
 }
 
-/// Who the node is; `None` if it is not ours.
+/// Device, queue and client of the node; `None` if it is not a node of the session.
 pub fn identify(fd: BorrowedFd<'_>) -> Option<Node> {
     if redirection().is_some() {
         let name = file::node(fd.as_raw_fd())?;

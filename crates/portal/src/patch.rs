@@ -35,8 +35,8 @@ static PLACES: [Chunk; CHUNKS] = [const {
     }
 }; CHUNKS];
 
-/// Patches `site`, unless somebody else patches. With all asynchronous signals blocked: a handler
-/// of the program that came by the site meanwhile would wait for ever.
+/// Patches `site`, unless another thread is patching. With all asynchronous signals blocked: a handler
+/// of the program that executed the site meanwhile would wait for ever.
 pub(crate) fn patch(process: &Process, site: &'static Site) {
     let order = Ordering::Acquire;
     let lock = &process.patching;

@@ -1,9 +1,9 @@
 //! The tree as a plain directory, where namespaces or FUSE are forbidden (`dray run --redirect`).
 //!
 //! Names below `/sys/bus/dsa`, `/dev/dsa` and so on are looked up in a directory of the launcher's
-//! ([`path`]). What is read there are files that the launcher keeps up to date; writes and the
-//! opening of nodes are asked of it ([`ask`]). Which of them a descriptor is, the descriptor itself
-//! tells ([`file`]), so that it does not matter how it came: dup, fork, exec.
+//! ([`path`]). Reads are of files that the launcher keeps up to date; writes and opens of nodes are
+//! requests to it ([`ask`]). The file of a descriptor is found from the descriptor itself
+//! ([`file`]), so that dup, fork and exec need no bookkeeping.
 //!
 //! Nothing here allocates: open and write are called in signal handlers and between fork and exec.
 

@@ -18,11 +18,11 @@ use crate::syscall::{close, pid, syscall};
 
 /// As many as there are places in the table of portals.
 const MAPPINGS: usize = 256;
-/// In place of a descriptor: nothing is mapped; somebody is about to.
+/// In place of a descriptor: the entry is free; a thread has claimed it and is about to map.
 const FREE: i32 = -1;
 const CLAIMED: i32 = -2;
 
-/// What makes two mappings the same but for their connection.
+/// Mappings with equal keys differ only in their connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The memory of the rings.
@@ -40,7 +40,7 @@ struct Remote {
     key: Key,
     portal: RemotePortal,
     connection: AtomicI32,
-    /// The socket behind it: a program that closes what it does not know may have another file there.
+    /// Inode of the socket: a program that closes all descriptors may have opened another file under this number.
     socket: AtomicU64,
     /// Of the node, for the [last message](Unmapped).
     cookie: AtomicU64,
@@ -257,7 +257,7 @@ impl Submit for Remote {
             let _ = unsafe { syscall(libc::SYS_shutdown, [fd as usize, both, 0, 0, 0, 0]) };
             close(fd);
         } else if fd >= 0 && redirection().is_some() {
-            // The program has closed it. Where a file holds the mapping the kernel tells.
+            // The program has closed the connection. Without redirection the kernel reports the end of the mapping.
             let _ = connect().map(|again| send(&again, message.as_bytes(), SendFlags::NOSIGNAL));
         }
         self.connection.store(FREE, Ordering::Release);

@@ -180,7 +180,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_site_is_entered_once_and_not_for_another_instruction() {
+    fn a_site_is_entered_once_and_refuses_another_instruction() {
         let site = site();
         assert!(std::ptr::eq(site, self::site()));
         assert!(at(0x40).is_some_and(|found| std::ptr::eq(found, site)));

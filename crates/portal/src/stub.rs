@@ -221,7 +221,7 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
     #[test]
-    fn jumps_reach_two_gibibytes() {
+    fn jumps_reach_up_to_two_gibibytes() {
         assert_eq!(jump(0x1000, 0x1005), Some([0xe9, 0, 0, 0, 0]));
         assert_eq!(jump(0x1000, 0x0ffb), Some([0xe9, 0xf6, 0xff, 0xff, 0xff]));
         assert!(jump(0x1000, 0x1005 + 0x7fff_ffff).is_some());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_is_what_its_offsets_say() {
+    fn the_offsets_of_a_stub_point_to_its_instructions() {
         let site = crate::site::tests::site();
         let code = stub(0x10_0000, site, 0x20_0000).expect("near");
         let at = |offset: usize| {

@@ -1,5 +1,5 @@
 //! The way of a thread under the supervisor of `dray run`, before it executes a program that cannot
-//! load the preload library: it asks, is seized, and has its system calls stop.
+//! load the preload library: it sends a request, is seized, and its system calls stop for the tracer.
 //!
 //! Nothing here allocates or changes `errno`: it runs in children of vfork(2).
 
@@ -33,8 +33,8 @@ enum SuperviseError {
     Filter(Errno),
 }
 
-/// Has this thread supervised, which is about to execute a program; why not, is said on stderr, and
-/// the program to be executed all the same. Without an obstacle it is wanted so.
+/// Puts this thread, which is about to execute a program, under supervision. If that fails, a warning goes to
+/// stderr and the program is executed without it. Without an obstacle supervision was requested by option.
 pub fn enter(socket: SocketName<'_>, obstacle: Option<Obstacle>, program: &CStr) {
     let name = program.to_bytes();
     if let Err(error) = ask(socket, obstacle, name) {

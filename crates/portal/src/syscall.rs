@@ -1,7 +1,7 @@
 //! System calls, made directly.
 //!
-//! In a signal handler and around interposed functions neither `errno` nor a wrapper that somebody
-//! else interposes may be touched.
+//! In a signal handler and around interposed functions neither `errno` nor a wrapper that another
+//! library interposes may be used.
 
 use std::arch::asm;
 use std::ffi::{CStr, c_char};
@@ -32,8 +32,8 @@ pub(crate) unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Ans
     }
 }
 
-/// A string that the program hands to the kernel; `None` where the kernel cannot read it either, and
-/// says so when it is asked.
+/// A string that the program passes to the kernel; `None` where the kernel cannot read it either and would
+/// return EFAULT.
 ///
 /// # Safety
 /// It stays as it is meanwhile, if it is a string at all.

@@ -16,7 +16,7 @@ const PAGE: u64 = 4096;
 const EMPTY: u64 = 0;
 /// Nothing any more.
 const GONE: u64 = 1 << 1;
-/// Somebody fills it.
+/// A thread is filling it.
 const BUSY: u64 = 1 << 2;
 /// With the page's address: it may be written.
 const WRITABLE: u64 = 1 << 0;
@@ -38,7 +38,7 @@ pub(crate) struct Table {
 /// A portal page that was found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapped {
-    /// What lies behind it.
+    /// The portal of the page.
     pub(crate) portal: &'static Portal,
     /// Whether it was mapped to be written.
     pub(crate) writable: bool,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_taken_is_there_no_more() {
+    fn take_removes_a_page_from_the_table() {
         let (table, portal) = (table(), portal());
         table.insert(0x1000, portal, true);
         table.insert(0x2000, portal, false);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn full_tables_refuse_and_every_page_is_found() {
+    fn a_full_table_refuses_a_page_and_finds_all_others() {
         let (table, portal) = (table(), portal());
         let pages = (1..=PORTALS as u64).map(|n| n * 0x11000);
         for page in pages.clone() {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn protection_is_a_pages_own() {
+    fn protect_changes_only_the_given_pages() {
         let (table, portal) = (table(), portal());
         table.insert(0x1000, portal, true);
         table.insert(0x3000, portal, true);

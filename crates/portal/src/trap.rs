@@ -37,7 +37,7 @@ pub enum InstallError {
 }
 
 /// Puts the handlers in place, or back in place if the program has replaced them by a way that is
-/// not interposed; what it wants for the signals is kept.
+/// not interposed; its own actions for the signals are stored.
 ///
 /// # Errors
 /// The kernel refuses something.
@@ -117,8 +117,8 @@ unsafe extern "C" fn handler(signal: i32, info: *mut SignalInfo, context: *mut l
 fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
     let exception = context.exception();
     let portal = exception == PF && process().is_some_and(|p| p.table.find(info.address).is_some());
-    // A page fault elsewhere may come of one of our instructions all the same, but the kernel has
-    // said all about it.
+    // A page fault elsewhere may come from one of the emulated instructions as well, but then it is the
+    // program's own fault, with the address from the kernel.
     if !portal && exception != UD && exception != GP {
         return Verdict::Foreign;
     }
@@ -141,7 +141,7 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
         return verdict;
     }
     if let Some(site) = site::at(context.rip()) {
-        // Another thread is on its way: what it leaves behind is executed.
+        // Another thread is patching the site: this one finishes it and executes the result.
         if bytes[0] == INVALID {
             match process() {
                 Some(process) => patch::patch(process, site),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_of_the_program_ends_without_carry_and_the_systems_with() {
+    fn tpause_sets_carry_only_at_the_deadline_of_the_system() {
         let mut registers = until(now() + 1000);
         let deadline = registers.get(0) & 0xffff_ffff | registers.get(2) << 32;
         assert_eq!(tpause(&mut registers, 1), Ok(()));

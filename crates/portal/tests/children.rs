@@ -1,4 +1,4 @@
-//! What ends a process, and what children of it get: each in a process of its own.
+//! Faults that end a process, and portals of its children: each in a process of its own.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn shared() -> &'static [AtomicU64; 4] {
 static LOG: Log = Log::new();
 const WORDS: Words = [0, 2, 3, 4, 5, 6, 7, 8];
 
-/// Has both sites patched.
+/// Patches both sites.
 fn patched() -> usize {
     let portal = map(&LOG);
     // SAFETY: it is mapped.
@@ -97,7 +97,7 @@ fn patched() -> usize {
 }
 
 #[test]
-fn a_child_does_not_have_the_portal() {
+fn a_forked_child_faults_at_the_portal() {
     let _alone = alone();
     let portal = patched();
     let before = LOG.counts();
@@ -121,7 +121,7 @@ fn a_child_does_not_have_the_portal() {
 }
 
 #[test]
-fn a_child_that_shares_memory_has_it() {
+fn a_child_that_shares_memory_can_submit() {
     let _alone = alone();
     let portal = patched();
     let (posted, _) = LOG.counts();
@@ -183,7 +183,7 @@ unsafe extern "C" fn report(_: i32, info: *mut libc::siginfo_t, context: *mut li
 }
 
 #[test]
-fn a_range_with_a_portal_in_it_is_protected_around_it() {
+fn mprotect_of_a_range_protects_the_pages_around_a_portal() {
     let _alone = alone();
     let end = child(|| {
         let portal = map(&LOG);
@@ -219,7 +219,7 @@ fn a_range_with_a_portal_in_it_is_protected_around_it() {
 }
 
 #[test]
-fn a_source_that_cannot_be_read_is_the_programs_fault_trapped_and_patched() {
+fn an_unreadable_source_is_a_fault_of_the_program() {
     let _alone = alone();
     for warm in [false, true] {
         let seen = shared();
@@ -246,7 +246,7 @@ fn a_source_that_cannot_be_read_is_the_programs_fault_trapped_and_patched() {
 }
 
 #[test]
-fn what_the_processor_refuses_is_general_protection() {
+fn misaligned_and_reserved_forms_raise_general_protection() {
     let _alone = alone();
     let portal = patched();
     // Not on a line.
@@ -270,7 +270,7 @@ fn what_the_processor_refuses_is_general_protection() {
 }
 
 #[test]
-fn faults_that_are_not_ours_reach_the_program_or_end_it() {
+fn other_faults_reach_the_handler_of_the_program_or_end_it() {
     let _alone = alone();
     patched();
     // By no handler.
@@ -280,7 +280,7 @@ fn faults_that_are_not_ours_reach_the_program_or_end_it() {
     // SAFETY: an invalid instruction.
     let end = child(|| unsafe { std::arch::asm!("ud2") });
     assert_eq!(end, End::Signal(libc::SIGILL));
-    // By a handler, and submissions go on beside it.
+    // By a handler, and submissions still work.
     let end = child(|| {
         handle(libc::SIGSEGV, note as *const () as usize);
         let portal = map(&LOG);
@@ -322,7 +322,7 @@ fn faults_that_are_not_ours_reach_the_program_or_end_it() {
 }
 
 #[test]
-fn a_handler_that_leaves_by_a_jump_can_do_so_again() {
+fn a_handler_may_leave_by_longjmp_more_than_once() {
     let _alone = alone();
     patched();
     // SA_RESETHAND holds once, SA_NODEFER and masks do not stick.

@@ -330,7 +330,7 @@ fn a_node_is_mapped_and_written_to() {
     assert_eq!(unsafe { memory::munmap(parents as *mut _, 4096) }, 0);
     assert_eq!(endings.recv(), Ok(103));
 
-    // Without anybody who answers there is an error.
+    // Without a process that answers there is an error.
     rustix::net::shutdown(&stop, rustix::net::Shutdown::Both).expect("a listener");
     service.join().expect("it ends");
     drop(stop);

@@ -205,7 +205,7 @@ impl Bench {
 }
 
 #[test]
-fn every_form_submits_what_it_names() {
+fn every_operand_form_submits_the_addressed_line() {
     let _alone = alone();
     let mut bench = Bench::new();
     let plain = Form {
@@ -323,7 +323,7 @@ fn every_form_submits_what_it_names() {
 }
 
 #[test]
-fn segment_bases_count_for_the_source_alone() {
+fn segment_bases_apply_only_to_the_source() {
     let _alone = alone();
     let bench = Bench::new();
     let at = bench.code;

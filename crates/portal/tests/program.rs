@@ -1,4 +1,4 @@
-//! A program's own affairs beside ours: threads, vector registers, handlers, masks, small stacks.
+//! State of the program that must be kept: threads, vector registers, handlers, masks, small stacks.
 
 mod common;
 
@@ -26,7 +26,7 @@ impl Submit for Sum {
 }
 
 #[test]
-fn threads_that_meet_one_site_first_at_the_same_moment_lose_nothing() {
+fn threads_that_trap_at_one_site_at_once_lose_no_descriptor() {
     const THREADS: u64 = 4;
     const EACH: u64 = 500;
     for _ in 0..20 {
@@ -58,7 +58,7 @@ fn threads_that_meet_one_site_first_at_the_same_moment_lose_nothing() {
         let sums: Vec<_> = sum.0.iter().map(|s| s.load(Ordering::Relaxed)).collect();
         let expected: Vec<_> = (0..8).map(|i| one << i).collect();
         assert_eq!(sums, expected);
-        // Another test's thread may have been patching all the while, and then no other does.
+        // While a thread of another test is patching, no other thread patches.
         let patched = (0..100_000).any(|_| {
             submit(portal, &[0; 8]);
             std::thread::yield_now();
@@ -156,7 +156,7 @@ fn flags_are_kept() {
 }
 
 #[test]
-fn plain_stores_are_dropped_and_loads_give_ones() {
+fn plain_stores_are_dropped_and_loads_return_all_ones() {
     static LOG: Log = Log::new();
     let portal = map(&LOG);
     let at = portal as *mut u64;
@@ -189,7 +189,7 @@ fn plain_stores_are_dropped_and_loads_give_ones() {
 }
 
 #[test]
-fn memory_that_is_no_portal_is_copied_to_and_accepts_no_command() {
+fn movdir64b_to_other_memory_copies_and_enqcmd_answers_retry() {
     static LOG: Log = Log::new();
     let portal = map(&LOG);
     #[repr(align(64))]
@@ -215,7 +215,7 @@ fn memory_that_is_no_portal_is_copied_to_and_accepts_no_command() {
 }
 
 #[test]
-fn a_mapping_is_of_one_page_and_may_be_there_twice() {
+fn a_node_can_be_mapped_twice_with_one_page_each() {
     static LOG: Log = Log::new();
     let (first, second) = (map(&LOG), map(&LOG));
     let words: Words = [0; 8];

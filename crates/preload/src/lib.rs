@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_shared_object_that_exports_what_it_stands_in_front_of() {
+    fn the_library_is_a_shared_object_and_exports_its_hooks() {
         let bytes = library().expect("this platform has it");
         assert_eq!(&bytes[..4], b"\x7fELF");
         // e_type: ET_DYN.

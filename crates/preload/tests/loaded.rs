@@ -24,7 +24,7 @@ fn a_shell_keeps_its_exit_code_children_and_traps() {
 }
 
 #[test]
-fn a_file_is_there_once() {
+fn an_existing_library_file_is_not_overwritten() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = dray_preload::write_to(directory.path()).expect("this platform has it");
     assert!(path.ends_with(dray_preload::NAME));
@@ -33,7 +33,7 @@ fn a_file_is_there_once() {
 }
 
 #[test]
-fn it_is_a_program_that_executes_another() {
+fn the_library_can_be_executed_to_start_a_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let library = dray_preload::write_to(directory.path()).expect("this platform has it");
     let run = |arguments: &[&str]| {

@@ -124,13 +124,13 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
-    fn our_own_maps_have_our_own_memory() {
+    fn the_maps_of_this_process_have_its_stack_and_code() {
         let file = File::open("/proc/self/maps").expect("proc");
         let maps = Maps::read(&file).expect("text");
         let local = [0_u8; 64];
         let addr = local.as_ptr().expose_provenance() as u64;
         assert_eq!(maps.permitted(addr, 64, Access::Write), 64);
-        let code = our_own_maps_have_our_own_memory as fn();
+        let code = the_maps_of_this_process_have_its_stack_and_code as fn();
         assert_eq!(maps.permitted(code as usize as u64, 1, Access::Read), 1);
         assert_eq!(maps.permitted(code as usize as u64, 1, Access::Write), 0);
     }

@@ -30,8 +30,8 @@ pub enum Presence {
 
 /// The memory of the processes of some [`Spaces`], for one thread of a device.
 ///
-/// What may be accessed is asked when the descriptor begins. A process may unmap or protect pages while
-/// they are being accessed: an access that fails although it was said to be possible is remembered, and
+/// Permissions are checked when the descriptor begins. A process may unmap or protect pages while
+/// they are being accessed: an access that fails although it was permitted is recorded, and
 /// the descriptor is executed again and ends with a page fault there. What it had written over its own
 /// sources is put back before, so that nothing is computed from its own output.
 ///

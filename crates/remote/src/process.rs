@@ -19,8 +19,8 @@ pub(crate) struct Process {
     pub(crate) pid: pid_t,
     pub(crate) pages: Pagemap,
     maps_file: File,
-    /// For a kernel that cannot be asked for one mapping: as they were last read. No thread that looks
-    /// waits for one that reads.
+    /// For a kernel without PROCMAP_QUERY: the mappings as they were last read. A lookup does not wait for a
+    /// thread that reads them.
     maps: ArcSwap<Maps>,
 }
 
@@ -46,9 +46,9 @@ impl Process {
 
     /// Bytes from `addr` on, at most `len`, that the process itself could access so, now.
     ///
-    /// `fresh` says that the permissions were read since the descriptor began. Where the kernel cannot
-    /// be asked for one mapping they are read once for each descriptor, and again when they let
-    /// something not through: a program may change them by ways that are not seen.
+    /// `fresh` says that the permissions were read since the descriptor began. Where the kernel has no
+    /// PROCMAP_QUERY they are read once for each descriptor, and again before an access is refused: a
+    /// program may have changed them since.
     pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access, fresh: &mut bool) -> u64 {
         if let Some(permitted) = self.ask(addr, len, access) {
             return permitted;
@@ -63,7 +63,7 @@ impl Process {
         self.maps.load().permitted(addr, len, access)
     }
 
-    /// Asks the kernel; `None` where it cannot be asked.
+    /// By PROCMAP_QUERY; `None` where the kernel does not have it.
     fn ask(&self, addr: u64, len: u64, access: Access) -> Option<u64> {
         let end = addr.saturating_add(len);
         let mut reached = addr;

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mapping_of_a_variable_is_found_and_the_first_page_has_none() {
+    fn procmap_query_finds_a_variable_and_nothing_at_page_0() {
         let file = File::open("/proc/self/maps").unwrap();
         let local = 7_u64;
         let addr = (&raw const local).expose_provenance() as u64;

@@ -1,8 +1,8 @@
 //! What is read ahead and written behind, so that a descriptor costs few system calls.
 //!
-//! The device moves a page at a time; a call to another process costs as much as moving one. So of
-//! what a descriptor may read, more is read than is asked for, and what it writes is collected, as far
-//! as both follow on. The order in which bytes are seen is kept: what is written is never older than
+//! The device moves a page at a time; a call to another process costs as much as moving one. So reads
+//! of consecutive bytes fetch more than the page, within what the descriptor may read, and consecutive
+//! writes are collected. The order in which bytes are seen is kept: what is written is never older than
 //! what is read, and nothing is left behind when the descriptor ends.
 
 use std::ops::Range;

@@ -16,7 +16,7 @@ use Presence::{Strict, Touch};
 /// Where completion records are: behind everything else.
 const RECORD: usize = 63 * PAGE;
 
-/// What comes of a descriptor in a child that has done `prepare`, on the same pages.
+/// The outcome of a descriptor in a child after `prepare`, on the same pages.
 fn outcome(
     presence: Presence,
     pages: &Pages,
@@ -24,7 +24,7 @@ fn outcome(
     descriptor: Descriptor,
 ) -> (Status, u32, u64) {
     let child = Child::start(|| {
-        // What it has, it has touched.
+        // All pages are present in the child.
         pages.touch();
         prepare();
     });
@@ -44,7 +44,7 @@ fn pattern(len: usize) -> impl Iterator<Item = u8> {
 }
 
 #[test]
-fn bytes_move_within_the_process_at_every_size() {
+fn copies_within_the_process_are_correct_at_every_size() {
     for presence in [Strict, Touch] {
         for size in [1, 64, 4096, 5000, 16 << 10, 100_000] {
             let pages = Pages::new(64);
@@ -65,7 +65,7 @@ fn bytes_move_within_the_process_at_every_size() {
 }
 
 #[test]
-fn copies_that_overlap_themselves_are_right_both_ways() {
+fn overlapping_copies_are_correct_in_both_directions() {
     const SIZE: usize = 90_000;
     for (from, into) in [(5000, 1000), (1000, 5000), (1000, 1064), (9000, 1000)] {
         let pages = Pages::new(64);
@@ -80,7 +80,7 @@ fn copies_that_overlap_themselves_are_right_both_ways() {
 }
 
 #[test]
-fn two_destinations_and_two_sources_are_kept_apart() {
+fn dualcast_and_compare_use_both_operands() {
     const SIZE: usize = 50_000;
     let pages = Pages::new(64);
     pages.fill(0, pattern(SIZE));
@@ -93,7 +93,7 @@ fn two_destinations_and_two_sources_are_kept_apart() {
 }
 
 #[test]
-fn a_page_that_is_not_there_is_a_fault_where_hardware_has_one() {
+fn an_absent_page_is_a_page_fault_as_on_hardware() {
     let pages = Pages::new(64);
     let (from, into) = (pages.address(100), pages.address(32 * PAGE));
     let copy = Descriptor::memmove(from, into, 3 * PAGE as u32);
@@ -110,7 +110,7 @@ fn a_page_that_is_not_there_is_a_fault_where_hardware_has_one() {
 }
 
 #[test]
-fn unmapped_and_protected_pages_are_faults_in_either_way() {
+fn unmapped_and_protected_pages_fault_with_strict_and_touch() {
     let pages = Pages::new(64);
     let (from, into) = (pages.address(0), pages.address(32 * PAGE));
     let copy = Descriptor::memmove(from, into, 3 * PAGE as u32);
@@ -136,9 +136,9 @@ fn unmapped_and_protected_pages_are_faults_in_either_way() {
     assert_eq!(reported.0, Status::PAGE_FAULT_INVALID_RESPONSE);
 }
 
-/// The child changes its mind after the device has seen what it may do.
+/// The child changes permissions after the device has read them.
 #[test]
-fn permissions_that_change_are_noticed() {
+fn a_change_of_permissions_is_seen_by_the_next_access() {
     let pages = Pages::new(64);
     let turn = Pages::new(1);
     let child = Child::start_with(
@@ -169,7 +169,7 @@ fn permissions_that_change_are_noticed() {
 }
 
 #[test]
-fn a_batch_comes_from_the_process_with_its_members() {
+fn a_batch_list_is_read_from_the_process() {
     let pages = Pages::new(64);
     let child = Child::start(|| pages.touch());
     let (device, _) = device(&child, Strict);
@@ -192,7 +192,7 @@ fn a_batch_comes_from_the_process_with_its_members() {
 }
 
 #[test]
-fn a_process_that_is_killed_in_the_middle_takes_nothing_with_it() {
+fn a_process_killed_during_a_copy_does_not_stop_the_device() {
     let pages = Pages::new(64);
     for _ in 0..20 {
         let mut child = Child::start(|| pages.touch());
@@ -215,7 +215,7 @@ fn a_process_that_is_killed_in_the_middle_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_process_that_executes_another_program_has_no_memory_any_more() {
+fn exec_ends_the_address_space_of_the_process() {
     let pages = Pages::new(2);
     let child = Child::start_with(
         || pages.touch(),
@@ -250,7 +250,7 @@ fn a_process_that_executes_another_program_has_no_memory_any_more() {
 }
 
 #[test]
-fn what_cannot_be_worked_on_is_refused() {
+fn ended_processes_and_invalid_pasids_are_refused() {
     let spaces = Spaces::new();
     let mut child = Child::start(|| ());
     let pid = child.pid();
@@ -280,9 +280,9 @@ fn own_memory(presence: Presence) -> RemoteMemory {
     memory
 }
 
-/// No access fails first: a descriptor that touches no byte, as a cache flush, must see it as well.
+/// The change must be seen without a failed access: a cache flush accesses no byte.
 #[test]
-fn permissions_are_those_of_the_moment_they_are_asked_for() {
+fn accessible_reports_the_current_permissions() {
     for presence in [Strict, Touch] {
         let pages = Pages::new(4);
         pages.touch();
@@ -307,7 +307,7 @@ fn permissions_are_those_of_the_moment_they_are_asked_for() {
 
 /// A move over its own source from its end, and a page that is protected in the middle.
 #[test]
-fn what_begins_anew_finds_its_sources_as_they_were() {
+fn a_restarted_overlapping_move_reads_the_original_source() {
     let pages = Pages::new(4);
     pages.fill(0, pattern(4 * PAGE));
     let before = pages.bytes(0, 4 * PAGE);
@@ -330,7 +330,7 @@ fn what_begins_anew_finds_its_sources_as_they_were() {
 }
 
 #[test]
-fn an_address_space_is_there_until_its_process_ends() {
+fn an_address_space_exists_until_its_process_ends() {
     let mut child = Child::start(|| ());
     let spaces = Spaces::new();
     spaces.add(1, child.pid()).expect("a process");

@@ -181,7 +181,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn programs_of_go_are_known_by_their_note() {
+    fn go_programs_are_recognised_by_their_note() {
         let with = |notes: &[u8]| {
             let mut bytes = program(&[INTERPRETER, NOTE]);
             let (at, length) = (bytes.len() as u64, notes.len() as u64);
@@ -203,7 +203,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_long_table_is_read_to_its_end() {
+    fn a_long_program_header_table_is_read_completely() {
         for count in TOGETHER - 1..=2 * TOGETHER + 1 {
             let mut segments = vec![1; count];
             let hindered = PreloadSupport::Hindered(Obstacle::Static);
@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn headers_that_cannot_be_are_errors() {
+    fn truncated_and_invalid_headers_are_errors() {
         let cut = program(&[1, 3]);
         for length in 0..cut.len() {
             assert!(kind(&cut[..length]).is_err(), "{length}");
@@ -236,7 +236,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn no_header_is_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn random_headers_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut bytes = bytes;
             let sound = program(&[]);
             let length = bytes.len().min(20);

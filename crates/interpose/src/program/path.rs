@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_too_long_is_none() {
+    fn a_path_that_is_too_long_is_refused() {
         let mut path = Path::<8>::empty();
         assert_eq!(path.set(&[b"/bin", b"/", b"sh"]), Some(c"/bin/sh"));
         assert_eq!(path.set(&[b"/bin/bash"]), None);

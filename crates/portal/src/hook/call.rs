@@ -22,9 +22,9 @@ pub(super) fn prepare() {
     ORIGINAL.store(SYSCALL.address(), Ordering::Relaxed);
 }
 
-/// `syscall(3)`. Those calls that a function here stands in front of are led to it, with the arguments
-/// where a function has them; the others to the original. A frame of its own it must not have: the call
-/// may return in another process on the same stack (vfork), or in a thread on another.
+/// `syscall(3)`. A call by number for which there is an interposed function jumps to it, with the arguments
+/// in the registers of that function; the others jump to the original. It must not have a stack frame: the
+/// call may return in another process on the same stack (vfork), or in a thread on another.
 ///
 /// # Safety
 /// As for the call.
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_answer_as_the_originals_with_and_without_it() {
+    fn syscall_returns_what_the_original_returns() {
         let call = function();
         for known in [false, true] {
             if known {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_map_take_their_arguments_in_order() {
+    fn mapping_calls_by_number_get_their_arguments_in_order() {
         let call = function();
         let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let null = std::ptr::null_mut::<u8>();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn both_variables_are_needed() {
+    fn an_environment_needs_ld_preload_and_the_socket() {
         let socket = "DRAY_SOCKET=@dray-1";
         assert!(has(&["LD_PRELOAD=/dev/.dray-portal.so", socket]));
         assert!(has(&[

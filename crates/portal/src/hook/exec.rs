@@ -42,8 +42,8 @@ pub(super) fn environment() -> Strings {
     unsafe extern "C" {
         static environ: Strings;
     }
-    // SAFETY: the C library has it; who changes it while another thread executes a program breaks
-    // the original as well.
+    // SAFETY: the C library defines it; a program that changes it while another thread executes a program
+    // breaks the original function as well.
     unsafe { environ }
 }
 

@@ -1,5 +1,5 @@
-//! close and its kin: programs that close whatever is open, or want a certain number, leave the connections of
-//! their portals open.
+//! close, close_range, dup2 and similar: programs that close all descriptors or replace a given one leave the
+//! connections of their portals open.
 
 use std::ffi::{c_int, c_uint};
 

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_redirection_names_stay() {
+    fn names_are_unchanged_without_redirection() {
         let mut name = *b"/tmp/x\0";
         let start = name.as_mut_ptr().cast();
         // SAFETY: a text with its end.

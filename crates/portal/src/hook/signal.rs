@@ -1,6 +1,6 @@
 //! sigaction, signal, sigprocmask and pthread_sigmask: handlers and masks of the program beside ours.
 //!
-//! What the program wants for SIGSEGV and SIGILL is kept once the handlers are in place. In masks
+//! The program's actions for SIGSEGV and SIGILL are stored once the handlers are installed. In masks
 //! these two signals are left out: the kernel kills a process that raises one of them while it is
 //! blocked, and a submission at a fresh site does.
 

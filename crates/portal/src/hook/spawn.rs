@@ -1,7 +1,7 @@
-//! posix_spawn: nothing of ours runs in the child before it executes the program. So it executes
-//! this library as a program (`start.rs`), which comes under the supervisor and executes the one
-//! that is wanted. What only that can find out (a file that somebody writes to) is no answer of
-//! posix_spawn then, but a child with exit code 127, as the function's own page allows.
+//! posix_spawn: no code of the library runs in the child before it executes the program. So it executes
+//! this library as a program (`start.rs`), which comes under the supervisor and executes the requested
+//! program. An error that only this exec can find (ETXTBSY) is not returned by posix_spawn then; the
+//! child ends with exit code 127 instead, as the manual page of the function allows.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::transmute;

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_flags() {
+    fn modes_of_fopen_are_converted_to_open_flags() {
         assert_eq!(flags(b"r"), libc::O_RDONLY);
         assert_eq!(flags(b"r+e"), libc::O_RDWR | libc::O_CLOEXEC);
         let created = libc::O_CREAT | libc::O_TRUNC;

@@ -1,4 +1,4 @@
-//! write and its kin: what is written to an attribute or to a node is for the driver.
+//! write and similar functions: bytes written to an attribute or a node go to the driver.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -176,8 +176,8 @@ pub unsafe extern "C-unwind" fn writev(
     }
 }
 
-/// Functions that move bytes from one descriptor to another: to one of ours they cannot, and those
-/// who call them write then.
+/// Functions that move bytes from one descriptor to another: to a redirected one they fail, and their
+/// callers fall back to write(2).
 macro_rules! moved {
     ($($name:ident($($before:ident: $before_type:ty,)* [to] $(, $after:ident: $after_type:ty)*);)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, which fails with `EINVAL` where the target is ours.")]

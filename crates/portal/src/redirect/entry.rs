@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_parted_at_their_last_name() {
+    fn paths_are_split_before_their_last_name() {
         for (path, parent, name) in [
             ("size", "", "size"),
             ("a//size//", "a//", "size//"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_have_the_name_of_the_kernel() {
+    fn directory_descriptors_are_named_by_proc_self_fd() {
         let here = std::env::current_dir().unwrap();
         let name = named(libc::AT_FDCWD).unwrap();
         assert_eq!(name.as_bytes(), here.as_os_str().as_encoded_bytes());

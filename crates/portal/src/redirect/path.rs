@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_ours_lead_into_the_directory() {
+    fn redirected_paths_are_placed_below_the_root() {
         for (path, place) in [
             ("/sys/bus/dsa", "/t/root/sys/bus/dsa"),
             ("//sys/./bus//dsa/", "/t/root/sys/bus/dsa/"),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_stay_as_they_are() {
+    fn other_paths_are_not_redirected() {
         let long = format!("/sys/bus/dsa/{}", "x".repeat(LONGEST));
         for path in [
             "/",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_have_a_name_of_their_own() {
+    fn placed_device_nodes_have_their_name_in_dev_dsa() {
         let redirection = Redirection::parse(VALUE).unwrap();
         let name = |place: &'static str| node(&redirection, place.as_bytes());
         assert_eq!(name("/t/root/dev/dsa/wq0.0"), Some(&b"/dev/dsa/wq0.0"[..]));
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_path(path in "[/.a-z]{0,40}", listing: bool) {
+        fn random_paths_are_placed_below_the_root_or_not_at_all(path in "[/.a-z]{0,40}", listing: bool) {
             let purpose = if listing { Use::Listing } else { Use::Entry };
             let place = found(&format!("/{path}"), purpose);
             prop_assert!(place.is_none_or(|place| place.starts_with("/t/root/")));

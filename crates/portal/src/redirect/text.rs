@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_not_added() {
+    fn text_that_does_not_fit_is_not_added() {
         let mut text = Text::<8>::new();
         assert!(text.push(b"fd/"));
         assert!(text.push_number(1207));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_found() {
+    fn environment_variables_are_found() {
         assert!(variable("PATH").is_some_and(|path| !path.is_empty()));
         assert_eq!(variable("DRAY_NO_SUCH_VARIABLE"), None);
     }

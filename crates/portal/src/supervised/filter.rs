@@ -49,7 +49,7 @@ static PROGRAM: [libc::sock_filter; 12] = [
 /// The kernel has no filters, or refuses one.
 pub(super) fn install(keep_privileges: bool) -> Result<(), Errno> {
     match filter() {
-        // Without the promise, filters are for the privileged.
+        // Without no_new_privs only privileged processes may install filters.
         Err(Errno::ACCESS) if !keep_privileges => {
             set_no_new_privs(true)?;
             filter()
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_mappings_stops_and_nothing_else() {
+    fn only_calls_that_change_mappings_are_traced() {
         const NOT: u32 = libc::SECCOMP_RET_ALLOW;
         const STOPS: u32 = libc::SECCOMP_RET_TRACE;
         let anonymous = libc::MAP_ANONYMOUS | libc::MAP_PRIVATE;

@@ -1,4 +1,4 @@
-//! What the tests share: a portal that remembers, memory for code, a way to run it.
+//! Shared by the tests: a portal that records descriptors, memory for code, a way to run it.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
