@@ -1,7 +1,7 @@
 //! Memory that the program serves by a userfaultfd of its own: it is given back, and never managed again.
 //!
-//! A mapping has one userfaultfd. The program's thread cannot take ours off, because its table of files
-//! has none of ours; so it asks the agent and waits.
+//! A mapping has one userfaultfd. The program's thread cannot unregister the engine's, because its table of
+//! files does not have it; so it sends a request to the agent and waits.
 
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};

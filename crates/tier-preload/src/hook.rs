@@ -1,4 +1,4 @@
-//! The functions that this library stands in front of.
+//! The functions that this library interposes.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

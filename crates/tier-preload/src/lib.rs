@@ -6,7 +6,7 @@
 //! and a table of files of its own, so that the program neither sees nor closes them.
 //!
 //! The library leaves the program around it alone; with the feature `preload` it exports the functions
-//! that it stands in front of, and is to be loaded by `LD_PRELOAD`.
+//! that it interposes, and is to be loaded by `LD_PRELOAD`.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 

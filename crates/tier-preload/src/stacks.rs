@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_thread_is_the_programs_and_has_a_vector() {
+    fn a_program_thread_is_on_no_stack_of_the_library() {
         assert!(!on_one());
         assert!(make().is_some());
         assert!(!on_one());

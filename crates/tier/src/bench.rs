@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_of_a_row() {
+    fn quartiles_of_0_to_100_are_25_50_75() {
         let quartiles = Quartiles::of((0..101).rev().collect());
         let expected = Quartiles {
             lower: 25,

@@ -1,4 +1,4 @@
-//! Who copies pages from frame to frame.
+//! Copying of pages from frame to frame, by cores or by a device.
 
 mod cores;
 mod device;
@@ -36,7 +36,7 @@ pub struct Copied {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{copier} failed: {cause}")]
 pub struct CopyError {
-    /// Who.
+    /// Name of the copier.
     pub copier: &'static str,
     /// Why.
     pub cause: String,
@@ -56,7 +56,7 @@ pub trait PageCopier: Send {
         Ok(())
     }
 
-    /// Copies a list and waits for its end; who copied how many bytes.
+    /// Copies a list and waits for its end; the bytes by executor.
     ///
     /// # Errors
     /// Some of it was not copied. Nothing is still being written when this returns.

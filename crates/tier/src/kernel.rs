@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_does_not_exist_is_named() {
+    fn a_missing_node_is_named() {
         let page = std::ptr::from_ref(&CALL).addr() as u64 / PAGE * PAGE;
         let pid = std::process::id() as i32;
         let error = move_pages(pid, &[page], Some(1000)).expect_err("no such node");

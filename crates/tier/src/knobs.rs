@@ -226,14 +226,14 @@ pub enum KnobError {
         /// The name.
         name: &'static str,
     },
-    /// Another control stands against it.
+    /// Another control excludes it.
     #[error("{name}={value} cannot be set while {other}={is}")]
     Order {
         /// The name.
         name: &'static str,
         /// The value.
         value: u64,
-        /// Which stands against it.
+        /// The control that excludes it.
         other: &'static str,
         /// What that is.
         is: u64,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_knob_is_named() {
+    fn unknown_knobs_and_bad_values_are_named() {
         let error = |text: &str| parse(text).expect_err(text).to_string();
         assert_eq!(error("x=1"), "there is no knob `x`");
         assert_eq!(error("limit_chans"), "`limit_chans` is not NAME=NUMBER");
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept() {
+    fn knobs_that_need_another_first_are_refused() {
         let mut values: Vec<u64> = KNOBS.iter().map(|knob| knob.default).collect();
         let mut set = |text: &str| {
             let (definition, value) = parse(text).expect("well written");

@@ -158,7 +158,7 @@ impl SessionDirectory {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        // Somebody else's directory of that name would have us load their library.
+        // A directory of that name of another user would make the program load their library.
         let metadata = fs::symlink_metadata(&parent)?;
         let ours = {
             use std::os::unix::fs::MetadataExt;

@@ -55,7 +55,7 @@ impl std::fmt::Debug for Manager {
     }
 }
 
-/// What there is once the fast tier is nearly full. Before, nothing is registered and costs nothing.
+/// The state once the fast tier is nearly full. Before that no memory is registered, and tiering has no cost.
 struct Active {
     back_end: UffdBackEnd,
     tiering: Tiering,

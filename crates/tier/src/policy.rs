@@ -213,8 +213,8 @@ impl<K: Ord + Copy> FastTier<K> {
     }
 }
 
-/// Promotes the hottest of some blocks, by `hotness`, and demotes beyond the shortage what is colder than what
-/// comes up, so that it has room. The least `hotness` is the hottest, the least `coldness` the coldest.
+/// Promotes the hottest of some blocks, by `hotness`, and demotes colder blocks beyond the shortage to make room for
+/// them. The least `hotness` is the hottest, the least `coldness` the coldest.
 pub(crate) fn exchange<H: Ord + Copy, C: Ord + Copy>(
     blocks: &[(u64, Block)],
     room: &Room,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_but_none_keeps_room_with_the_coldest() {
+    fn every_policy_but_none_demotes_the_coldest_to_make_room() {
         for (index, name) in POLICIES.iter().enumerate() {
             let mut policy = by_index(index);
             assert_eq!(policy.name(), *name);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hot_comes_up_and_something_cold_goes() {
+    fn a_hot_block_is_promoted_and_a_cold_one_demoted() {
         for (index, name) in POLICIES.iter().enumerate().take(3) {
             let mut policy = by_index(index);
             let room = Room {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_a_moment_ago_stays() {
+    fn blocks_that_moved_recently_do_not_move() {
         let mut moved = blocks();
         moved[10].1.moved_at = 95;
         moved[0].1.moved_at = 95;
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_slow_tier_takes_nothing() {
+    fn a_full_slow_tier_stops_all_moves() {
         let room = Room {
             fast_used: 640,
             slow_room: 0,

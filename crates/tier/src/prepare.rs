@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepared_can_be_undone() {
+    fn preparations_can_be_undone() {
         let root = machine();
         let root = root.path();
         let undo = root.join("undo");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_prepared_is_named() {
+    fn nodes_that_cannot_be_prepared_are_named() {
         let root = machine();
         let root = root.path();
         assert!(matches!(

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_make_room_and_leave_their_counts() {
+    fn slots_of_ended_processes_are_reused_and_keep_their_counts() {
         let session = Session::private(&SETUP).expect("memory");
         // No process has such a number (the limit is 2^22).
         let dead = session.claim(1 << 30).expect("room");
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timer_clears_and_starts() {
+    fn the_timer_knob_clears_and_starts_the_histograms() {
         let session = Session::private(&SETUP).expect("memory");
         let report = Report {
             pages: 100,
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_not_tiered_are_counted_beyond_those_that_are_named() {
+    fn untiered_programs_are_counted_beyond_the_listed_ones() {
         let session = Session::private(&SETUP).expect("memory");
         assert_eq!(session.untiered(), (0, vec![]));
         for index in 0..UNTIERED + 2 {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_come_through_and_may_be_long() {
+    fn notes_replace_their_kind_and_are_cut_to_length() {
         let session = Session::private(&SETUP).expect("memory");
         // No process has such a number.
         let process = session.claim(1 << 30).expect("room");
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(process.notes(), ["another", "the last"]);
         process.fail(&"\u{e9}".repeat(1000), "a hint");
         assert_eq!(process.notes()[0], "\u{e9}".repeat(255));
-        // What takes its place leaves what it said.
+        // The process that reuses the slot does not get its notes.
         let own = session.claim(std::process::id().into()).expect("room");
         assert!(own.notes().is_empty());
         let ended = session.processes().next().expect("those that have ended");

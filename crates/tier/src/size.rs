@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_nodes_are_read() {
+    fn sizes_and_nodes_are_parsed() {
         let read = |text: &str| text.parse::<Size>();
         assert_eq!(read("4G"), Ok(Size::Bytes(4 << 30)));
         assert_eq!(read("64m"), Ok(Size::Bytes(64 << 20)));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_lacks_is_refused() {
+    fn missing_nodes_and_memory_are_refused() {
         let nodes = [(0, 1 << 30), (2, 1 << 29)];
         let resolve = |size: Size| size.resolve(3 << 29, &nodes);
         assert_eq!(resolve(Size::Node(2)), Ok((1 << 29, Some(2))));

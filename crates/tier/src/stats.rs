@@ -154,7 +154,7 @@ mod tests {
     use crate::tracking::Choice;
 
     #[test]
-    fn a_session_reads_as_json() {
+    fn a_session_is_printed_as_json() {
         let session = Session::private(&Setup {
             bytes: [1 << 20, u64::MAX],
             nodes: [None; 2],

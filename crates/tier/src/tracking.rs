@@ -1,7 +1,7 @@
 //! Which blocks are accessed: the best that the machine has, and which that is.
 //!
-//! A tracker is asked once an interval. What it finds out it enters in the engine's books; what that
-//! cost, it says. One by hardware samples (PEBS) or by the userfaultfd mode for reads (RWP) would be one
+//! A tracker is called once an interval. It enters accesses in the engine's blocks and returns what that
+//! cost. One by hardware samples (PEBS) or by the userfaultfd mode for reads (RWP) would be one
 //! more implementation of [`Tracker`].
 
 mod damon;
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damon_alone_is_checked_and_given_back() {
+    fn tracking_damon_is_checked_and_released() {
         let root = tempfile::tempdir().expect("a directory");
         let absent = check(Choice::Damon, root.path()).expect_err("there is none");
         assert!(

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_the_tracepoint_are_entered() {
+    fn lines_of_the_tracepoint_are_counted() {
         let mut histograms = Histograms::default();
         for line in [
             "kswapd1-72 [001] .... 12.5: mm_migrate_pages: nr_succeeded=64 nr_failed=0 \

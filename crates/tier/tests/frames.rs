@@ -85,9 +85,9 @@ fn spliced_and_moved(order: Order, release: Release) -> (usize, usize) {
     (wrong, count)
 }
 
-/// Frames that are used again without a look spoil what is in a pipe; so the test would see it.
+/// Frames that are reused without a check change the contents of a pipe, which shows that the test detects it.
 #[test]
-fn what_is_in_a_pipe_stays() {
+fn pages_spliced_into_a_pipe_keep_their_contents() {
     for order in [Order::Strict, Order::SharedRead] {
         for release in [Release::Kernel, Release::safe()] {
             let (wrong, count) = spliced_and_moved(order, release);
@@ -98,9 +98,9 @@ fn what_is_in_a_pipe_stays() {
     }
 }
 
-/// On a kernel that says what refers to frames they are not made anew. Pages move in batches up to the greatest.
+/// On a kernel that reports references to frames no new frames are allocated. Pages move in batches up to the largest.
 #[test]
-fn frames_that_are_free_are_used_again() {
+fn free_frames_are_reused() {
     if !references::can_be_checked() {
         println!("this kernel does not say what refers to frames");
         return;
@@ -145,7 +145,7 @@ fn frames_that_are_free_are_used_again() {
         }
         // SAFETY: this test's, and nothing uses it any more.
         unsafe { memory::unmap(start, pages * PAGE) };
-        // The kernel may be moving a page or a frame in the moment in which it is asked; not each time.
+        // The kernel may be moving a page or a frame at the time of the check, but not each time.
         let reused = faults
             .iter()
             .skip(2)

@@ -121,7 +121,7 @@ fn a_copier_that_fails_loses_nothing() {
 }
 
 #[test]
-fn without_protection_writes_are_lost() {
+fn the_test_detects_writes_lost_without_protection() {
     let config = Config {
         unprotected: true,
         ..config(Order::Strict, Release::Kernel)
@@ -147,7 +147,7 @@ fn present(start: u64, pages: u64) -> usize {
 
 /// In `dray tier` the engine's files are in a table of its own: the thread that forks has none of them.
 #[test]
-fn a_thread_with_other_files_can_ask_for_quiet() {
+fn quiet_puts_hints_back_without_the_engine_s_files() {
     const PAGES: u64 = 100;
     let config = config(Order::Strict, Release::Kernel);
     let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
@@ -193,9 +193,9 @@ fn a_thread_with_other_files_can_ask_for_quiet() {
     unsafe { memory::unmap(start, PAGES * PAGE) };
 }
 
-/// While the layout changes nothing can be protected, and then nothing may be copied: a write would be lost.
+/// While the layout changes no page can be protected, and then none may be copied: a write would be lost.
 #[test]
-fn what_cannot_be_protected_is_not_copied() {
+fn pages_that_cannot_be_protected_are_not_copied() {
     const PAGES: u64 = 128;
     let config = config(Order::SharedRead, Release::Kernel);
     let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
@@ -211,11 +211,11 @@ fn what_cannot_be_protected_is_not_copied() {
         huge: false,
     };
     thread::scope(|scope| {
-        // It waits in the kernel until the event that it drops pages is read, which does not happen yet.
+        // The call waits in the kernel until its event is read, which does not happen yet.
         let dropping = scope.spawn(|| {
             memory::advise(start + PAGES * PAGE, PAGE, libc::MADV_DONTNEED).expect("it is ours");
         });
-        // It cannot end before: if it has, it has failed.
+        // It cannot end before; if it has ended, it has failed.
         while !engine.is_layout_changing() && !dropping.is_finished() {
             thread::yield_now();
         }
@@ -233,9 +233,9 @@ fn what_cannot_be_protected_is_not_copied() {
     unsafe { memory::unmap(start, end - start) };
 }
 
-/// Pages without a first touch are in a batch: the thread that copies would wait for each of them.
+/// A batch has pages that were never touched: a copy would wait for each of them.
 #[test]
-fn pages_that_are_not_there_stop_no_batch() {
+fn absent_pages_do_not_block_a_batch() {
     const PAGES: u64 = 64;
     let config = config(Order::SharedRead, Release::Kernel);
     let engine = Engine::new(config, Box::new(Cores::new(1))).expect("root on Linux 6.8");
@@ -276,10 +276,10 @@ fn pages_that_are_not_there_stop_no_batch() {
     unsafe { memory::unmap(start, PAGES * PAGE) };
 }
 
-/// It takes this process's huge pages away, so it runs in a process of its own.
+/// The test disables huge pages in its process, so it runs in a process of its own.
 #[test]
-fn a_huge_page_without_a_huge_frame_stays() {
-    const NAME: &str = "a_huge_page_without_a_huge_frame_stays";
+fn a_huge_page_without_a_huge_frame_is_not_moved() {
+    const NAME: &str = "a_huge_page_without_a_huge_frame_is_not_moved";
     if std::env::var_os("DRAY_TIER_ALONE").is_none() {
         let itself = std::env::current_exe().expect("this test");
         let mut alone = std::process::Command::new(itself);

@@ -156,7 +156,7 @@ fn in_virtual_time(policy: usize) -> Vec<Vec<bool>> {
 }
 
 #[test]
-fn every_policy_moves_the_same_blocks_over_each_back_end() {
+fn every_policy_moves_the_same_blocks_with_each_back_end() {
     for (policy, name) in POLICIES.iter().enumerate() {
         let slow = by_uffd(policy);
         assert_eq!(slow, by_kernel(policy), "{name}");
@@ -182,7 +182,7 @@ fn every_policy_moves_the_same_blocks_over_each_back_end() {
 }
 
 #[test]
-fn counts_are_halved_once_in_so_many_intervals() {
+fn counts_are_halved_once_every_cooling_intervals() {
     let mut tiering = Tiering::new(by_index(3));
     let mut memory = Nothing;
     let limits = Limits::of(session(), 0, Duration::ZERO);

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_what_fills_the_windows() {
+    fn a_call_moves_as_many_pages_as_fill_the_windows() {
         let piece = |start, pages, huge| Piece {
             start,
             len: pages * if huge { HUGE } else { PAGE },
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_group_bounds_what_a_call_moves() {
+    fn the_room_of_a_control_group_limits_a_call() {
         assert_eq!(most_within(1 << 40), MOST);
         assert_eq!(most_within(LEFT_IN_GROUP), [0, 0]);
         assert_eq!(most_within(LEFT_IN_GROUP + 3 * PAGE), [PAGE, 0]);

@@ -1,4 +1,4 @@
-//! What the kernel asks for new frames: the part of the default way of release that no engine can save.
+//! The cost of new frames in the kernel: the part of the default way of release that no engine can save.
 //!
 //! A frame that goes back to the kernel comes anew with the next page: allocated, charged to the memory
 //! cgroup, zeroed and mapped. Nothing that a program can call says whether the kernel still refers to a
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_batch_is_measured() {
+    fn frame_allocation_is_measured_for_every_batch_size() {
         let measured = frames(&[1, 64], 3).expect("memory");
         assert_eq!(measured.len(), 4);
         for one in measured {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_batch_is_measured() {
+    fn hemem_moves_are_measured_for_every_batch_size() {
         let costs = hemem(&[1, 64], 3).expect("root on Linux 6.8");
         assert_eq!(costs.len(), 2);
         assert!(costs.iter().all(|cost| cost.batches == 6));

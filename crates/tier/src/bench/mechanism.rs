@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_batch_is_measured() {
+    fn moves_are_measured_for_every_batch_size() {
         let costs = costs(&[1, 64], 2).expect("root on Linux 6.8");
         let base: Vec<_> = costs.iter().filter(|cost| !cost.huge).collect();
         assert!(base.len() == 6 || base.len() == 10, "{base:?}");

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_and_the_fast_tier_does_not_overflow() {
+    fn no_update_is_lost_and_the_fast_tier_does_not_overflow() {
         for (working_set, access) in [
             (WorkingSet::Large, Access::Write),
             (WorkingSet::Gups, Access::Read),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_skewed_and_within_the_set() {
+    fn zipf_ranks_are_skewed_and_within_the_set() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut counts = vec![0u32; 1600];
         for _ in 0..100_000 {

@@ -129,7 +129,7 @@ mod tests {
     use crate::sys::memory;
 
     #[test]
-    fn one_core_and_several_copy_the_same() {
+    fn one_thread_and_several_copy_the_same_bytes() {
         let len = 3 << 20;
         let base = memory::reserve(2 * len, 4096).expect("memory");
         let word = |at: u64| std::ptr::with_exposed_provenance_mut::<u64>((base + at) as usize);

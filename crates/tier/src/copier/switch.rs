@@ -139,7 +139,7 @@ mod tests {
     use crate::tracking::Choice;
 
     #[test]
-    fn knobs_choose_who_copies() {
+    fn knobs_select_core_or_device() {
         let setup = Setup {
             bytes: [0; 2],
             nodes: [None; 2],

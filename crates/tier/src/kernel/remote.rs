@@ -127,7 +127,7 @@ impl RemoteProcess {
         let mut limits = Limits::of(self.session, fast, self.decided.elapsed());
         self.decided = Instant::now();
         if self.tracker.is_none() {
-            // What was read would come up.
+            // Without a tracker pages that were only read once would be promoted.
             limits.promote = 0;
         }
         if self.tiering.cools(&limits) {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn damon_alone_is_an_error_where_it_is_not() {
+    fn tracking_damon_is_an_error_without_damon() {
         let no_damon = tempfile::tempdir().expect("a directory");
         let pid = std::process::id() as i32;
         let session = session(Choice::Damon);

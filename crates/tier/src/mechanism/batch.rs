@@ -164,7 +164,7 @@ impl Engine {
             let flight = state.flights[index];
             let (moved, count) = in_one_mapping(count, |count| {
                 let (start, len) = span(state, index, count);
-                // SAFETY: the page's content goes to the window; who touches the page waits.
+                // SAFETY: the page's content goes to the window; a thread that touches the page waits.
                 unsafe { engine.uffd.move_pages(flight.landing, start, len, false) }
             });
             let out = |state: &mut State, count: usize| {
@@ -211,8 +211,8 @@ impl Engine {
 
     /// Bytes of a run that are out after a call that failed: those that the kernel has counted, and those
     /// behind them that it has not (see [`crate::sys::uffd::Uffd::move_pages`]). All slots were empty, so
-    /// what is in one is the page. This must be known before the lock is given up: who touches a page that
-    /// is not known to be out gets zeros.
+    /// what is in one is the page. This must be recorded before the lock is released: a thread that touches a
+    /// page that is not recorded as out gets zeros.
     fn landed(&self, landing: u64, counted: u64, len: u64, error: i32) -> u64 {
         let mut done = counted;
         if matches!(error, libc::EAGAIN | libc::EEXIST) {
@@ -261,7 +261,7 @@ impl Engine {
                             libc::EAGAIN if whole > 0 => Step::Next(whole),
                             libc::EAGAIN => Step::Wait,
                             libc::EEXIST if flight.huge => {
-                                // Some of its base pages are in; each is asked for.
+                                // Some of its base pages are in: each is moved by itself.
                                 split(&mut state.flights, index + whole, 0);
                                 Step::Next(whole)
                             }

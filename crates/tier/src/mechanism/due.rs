@@ -1,10 +1,10 @@
-//! Events that are due of ranges that may be somebody else's by now.
+//! Events still to come for ranges that another mapping may use by now.
 //!
 //! A thread unmaps or moves a mapping, and the event of that follows; another thread may have moved a mapping of
-//! its own to the free range by then, and its event may come first. What is out of the first mapping is
-//! not to be mixed with what is out of the second: the books keep it at addresses that no program has,
-//! until its event comes. Of a thread that moves a mapping two events come: that it has moved, and then that
-//! the range where it was is unmapped.
+//! its own to the free range by then, and its event may come first. Pages of the first mapping that are out must
+//! not be mixed with those of the second: they are recorded at addresses that no program has, until their event
+//! comes. A thread that moves a mapping causes two events: that the mapping has moved, and then that the range
+//! where it was is unmapped.
 
 /// Bit from which on an address says that it is set aside: programs have addresses below 2^56.
 const SHIFT: u32 = 57;
@@ -22,11 +22,11 @@ struct Due {
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// What the books have at that address.
+    /// The pages recorded at that address.
     Present,
-    /// What was there before: the books have it at addresses that are so much higher.
+    /// The pages of the former mapping: recorded at addresses that are so much higher.
     Aside(u64),
-    /// What has gone, as another event has said.
+    /// No pages: another event has already removed them.
     Nothing,
 }
 
@@ -57,8 +57,8 @@ impl DueEvents {
         self.ranges.is_empty()
     }
 
-    /// An event of a range is due; what is to be added to the addresses of what is in it. `None` if there
-    /// are too many.
+    /// Enters that an event of a range is due; returns what is to be added to the addresses of its pages. `None` if
+    /// there are too many such ranges.
     pub(crate) fn set_aside(&mut self, start: u64, end: u64) -> Option<u64> {
         let mut keys = (0..KEYS).map(|nth| (self.last + nth) % KEYS + 1);
         let is_free = |key: &u64| {
@@ -139,7 +139,7 @@ impl DueEvents {
         parts
     }
 
-    /// No event is due any more: what is left of them, as addresses in the books.
+    /// Ends all due events; returns their remaining ranges, as recorded addresses.
     pub(crate) fn take(&mut self) -> Vec<(u64, u64)> {
         let ranges = std::mem::take(&mut self.ranges);
         let aside = |due: Due| match due.of {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_tells_of_what_it_was_due_for_first() {
+    fn an_event_is_matched_with_the_range_set_aside_first() {
         let mut due = DueEvents::default();
         let first = due.set_aside(0x4000, 0x6000).expect("few");
         let second = due.set_aside(0x8000, 0x9000).expect("few");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_range_leaves_two_and_the_oldest_comes_first() {
+    fn a_partial_event_splits_a_range_and_the_oldest_is_first() {
         let mut due = DueEvents::default();
         let old = due.set_aside(0x1000, 0x4000).expect("few");
         let new = due.set_aside(0x1000, 0x4000).expect("few");
@@ -231,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn that_a_mapping_has_moved_is_told_twice() {
+    fn a_moved_mapping_has_a_remap_and_an_unmap_event() {
         let mut due = DueEvents::default();
         due.moved(0x2000, 0x4000);
         assert!(due.overlaps(0x3000, 0x9000) && !due.overlaps(0x4000, 0x9000));
-        // What moves from there is what came since.
+        // Pages that move from there now belong to the mapping that came later.
         assert_eq!(due.remapped(0x2000, 0x4000), [part(0x2000, 0x4000, 0)]);
         let nothing = Part {
             start: 0x2000,

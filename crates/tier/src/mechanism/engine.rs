@@ -1,4 +1,4 @@
-//! The engine: one userfaultfd, the windows of both tiers, and who copies.
+//! The engine: one userfaultfd, the windows of both tiers, and the copier.
 
 use std::fs::File;
 use std::os::fd::FromRawFd;
@@ -121,8 +121,8 @@ pub struct Engine {
     pub(crate) counts: Counts,
     pub(crate) pid: i32,
     pub(super) hint_window: (u64, u64),
-    /// A page that is never there but while a [`Quiet`] lives: who reads it asks the thread that
-    /// serves to put all hints back.
+    /// A page that is present only while a [`Quiet`] lives: the fault of a read requests the serving thread to
+    /// put all hints back.
     pub(crate) bell: u64,
     /// Held while pages are out: a fork waits for it.
     pub(crate) migrator: Mutex<Migrator>,
@@ -264,8 +264,8 @@ impl Engine {
         &self.config
     }
 
-    /// Says which pages never move, though their mappings are managed: those that the threads of the
-    /// engine need. It is asked before each batch.
+    /// Sets which pages never move, though their mappings are managed: those that the threads of the
+    /// engine need. `pinned` is called before each batch.
     pub fn set_pinned(&self, pinned: Ranges) {
         let _ = self.pinned.set(pinned);
     }

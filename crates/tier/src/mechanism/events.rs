@@ -35,8 +35,8 @@ impl Engine {
                 if self.uffd.read(&mut events) == 0 {
                     break;
                 }
-                // The kernel gives out faults first. Who reads a change of layout lets the program go on,
-                // and with it the calls that the change had stopped: the books must know of it by then.
+                // The kernel returns faults first. Reading the event of a layout change lets the program continue,
+                // and with it the calls that the change had stopped: the change must be recorded by then.
                 let (faults, changes): (Vec<Event>, Vec<Event>) =
                     events.iter().partition(|event| event.is_fault());
                 for event in changes.into_iter().chain(faults) {
@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// A thread waits to write to a page. If that is being copied it stays where it is, and the thread goes
-    /// on; if it is out already the thread waits until the end of the batch.
+    /// A thread waits to write to a page. If the page is being copied it stays where it is, and the thread
+    /// continues; if it is out already the thread waits until the end of the batch.
     fn writable(&self, state: &mut State, page: u64) {
         let (start, len) = match state.stage_of(page) {
             Some(Stage::In) => state.leave(page, Outcome::Written),
@@ -97,7 +97,7 @@ impl Engine {
         .unwrap_or((page, PAGE));
         match self.uffd.write_protect(start, len, false) {
             Ok(()) => {}
-            // The layout changes; who waits looks again, and comes back if need be.
+            // The layout changes; the waiting thread retries its access, and faults again if need be.
             Err(_) => self.uffd.wake(page, PAGE),
         }
     }
@@ -111,12 +111,12 @@ impl Engine {
         if stage == Some(Stage::Out) {
             return;
         }
-        // It is in the batch and not out. Who waits may be the thread that migrates, which copies it; and
-        // protected it is not.
+        // It is in the batch and not out. The waiting thread may be the one that migrates, which copies it; and
+        // the page is not protected.
         if stage.is_some() && self.config.order == Order::SharedRead {
             state.leave(page, Outcome::Gone);
         }
-        // It may be out as a hint all the same: only what is nowhere is zero.
+        // It may be out as a hint as well: only a page that is nowhere is filled with zeros.
         if let Some(hint) = state.hints.at(page) {
             match self.put_hint_back(state, hint) {
                 true => state.hints.touched.push(hint),
@@ -143,7 +143,7 @@ impl Engine {
         match self.uffd.zero(self.bell, PAGE) {
             Ok(()) => {}
             Err((_, libc::EAGAIN)) => state.deferred.push(self.bell),
-            // It is there: who waits looks again.
+            // It is present: the waiting thread retries.
             Err(_) => self.uffd.wake(self.bell, PAGE),
         }
     }
@@ -178,7 +178,7 @@ impl Engine {
                 return;
             }
             Err((_, error)) => {
-                // There already, or the mapping is gone: who waits looks again.
+                // It is present already, or the mapping is gone: the waiting thread retries.
                 if error == libc::EEXIST {
                     state.filled = (0, 0);
                 }
@@ -204,7 +204,7 @@ impl Engine {
             return true;
         };
         let (slot, len) = (hint.slot, hint.len());
-        // SAFETY: the frame was taken from there, and who touches it waits.
+        // SAFETY: the frame was taken from there, and a thread that touches the page waits.
         let ended = match unsafe { self.uffd.move_pages(page, slot, len, true) } {
             Ok(()) => true,
             Err((done, _)) if done > 0 => {
@@ -280,7 +280,7 @@ mod tests {
     use crate::sys::memory;
 
     #[test]
-    fn a_page_of_the_batch_that_is_out_as_a_hint_comes_back() {
+    fn a_page_of_the_batch_that_is_also_a_hint_is_put_back() {
         for (order, stage) in [
             (Order::Strict, Stage::In),
             (Order::SharedRead, Stage::Ended(Outcome::Gone)),

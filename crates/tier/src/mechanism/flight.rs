@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_end_where_addresses_do() {
+    fn runs_end_at_gaps_between_addresses() {
         let flights = flights(Stage::In);
         assert_eq!(run(&flights, 0), 1);
         assert_eq!(run(&flights, 1), 2);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_their_mapping() {
+    fn pages_in_flight_follow_their_mapping() {
         let mut moved = flights(Stage::Out);
         shift(&mut moved, 4 * HUGE + PAGE, 9 * HUGE, PAGE);
         assert_eq!(moved[2].address, 9 * HUGE);

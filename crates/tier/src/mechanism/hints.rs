@@ -1,8 +1,8 @@
 //! Pages taken out for a while to see whether the program reads them.
 //!
 //! Reads leave no trace that user space can see without a PMU. So now and then the page of a block is
-//! moved out without a copy; who touches it waits some 16 us until the same frame is back. What was
-//! not touched goes back at the end of the interval.
+//! moved out without a copy; a thread that touches it waits some 16 us until the same frame is back. Pages
+//! that were not touched are put back at the end of the interval.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) struct Hints {
     /// By the program's address.
     out: BTreeMap<u64, Hint>,
     free: Vec<u64>,
-    /// Slots whose frame is no longer wanted.
+    /// Slots whose frame is no longer needed.
     pub(crate) waste: Vec<u64>,
     /// The window of huge slots: first byte, behind the last.
     window: (u64, u64),
@@ -240,7 +240,7 @@ impl Engine {
             let Some(slot) = state.hints.slot(huge) else {
                 break;
             };
-            // SAFETY: the content stays in the window; who touches the page gets it back.
+            // SAFETY: the content stays in the window; a thread that touches the page gets it back.
             match unsafe { self.uffd.move_pages(slot, *page, len, false) } {
                 Ok(()) => {
                     state.hints.insert(*page, slot, huge);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_of_a_huge_page_is_out() {
+    fn every_address_of_a_huge_page_finds_its_hint() {
         let hints = hints();
         assert_eq!(hints.at(4 * HUGE), Some(4 * HUGE));
         assert_eq!(hints.at(5 * HUGE - 1), Some(4 * HUGE));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_in_part_is_out_in_parts_and_its_slot_comes_back_last() {
+    fn a_partly_dropped_huge_hint_frees_its_slot_with_its_last_page() {
         let mut hints = hints();
         let free = hints.free_huge.len();
         hints.drop_range(4 * HUGE + PAGE, 4 * HUGE + 3 * PAGE);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_follows_its_mapping() {
+    fn a_huge_hint_follows_its_mapping() {
         let mut hints = hints();
         hints.shift(4 * HUGE, 20 * HUGE, HUGE);
         assert_eq!(hints.addresses(), [20 * HUGE]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_huge_page_that_is_dropped_leaves_its_slot_to_be_mapped_anew() {
+    fn the_slot_of_a_dropped_huge_hint_is_mapped_anew() {
         let mut hints = hints();
         hints.drop_range(0, 9 * HUGE);
         assert_eq!(hints.first(), None);

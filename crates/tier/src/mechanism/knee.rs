@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_knee_is_where_costs_stop_to_fall() {
+    fn the_knee_is_where_costs_no_longer_fall() {
         // As measured: nanoseconds of both calls by pages in a row.
         let costs = [
             (1, 3501),

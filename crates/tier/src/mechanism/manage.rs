@@ -1,4 +1,4 @@
-//! Which memory the engine manages, what is known of it, and how it comes to rest.
+//! Which memory the engine manages, what is known of it, and how all moves are stopped.
 
 use std::io::Write;
 use std::sync::MutexGuard;
@@ -21,10 +21,10 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Everything in its place: no page is out as long as this lives. Faults are served all the same.
+/// While this lives no page is out. Faults are still served.
 #[derive(Debug)]
 pub struct Quiet<'a> {
-    /// The page that asked for hints, if some were out.
+    /// The page whose read requests that all hints are put back, if some were out.
     bell: Option<u64>,
     _migrator: MutexGuard<'a, Migrator>,
 }
@@ -39,7 +39,7 @@ impl Drop for Quiet<'_> {
 
 /// Empties the page, so that the next read of it is a message.
 fn empty_bell(bell: u64) {
-    // If that fails, who reads the page looks again whether hints are out.
+    // If that fails, the reader of the page checks again whether hints are out.
     let _ = memory::empty(bell, PAGE);
 }
 
@@ -154,7 +154,7 @@ impl Engine {
             for (start, end) in self.regions() {
                 self.unregister(start, end);
             }
-            // Of what is set aside an event is due that says where it is.
+            // Pages that are set aside stay so until their event has been read.
             if self.lock().due.is_empty() {
                 break;
             }

@@ -18,7 +18,7 @@ pub(crate) struct State {
     /// The batch under way.
     pub(crate) flights: Vec<Flight>,
     pub(crate) hints: Hints,
-    /// Events that are to come of ranges that may be somebody else's by now.
+    /// Events still to come for ranges that another mapping may use by now.
     pub(crate) due: DueEvents,
     /// Where the last missing pages were filled, and how many: rows of them are filled at once.
     pub(crate) filled: (u64, u64),
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// What is out of a range is wanted no more.
+    /// Drops the pages of a range that are out: they are no longer needed.
     fn forget(&mut self, start: u64, end: u64) {
         flight::drop_range(&mut self.flights, start, end);
         self.hints.drop_range(start, end);
@@ -115,7 +115,7 @@ impl State {
     /// The program has moved a range.
     pub(crate) fn remapped(&mut self, from: u64, to: u64, len: u64) {
         let parts = self.due.remapped(from, from + len);
-        // Where it is now nothing else can be: what was there has gone, and its event is due.
+        // The pages that were at `to` before have been unmapped, since the mapping is there now: their event is due.
         for (first, last) in self.overlapping(to, to + len) {
             let (first, last) = (first.max(to), last.min(to + len));
             match self.due.set_aside(first, last) {
@@ -143,7 +143,7 @@ impl State {
         self.blocks.shift(from, to, len);
     }
 
-    /// No event is due: what was set aside is no longer wanted. How many pages were out of it.
+    /// No event is due: drops the ranges that were set aside. Returns how many of their pages were out.
     pub(crate) fn nothing_is_due(&mut self) -> u64 {
         let mut pages = 0;
         for (start, end) in self.due.take() {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_that_is_left_is_not_out_later() {
+    fn leaving_a_page_ends_its_flight_once() {
         let flight = |address, stage| Flight {
             origin: address,
             address,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_cut_where_memory_is_unmapped() {
+    fn regions_are_split_where_memory_is_unmapped() {
         let mut state = State::default();
         state.insert(0x1000, 0x9000);
         state.insert(0x9000, 0xb000);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_follows_another_to_its_place_and_tells_so_first() {
+    fn late_events_of_successive_moves_find_their_pages() {
         let far = 0x90_0000;
         let mut state = three();
         // What has happened: A goes far away, B goes where A was, C goes where B was.
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unmapped_before_another_mapping_came_goes_alone() {
+    fn a_late_unmap_drops_only_the_pages_of_the_former_mapping() {
         let mut state = three();
         state.remapped(B, A, LEN);
         state.unmapped(A, A + LEN);
@@ -329,14 +329,14 @@ mod tests {
         );
         assert_eq!(state.flights[0].stage, Stage::Ended(Outcome::Dropped));
         assert!(state.covers(A, A + LEN));
-        // That it is unmapped once more is news of what is there now.
+        // A second unmap event is about the mapping that is there now.
         state.unmapped(A, A + LEN);
         assert_eq!(out(&mut state, A), (None, None));
         assert!(!state.covers(A, A + PAGE));
     }
 
     #[test]
-    fn what_no_event_tells_of_is_counted_and_given_up() {
+    fn ranges_set_aside_without_an_event_are_counted_and_dropped() {
         let mut state = three();
         state.remapped(B, A, LEN);
         assert!(!state.due.is_empty());

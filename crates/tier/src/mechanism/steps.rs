@@ -8,7 +8,7 @@ use super::state::State;
 use crate::sys::uffd::Partial;
 
 /// How often a layout that changes is waited for before pages are left where they are.
-const PATIENCE: u32 = 200;
+const MAX_WAITS: u32 = 200;
 
 /// What a step over a run of pages did.
 pub(super) enum Step {
@@ -55,7 +55,7 @@ impl Engine {
                 }
                 Step::Wait => {
                     waits += 1;
-                    if waits > PATIENCE && stage == Stage::In {
+                    if waits > MAX_WAITS && stage == Stage::In {
                         return Some(index);
                     }
                     drop(state);

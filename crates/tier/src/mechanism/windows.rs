@@ -27,7 +27,7 @@ enum Advice {
     Huge,
     /// None.
     Base,
-    /// Neither: base pages land there, and the kernel is asked for references to them.
+    /// Neither: base pages are moved there, and the kernel checks references to them.
     Checked,
 }
 
@@ -181,7 +181,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: the window is ours, and who drops it uses it no more.
+        // SAFETY: the window belongs to the engine and is not used after its drop.
         unsafe { memory::unmap(self.base, self.len()) };
     }
 }

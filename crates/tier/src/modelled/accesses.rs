@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_accessed_by_one_rank() {
+    fn every_unit_has_exactly_one_rank() {
         for units in [1, 2, 511, 512, 13_824] {
             let mut seen = vec![false; units as usize];
             for rank in 0..units {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_sequence_make_up_the_whole() {
+    fn the_access_sequence_can_be_read_in_parts() {
         let pattern = Pattern {
             fast_bytes: 1 << 30,
             bytes: 5 << 30,

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_brings_the_hot_units_up_and_none_does_not() {
+    fn every_policy_raises_the_fast_share_above_that_of_none() {
         // Recency alone, the baseline, gains less.
         for (policy, gain) in [(0, 0.2), (1, 0.2), (2, 0.05)] {
             let samples = run(PATTERN, System::Kernel, policy, 60);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_fits_does_not_move() {
+    fn memory_that_fits_the_fast_tier_does_not_move() {
         let pattern = Pattern {
             fast_bytes: 6 << 30,
             allocation_s: 0,

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_blocks_make_room_for_hot_ones_and_warm_ones_do_not() {
+    fn hot_blocks_replace_idle_blocks_and_not_warm_ones() {
         let room = Room {
             fast_limit: 64 * 4,
             fast_used: 64 * 3,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_lets_in_what_fits() {
+    fn the_threshold_is_the_heat_of_the_blocks_that_fit() {
         let blocks: Vec<(u64, Block)> = (0..8)
             .map(|n| {
                 let block = Block {

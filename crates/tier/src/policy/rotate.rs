@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_block_has_its_turn_at_the_rate() {
+    fn blocks_rotate_in_turn_at_the_rate_limit() {
         let blocks: Vec<(u64, Block)> = (0..8)
             .map(|number| {
                 let block = Block {

@@ -176,12 +176,12 @@ impl Process {
             .store(ProcessState::Failed as u64, Ordering::Release);
     }
 
-    /// Says what is to be known, instead of what was said about the same.
+    /// Sets the note of this kind, in place of the former one.
     pub fn note(&self, about: Note, text: &str) {
         self.notes[about as usize].put(text);
     }
 
-    /// What it said last about something; empty if nothing.
+    /// The last note of this kind; empty if there is none.
     pub fn said(&self, about: Note) -> String {
         self.notes[about as usize].get()
     }
@@ -193,14 +193,14 @@ impl Process {
         texts.filter(|text| !text.is_empty()).collect()
     }
 
-    /// What it counted is added to another's, and forgotten.
+    /// Adds the counts to those of another process and clears them.
     pub(super) fn fold_into(&self, other: &Process) {
         for (ours, theirs) in self.outcomes.iter().zip(&other.outcomes) {
             theirs.fetch_add(ours.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
         for (index, (ours, theirs)) in self.values.iter().zip(&other.values).enumerate() {
             let value = ours.swap(0, Ordering::Relaxed);
-            // What a process has is gone with it; what it did stays.
+            // The state of an ended process is dropped; its counts are kept.
             let counts = index >= Value::DemotedPages as usize && index < Value::KneePages as usize;
             if counts {
                 theirs.fetch_add(value, Ordering::Relaxed);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_of_all_groups_around_counts() {
+    fn the_lowest_limit_of_a_group_and_its_parents_applies() {
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path();
         put(root, "a/memory.max", "1000000\n");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_other_names() {
+    fn limits_of_version_1_groups_are_read() {
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path();
         put(root, "memory/memory.limit_in_bytes", "9223372036854771712");

@@ -15,8 +15,8 @@ use thiserror::Error;
 pub const DIRECTORY: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Whether the kernel monitors the whole machine, which excludes other monitors.
 const STAT: &str = "/sys/module/damon_stat/parameters/enabled";
-/// The largest age of regions in dray's scheme, by which a monitor that dray left is known. Everybody else who wants
-/// regions of all ages writes `u32::MAX`, and no region becomes as old as either.
+/// The largest age of regions in dray's scheme, by which a monitor that dray left is recognised. Other programs write
+/// `u32::MAX` for regions of all ages, and no region becomes as old as either.
 const MARK: u32 = u32::MAX - 1;
 /// Where the mark stands.
 const MARKED: &str = "0/contexts/0/schemes/0/access_pattern/age/max";
@@ -32,7 +32,7 @@ pub enum DamonError {
     /// Not root.
     #[error("DAMON is for root alone")]
     Forbidden,
-    /// Somebody monitors something.
+    /// Another process uses DAMON.
     #[error("DAMON is in use")]
     InUse,
     /// The kernel's own monitor of the whole machine (CONFIG_DAMON_STAT) lets no other one run.
@@ -338,7 +338,7 @@ mod tests {
     };
 
     #[test]
-    fn ranges_of_a_process_are_monitored_until_the_end() {
+    fn ranges_of_a_process_are_monitored_until_drop() {
         let root = kernel("vaddr\nfvaddr\npaddr\n");
         let mut damon = Damon::take(root.path(), 77).expect("it is free");
         assert!(matches!(
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_stays_as_it_was() {
+    fn damon_without_vaddr_is_refused_and_unchanged() {
         let root = kernel("paddr\n");
         let error = Damon::take(root.path(), 77).expect_err("no virtual addresses");
         assert!(matches!(error, DamonError::NoVaddr), "{error}");
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_dray_monitors_is_ended_and_what_others_monitor_is_not() {
+    fn monitoring_of_a_killed_dray_is_ended_and_of_others_kept() {
         let root = kernel("fvaddr");
         let put = |path: &str, text: &str| fs::write(root.path().join(path), text).expect(path);
         let mut killed = Damon::take(root.path(), 77).expect("it is free");
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_process_left_is_tidied() {
+    fn tidy_ends_only_the_monitoring_of_the_given_process() {
         let root = kernel("fvaddr");
         let put = |path: &str, text: &str| fs::write(root.path().join(path), text).expect(path);
         put("nr_kdamonds", "1");

@@ -105,7 +105,7 @@ not a line
 ";
 
     #[test]
-    fn anonymous_memory_is_found_without_that_of_libraries() {
+    fn anonymous_ranges_exclude_memory_of_libraries() {
         let found = anonymous(TEXT);
         assert_eq!(
             found,

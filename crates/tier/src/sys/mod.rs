@@ -1,4 +1,4 @@
-//! The kernel interfaces that page migration stands on, each in a file of its own.
+//! The kernel interfaces that page migration uses, each in a file of its own.
 
 pub mod cgroup;
 pub mod damon;

@@ -174,7 +174,7 @@ mod tests {
     use crate::sys::{PAGE, memory};
 
     #[test]
-    fn pages_that_were_touched_are_present() {
+    fn touched_pages_are_present() {
         let start = memory::reserve(16 * PAGE, PAGE).expect("memory");
         for page in [2u64, 3, 7] {
             let byte = std::ptr::with_exposed_provenance_mut::<u8>((start + page * PAGE) as usize);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_whatever_the_name() {
+    fn stat_lines_are_parsed_with_any_process_name() {
         let rest = "S 7 1 1 0 -1 4194560 1 0 0 0 1 0 0 0 20 0 1 0 4711 2 3";
         let read = (
             Identity {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_past_those_that_come_between() {
+    fn descendants_are_found_through_other_processes() {
         let process = |pid, parent| (Identity { pid, start: 1 }, parent);
         // One that is its own parent ends no search, and has none.
         let all = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 9), (9, 9)]

@@ -1,11 +1,11 @@
 //! Whether the kernel still refers to frames other than by the page table: a pipe after vmsplice(2), a socket after
 //! `MSG_ZEROCOPY`, a transfer in flight.
 //!
-//! No call says so, but `MADV_COLLAPSE` (Linux 6.1) must know: a frame that something else refers to cannot become part
-//! of a huge page. It looks at the pages of 2 MiB in their order and ends with `EAGAIN` at the first one with other
+//! No call reports references, but `MADV_COLLAPSE` (Linux 6.1) checks them: a frame with other references cannot become
+//! part of a huge page. It checks the pages of 2 MiB in order and ends with `EAGAIN` at the first one with other
 //! references. Where a userfaultfd watches for missing pages it ends with `EBUSY` at the first page that is missing,
 //! before it changes anything. So in such memory `EBUSY` says that all pages before the first missing one have passed.
-//! That order is the kernel's own affair: [`can_be_checked`] sees whether this kernel has it.
+//! That order is not documented: [`can_be_checked`] tests whether this kernel has it.
 //!
 //! Each question has the kernel first empty the lists of pages that were used of late on every core
 //! (`lru_add_drain_all`): on machines with very many busy cores that is most of its time.
@@ -64,7 +64,7 @@ fn are_there(pagemap: &mut PageMap, start: u64, pages: u64) -> bool {
     scanned.is_ok() && until == start + pages * PAGE
 }
 
-/// Whether this kernel says of frames what [`unreferenced`] asks: tried with pages of which the first, one between or
+/// Whether [`unreferenced`] works on this kernel: tested with pages of which the first, one between or
 /// the last is in a pipe. Some 100 us.
 pub fn can_be_checked() -> bool {
     let Ok(uffd) = Uffd::open(FEATURE_MOVE) else {
@@ -111,8 +111,8 @@ fn tried(uffd: &Uffd, pagemap: &mut PageMap, home: u64, page: u64) -> Option<boo
 /// No pipe, or the page cannot be read.
 ///
 /// # Safety
-/// Whoever reads the pipe reads what is in the page then: the page must not be under references to anything else than
-/// bytes that may change.
+/// A read from the pipe gives the bytes that are in the page at that time: there must be no references to the page
+/// except to bytes that may change.
 pub unsafe fn spliced(page: u64) -> io::Result<(PipeReader, PipeWriter)> {
     let (reads, writes) = io::pipe()?;
     let part = libc::iovec {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_without_a_frame_are_not_certain() {
+    fn pages_without_a_frame_are_uncertain() {
         let uffd = Uffd::open(FEATURE_MOVE).expect("root on Linux 6.8");
         let mut pagemap = PageMap::own().expect("/proc");
         let start = memory::reserve(HUGE, HUGE).expect("memory");

@@ -216,7 +216,7 @@ impl Uffd {
         check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_REGISTER, &raw mut register) })
     }
 
-    /// Takes memory out again, and wakes who waits for it.
+    /// Unregisters memory, and wakes the threads that wait for it.
     ///
     /// # Errors
     /// The error number.
@@ -234,7 +234,7 @@ impl Uffd {
         let _ = unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WAKE, &raw mut range) };
     }
 
-    /// Protects pages from writes, or takes that away and wakes who waits.
+    /// Protects pages from writes, or removes the protection and wakes the waiting threads.
     ///
     /// # Errors
     /// The error number: `ENOENT` if the memory is not registered (any more), `EAGAIN` while
@@ -248,7 +248,7 @@ impl Uffd {
         check(unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_WRITEPROTECT, &raw mut protect) })
     }
 
-    /// Whether a change of layout is under way: somebody unmaps, moves or drops pages of registered memory,
+    /// Whether a change of layout is in progress: a thread unmaps, moves or drops pages of registered memory,
     /// or has done so and the event has not been read. `page` is registered, but not for protection.
     pub fn is_layout_changing(&self, page: u64) -> bool {
         // The kernel looks at that first, and at the memory then.
@@ -261,7 +261,7 @@ impl Uffd {
     /// How many bytes were moved, and the error number. Linux since 6.18 moves pages without counting them
     /// when it had to try again within a call (`move_pages` in mm/userfaultfd.c: `err` stays `-EAGAIN`
     /// where `move_pages_ptes` has succeeded, so that the same page is tried once more): that call, or the
-    /// next, says `EEXIST` for a page that is at `dst` already. Who knows that `dst` was empty knows that
+    /// next, returns `EEXIST` for a page that is at `dst` already. If `dst` was empty before, `EEXIST` means that
     /// the page has moved.
     ///
     /// # Safety
@@ -303,7 +303,7 @@ impl Uffd {
         Err((done, error))
     }
 
-    /// Fills missing pages with zeros, and wakes who waits.
+    /// Fills missing pages with zeros, and wakes the waiting threads.
     ///
     /// # Errors
     /// How many bytes were filled, and the error number.
@@ -378,7 +378,7 @@ fn decode(message: &Message) -> Option<Event> {
 pub struct Permission {
     /// `vm.unprivileged_userfaultfd`, if it can be read.
     pub sysctl: Option<u8>,
-    /// The process has CAP_SYS_PTRACE, which stands in for it.
+    /// The process has CAP_SYS_PTRACE, which permits it as well.
     pub capable: bool,
     /// A seccomp filter is in force, as in most containers.
     pub filtered: bool,
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_forbids_it_stands_in_status() {
+    fn the_cause_of_a_refusal_is_read_from_status() {
         let status =
             "Name:\tx\nCapInh:\t0000000000080000\nCapEff:\t0000000000000000\nSeccomp:\t2\n";
         let filtered = Permission::of_status(status);

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_as_frequent_as_the_overhead_allows() {
+    fn the_sampling_interval_follows_the_overhead_knob() {
         let ms = Duration::from_millis;
         let second = Duration::from_secs(1);
         assert_eq!(sample(ms(5), ms(20), second, 1), ms(10));

@@ -215,7 +215,7 @@ impl Tracker for ScanTracker {
         let gained = (start - self.last).as_nanos() as i64 * overhead as i64 / 100;
         self.last = start;
         self.interval += 1;
-        // What is not used is not saved for more than a second's worth.
+        // Unused credit is kept for at most one second.
         let most = (overhead as i64 * 10_000_000).max(1);
         for credit in &mut self.credit {
             *credit = (*credit + gained / 2).min(most);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_hints_are_chosen_than_may_be() {
+    fn the_number_of_hints_is_limited() {
         const BLOCKS: u64 = 16;
         let memory = Managed::new(BLOCKS, 0);
         let Managed { engine, start, end } = &memory;
@@ -325,7 +325,7 @@ mod tests {
 
     /// A page that was out as a hint and has come back is no page that the program has written.
     #[test]
-    fn what_nobody_touches_is_idle_however_many_hints_were_out() {
+    fn untouched_blocks_grow_idle_after_any_number_of_hints() {
         const BLOCKS: u64 = 8;
         let memory = Managed::new(BLOCKS, BLOCKS * BLOCK_PAGES);
         let Managed { engine, start, end } = &memory;
@@ -350,7 +350,7 @@ mod tests {
 
     /// A block that had no hint may be read all the time: it does not grow idle, and no touch of it is forgotten.
     #[test]
-    fn where_no_hint_may_be_out_nothing_grows_old() {
+    fn blocks_without_hints_do_not_grow_idle() {
         let memory = Managed::new(1, 1);
         let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
         for _ in 0..5 {

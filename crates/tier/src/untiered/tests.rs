@@ -50,7 +50,7 @@ fn dynamic() -> String {
 }
 
 #[test]
-fn what_has_loaded_the_library_is_tiered() {
+fn processes_with_the_library_are_not_reported() {
     let proc = Proc::new();
     proc.process(11, 10, &dynamic(), true);
     let mut looker = proc.looker();
@@ -59,7 +59,7 @@ fn what_has_loaded_the_library_is_tiered() {
 }
 
 #[test]
-fn what_has_not_is_named_once_at_the_second_look() {
+fn a_process_without_the_library_is_reported_once() {
     let proc = Proc::new();
     proc.process(11, 10, &dynamic(), true);
     proc.process(12, 11, &dynamic(), false);
@@ -80,7 +80,7 @@ fn what_has_not_is_named_once_at_the_second_look() {
 }
 
 #[test]
-fn a_program_that_a_process_executes_later_is_looked_at_again() {
+fn a_process_is_checked_again_after_exec() {
     let proc = Proc::new();
     proc.process(11, 10, &dynamic(), true);
     let mut looker = proc.looker();
@@ -100,7 +100,7 @@ fn a_program_that_a_process_executes_later_is_looked_at_again() {
 }
 
 #[test]
-fn orphans_belong_to_the_session_still() {
+fn children_of_orphaned_processes_are_checked() {
     let proc = Proc::new();
     proc.process(11, 10, &dynamic(), true);
     proc.process(12, 11, &dynamic(), true);

@@ -73,7 +73,7 @@ mod tests {
 
     /// The kernel's own clock is a counter of the same kind, and there is one everywhere.
     #[test]
-    fn what_a_thread_starts_is_counted() {
+    fn a_counter_includes_threads_started_later() {
         const SOFTWARE: u32 = 1;
         const TASK_CLOCK: u64 = 1;
         let Some(counter) = open(SOFTWARE, TASK_CLOCK, 0) else {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn student_quantiles_are_those_of_the_tables() {
         for (freedom, expected) in [
             (1.0, 12.706),
             (2.0, 4.303),
@@ -95,7 +95,7 @@ mod tests {
 
     /// Ranks of Hollander and Wolfe's tables of the sign test.
     #[test]
-    fn a_median_is_between_the_ranks_of_the_tables() {
+    fn the_interval_of_a_median_has_the_ranks_of_the_tables() {
         for (count, rank) in [(6, 1), (9, 2), (12, 3), (21, 6), (30, 10)] {
             let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
             let interval = Interval::of_median(&values).expect("enough values");

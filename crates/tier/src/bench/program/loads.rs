@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_do_what_they_are_for() {
+    fn the_loads_return_their_results() {
         assert_ne!(fits(1000), 0);
         assert_eq!(churns(3), 3 * 256);
     }

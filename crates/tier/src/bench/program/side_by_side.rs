@@ -92,7 +92,7 @@ impl Running {
     ) -> io::Result<Running> {
         let (started, starts) = channel();
         let (sends, end) = channel();
-        // Counters are inherited from the thread that starts a process, and a process learns of the end of that thread.
+        // Counters are inherited from the thread that starts a process, and the end of that thread signals the process.
         scope.spawn(move || {
             let used = follow(command, core, &started);
             drop(started);
@@ -144,7 +144,7 @@ impl Running {
         }
     }
 
-    /// A session's file is gone when its command has ended; who has mapped it still reads its counters.
+    /// A session's file is removed when its command has ended; its counters can be read through an earlier mapping.
     fn look(&mut self) {
         if self.session.is_none() {
             let file = crate::launch::session_of(self.pid as u32);
@@ -180,7 +180,7 @@ fn follow(command: &[OsString], core: usize, started: &Sender<i32>) -> io::Resul
         .ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
     let counter = counter::instructions();
     let mut start = Command::new(name);
-    // What it writes is not what is measured; a terminal would stop it if it read.
+    // Its output is discarded, and its input is empty: a read from a terminal would stop it.
     start
         .args(arguments)
         .stdin(Stdio::null())
