@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_qwords_are_a_descriptor() {
+    fn eight_consecutive_qwords_are_a_descriptor() {
         let mut assembly = Assembly::default();
         let written = write_all(&mut assembly, 0x1040).expect("whole");
         let words: [u64; 8] = transmute!(written.descriptor);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_follow_each_other_are_no_descriptor() {
+    fn parts_out_of_order_are_no_descriptor() {
         let mut assembly = Assembly::default();
         for (offset, size) in [
             (0x1000, 8),

@@ -24,7 +24,7 @@ impl Default for Identity {
     }
 }
 
-/// Where what is. The capabilities are where the specification's example has them.
+/// Offsets. The capabilities are where the specification's example has them.
 mod at {
     pub(super) const COMMAND: usize = 0x04;
     pub(super) const STATUS: usize = 0x06;

@@ -15,7 +15,7 @@ use crate::protocol::{HEADER_BYTES, Header, MAX_MESSAGE_BYTES, MAX_MESSAGE_FDS};
 use crate::server::Stopper;
 
 /// How long a client may fall silent in the middle of a message, or take no reply.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A message as it came.
 #[derive(Debug)]
@@ -69,7 +69,11 @@ impl<'a> Connection<'a> {
             });
         }
         let mut payload = vec![0; size - HEADER_BYTES];
-        match self.read(&mut payload, &mut fds, Some(Instant::now() + PATIENCE))? {
+        match self.read(
+            &mut payload,
+            &mut fds,
+            Some(Instant::now() + MESSAGE_TIMEOUT),
+        )? {
             Read::Whole => Ok(Some(Message {
                 header,
                 payload,
@@ -115,7 +119,7 @@ impl<'a> Connection<'a> {
                     });
                 }
             }
-            deadline.get_or_insert(Instant::now() + PATIENCE);
+            deadline.get_or_insert(Instant::now() + MESSAGE_TIMEOUT);
         }
         Ok(Read::Whole)
     }
@@ -144,7 +148,7 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// The client is gone, or takes nothing.
     pub(crate) fn send(&self, mut bytes: &[u8]) -> Result<(), VfioError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MESSAGE_TIMEOUT;
         while !bytes.is_empty() {
             if !self
                 .wait(PollFlags::OUT, Some(deadline))

@@ -1,4 +1,4 @@
-//! What went through a door, and what was asked of it that it does not model.
+//! Counts of the accesses through a door, and of the requests that it does not model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

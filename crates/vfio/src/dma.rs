@@ -27,7 +27,7 @@ struct Region {
     offset: u64,
     readable: bool,
     writable: bool,
-    /// An access has failed: the file does not have what was mapped.
+    /// An access has failed: the file is shorter than the mapping.
     broken: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ impl Region {
 #[derive(Debug, Default)]
 pub(crate) struct DmaTable(RwLock<BTreeMap<u64, Region>>);
 
-/// An access that [`accessible`](DmaTable::accessible) has promised has failed.
+/// An access that [`accessible`](DmaTable::accessible) has permitted has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failed;
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_crossed_and_gaps_are_not() {
+    fn accesses_cross_regions_and_end_at_gaps() {
         let table = DmaTable::default();
         for address in [0x1000, 0x2000, 0x4000] {
             table
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_twice_or_cut_is_refused() {
+    fn overlapping_maps_and_partial_unmaps_are_refused() {
         let table = DmaTable::default();
         table
             .map(&map(0x1000, 0x2000), Some(file(0x2000)))
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_faults_and_is_not_made_longer() {
+    fn accesses_to_a_truncated_file_fail_and_do_not_extend_it() {
         let table = DmaTable::default();
         let memory = file(0x2000);
         let kept = memory.try_clone().expect("a duplicate");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_without_a_file_is_there_and_out_of_reach() {
+    fn memory_without_a_file_is_mapped_and_not_accessible() {
         let table = DmaTable::default();
         table.map(&map(0x1000, 0x1000), None).expect("mapped");
         assert_eq!(table.accessible(0x1000, 1, Access::Read), 0);

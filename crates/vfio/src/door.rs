@@ -129,8 +129,8 @@ impl Door {
         self.counts.get()
     }
 
-    /// Handles one message: `payload` is what follows its header. The reply, unless the client wants
-    /// none.
+    /// Handles one message: `payload` is what follows its header. Returns the reply, unless the message has the
+    /// flag "no reply".
     pub fn handle(
         &mut self,
         header: &Header,

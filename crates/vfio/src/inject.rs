@@ -36,7 +36,7 @@ pub enum Injection {
     },
 }
 
-/// What is no injection.
+/// A text that is no injection.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0:?} is none of halt[-flr]@DESCRIPTORS, command CODE=ERROR as in 6=0x21, and fault/N")]
 pub struct BadInjection(String);
@@ -104,12 +104,12 @@ pub(crate) struct Injector {
     cause: bool,
 }
 
-/// What becomes of a write to BAR0.
+/// How a write to BAR0 is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// The device gets it.
     Through,
-    /// A command has ended with an error, and the device knows nothing of it.
+    /// A command ends with an injected error and does not reach the device.
     Failed {
         /// It asked for an interrupt at its end.
         interrupt: bool,
@@ -205,7 +205,7 @@ impl Faults {
         }
     }
 
-    /// An operation asks for a place to write to: whether that faults.
+    /// Whether the next write of an operation faults.
     #[inline]
     pub(crate) fn next(&self) -> bool {
         self.every.is_some_and(|every| {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn injections_are_written_as_the_help_says() {
+    fn injections_are_parsed_as_documented() {
         assert_eq!(
             "halt-flr@7".parse(),
             Ok(Injection::Halt {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn each_third_write_faults() {
+    fn fault_3_makes_each_third_write_fault() {
         let faults = Faults::of(&["fault/3".parse().expect("an injection")]);
         let engine = faults.clone();
         let said: Vec<bool> = (0..4)
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_fails_once() {
+    fn an_injected_command_error_occurs_once() {
         let mut injector = Injector::new(vec!["6=0x21".parse().expect("an injection")]);
         let enable = CommandRegister::of(Command::EnableWq, 0).with_request_interrupt(true);
         let bytes = enable.into_bits().to_le_bytes();

@@ -38,7 +38,7 @@ impl Interrupts {
     pub(crate) fn set(&self, set: &SetIrqs, fds: Vec<OwnedFd>) -> Result<(), Refusal> {
         let refuse = |errno, what| Err(Refusal::new(errno, what));
         if set.index != MSIX_INDEX {
-            // To switch off what is not there is no mistake.
+            // Disabling a vector that is not set is no error.
             return match set.count {
                 0 => Ok(()),
                 _ => refuse(Errno::Invalid, "SET_IRQS of what is not MSI-X"),

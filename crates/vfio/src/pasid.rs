@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_stage_is_walked() {
+    fn first_stage_tables_are_walked() {
         let (memory, root) = guest();
         let at = |addr| translate(&memory, &root, PASID, addr);
         let page = |address, writable| Some(Page { address, writable });
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_translated_as_long_as_the_guest_says_nothing() {
+    fn without_a_root_from_the_guest_translation_fails() {
         let (memory, _) = guest();
         let root = Root::default();
         assert!(!root.is_known());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_lead_nowhere_are_faults() {
+    fn tables_outside_guest_memory_are_faults() {
         let (memory, root) = guest();
         memory
             .write(0x5000 + 8 * 0xfe, &(!0_u64).to_le_bytes())

@@ -57,7 +57,7 @@ pub(crate) enum Errno {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) errno: Errno,
-    /// What was asked, by which it is counted.
+    /// Name of the request, under which the refusal is counted.
     pub(crate) what: &'static str,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
             return Err(Refusal::new(Errno::Invalid, "a message that is no request"));
         }
         Ok(match header.command {
-            // What the client can do makes no difference: nothing is asked of it.
+            // The client's capabilities are not used.
             1 => Request::Version(split(payload)?.0),
             2 => Request::DmaMap(split(payload)?.0),
             3 => Request::DmaUnmap(split(payload)?.0),

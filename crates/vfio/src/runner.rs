@@ -1,4 +1,4 @@
-//! The device that runs behind a door. All that the door asks of `dray_realtime` is asked here.
+//! The device that runs behind a door. All calls of the door to `dray_realtime` are made here.
 
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ impl Runner {
         self.device.control(move |_, _| action())
     }
 
-    /// Function level reset: what was in the device is given up.
+    /// Function level reset: descriptors in the device are abandoned.
     pub(crate) fn reset(&self) -> Result<(), Stopped> {
         self.device.reset()
     }

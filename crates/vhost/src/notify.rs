@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eventfd_that_its_front_end_makes_blocking_blocks_nothing() {
+    fn a_blocking_eventfd_of_the_front_end_blocks_no_call() {
         let event = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
         let event = non_blocking(Some(event)).expect("non-blocking");
         assert_eq!(signal(&event), Ok(()));

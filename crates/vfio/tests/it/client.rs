@@ -107,7 +107,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Sends a message whose header says the truth.
+    /// Sends a message with a correct header.
     pub(crate) fn send(
         &mut self,
         command: u16,

@@ -26,7 +26,7 @@ fn tables(pasid: u32) -> u64 {
 }
 
 fn pages_at(pasid: u32) -> u64 {
-    // Those of the queue are where requests without PASID find them, too.
+    // Pages of the queue's PASID are at the addresses of requests without PASID as well.
     0x10_0000 + 0x4_0000 * u64::from(pasid - OWN)
 }
 
@@ -146,7 +146,7 @@ const UNTRIED: [&str; 1] = ["a virtual channel carries the traffic class"];
 
 fn hardware(config: &DeviceConfig) -> Hardware {
     let mut hardware = Hardware::new(config.capabilities.clone());
-    // All interrupt handles are good, as the table has them.
+    // All interrupt handles are valid, as the table expects.
     hardware.without_driver = true;
     hardware.gen_cap.set_configurable(true);
     if config
@@ -197,7 +197,7 @@ fn run(case: &Case, config: &DeviceConfig) -> Observed {
     for (n, entry) in (0..).zip(&config.idpt.entries) {
         let at = table + 32 * n;
         let access = u64::from(entry.access.into_bits()) << 32;
-        // What the control word locks comes before it.
+        // The control word locks these fields, so they are written first.
         driver.write(BAR0, at + 8, &entry.window_base.to_le_bytes());
         driver.write(BAR0, at + 16, &entry.window_size.to_le_bytes());
         driver.write(BAR0, at + 24, &entry.bitmap.to_le_bytes());
@@ -237,7 +237,7 @@ fn submit(driver: &mut Driver, mode: WorkQueueMode, descriptor: &Descriptor) {
 }
 
 #[test]
-fn the_table_of_rules_through_vfio_user() {
+fn the_rules_hold_through_vfio_user() {
     let report = check(&mut VfioUser);
     println!("{report}");
     assert_eq!(report.failed(), 0, "{report}");

@@ -1,4 +1,4 @@
-//! What a driver does: it looks, configures, submits and resets; and clients come one after the other.
+//! A driver reads, configures, submits and resets; and clients connect one after the other.
 
 use dray_device::DeviceConfig;
 use dray_spec::registers::Command;
@@ -84,7 +84,7 @@ fn configuration_space_is_that_of_a_dsa() {
     let mut client = running.client();
     assert_eq!(client.read32(CONFIG, 0), 0x0b25_8086);
     assert_eq!(client.read32(CONFIG, 8) >> 8, 0x08_8000);
-    // BARs are sized by what stays 0 in them.
+    // The size of a BAR is given by the bits that stay 0.
     for (bar, bytes) in [(0x10, 0x2_0000), (0x18, 0x2_0000)] {
         client.write(CONFIG, bar, &[0xff; 8]).expect("written");
         let low = client.read32(CONFIG, bar);
@@ -115,13 +115,13 @@ fn configuration_space_is_that_of_a_dsa() {
     assert_eq!(client.read32(CONFIG, 0x84), 0x2000);
     assert_eq!(client.read32(CONFIG, 0x44) >> 28 & 1, 1);
     assert_eq!(client.read32(CONFIG, 0x64) >> 21 & 1, 1);
-    // What cannot be written stays.
+    // Read-only bits keep their value.
     client.write(CONFIG, 0, &[0; 4]).expect("ignored");
     assert_eq!(client.read32(CONFIG, 0), 0x0b25_8086);
 }
 
 #[test]
-fn a_driver_copies_and_is_interrupted() {
+fn a_copy_signals_its_interrupt_vector() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let bytes = pattern(300_000);
@@ -141,7 +141,7 @@ fn a_driver_copies_and_is_interrupted() {
 }
 
 #[test]
-fn commands_interrupt_if_they_are_asked_to() {
+fn commands_with_request_interrupt_signal_vector_0() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     // Drain All, with an interrupt at its end.
@@ -155,7 +155,7 @@ fn commands_interrupt_if_they_are_asked_to() {
 }
 
 #[test]
-fn a_descriptor_may_come_in_eight_parts() {
+fn a_descriptor_may_be_written_as_eight_qwords() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let fill = Descriptor::fill(0x1122_3344_5566_7788, DESTINATION, 64).with_completion(RECORD);
@@ -175,7 +175,7 @@ fn a_descriptor_may_come_in_eight_parts() {
 }
 
 #[test]
-fn each_queue_takes_only_its_own_kind_of_write() {
+fn queues_refuse_writes_of_the_wrong_kind() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let noop = Descriptor::noop().with_completion(RECORD);
@@ -197,7 +197,7 @@ fn each_queue_takes_only_its_own_kind_of_write() {
 }
 
 #[test]
-fn without_the_guests_tables_a_pasid_leads_nowhere() {
+fn a_pasid_without_guest_tables_is_an_error_in_swerror() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let noop = Descriptor::memmove(SOURCE, DESTINATION, 8)
@@ -215,7 +215,7 @@ fn without_the_guests_tables_a_pasid_leads_nowhere() {
 }
 
 #[test]
-fn a_page_that_is_not_mapped_is_a_page_fault_and_the_rest_follows() {
+fn an_unmapped_page_is_a_page_fault_and_the_copy_resumes() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let end = BASE + MEMORY_BYTES;
@@ -236,7 +236,7 @@ fn a_page_that_is_not_mapped_is_a_page_fault_and_the_rest_follows() {
 }
 
 #[test]
-fn a_function_level_reset_under_load_leaves_a_device_as_new() {
+fn a_function_level_reset_under_load_resets_the_device() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     for n in 0..64 {
@@ -249,7 +249,7 @@ fn a_function_level_reset_under_load_leaves_a_device_as_new() {
         .client
         .write(CONFIG, 0x48, &0x8000_u16.to_le_bytes())
         .expect("reset");
-    // Nothing is written any more: what was there stays.
+    // The device writes no more: the memory keeps its contents.
     let before = driver.get(RECORD, 64 * 32);
     assert_eq!(driver.client.read32(BAR0, 0x90), 0, "disabled");
     assert_eq!(driver.client.read32(CONFIG, 4) & 6, 0, "no bus master");
@@ -265,7 +265,7 @@ fn a_function_level_reset_under_load_leaves_a_device_as_new() {
 }
 
 #[test]
-fn memory_that_is_unmapped_in_flight_is_not_touched_afterwards() {
+fn memory_unmapped_in_flight_is_not_written_afterwards() {
     let running = Running::start();
     let mut driver = Driver::enabled(&running, &config(0x100));
     let bytes = pattern(1 << 20);
@@ -292,7 +292,7 @@ fn memory_that_is_unmapped_in_flight_is_not_touched_afterwards() {
 }
 
 #[test]
-fn a_client_that_dies_in_flight_makes_room_for_the_next() {
+fn a_new_client_is_served_after_one_dies_in_flight() {
     let running = Running::start();
     for _ in 0..3 {
         let mut driver = Driver::enabled(&running, &config(0x100));
@@ -349,7 +349,7 @@ fn a_fixed_configuration_cannot_be_changed() {
 }
 
 #[test]
-fn injected_faults_look_like_the_devices_own() {
+fn injected_faults_are_reported_as_those_of_the_device() {
     let mut options = dray_vfio::Options::new(crate::client::hardware(0x100));
     options.injections = ["1=0x18", "halt@2"]
         .map(|text| text.parse().expect("an injection"))
@@ -374,12 +374,12 @@ fn injected_faults_look_like_the_devices_own() {
 }
 
 #[test]
-fn a_halted_device_takes_nothing_and_answers() {
+fn a_halted_device_ignores_descriptors_and_answers_reads() {
     let mut options = dray_vfio::Options::new(crate::client::hardware(0x100));
     options.injections = vec!["halt-flr@1".parse().expect("an injection")];
     let running = Running::with(options);
     let mut driver = Driver::enabled(&running, &config(0x100));
-    // A driver learns of the halt by an interrupt: its programs go on for a while.
+    // A driver is informed of the halt by an interrupt: its programs submit for a while after it.
     for n in 0..20 {
         let noop = Descriptor::noop().with_completion(RECORD + 32 * n);
         driver.client.post(0, &noop);

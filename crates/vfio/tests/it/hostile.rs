@@ -1,4 +1,4 @@
-//! Clients that break the rules: an error by name, and the door stays.
+//! Clients that violate the protocol get an error number, and the door keeps working.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -29,7 +29,7 @@ fn answers(client: &mut Client) -> bool {
 }
 
 #[test]
-fn messages_that_are_cut_end_the_session_and_not_the_server() {
+fn truncated_messages_end_the_session_and_not_the_server() {
     let running = Running::start();
     let whole = [header(32, 9).as_bytes(), &access(CONFIG, 0, 4)].concat();
     for length in [1, 15, 16, 17, 31] {
@@ -47,7 +47,7 @@ fn messages_that_are_cut_end_the_session_and_not_the_server() {
 }
 
 #[test]
-fn lengths_that_cannot_be_end_the_session() {
+fn invalid_lengths_end_the_session() {
     let running = Running::start();
     for size in [0, 15, u32::MAX, 1 << 30, (1 << 20) + 64] {
         let mut stream = running.stream();
@@ -63,7 +63,7 @@ fn lengths_that_cannot_be_end_the_session() {
 }
 
 #[test]
-fn a_message_that_comes_byte_by_byte_is_whole() {
+fn a_message_sent_byte_by_byte_is_answered() {
     let running = Running::start();
     let mut stream = running.stream();
     for byte in [header(32, 9).as_bytes(), &access(CONFIG, 0, 4)].concat() {
@@ -75,7 +75,7 @@ fn a_message_that_comes_byte_by_byte_is_whole() {
 }
 
 #[test]
-fn counts_and_commands_that_lie_are_refused_by_name() {
+fn invalid_counts_and_commands_are_refused_with_their_errno() {
     let running = Running::start();
     let mut client = running.client();
     for (command, payload, errno) in [
@@ -115,7 +115,7 @@ fn counts_and_commands_that_lie_are_refused_by_name() {
 }
 
 #[test]
-fn memory_is_mapped_once() {
+fn overlapping_maps_and_partial_unmaps_are_refused() {
     let running = Running::start();
     let mut client = running.client();
     let file = SharedFile::new(0x2000);
@@ -134,7 +134,7 @@ fn memory_is_mapped_once() {
 }
 
 #[test]
-fn vectors_and_files_are_counted() {
+fn wrong_numbers_of_vectors_and_files_are_refused() {
     let running = Running::start();
     let mut client = running.client();
     let vector = Vector::new();
@@ -158,7 +158,7 @@ fn vectors_and_files_are_counted() {
 }
 
 #[test]
-fn a_client_that_wants_no_reply_gets_none() {
+fn messages_with_no_reply_are_not_answered() {
     let running = Running::start();
     let mut client = running.client();
     client.send(
@@ -172,7 +172,7 @@ fn a_client_that_wants_no_reply_gets_none() {
 }
 
 #[test]
-fn a_socket_that_is_served_or_is_none_is_left_alone() {
+fn a_socket_in_use_and_a_regular_file_are_not_replaced() {
     let running = Running::start();
     let bound = Server::bind(&running.socket, |_| ());
     assert!(matches!(bound, Err(VfioError::InUse { .. })));

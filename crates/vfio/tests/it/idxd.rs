@@ -44,7 +44,7 @@ impl Registers for Bar {
 /// A file of sysfs, and what is written to it; without a text it is read.
 type Access = (&'static str, Option<&'static str>);
 
-/// A life with mistakes in it.
+/// A configuration, its use and its removal, with errors in between.
 const LIFE: &[Access] = &[
     ("devices/dsa0/state", None),
     ("devices/dsa0/gen_cap", None),
@@ -83,7 +83,7 @@ const END: &[Access] = &[
     ("devices/dsa0/cmd_status", None),
 ];
 
-/// What each access gives. Where the kernel would sleep the device goes on by itself.
+/// The result of each access. Where the kernel would sleep the device continues by itself.
 fn live<R: Registers>(
     driver: &mut Driver<R>,
     accesses: &[Access],
@@ -106,7 +106,7 @@ fn live<R: Registers>(
 }
 
 #[test]
-fn the_drivers_rules_work_on_registers_behind_a_socket() {
+fn the_driver_configures_a_device_through_vfio_user() {
     const BASE: u64 = 0x1_0000_0000;
     let part = || {
         let mut part = Part::new(0, hardware(0x100));

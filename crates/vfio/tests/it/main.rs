@@ -1,4 +1,4 @@
-//! The door through its socket: a client of our own, and one that we did not write.
+//! The door through its socket: with a client of these tests, and with that of the crate `vfio_user`.
 
 mod client;
 mod conformance;

@@ -33,7 +33,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn every_message_is_answered_or_refused(
+    fn random_messages_are_answered_or_refused(
         messages in prop::collection::vec((0..20_u16, 0..64_u32, payload()), 1..24)
     ) {
         let mut door = Door::new(&Options::new(hardware(0x200)), |_| ()).expect("a device");

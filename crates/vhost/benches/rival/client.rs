@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Whether it can be run.
 pub fn available(testpmd: &Path) -> bool {
@@ -66,7 +66,7 @@ impl Testpmd {
         cpu: usize,
         packed: bool,
     ) -> Result<Testpmd, String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !socket.exists() {
             if Instant::now() > until {
                 return Err("no back end listens at the socket".to_owned());
@@ -144,7 +144,7 @@ impl Testpmd {
 
     /// The next line that contains a word.
     fn wait_for(&mut self, word: &str) -> Result<String, String> {
-        self.wait_at_most(PATIENCE, word)
+        self.wait_at_most(TIMEOUT, word)
     }
 
     fn wait_at_most(&mut self, patience: Duration, word: &str) -> Result<String, String> {

@@ -179,7 +179,7 @@ impl Backend {
         Ok(())
     }
 
-    /// The front end waits for an answer, whatever it asked for.
+    /// The front end waits for an answer even without `NEED_REPLY`.
     fn set_log(&mut self, bytes: u64, offset: u64, file: OwnedFd) -> Result<Reply, VhostError> {
         if self.session.protocol_features() & f::PROTOCOL_LOG_SHMFD == 0 {
             return Err(VhostError::Refused {

@@ -22,7 +22,7 @@ const MESSAGES: usize = 64;
 /// Surplus connections closed at one time.
 const SURPLUS: usize = 64;
 
-/// Who waits for whom.
+/// Which side listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// This side listens (the socket is created and removed here).

@@ -217,7 +217,7 @@ fn take_from(list: &mut Vec<Done>, into: &mut [Done]) -> usize {
     count
 }
 
-/// Keeps the end of another queue's copy for it; of a queue that has gone, lets go of what it kept.
+/// Keeps the completion of another queue's copy for it; for a queue that is gone, releases what was kept for it.
 fn hand_over(members: &mut [Member], end: Done) {
     let Some(of) = members.get_mut((end.token >> 32) as usize) else {
         return;

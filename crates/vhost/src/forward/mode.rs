@@ -13,7 +13,7 @@ pub enum Mode {
     RxOnly,
     /// Generated packets, as many as go.
     TxOnly,
-    /// Answers to ARP requests and ICMP echo requests, back to who asked.
+    /// Answers to ARP requests and ICMP echo requests, back to the sender.
     Icmp,
     /// A learning switch between all ports.
     Switch,

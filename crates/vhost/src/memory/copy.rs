@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_is_copied_whole_and_nothing_beside_it() {
+    fn every_length_is_copied_exactly() {
         let source: Vec<u8> = (0..300u32).map(|i| (i * 7 + 1) as u8).collect();
         for len in 0..=260 {
             let mut target = vec![0u8; 300];

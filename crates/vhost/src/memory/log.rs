@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_marked_and_nothing_beside_the_log() {
+    fn pages_are_marked_within_the_log_only() {
         let file = file(64);
         let log = DirtyLog::new(file.try_clone().expect("it"), 4, 8).expect("a log");
         assert_eq!(log.mark(0, 0), 0);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_that_cannot_be_are_refused() {
+    fn logs_with_bad_sizes_or_offsets_are_refused() {
         assert!(DirtyLog::new(file(64), 0, 0).is_err());
         assert!(DirtyLog::new(file(64), 65, 0).is_err());
         assert!(DirtyLog::new(file(64), 64, 1).is_err());

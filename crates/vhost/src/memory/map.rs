@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_in_their_region_and_not_beside_it() {
+    fn addresses_are_translated_within_their_region_only() {
         let map = MemoryMap::new()
             .with(region(0x10000, 0x2000, 0x1000), file(0x3000))
             .and_then(|m| m.with(region(0x12000, 0x1000, 0), file(0x1000)))
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_that_cannot_be_are_refused() {
+    fn overlapping_empty_and_overlong_regions_are_refused() {
         let map = MemoryMap::new()
             .with(region(0x10000, 0x2000, 0), file(0x2000))
             .expect("a region");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_is_zeros_and_a_broken_map() {
+    fn a_truncated_file_reads_as_zeros_and_marks_the_map_broken() {
         let memory = file(0x4000);
         let writer = memory.try_clone().expect("another descriptor");
         let map = MemoryMap::new()

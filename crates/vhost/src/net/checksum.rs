@@ -47,14 +47,14 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_rfc_1071() {
+    fn the_checksum_of_the_example_of_rfc_1071_is_correct() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(fold(sum(&bytes)), 0xddf2);
     }
 
     proptest! {
         #[test]
-        fn as_word_by_word(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn the_checksum_equals_that_computed_word_by_word(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert_eq!(fold(sum(&bytes)), by_words(&bytes));
         }
     }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_segment_is_cut_with_right_headers() {
+    fn a_long_segment_is_split_with_correct_headers() {
         for v6 in [false, true] {
             let mut packet = frame(v6, 2500);
             let (mut pool, mut out) = (Pool::new(0), Vec::new());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_is_completed_only_for_who_needs_it() {
+    fn a_checksum_is_completed_only_without_guest_csum() {
         let mut packet = frame(false, 100);
         packet.header.gso_type = GSO_NONE;
         let before = packet.bytes().to_vec();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_lie_are_refused() {
+    fn inconsistent_offload_headers_are_refused() {
         let packet = frame(false, 100);
         let all = f::OFFLOADS;
         let valid = |h: Header| is_valid(&h, packet.len(), all);

@@ -1,4 +1,4 @@
-//! Where the headers of a packet lie: what checksums and segmentation need to know, and no more.
+//! Offsets of the headers of a packet, as far as checksums and segmentation need them.
 
 const ETHERNET_BYTES: usize = 14;
 const VLAN: [u16; 2] = [0x8100, 0x88a8];

@@ -14,7 +14,7 @@ use crate::ring::Direction;
 /// How a port is set up.
 #[derive(Debug, Clone)]
 pub struct VhostSetup {
-    /// Who listens.
+    /// Which side listens.
     pub role: Role,
     /// What is offered.
     pub options: Options,

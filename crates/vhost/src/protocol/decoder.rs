@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_no_requests_end_the_stream() {
+    fn invalid_headers_end_the_stream() {
         let bad = |flags, size| {
             let header = Header {
                 request: 1,
@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_frames_or_an_error(
+        fn random_bytes_are_decoded_or_refused(
             stream in proptest::collection::vec(any::<u8>(), 0..600),
             valid_version in any::<bool>(),
         ) {

@@ -87,7 +87,7 @@ impl Session {
         self.status
     }
 
-    /// Whether the driver is ready, as far as one can know: without STATUS a kick says so.
+    /// Whether the driver is ready. Without STATUS this is always true: a kick is the only sign of it.
     pub fn driver_ok(&self) -> bool {
         self.protocol_features & f::PROTOCOL_STATUS == 0 || self.status & DRIVER_OK != 0
     }

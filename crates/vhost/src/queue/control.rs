@@ -36,7 +36,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Stops the ring; where it stands. Nothing may be in flight.
+    /// Stops the ring and returns its base. Nothing may be in flight.
     pub(crate) fn stop(&mut self) -> Option<u32> {
         debug_assert!(self.slots.is_empty());
         self.draining = false;

@@ -213,7 +213,7 @@ impl Queue {
         }
     }
 
-    /// Whether the front end's memory is still what it said; asked after copies and before their
+    /// Whether the front end's memory files still have their size; checked after copies and before their
     /// results are used.
     #[inline]
     fn memory_is_sound(&mut self) -> bool {
@@ -234,7 +234,7 @@ impl Queue {
         !broken
     }
 
-    /// Notifies the driver of what was published, if it wants to know.
+    /// Notifies the driver of what was published, if it has notifications enabled.
     #[inline]
     fn notify(&mut self) {
         let Some(running) = &mut self.running else {

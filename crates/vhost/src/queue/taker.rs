@@ -1,4 +1,4 @@
-//! Who copies the packets of a burst: a channel, or the core.
+//! The choice of what copies the packets of a burst: a channel, or the core.
 
 use std::ptr::NonNull;
 

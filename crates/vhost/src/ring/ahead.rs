@@ -1,4 +1,4 @@
-//! What is brought into the cache before it is used.
+//! Prefetches of buffers and headers.
 
 use std::ptr::NonNull;
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_a_beginning_is_brought_in_and_no_other() {
+    fn exactly_the_lines_of_a_range_are_prefetched() {
         for offset in 0..LINE as u64 {
             for len in 1..400u32 {
                 let touched = RefCell::new(BTreeSet::new());

@@ -147,7 +147,7 @@ impl Ring {
         }
     }
 
-    /// Whether the driver wants to be notified of what was published since this was asked last.
+    /// Whether the driver has notifications enabled for what was published since the last call.
     #[inline]
     pub(crate) fn wants_notification(&mut self) -> bool {
         match &mut self.kind {

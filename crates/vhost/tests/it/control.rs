@@ -54,7 +54,7 @@ fn draining() -> Vec<(Request, Vec<u8>)> {
 }
 
 #[test]
-fn messages_wait_for_copies_and_what_is_done_is_published() {
+fn messages_that_drain_wait_for_copies_in_flight() {
     for kind in KINDS {
         for (request, payload) in draining() {
             println!("{kind:?} {request:?}");
@@ -63,7 +63,7 @@ fn messages_wait_for_copies_and_what_is_done_is_published() {
             let frame = frame(request, &payload);
             let handled = guest.backend.handle(frame, &mut guest.channels, now);
             assert!(matches!(handled, Ok(Handled::Waiting)), "{handled:?}");
-            // Nothing new is taken meanwhile.
+            // No new packet is taken meanwhile.
             assert!(guest.transmit(&[5; 700], 4096, false));
             let mut out = Vec::new();
             guest.poll_data(&mut out, 32);
@@ -79,7 +79,7 @@ fn messages_wait_for_copies_and_what_is_done_is_published() {
 }
 
 #[test]
-fn a_drain_has_a_deadline_and_memory_outlives_it() {
+fn a_drain_ends_at_its_deadline_and_memory_stays_mapped() {
     for kind in KINDS {
         for (request, payload) in draining() {
             println!("{kind:?} {request:?}");
@@ -90,13 +90,13 @@ fn a_drain_has_a_deadline_and_memory_outlives_it() {
             assert!(matches!(handled, Ok(Handled::Waiting)));
             let later = now + Duration::from_secs(2);
             match guest.backend.resume(&mut guest.channels, later) {
-                // It has no answer but one that says "stopped", and that is not so.
+                // Its only answer would mean that the ring is stopped, and it is not.
                 Err(_) => assert_eq!(request, Request::GetVringBase),
                 Ok(Handled::Done(Some(answer))) => assert_ne!(answer[12], 0, "refused"),
                 other => panic!("{other:?}"),
             }
             assert!(guest.channels[0].in_flight() > 0);
-            // The connection goes, the copies end afterwards: into memory that is still there.
+            // The connection ends before the copies: their memory is still mapped.
             let _ = guest.backend.disconnect(&mut guest.channels, later);
             let much_later = later + Duration::from_secs(2);
             let _ = guest.backend.resume(&mut guest.channels, much_later);
@@ -109,7 +109,7 @@ fn a_drain_has_a_deadline_and_memory_outlives_it() {
 }
 
 #[test]
-fn memory_outlives_a_device_that_is_dropped() {
+fn memory_of_copies_in_flight_outlives_the_device() {
     for kind in KINDS {
         let (guest, go) = with_copies_held(kind);
         let Guest {
@@ -125,7 +125,7 @@ fn memory_outlives_a_device_that_is_dropped() {
 }
 
 #[test]
-fn what_disturbs_nothing_does_not_wait() {
+fn messages_that_change_no_ring_do_not_wait() {
     for kind in KINDS {
         let (mut guest, go) = with_copies_held(kind);
         let file = guest.memory.file.try_clone().expect("a copy");
@@ -153,7 +153,7 @@ fn what_disturbs_nothing_does_not_wait() {
 }
 
 #[test]
-fn a_live_ring_is_not_changed() {
+fn changes_of_a_running_ring_are_refused() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     assert_ne!(guest.state(Request::SetVringNum, 1, 128), 0);
     assert_ne!(guest.state(Request::SetVringBase, 1, 7), 0);
@@ -166,7 +166,7 @@ fn a_live_ring_is_not_changed() {
 }
 
 #[test]
-fn a_ring_goes_on_where_it_stopped() {
+fn a_stopped_ring_continues_from_its_base() {
     for kind in KINDS {
         for asynchronous in [false, true] {
             let engines: Vec<Box<dyn dray_vhost::copy::CopyEngine>> = match asynchronous {
@@ -196,7 +196,7 @@ fn a_ring_goes_on_where_it_stopped() {
 /// A front end that lost its connection: split rings go on from the used index whatever it says; a
 /// packed ring from where it stood, if it says 0.
 #[test]
-fn rings_go_on_after_a_broken_connection() {
+fn rings_continue_after_a_reconnect() {
     for kind in KINDS {
         let mut guest = Guest::new(Setup::new(kind, 16), Vec::new());
         for _ in 0..21 {
@@ -221,7 +221,7 @@ fn rings_go_on_after_a_broken_connection() {
 }
 
 #[test]
-fn the_first_messages_of_a_server_that_comes_back() {
+fn messages_of_a_reconnected_virtio_user_server_are_accepted() {
     // virtio-user with server=1: disable and stop before anything else, and no SET_OWNER.
     let mut guest = Guest::new(Setup::new(Kind::Packed, 64), Vec::new());
     let now = Instant::now();
@@ -245,7 +245,7 @@ fn the_first_messages_of_a_server_that_comes_back() {
 }
 
 #[test]
-fn enabled_before_the_features_are_set() {
+fn a_ring_enabled_before_the_features_are_set_works() {
     // QEMU enables rings while it connects.
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     let _ = guest
@@ -276,7 +276,7 @@ fn enabled_before_the_features_are_set() {
 }
 
 #[test]
-fn a_disabled_queue_discards_and_supplies_nothing() {
+fn a_disabled_queue_discards_packets_and_delivers_none() {
     for kind in KINDS {
         let mut guest = Guest::new(Setup::new(kind, 64), Vec::new());
         for queue in 0..2 {
@@ -298,7 +298,7 @@ fn a_disabled_queue_discards_and_supplies_nothing() {
 }
 
 #[test]
-fn the_device_status_gates_the_start() {
+fn a_ring_starts_only_after_driver_ok() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     for queue in 0..2 {
         guest.state(Request::GetVringBase, queue, 0);
@@ -329,7 +329,7 @@ fn the_device_status_gates_the_start() {
 }
 
 #[test]
-fn requests_that_cannot_be_granted_are_refused_and_the_connection_lives() {
+fn invalid_requests_are_refused_and_the_connection_stays() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     for queue in 0..2 {
         guest.state(Request::GetVringBase, queue, 0);
@@ -384,7 +384,7 @@ fn requests_that_cannot_be_granted_are_refused_and_the_connection_lives() {
 }
 
 #[test]
-fn a_rarp_is_a_broadcast_from_the_guest() {
+fn send_rarp_injects_a_broadcast_from_the_guest() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     let mac = [2, 0, 0, 0, 0, 9];
     assert_eq!(guest.send(Request::SendRarp, &[2, 0, 0, 0, 0, 9, 0, 0]), 0);
@@ -398,7 +398,7 @@ proptest! {
 
     /// Any messages in any order: no panic, and the device can be used afterwards.
     #[test]
-    fn any_messages(
+    fn random_messages_leave_a_usable_device(
         messages in proptest::collection::vec(
             (1u32..45, any::<bool>(), proptest::collection::vec(any::<u8>(), 0..80), 0usize..3),
             0..40,

@@ -1,4 +1,4 @@
-//! Movers that do what no mover should.
+//! Movers with random order, failures and delays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 fn carry_out(copy: &Copy) {
-    // SAFETY: who submitted it promised that the addresses are valid until its end is polled.
+    // SAFETY: the submitter guarantees that the addresses are valid until its end is polled.
     unsafe {
         std::ptr::copy_nonoverlapping(
             copy.source as *const u8,

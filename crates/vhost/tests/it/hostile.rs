@@ -1,4 +1,4 @@
-//! A driver that breaks every rule of the rings. It may lose its own packets, and nothing else.
+//! A driver that violates every rule of the rings. Only its own packets may be lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,7 @@ fn dropped_from_guest(name: &str, make: impl Fn(&mut Guest) -> Vec<Raw>) {
 }
 
 #[test]
-fn buffers_from_the_guest() {
+fn bad_buffers_from_the_guest_are_dropped() {
     let end = BASE + SIZE;
     dropped_from_guest("unmapped", |_| vec![(0xdead_0000, 100, 0)]);
     dropped_from_guest("beyond the last address", |_| vec![(u64::MAX - 10, 100, 0)]);
@@ -86,7 +86,7 @@ fn buffers_from_the_guest() {
 }
 
 #[test]
-fn indirect_tables() {
+fn bad_indirect_tables_are_dropped() {
     for len in [0, 8, 15, 17, 16 * 65, u32::MAX, u32::MAX - 15] {
         dropped_from_guest("length", |guest| vec![(guest.buffer(2048), len, INDIRECT)]);
     }
@@ -122,7 +122,7 @@ fn indirect_tables() {
 }
 
 #[test]
-fn a_chain_may_end_in_a_table() {
+fn a_chain_may_end_in_an_indirect_table() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     let (table, first, second) = (guest.buffer(16), guest.buffer(12), guest.buffer(50));
     guest.memory.write(first, &[0; 12]);
@@ -140,7 +140,7 @@ fn a_chain_may_end_in_a_table() {
 }
 
 #[test]
-fn indices_of_split_rings() {
+fn bad_indices_of_split_rings_do_not_stop_other_queues() {
     for asynchronous in [false, true] {
         let new = || Guest::new(Setup::new(Kind::Split, 64), engines(asynchronous));
         for head in [64, 1000, u16::MAX] {
@@ -168,7 +168,7 @@ fn indices_of_split_rings() {
 }
 
 #[test]
-fn a_list_as_long_as_the_packed_ring() {
+fn a_chain_as_long_as_the_packed_ring_is_dropped() {
     for asynchronous in [false, true] {
         let mut guest = Guest::new(Setup::new(Kind::Packed, 64), engines(asynchronous));
         let at = guest.buffer(100);
@@ -183,7 +183,7 @@ fn a_list_as_long_as_the_packed_ring() {
 
 /// Buffers to the guest that cannot be used come back with length 0, and the next one is used.
 #[test]
-fn buffers_to_the_guest() {
+fn bad_buffers_to_the_guest_are_returned_with_length_0() {
     let bad: [Raw; 9] = [
         (0xdead_0000, 2048, WRITE),
         (BASE + SIZE - 100, 2048, WRITE),
@@ -208,7 +208,7 @@ fn buffers_to_the_guest() {
 }
 
 #[test]
-fn nothing_is_written_beyond_a_buffer() {
+fn no_byte_is_written_beyond_a_buffer() {
     for mergeable in [0, f::MRG_RXBUF] {
         each(mergeable, |guest| {
             for len in [13, 299, 300, 311, 312, 313] {
@@ -243,7 +243,7 @@ fn nothing_is_written_beyond_a_buffer() {
 }
 
 #[test]
-fn an_index_that_jumps_stops_its_ring_and_no_other() {
+fn an_available_index_that_jumps_stops_only_its_ring() {
     for asynchronous in [false, true] {
         let mut guest = Guest::new(Setup::new(Kind::Split, 64), engines(asynchronous));
         let error = eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd");
@@ -272,7 +272,7 @@ fn an_index_that_jumps_stops_its_ring_and_no_other() {
 }
 
 #[test]
-fn an_index_that_goes_back_stops_its_ring() {
+fn an_available_index_that_goes_back_stops_its_ring() {
     for asynchronous in [false, true] {
         let go = Arc::new(AtomicBool::new(false));
         let held: Vec<Box<dyn CopyEngine>> = match asynchronous {
@@ -319,7 +319,7 @@ fn an_index_that_goes_back_stops_its_ring() {
 }
 
 #[test]
-fn more_in_flight_than_a_packed_ring_has_stops_it() {
+fn descriptors_made_available_twice_stop_a_packed_ring() {
     let go = Arc::new(AtomicBool::new(false));
     let mut guest = Guest::new(Setup::new(Kind::Packed, 64), vec![Held::new(&go)]);
     for _ in 0..64 {
@@ -345,7 +345,7 @@ fn more_in_flight_than_a_packed_ring_has_stops_it() {
 }
 
 #[test]
-fn a_descriptor_that_changes_after_its_fetch_changes_nothing() {
+fn a_descriptor_changed_after_its_fetch_has_no_effect() {
     for kind in KINDS {
         let go = Arc::new(AtomicBool::new(false));
         let mut guest = Guest::new(Setup::new(kind, 64), vec![Held::new(&go)]);
@@ -361,7 +361,7 @@ fn a_descriptor_that_changes_after_its_fetch_changes_nothing() {
 }
 
 #[test]
-fn a_truncated_memory_file_breaks_its_device_and_nothing_else() {
+fn a_truncated_memory_file_stops_only_its_device() {
     for kind in KINDS {
         for asynchronous in [false, true] {
             let mut other = Guest::new(Setup::new(kind, 64), engines(asynchronous));
@@ -385,7 +385,7 @@ fn a_truncated_memory_file_breaks_its_device_and_nothing_else() {
 }
 
 #[test]
-fn headers_that_lie_are_dropped() {
+fn packets_with_inconsistent_headers_are_dropped() {
     each(f::CSUM | f::HOST_TSO4, |guest| {
         let mut bad = vec![0u8; 12 + 100];
         bad[0] = 1;
@@ -414,7 +414,7 @@ mod random {
 
         /// Any descriptors, any indices: no panic, nothing outside the guest's memory.
         #[test]
-        fn rings_of_random_bytes(
+        fn random_rings_do_not_panic_or_leave_guest_memory(
             packed in any::<bool>(),
             asynchronous in any::<bool>(),
             seed in any::<u64>(),

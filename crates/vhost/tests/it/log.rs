@@ -142,7 +142,7 @@ fn traffic(guest: &mut Guest, rng: &mut ChaCha8Rng, mergeable: bool) {
 }
 
 #[test]
-fn every_write_is_logged_before_the_guest_is_told() {
+fn every_write_is_logged_before_its_used_index() {
     for kind in KINDS {
         for which in 0..3 {
             for features in [0, f::MRG_RXBUF, f::IN_ORDER | f::EVENT_IDX] {
@@ -184,7 +184,7 @@ fn every_write_is_logged_before_the_guest_is_told() {
 
 /// Copies that were in flight before logging began.
 #[test]
-fn copies_in_flight_are_logged_when_they_have_ended() {
+fn copies_started_before_logging_are_logged_when_they_end() {
     for kind in KINDS {
         let go = Arc::new(AtomicBool::new(false));
         let mut guest = Guest::new(Setup::new(kind, 64), vec![Held::new(&go)]);
@@ -205,7 +205,7 @@ fn copies_in_flight_are_logged_when_they_have_ended() {
 /// A drain misses its deadline, and its copies are abandoned; what they still write
 /// is logged when they have ended.
 #[test]
-fn abandoned_copies_are_logged_when_they_have_ended() {
+fn abandoned_copies_are_logged_when_they_end() {
     for kind in KINDS {
         let go = Arc::new(AtomicBool::new(false));
         let mut guest = Guest::new(Setup::new(kind, 64), vec![Held::new(&go)]);
@@ -230,7 +230,7 @@ fn abandoned_copies_are_logged_when_they_have_ended() {
 }
 
 #[test]
-fn the_front_end_is_told_of_writes_if_it_wants() {
+fn the_log_eventfd_is_signalled_after_writes() {
     for kind in KINDS {
         let mut guest = Guest::new(Setup::new(kind, 64), Vec::new());
         let event = eventfd(0, EventfdFlags::NONBLOCK).expect("an eventfd");
@@ -267,7 +267,7 @@ fn logs_that_cannot_be_used_are_refused_with_an_answer() {
 
 /// Too small, truncated, replaced: under traffic, with copies in flight.
 #[test]
-fn a_log_that_changes_under_traffic() {
+fn a_log_can_be_replaced_or_truncated_under_traffic() {
     for kind in KINDS {
         for which in 0..3 {
             let mut guest = Guest::new(Setup::new(kind, 64), movers(which));

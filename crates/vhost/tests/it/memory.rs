@@ -1,4 +1,4 @@
-//! Regions that come and go.
+//! Regions that are added and removed.
 
 use dray_vhost::memory::{MemoryMap, RegionInfo};
 use dray_vhost::protocol::Request;
@@ -16,7 +16,7 @@ fn file(len: u64) -> std::os::fd::OwnedFd {
 
 /// As threads unmap and map, the kernel hands the addresses of one to another.
 #[test]
-fn a_fault_is_found_in_the_region_that_is_mapped_there_now() {
+fn a_sigbus_is_attributed_to_the_region_mapped_there_now() {
     let info = RegionInfo {
         guest: 0,
         size: 1 << 16,
@@ -91,7 +91,7 @@ fn a_region_is_added_and_removed_while_rings_run() {
 }
 
 #[test]
-fn a_ring_whose_memory_goes_is_stopped() {
+fn removing_the_memory_of_a_ring_stops_it() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     assert_eq!(guest.send(Request::RemMemReg, &message(&region())), 0);
     assert!(!guest.backend.queues()[1].is_running());
@@ -100,7 +100,7 @@ fn a_ring_whose_memory_goes_is_stopped() {
 }
 
 #[test]
-fn regions_that_cannot_be_are_refused() {
+fn bad_regions_are_refused() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     let mut try_add = |info: RegionInfo, len: u64| {
         let answer = guest.try_send(Request::AddMemReg, &message(&info), vec![file(len)]);

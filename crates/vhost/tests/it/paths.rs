@@ -19,7 +19,7 @@ fn packets() -> u64 {
 }
 
 /// A run in which nothing moves for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of a packet with this number: they and their count follow from it.
 fn packet(number: u64, longest: u32) -> Vec<u8> {
@@ -68,7 +68,7 @@ fn run(guest: &mut Guest, longest: u32, buffer: u32, part: usize) {
         }
         std::thread::yield_now();
         let waited = moved.elapsed();
-        assert!(waited < PATIENCE, "nothing moves: sent {sent}, got {got}");
+        assert!(waited < TIMEOUT, "nothing moves: sent {sent}, got {got}");
     }
     let stats = guest.backend.queues()[1].stats();
     assert_eq!((stats.packets, stats.drops.total()), (total, 0));
@@ -117,17 +117,17 @@ fn every_path(kind: Kind, size: u32) {
 }
 
 #[test]
-fn split_rings() {
+fn split_rings_deliver_every_packet() {
     every_path(Kind::Split, 256);
 }
 
 #[test]
-fn packed_rings() {
+fn packed_rings_deliver_every_packet() {
     every_path(Kind::Packed, 256);
 }
 
 #[test]
-fn packed_rings_of_odd_size() {
+fn packed_rings_of_odd_size_deliver_every_packet() {
     every_path(Kind::Packed, 57);
 }
 
@@ -144,17 +144,17 @@ fn copies_end_in_random_order(kind: Kind) {
 }
 
 #[test]
-fn split_copies_in_random_order() {
+fn split_rings_keep_order_when_copies_end_in_random_order() {
     copies_end_in_random_order(Kind::Split);
 }
 
 #[test]
-fn packed_copies_in_random_order() {
+fn packed_rings_keep_order_when_copies_end_in_random_order() {
     copies_end_in_random_order(Kind::Packed);
 }
 
 #[test]
-fn the_virtual_device_copies() {
+fn the_virtual_device_copies_packets() {
     for kind in [Kind::Split, Kind::Packed] {
         let engines = dray_vhost::copy::open_virtual(2).expect("a device");
         let mut guest = Guest::new(Setup::new(kind, 256).with(f::MRG_RXBUF), engines);
@@ -166,7 +166,7 @@ fn the_virtual_device_copies() {
 }
 
 #[test]
-fn the_smallest_and_the_largest_ring() {
+fn the_smallest_and_the_largest_ring_deliver_packets() {
     for (kind, size) in [
         (Kind::Split, 2),
         (Kind::Split, 32768),
@@ -179,7 +179,7 @@ fn the_smallest_and_the_largest_ring() {
 }
 
 #[test]
-fn chains_of_131070_bytes() {
+fn chains_of_131070_bytes_are_delivered() {
     for kind in [Kind::Split, Kind::Packed] {
         for mover in [0, 2] {
             let setup = Setup::new(kind, 256).with(f::MRG_RXBUF);
@@ -199,7 +199,7 @@ fn chains_of_131070_bytes() {
 }
 
 #[test]
-fn below_the_threshold_the_core_copies_and_order_is_kept() {
+fn packets_below_the_threshold_are_copied_by_the_core_in_order() {
     let mut guest = Guest::new(
         Setup::new(Kind::Split, 256),
         vec![Shuffled::new(5, 512, None)],

@@ -1,4 +1,4 @@
-//! The socket: both roles, messages in pieces, front ends that come and go.
+//! The socket: both roles, messages in pieces, front ends that connect and disconnect.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -42,7 +42,7 @@ fn ask(endpoint: &mut Endpoint, stream: &mut UnixStream) {
 }
 
 #[test]
-fn a_message_cut_anywhere_and_a_connection_cut_there() {
+fn a_connection_closed_within_a_message_is_survived() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = server(&path);
@@ -62,7 +62,7 @@ fn a_message_cut_anywhere_and_a_connection_cut_there() {
 }
 
 #[test]
-fn a_thousand_connections() {
+fn a_thousand_other_connections_are_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = server(&path);
@@ -80,7 +80,7 @@ fn a_thousand_connections() {
 }
 
 #[test]
-fn nonsense_ends_the_connection_and_the_next_one_is_served() {
+fn invalid_bytes_end_only_their_connection() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = server(&path);
@@ -97,7 +97,7 @@ fn nonsense_ends_the_connection_and_the_next_one_is_served() {
 }
 
 #[test]
-fn a_front_end_that_does_not_read_is_cut_off() {
+fn a_front_end_that_does_not_read_is_disconnected() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = server(&path);
@@ -114,7 +114,7 @@ fn a_front_end_that_does_not_read_is_cut_off() {
 }
 
 #[test]
-fn a_client_connects_again_and_again() {
+fn a_client_reconnects_after_each_disconnect() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = Endpoint::new(&path, Role::Client, Options::default()).expect("a client");
@@ -132,7 +132,7 @@ fn a_client_connects_again_and_again() {
 }
 
 #[test]
-fn a_stale_socket_is_replaced_and_no_other_file() {
+fn only_a_stale_socket_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     drop(UnixListener::bind(&path).expect("listening"));

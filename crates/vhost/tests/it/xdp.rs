@@ -12,7 +12,7 @@ use dray_vhost::net::internet_checksum;
 use dray_vhost::port::{Port, Xdp};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn ip(arguments: &str) -> Result<(), String> {
     let done = Command::new("ip").args(arguments.split(' ')).output();
@@ -63,7 +63,7 @@ fn echo_request(sequence: u16) -> Vec<u8> {
 fn ping(switch: &mut Switch, socket: &OwnedFd, sequence: u16) {
     let request = echo_request(sequence);
     let to = std::net::SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 9), 0);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let (mut events, mut bytes) = (Vec::new(), vec![0; 2048]);
     let mut asked: Option<Instant> = None;
     loop {
@@ -150,7 +150,7 @@ fn a_port_through_af_xdp_answers_the_kernel() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_an_error() {
+fn a_missing_interface_is_an_error() {
     let error = Xdp::open("dray-none").expect_err("no interface");
     assert!(error.to_string().contains("dray-none"), "{error}");
 }

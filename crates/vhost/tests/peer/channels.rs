@@ -31,7 +31,7 @@ fn change(echo: &mut Echo, rng: &mut ChaCha8Rng) -> bool {
 /// Packets of four queue pairs, of which each has its own files, go through work queues that are
 /// registered and unregistered meanwhile: none is lost, changed or out of order.
 #[test]
-fn work_queues_change_under_traffic() {
+fn no_packet_is_lost_when_work_queues_change() {
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let sizes = [1518, 64, 700, 256, 1024, 255];

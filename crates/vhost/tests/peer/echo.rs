@@ -9,7 +9,7 @@ use dray_vhost::copy::{Channel, CopyEngine};
 use dray_vhost::net::{Packet, Pool};
 use dray_vhost::protocol::{Options, features};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::capture::Captured;
 use crate::testpmd::Testpmd;
 
@@ -131,7 +131,7 @@ impl Echo {
                     queue.try_dequeue(channels, pool, &mut pair.waiting, max)
                 }
             };
-            // What a turn begins counts, whenever it ends: so each turn comes, however long copies take.
+            // Packets are counted when their copies start: so the turns change however long copies take.
             pair.in_turn += match synchronous {
                 true if drained => count,
                 true => 0,
@@ -165,7 +165,7 @@ impl Echo {
         let mut events = Vec::new();
         self.endpoint
             .close(&mut self.channels, Instant::now(), &mut events);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.endpoint.is_leaving() {
             for at in 0..self.pairs.len() {
                 self.step_pair(at);
@@ -178,7 +178,7 @@ impl Echo {
 
     /// Goes on until something is so.
     pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Echo) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !done(self) {
             assert!(Instant::now() < until, "{what}: {self:?}");
             for _ in 0..4 {
@@ -189,7 +189,7 @@ impl Echo {
 
     /// Goes on until testpmd says something.
     pub fn until_said(&mut self, testpmd: &mut Testpmd, text: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !testpmd.has_said(text) {
             let said = testpmd.said();
             assert!(Instant::now() < until, "no {text:?} in {said:#?}");

@@ -1,5 +1,5 @@
-//! A driver that we did not write: the virtio-user of Debian's dpdk-testpmd, without huge pages. Its
-//! other ports are files of packets, so that what goes in and what comes out is compared byte by byte.
+//! The virtio-user driver of Debian's dpdk-testpmd, without huge pages, as peer. Its other ports are files
+//! of packets, so that input and output are compared byte by byte.
 //!
 //! One test runs at a time: testpmd polls on a core, and the back end on the other.
 
@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A run in which nothing happens for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Held by the test that runs.
 fn alone() -> MutexGuard<'static, ()> {

@@ -95,7 +95,7 @@ fn compare(directory: &Path, plan: &Plan<'_>) -> Vec<Captured> {
 
 /// The ten paths: in order, mergeable, vectorized, on split and packed rings.
 #[test]
-fn ten_ring_paths() {
+fn the_ten_ring_paths_of_dpdk_deliver_every_packet() {
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let paths = [
@@ -111,7 +111,7 @@ fn ten_ring_paths() {
         "packed_vq=1,in_order=1,mrg_rxbuf=0,vectorized=1",
     ];
     for path in paths {
-        // A buffer has 2 KiB: what is longer needs several.
+        // A buffer has 2 KiB: longer packets need several.
         let mergeable = path.contains("mrg_rxbuf=1");
         let (segments, len) = match mergeable {
             true => ("64,64,64,2000,2000,2000", 6192),
@@ -149,7 +149,7 @@ fn ten_ring_paths() {
 
 /// Chains of 2 times 65535 and 5 times 45535 bytes.
 #[test]
-fn chains_of_the_longest_buffers() {
+fn chains_of_the_longest_buffers_are_delivered() {
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let runs = [

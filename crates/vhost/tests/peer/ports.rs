@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, so
 
 use crate::capture::{self, Captured, packets};
 use crate::testpmd::{Start, Testpmd};
-use crate::{PATIENCE, alone};
+use crate::{TIMEOUT, alone};
 
 /// Where testpmd is, and where the kernel.
 const GUEST: [u8; 4] = [192, 0, 2, 9];
@@ -23,9 +23,9 @@ const GUEST_MAC: &str = "02:00:00:00:00:09";
 /// Packets of a file.
 const PACKETS: u64 = 200;
 
-/// Steps a switch, which sleeps when there is nothing to do if it is to.
+/// Steps a switch, which in interrupt mode sleeps when there is nothing to do.
 fn until(switch: &mut Switch, sleeps: bool, what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut events = Vec::new();
     while !done() {
         assert!(Instant::now() < until, "{what}");
@@ -99,7 +99,7 @@ fn forward_files(switch: &mut Switch, mut testpmd: Testpmd, port: u32) {
 
 /// One guest's packets go to another's port: no more than its ring takes, since a switch drops.
 #[test]
-fn two_guests_through_the_switch() {
+fn packets_of_a_guest_reach_another_through_the_switch() {
     let _alone = alone();
     for ring in [
         "in_order=0,mrg_rxbuf=1",

@@ -1,4 +1,4 @@
-//! Either side goes and comes back under traffic.
+//! Either side disconnects and reconnects under traffic.
 
 use std::path::Path;
 
@@ -53,10 +53,10 @@ fn flowgen(echo: &mut Echo, testpmd: &mut Testpmd) {
     flows(echo);
 }
 
-/// A guest that crashes under traffic, or leaves, and comes back: nothing is in flight for ever, and
+/// A guest crashes under traffic, or disconnects, and comes back: no packet stays in flight, and
 /// packets flow again.
 #[test]
-fn a_guest_goes_and_comes_back() {
+fn packets_flow_again_after_a_guest_crashes() {
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     for ring in RINGS {
@@ -90,10 +90,10 @@ fn a_guest_goes_and_comes_back() {
     }
 }
 
-/// A back end that goes under traffic, with and without an end of its copies, and comes back: the
-/// guest, which listens, goes on by itself.
+/// A back end disconnects under traffic, with and without waiting for its copies, and comes back: the
+/// guest, which listens, continues by itself.
 #[test]
-fn a_back_end_goes_and_comes_back() {
+fn packets_flow_again_after_the_back_end_restarts() {
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     for ring in RINGS {

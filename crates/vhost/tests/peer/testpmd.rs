@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// testpmd; it ends with the test.
 pub struct Testpmd {
@@ -78,7 +78,7 @@ impl Testpmd {
         assert!(typed.is_ok(), "testpmd has ended: {:#?}", self.said);
     }
 
-    /// Whether it has said something since this was asked for last. Never waits.
+    /// Whether it has printed this since the last call. Never waits.
     pub fn has_said(&mut self, text: &str) -> bool {
         self.said.extend(self.output.try_iter());
         let new = &self.said[self.looked_at..];
@@ -102,7 +102,7 @@ impl Testpmd {
 
     /// Waits until it has ended by itself.
     pub fn wait(mut self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.child.try_wait().expect("a child").is_none() {
             assert!(Instant::now() < until, "testpmd does not end");
             std::thread::yield_now();

@@ -18,7 +18,7 @@ pub(super) struct Ring<T> {
     producer: usize,
     consumer: usize,
     entries: NonNull<T>,
-    /// Our own index, which the other side learns of when it is published.
+    /// The local index, which the other side sees when it is published.
     next: u32,
 }
 

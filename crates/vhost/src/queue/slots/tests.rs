@@ -15,7 +15,7 @@ fn stage(slots: &mut Slots) -> u32 {
 }
 
 #[test]
-fn the_longest_done_prefix_leaves() {
+fn packets_leave_up_to_the_first_that_is_not_done() {
     // Figure 7 of the article: of four packets 0, 2 and 3 are done; only 0 leaves.
     let mut slots = Slots::new(Direction::ToGuest);
     slots.resize(4);
@@ -41,7 +41,7 @@ fn the_longest_done_prefix_leaves() {
 }
 
 #[test]
-fn an_only_copy_is_found_again_from_its_slot() {
+fn the_only_copy_of_a_packet_is_found_by_its_slot() {
     for direction in [Direction::ToGuest, Direction::FromGuest] {
         let mut slots = Slots::new(direction);
         slots.resize(4);
@@ -77,7 +77,7 @@ fn an_only_copy_is_found_again_from_its_slot() {
 }
 
 #[test]
-fn room_for_copies_comes_back_with_their_packets() {
+fn slots_of_copies_are_free_when_their_packets_leave() {
     let mut slots = Slots::new(Direction::ToGuest);
     slots.resize(4);
     let room = slots.room();
@@ -96,7 +96,7 @@ fn room_for_copies_comes_back_with_their_packets() {
 
 proptest! {
     #[test]
-    fn packets_leave_in_ring_order_whatever_ends_first(
+    fn packets_leave_in_ring_order_for_any_order_of_completion(
         counts in proptest::collection::vec((0u32..4, 1usize..3), 1..40),
         order in any::<u64>(),
     ) {
