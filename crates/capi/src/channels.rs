@@ -324,12 +324,12 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_the_defaults_of_the_library() {
+    fn options_of_zeros_are_the_defaults_of_the_library() {
         assert_eq!(read(&zeros()), Library::default());
     }
 
     #[test]
-    fn every_field_is_handed_to_the_library() {
+    fn every_field_is_passed_to_the_library() {
         let options = ChannelsOptions {
             slots: 7,
             require: Require::Device as u32,
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_model_has_all_its_times() {
+    fn every_time_of_a_cost_model_is_passed_to_the_library() {
         let cost = CostModel {
             size: size_of::<CostModel>(),
             core_call_ns: 1.0,

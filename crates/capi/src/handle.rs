@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_code_and_ends_the_mover_s_use() {
+    fn a_panic_returns_enotrecoverable_and_disables_the_mover() {
         let mover = mover();
         // SAFETY: made above.
         let code = unsafe { using(mover, |_| panic!("as a test")) };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_within_a_call_is_refused() {
+    fn a_call_within_a_call_returns_ebusy() {
         let mover = mover();
         let within = |_: &mut Open| {
             // SAFETY: made above.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_disabled_is_named_and_the_other_goes_on() {
+    fn a_disabled_queue_is_listed_and_the_other_continues() {
         let (device, mover) = channels(LostQueuePolicy::Other);
         assert_eq!(excluded(mover), []);
         disable(&device, 1);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_of_a_lost_queue_says_why_it_is_not_executed() {
+    fn operations_of_a_lost_queue_report_the_reason() {
         let (device, mover) = channels(LostQueuePolicy::Error);
         disable(&device, 0);
         disable(&device, 1);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mover_of_one_queue_says_so_too() {
+    fn a_mover_of_one_queue_reports_its_lost_queue() {
         let device = virtual_device(1, false).expect("it starts");
         let one = device.open(0, 8).expect("a queue");
         let mover = handle(Kind::Virtual(one), 8, Opened::default());

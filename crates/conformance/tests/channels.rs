@@ -136,7 +136,7 @@ fn survives<M: Mover + 'static>(
 }
 
 #[test]
-fn one_queue_tells_faults_and_survives_disruptions() {
+fn one_queue_reports_faults_and_survives_disruptions() {
     for queue in [0, 1] {
         survives("virtual", 1 << 20, Executor::Virtual, |device| {
             device.open(queue, 16).expect("a queue")
@@ -145,7 +145,7 @@ fn one_queue_tells_faults_and_survives_disruptions() {
 }
 
 #[test]
-fn channels_tell_faults_and_survive_disruptions() {
+fn channels_report_faults_and_survive_disruptions() {
     for page_fault in [
         PageFaultPolicy::Return,
         PageFaultPolicy::TouchAndResume { most: 2 },
@@ -166,7 +166,7 @@ fn channels_tell_faults_and_survive_disruptions() {
 }
 
 #[test]
-fn a_core_that_looks_at_addresses_tells_faults() {
+fn a_checked_cpu_mover_reports_faults() {
     let mover = CpuMover::checked(16);
     let mut door = ProcessDoor::new("cpu, checked", Executor::Cpu, mover).with_faults(|_| {});
     let report = check(&mut door).expect("it conforms");
@@ -210,7 +210,7 @@ fn stripes_and_batches_conform() {
 }
 
 #[test]
-fn the_core_behind_channels_conforms() {
+fn channels_that_choose_the_core_conform() {
     let options = ChannelsOptions {
         slots: 16,
         choice: Choice::Core,

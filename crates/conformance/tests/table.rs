@@ -1,10 +1,10 @@
-//! The table finds what is wrong.
+//! Errors of a mover fail the rows of the table.
 
 use dray::{CpuMover, Executor};
 use dray_conformance::{ProcessDoor, Verdict, tabulate};
 
 #[test]
-fn another_executor_than_the_promised_one_fails_every_operation_that_succeeds() {
+fn operations_of_an_unexpected_executor_fail() {
     let mut door = ProcessDoor::new("cpu", Executor::Hardware, CpuMover::checked(16));
     let column = tabulate(&mut door);
     let failed = |operation: &str, case: &str| match column.row(operation, case) {
@@ -17,10 +17,10 @@ fn another_executor_than_the_promised_one_fails_every_operation_that_succeeds() 
         "all operations",
         "sizes and alignments, against the oracle"
     ));
-    // Who refuses an operation does not execute it.
+    // A refused operation is not executed.
     let row = column.row("memmove", "no bytes: transfer_size");
     assert_eq!(row.map(|row| &row.verdict), Some(&Verdict::Passed));
-    // Without faults there are no rows of faults, and the reason is said.
+    // A mover without faults has no rows of faults, and the reason is printed.
     let row = column.row("memmove", "page fault on the source");
     let refused = row.map(|row| &row.verdict);
     assert!(matches!(refused, Some(Verdict::Refused(_))), "{refused:?}");

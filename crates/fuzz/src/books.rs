@@ -117,7 +117,7 @@ impl Books {
         self.enter(id, descriptor, from, Some(member));
     }
 
-    /// Enters what has happened, and compares what it has caused with what it must.
+    /// Enters an event, and compares its effects with the expected ones.
     pub(crate) fn settle(
         &mut self,
         steps: &[LifecycleEvent],
@@ -198,7 +198,7 @@ impl Manner {
         }
     }
 
-    /// A descriptor that was given up: only a runner that counts descriptors learns of it (spec 3.15).
+    /// A descriptor that was abandoned: only a runner that counts descriptors is informed (spec 3.15).
     fn check_abandoned(self, entry: &Entry, effect: Option<&Effect>) {
         let d = &entry.descriptor;
         let addressed = d.flags().contains(Flags::COMPLETION_ADDRESS_VALID);

@@ -23,7 +23,7 @@ use crate::scene::{Scene, permissions};
 ///
 /// # Panics
 ///
-/// If a promise of the device is broken.
+/// If the device violates an invariant.
 pub fn descriptors(bytes: &[u8], tally: &mut Tally) {
     let mut draw = Draw::new(bytes);
     let mut first = draw.block(16);
@@ -181,7 +181,7 @@ impl World<'_> {
         self.apply(&[]);
     }
 
-    /// Until nothing is left. What is under way is bounded: 16 entries, lists of 256 at most.
+    /// Runs until no work is left. Work in progress is bounded: 16 entries, lists of 256 at most.
     fn finish(&mut self) {
         for n in 0..100_000 {
             for engine in 0..2 {

@@ -26,7 +26,7 @@ const MACHINES: &[&str] = &[include_str!(
 ///
 /// # Panics
 ///
-/// If a promise of the reader is broken.
+/// If the parser violates an invariant.
 pub fn fabrics(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let refused =
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_edited_is_good_before() {
+    fn the_unedited_fabric_files_are_valid() {
         for text in TOPOLOGIES {
             Topology::from_toml(text, "good").unwrap();
         }

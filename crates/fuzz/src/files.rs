@@ -58,7 +58,7 @@ const RESULTS: &[&str] = &[include_str!("../data/results.json")];
 ///
 /// # Panics
 ///
-/// If a promise of the reader is broken.
+/// If the parser violates an invariant.
 pub fn files(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let refused = match draw.below(4) {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_edited_is_good_before() {
+    fn the_unedited_files_are_valid() {
         for text in PLATFORMS {
             PlatformFile::parse(text, "good").unwrap();
         }

@@ -34,7 +34,7 @@ static FABRIC: LazyLock<(Topology, Network)> = LazyLock::new(|| {
 ///
 /// # Panics
 ///
-/// If a promise of the reader, an estimator or the scheduler is broken.
+/// If the parser, an estimator or the scheduler violates an invariant.
 pub fn flows(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let (topology, network) = &*FABRIC;
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_edited_is_good_before() {
+    fn the_unedited_flow_files_are_valid() {
         let (topology, network) = &*FABRIC;
         for (texts, csv) in [(FLOWS, false), (FLOW_ROWS, true)] {
             for text in texts {

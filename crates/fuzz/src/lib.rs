@@ -1,8 +1,8 @@
-//! What hostile input is tried on.
+//! Targets for hostile input.
 //!
 //! Every [`Target`] is a function of any bytes: it makes something of them (a descriptor, a sequence
-//! of register writes, a file), uses the house with it, and panics if what comes out breaks a
-//! promise. The coverage-guided fuzzer (`fuzz/`, with cargo-fuzz), the test with fixed seeds and
+//! of register writes, a file), runs it, and panics if the result violates an invariant.
+//! The coverage-guided fuzzer (`fuzz/`, with cargo-fuzz), the test with fixed seeds and
 //! the command `dray-fuzz` all run these functions.
 
 mod books;
@@ -41,7 +41,7 @@ pub use vhost::{vhost_messages, vhost_packed, vhost_split};
 pub struct Target {
     /// Its name, also that of the fuzzer's binary.
     pub name: &'static str,
-    /// Panics if the input breaks a promise of the house.
+    /// Panics if an invariant is violated.
     pub run: fn(&[u8]),
     /// Longest input that says anything new.
     pub max_bytes: usize,

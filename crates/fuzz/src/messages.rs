@@ -21,7 +21,7 @@ const CONFIG: u32 = 7;
 ///
 /// # Panics
 ///
-/// If the door breaks a promise.
+/// If the door violates an invariant.
 pub fn messages(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let version = draw.pick(&[0x100, 0x200]);

@@ -1,5 +1,5 @@
 //! Every fast operation against the oracle, on buffers that end where the bytes end, so that an
-//! address sanitizer sees who reads too far.
+//! address sanitizer sees reads beyond them.
 
 use dray_ops::{
     CrcOptions, DestinationDifFlags, DifFlags, Pattern, SourceDifFlags, Tags, UpdateTags, oracle,

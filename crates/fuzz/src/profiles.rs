@@ -13,7 +13,7 @@ const GOOD: &[&str] = &[include_str!("../../idxd/tests/data/1e1w-d-batch64.json"
 ///
 /// # Panics
 ///
-/// If a promise of `dray-idxd` is broken.
+/// If `dray-idxd` violates an invariant.
 pub fn profiles(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     if draw.once_in(8) {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_edited_is_good_before() {
+    fn the_unedited_profiles_are_valid() {
         for text in GOOD {
             use_profile(&Profile::parse(text, "good").unwrap());
         }

@@ -25,7 +25,7 @@ use crate::scene::Scene;
 ///
 /// # Panics
 ///
-/// If a promise of the device is broken.
+/// If the device violates an invariant.
 pub fn registers(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let hardware = hardware(&mut draw);
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Something that an engine holds goes on: a list arrives, a member starts, work ends.
+    /// One step of the work that an engine holds: a list arrives, a member starts, work ends.
     fn step(&mut self, at: usize, draw: &mut Draw<'_>) {
         let work = self.held[at];
         let effects = &mut self.effects;
@@ -300,7 +300,7 @@ impl World {
             }
             1 => {
                 self.function.reset(effects);
-                // What was under way is forgotten.
+                // Work in progress is dropped.
                 self.held.clear();
             }
             2 => self.function.revoke_handles(effects),
@@ -315,7 +315,7 @@ impl World {
         }
     }
 
-    /// Enters what has happened in the books.
+    /// Enters the events in the books.
     fn settle(&mut self) {
         let effects = std::mem::take(&mut self.effects);
         for effect in &effects {

@@ -1,4 +1,4 @@
-//! Every target with fixed seeds: what a fuzzer does for hours, for a second.
+//! Every target with fixed seeds, for a second each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -162,8 +162,8 @@ impl Costs {
         follow(&mut entry.transfer, &operands, within)
     }
 
-    /// Learns what a descriptor moves. `success`: all of it, and nothing but memory that is not
-    /// there could have prevented it.
+    /// Records how many bytes a descriptor moves. `success`: it moves all of them, and only absent memory could
+    /// have prevented that.
     pub(crate) fn learn(
         &mut self,
         opcode: Opcode,
@@ -203,7 +203,7 @@ impl Costs {
     }
 
     /// The cost of the last descriptor of this operation, whose translations are booked. `service` is
-    /// asked what it does not know yet.
+    /// called for transfers that are not cached yet.
     #[inline]
     pub(crate) fn book(
         &mut self,
@@ -318,7 +318,7 @@ fn follow(
     true
 }
 
-/// Where an address lies. What is not mapped costs as if it were near: it faults anyway.
+/// Location of an address. Unmapped addresses cost as local memory: they fault anyway.
 fn place(map: &MemoryMap, address: u64) -> MemoryLocation {
     let nowhere = MemoryLocation {
         node: NodeId(0),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delta_record_counts_by_its_entries() {
+    fn the_volume_of_a_delta_record_is_that_of_its_entries() {
         let apply = Descriptor::apply_delta(0x1000, 0x8000, 4096, 2569);
         let volume_of_apply = volume(Opcode::ApplyDelta, &apply, 0, Payload::Skipped);
         assert_eq!(volume_of_apply, [2560, 2048]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_writes_its_region_back() {
+    fn a_cache_flush_writes_its_region_back() {
         let flush = Descriptor::cache_flush(0x1000, 4096);
         let all = volume(Opcode::CacheFlush, &flush, 0, Payload::Moved);
         assert_eq!(all, [4096, 4096]);

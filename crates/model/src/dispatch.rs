@@ -275,7 +275,7 @@ fn execute_blocking(
         let status = outcome.record.status().code();
         let faulted = status == Status::PAGE_FAULT.code()
             || status == Status::PAGE_FAULT_INVALID_RESPONSE.code();
-        // Without address translation the device learns of no fault that it could wait for.
+        // Without address translation the device sees no page fault to wait for.
         if !faulted || !task.translates {
             return (outcome, fault);
         }

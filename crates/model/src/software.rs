@@ -100,7 +100,7 @@ fn span(
     }
 }
 
-/// What stands in for an operation. No times have been published of delta records, integrity fields
+/// The operation whose times are used. No times have been published of delta records, integrity fields
 /// and flushes on a core: what reads and writes the same lines is a guess. A field is a CRC over
 /// its block; a flushed line leaves the caches as one written past them does.
 fn software_op(opcode: Opcode, non_temporal: bool) -> Option<SoftwareOp> {

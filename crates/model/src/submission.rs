@@ -47,7 +47,7 @@ impl World {
                 run.in_progress += 1;
                 self.feed(index, portal.wq);
             }
-            // The core does not learn of it: the unit stays taken, as on hardware.
+            // The loss is not reported to the core: the unit stays taken, as on hardware.
             _ => channel.counters.lost += 1,
         }
     }

@@ -1,4 +1,4 @@
-//! Shared bandwidth: who gets how much of the ports, memory nodes and links.
+//! Shared bandwidth: the shares of flows in ports, memory nodes and links.
 //!
 //! A flow moves lines and uses several resources at once, each with a time per line. All flows get
 //! the same rate of lines, as arbiters that serve requesters in turn give it, until a resource is
@@ -144,7 +144,7 @@ impl SharedBandwidth {
         }
     }
 
-    /// Shares all resources anew and finds out who ends first.
+    /// Shares all resources anew and finds the flow that ends first.
     #[inline]
     fn share(&mut self, now: Time) {
         self.next = None;
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_alone_ends_after_lines_times_the_tightest_use() {
+    fn a_flow_alone_takes_its_lines_at_the_slowest_resource() {
         let mut shared = SharedBandwidth::new(2, 1);
         shared.start(Time(5), 0, 100, demand(&[(0, 2_000_000), (1, 3_000_000)]));
         assert_eq!(shared.next_finish(), Some((Time(5 + 300_000), 0)));
     }
 
     #[test]
-    fn four_alike_take_four_times_as_long() {
+    fn four_equal_flows_take_four_times_as_long() {
         let mut shared = SharedBandwidth::new(1, 4);
         for id in 0..4 {
             shared.start(Time::ZERO, id, 1000, demand(&[(0, 2_000_000)]));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_gets_what_the_other_gives_back() {
+    fn a_remaining_flow_gets_the_bandwidth_of_one_that_ended() {
         let mut shared = SharedBandwidth::new(1, 2);
         shared.start(Time::ZERO, 0, 100, demand(&[(0, 1_000_000)]));
         shared.start(Time::ZERO, 1, 300, demand(&[(0, 1_000_000)]));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_held_up_elsewhere_leaves_its_share_to_the_other() {
+    fn a_flow_limited_elsewhere_leaves_its_share_to_the_other() {
         // Flow 0 is held to a tenth by resource 1, so flow 1 gets nine tenths of resource 0.
         let mut shared = SharedBandwidth::new(2, 2);
         shared.start(
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_resource_gives_more_than_it_has_and_every_flow_is_stopped_by_something(
+        fn no_resource_is_overloaded_and_a_full_one_limits_every_flow(
             flows in prop::collection::vec(
                 prop::collection::btree_map(0u16..5, 500_000u64..5_000_000, 1..4), 1..8)
         ) {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn pacing_beyond_the_drain_time_removes_the_knee() {
+    fn submissions_spaced_by_the_drain_time_do_not_stall() {
         let p = parameters();
         let mut core = Core::new();
         for _ in 0..1000 {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn umwait_gives_the_core_back_and_polling_does_not() {
+    fn a_core_is_idle_in_umwait_and_busy_in_polling() {
         let p = parameters();
         for (mode, idle) in [(WaitMode::Poll, false), (WaitMode::Umwait, true)] {
             let mut core = Core::new();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poller_sees_the_record_at_its_first_look_not_before() {
+    fn polling_sees_the_record_at_the_first_poll_after_it() {
         let p = parameters();
         for visible in [1, p.poll().0, p.poll().0 + 1, 7 * p.poll().0] {
             let mut core = Core::new();

@@ -169,7 +169,7 @@ mod tests {
     };
 
     #[test]
-    fn bytes_written_are_read_and_holes_fault() {
+    fn written_bytes_are_read_and_unmapped_addresses_fault() {
         let mut map = MemoryMap::new();
         let a = map.allocate(100, PLACE, true);
         let b = map.allocate(5000, PLACE, true);

@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// What stands behind a value: nothing where it is a plain number.
+    /// The unit that follows a value: none where it is a plain number.
     pub fn suffix(self) -> &'static str {
         match self {
             Unit::Ns => " ns",
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_become_integers_in_the_schemas_order() {
+    fn values_are_converted_to_integers_in_schema_order() {
         let values: Vec<f64> = (0..SCHEMA.len()).map(|i| 1.0 + i as f64).collect();
         let parameters = Parameters::from_values(&values);
         assert_eq!(parameters.prepare, Duration(1000));

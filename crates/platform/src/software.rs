@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_copies_by_string_instructions_whatever_the_size() {
+    fn kernel_copies_use_string_instructions_at_every_size() {
         let p = builtin("spr-2s").unwrap().recorded_parameters();
         let at = |bytes, kernel| {
             let access = SoftwareAccess {

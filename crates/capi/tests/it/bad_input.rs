@@ -1,4 +1,4 @@
-//! Every call with what it cannot take: no mover, a closed one, no buffer, no bytes.
+//! Every call with invalid arguments: no mover, a closed one, no buffer, no bytes.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -148,7 +148,7 @@ fn pages() -> ([*mut c_void; 3], Vec<u8>) {
 }
 
 #[test]
-fn a_buffer_that_is_null_and_no_bytes_are_refused() {
+fn null_buffers_and_a_size_of_0_are_refused() {
     let mover = open();
     let (at, _room) = pages();
     for (name, buffers, call) in operations() {
@@ -177,7 +177,7 @@ fn a_buffer_that_is_null_and_no_bytes_are_refused() {
 }
 
 #[test]
-fn no_mover_and_a_closed_one_are_refused_by_every_call() {
+fn null_and_closed_movers_are_refused_by_every_call() {
     let mover = open();
     // SAFETY: it was opened.
     assert_eq!(unsafe { dray_close(mover) }, 0);
@@ -217,7 +217,7 @@ fn no_mover_and_a_closed_one_are_refused_by_every_call() {
 }
 
 #[test]
-fn a_place_for_results_must_be_one() {
+fn null_and_misaligned_result_pointers_are_refused() {
     let mover = open();
     let mut room = [0_u8; 2 * size_of::<Completion>()];
     let misaligned = room.as_mut_ptr();

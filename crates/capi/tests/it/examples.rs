@@ -14,7 +14,7 @@ fn run(compiler: &[&str], example: &str, shared: bool, backend: &str) -> String 
 const BACKENDS: [&str; 2] = ["1", "2"];
 
 #[test]
-fn every_example_in_c_and_in_cpp() {
+fn every_example_runs_in_c_and_in_cpp() {
     let examples = std::fs::read_dir(Path::new(ROOT).join("examples")).expect("examples");
     let mut names: Vec<String> = examples
         .map(|entry| {
@@ -43,9 +43,9 @@ fn every_example_in_c_and_in_cpp() {
     }
 }
 
-/// Where a device does what the core does not, in C++ as well.
+/// Examples that differ between device and core, in C++ as well.
 #[test]
-fn deadlines_and_page_reports_on_a_device_in_cpp() {
+fn deadline_and_page_report_run_on_a_device_in_cpp() {
     for stem in ["deadline", "page_report"] {
         let out = run(CPP, &format!("{stem}.c"), true, BACKENDS[0]);
         assert_eq!(out, format!("{stem}: right\n"));
@@ -53,7 +53,7 @@ fn deadlines_and_page_reports_on_a_device_in_cpp() {
 }
 
 #[test]
-fn the_copy_on_either_library() {
+fn the_copy_example_runs_with_shared_and_static_library() {
     for (compiler, shared) in [(C, true), (C, false), (CPP, false)] {
         for executor in BACKENDS {
             let out = run(compiler, "copy.c", shared, executor);
@@ -75,14 +75,14 @@ fn memory_that_cannot_be_accessed_is_a_page_fault() {
 }
 
 #[test]
-fn what_is_wrong_has_a_code() {
+fn bad_input_returns_its_error_codes() {
     for backend in BACKENDS {
         assert_eq!(run(C, "bad_input.c", true, backend), "bad input: right\n");
     }
 }
 
 #[test]
-fn every_operation_by_the_header_for_cpp() {
+fn every_operation_runs_through_the_cpp_header() {
     for backend in BACKENDS {
         let out = run(CPP, "every_operation.cpp", true, backend);
         assert_eq!(out, "every operation: right\n");
@@ -98,7 +98,7 @@ fn every_operation_by_the_header_for_cpp() {
 
 /// Headers alone, as strict as compilers are.
 #[test]
-fn the_headers_have_no_warnings() {
+fn the_headers_compile_without_warnings() {
     let strict = ["-pedantic", "-Wshadow", "-Wconversion"];
     let includes = |header: &str| {
         let directory = tempfile::tempdir().expect("a directory");

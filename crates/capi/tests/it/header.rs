@@ -32,7 +32,7 @@ fn for_c(header: &str) -> String {
 }
 
 #[test]
-fn the_header_is_that_of_the_source() {
+fn the_header_is_generated_from_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("a configuration");
     let source = root.join("src");
@@ -71,7 +71,7 @@ fn the_header_is_that_of_the_source() {
 
 /// C and C++ lay structures out as the library does.
 #[test]
-fn structures_have_the_sizes_of_the_source() {
+fn structures_have_the_same_layout_in_c_and_rust() {
     use std::fmt::Write;
     let sizes = [
         ("dray_options", size_of::<dray_c::Options>(), 40),
@@ -130,9 +130,9 @@ fn structures_have_the_sizes_of_the_source() {
     }
 }
 
-/// What dray.hpp has words of its own for, it has all words of.
+/// Enumerations that dray.hpp defines have all values of dray.h.
 #[test]
-fn the_header_for_cpp_has_every_word_and_every_call() {
+fn the_cpp_header_has_every_constant_and_every_function() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect(name);
     let header = read("dray.h");

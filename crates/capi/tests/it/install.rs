@@ -1,4 +1,4 @@
-//! Where `cargo xtask install` puts the library, and what it leaves alone.
+//! Where `cargo xtask install` puts the library, and which files it does not touch.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -74,7 +74,7 @@ fn pkg_config(directory: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_package_is_put_below_destdir_and_used_at_its_prefix() {
+fn a_package_is_installed_below_destdir_for_its_prefix() {
     let destdir = tempfile::tempdir().expect("a directory");
     let libdir = Path::new("lib/x86_64-linux-gnu");
     let paths = InstallPaths::new(Path::new("/opt/dray"), Some(destdir.path()), libdir);
@@ -95,7 +95,7 @@ fn a_package_is_put_below_destdir_and_used_at_its_prefix() {
 }
 
 #[test]
-fn an_installation_is_replaced_and_programs_that_use_it_go_on() {
+fn an_installation_is_replaced_while_a_program_uses_it() {
     let prefix = tempfile::tempdir().expect("a directory");
     install(&library(prefix.path())).expect("it can be installed");
     let shared = prefix.path().join("lib/libdray.so.1.0.1.0");
@@ -133,7 +133,7 @@ fn contents(prefix: &Path) -> Vec<(PathBuf, u32, u64, Vec<u8>)> {
 }
 
 #[test]
-fn a_compiler_that_fails_leaves_an_earlier_installation_as_it_is() {
+fn a_failing_compiler_leaves_the_earlier_installation() {
     let prefix = tempfile::tempdir().expect("a directory");
     install(&library(prefix.path())).expect("it can be installed");
     // As of an earlier version.
@@ -153,7 +153,7 @@ fn a_compiler_that_fails_leaves_an_earlier_installation_as_it_is() {
         };
         is_refused(&wrong, text);
         assert!(contents(prefix.path()) == before, "{cc}");
-        // Nothing stays where nothing was.
+        // No directory is left where there was none.
         let parent = tempfile::tempdir().expect("a directory");
         let wrong = Library {
             compiler: compiler(cc.as_ref()),
@@ -200,7 +200,7 @@ fn the_compiler_may_have_arguments_and_a_name_with_spaces() {
 }
 
 #[test]
-fn modes_are_those_of_files_for_everyone() {
+fn installed_files_are_readable_by_everyone() {
     let sources = tempfile::tempdir().expect("a directory");
     let prefix = tempfile::tempdir().expect("a directory");
     let headers = Path::new(ROOT).join("include");
@@ -226,7 +226,7 @@ fn modes_are_those_of_files_for_everyone() {
     }
 }
 
-/// Whether a program compiles by pkg-config's word, as a shell reads it, and runs.
+/// Whether a program compiles with the flags from pkg-config, as a shell splits them, and runs.
 fn compiles_and_runs(prefix: &Path) {
     let directory = tempfile::tempdir().expect("a directory");
     let source = directory.path().join("program.c");
@@ -262,7 +262,7 @@ fn a_prefix_with_spaces_works() {
 }
 
 #[test]
-fn relative_prefixes_and_those_with_parents_are_absolute_in_the_pkg_config_file() {
+fn relative_prefixes_are_absolute_in_the_pkg_config_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path().canonicalize().expect("it is there");
     let here = std::env::current_dir().expect("a directory");
@@ -322,7 +322,7 @@ fn a_prefix_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_not_replaced() {
+fn targets_that_are_no_regular_files_are_not_replaced() {
     let elsewhere = tempfile::tempdir().expect("a directory");
     let victim = elsewhere.path().join("victim");
     fs::write(&victim, "text").expect("a file");
@@ -344,7 +344,7 @@ fn what_is_no_regular_file_is_not_replaced() {
 }
 
 #[test]
-fn the_library_s_own_links_are_made_anew() {
+fn links_of_the_library_are_replaced() {
     let prefix = tempfile::tempdir().expect("a directory");
     let lib = prefix.path().join("lib");
     fs::create_dir(&lib).expect("a directory");
@@ -361,7 +361,7 @@ fn the_library_s_own_links_are_made_anew() {
 }
 
 #[test]
-fn paths_that_pkg_config_cannot_name_are_refused() {
+fn paths_that_pkg_config_cannot_express_are_refused() {
     let bytes = OsStr::from_bytes;
     for (prefix, libdir, text) in [
         (

@@ -1,4 +1,4 @@
-//! The library as it is installed: programs in C and C++ are compiled by pkg-config's word, and run.
+//! The installed library: programs in C and C++ are compiled with the flags from pkg-config, and run.
 
 mod bad_input;
 mod examples;

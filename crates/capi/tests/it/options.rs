@@ -1,4 +1,4 @@
-//! Structures of options: earlier versions, later ones, and what is wrong in them.
+//! Structures of options: earlier versions, later ones, and invalid fields.
 
 use dray_c::{
     Backend, ChannelsOptions, Choice, CostModel, Dif, Mover, Numa, Options, Require, dray_close,
@@ -20,7 +20,7 @@ fn refused(opened: Result<*mut Mover, (i32, String)>, code: i32, text: &str) {
 }
 
 #[test]
-fn earlier_versions_are_taken_and_nothing_behind_them_is_read() {
+fn options_of_earlier_sizes_are_read_only_to_their_size() {
     // Up to `queue`; with `checked` and a word behind it.
     for size in [24, 32] {
         close(open(&Options {
@@ -51,7 +51,7 @@ fn earlier_versions_are_taken_and_nothing_behind_them_is_read() {
 }
 
 #[test]
-fn other_sizes_are_refused_with_the_right_one() {
+fn wrong_sizes_are_refused_with_the_correct_one() {
     for size in [0, 8, 23, 25, 33, 39, 4097, usize::MAX] {
         let wrong = Options { size, ..options() };
         refused(open(&wrong), libc::EINVAL, "sizeof, which is 40");
@@ -63,7 +63,7 @@ fn other_sizes_are_refused_with_the_right_one() {
 }
 
 #[test]
-fn what_a_later_version_has_must_be_0() {
+fn fields_of_a_later_version_must_be_0() {
     #[repr(C)]
     struct Later(Options, u64);
     let of = |value| {
@@ -83,7 +83,7 @@ fn what_a_later_version_has_must_be_0() {
 }
 
 #[test]
-fn slots_times_stripes_have_a_limit() {
+fn slots_times_stripes_above_the_limit_are_refused() {
     let large = ChannelsOptions {
         backend: Backend::Virtual as u32,
         virtual_queues: 3,
@@ -96,7 +96,7 @@ fn slots_times_stripes_have_a_limit() {
 }
 
 #[test]
-fn a_field_that_is_wrong_is_named() {
+fn an_invalid_field_of_options_is_named() {
     let named: [(Options, &str); 9] = [
         (
             Options {
@@ -174,7 +174,7 @@ fn a_field_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_field_of_channels_that_is_wrong_is_named() {
+fn an_invalid_field_of_channels_options_is_named() {
     let cost = |ns| CostModel {
         size: size_of::<CostModel>(),
         core_call_ns: 1.0,
@@ -319,7 +319,7 @@ fn a_field_of_channels_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_dif_that_is_wrong_is_named() {
+fn an_invalid_field_of_dif_is_named() {
     let dif = dif();
     let mover = open(&options()).expect("it opens");
     let blocks = [0_u8; 520];
@@ -344,7 +344,7 @@ fn a_dif_that_is_wrong_is_named() {
 }
 
 #[test]
-fn the_note_says_what_was_opened() {
+fn the_note_names_the_executor_that_was_opened() {
     let mover = open(&options()).expect("it opens");
     let whole = "the core executes all operations, as asked\n";
     for bytes in [0, 1, 4, 100] {

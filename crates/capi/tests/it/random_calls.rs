@@ -393,7 +393,7 @@ fn run(seed: u64) -> i32 {
 }
 
 #[test]
-fn random_calls_end_with_codes_that_are_documented() {
+fn random_calls_return_documented_codes() {
     let seeds = std::env::var("DRAY_CAPI_SEEDS").ok();
     let seeds = seeds.map_or(100, |seeds| seeds.parse().expect("a number of seeds"));
     let mut ended = 0;
@@ -404,7 +404,7 @@ fn random_calls_end_with_codes_that_are_documented() {
     assert!(ended > 20 * seeds as i32, "{ended} operations have ended");
 }
 
-/// What breaks the promise of the call gets counts that are not right, and no panic. One thread copies.
+/// Entries that violate the contract of the call give wrong counts, and no panic. One thread copies.
 #[test]
 fn entries_that_overlap_each_other_do_not_panic() {
     let checked = Options {

@@ -27,20 +27,20 @@ fn runs(compiler: &[&str], language: &str, file: &str) {
 }
 
 #[test]
-fn in_c() {
+fn the_c_example_of_readme_runs() {
     runs(&["cc", "-std=c11", "-pedantic"], "c", "readme.c");
     runs(C, "c", "readme.c");
 }
 
 #[test]
-fn in_cpp() {
+fn the_cpp_example_of_readme_runs() {
     runs(&["c++", "-std=c++17", "-pedantic"], "cpp", "readme.cpp");
     runs(CPP, "cpp", "readme.cpp");
 }
 
 /// The block that `cargo test --doc` compiles and runs is there (see `readme` in `src/lib.rs`).
 #[test]
-fn in_rust() {
+fn the_rust_example_of_readme_exists() {
     let block = example("rust");
     assert!(block.contains("fn main()"), "{block}");
     assert!(block.contains("assert_eq!("), "{block}");

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::toolchain::{pkg_config, prefix};
 
 #[test]
-fn symbols_have_a_version_and_nothing_else_is_exported() {
+fn only_versioned_dray_symbols_are_exported() {
     let library = prefix().join("lib/libdray.so");
     let output = Command::new("readelf")
         .args(["--dyn-syms", "--wide"])

@@ -1,4 +1,4 @@
-//! Batches: who is executed, in which order, and what a fence holds back.
+//! Batches: which members are executed, in which order, and what a fence holds back.
 
 use dray::{Application, Completion, Executor, Mover, Next, Operation, Progress};
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};

@@ -1,4 +1,4 @@
-//! What happens to a mover in the middle of its work, and an application that lives through it.
+//! Disruptions of a mover with operations in flight, and an application that continues after them.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ impl Disruption {
 pub type Disrupter = Box<dyn FnMut(Disruption) -> bool>;
 
 /// Without a completion for so long, what is not handed over is taken back.
-const PATIENCE: Duration = Duration::from_millis(20);
+const WITHDRAW_AFTER: Duration = Duration::from_millis(20);
 /// When nothing completes for so long, the mover has lost something. A wait of a test, no promise.
 const LOST: Duration = Duration::from_secs(60);
 
@@ -130,7 +130,7 @@ impl Application for Disrupted<'_> {
             self.last = Instant::now();
             return Next::Again;
         }
-        if self.disrupted && progress == Progress::Pending && self.last.elapsed() > PATIENCE {
+        if self.disrupted && progress == Progress::Pending && self.last.elapsed() > WITHDRAW_AFTER {
             mover.withdraw();
         }
         if self.last.elapsed() > LOST {

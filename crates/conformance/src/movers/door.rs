@@ -30,7 +30,7 @@ pub trait Door {
     /// Its name in reports.
     fn name(&self) -> String;
 
-    /// Who has to execute the operations.
+    /// The executor that must execute the operations.
     fn executor(&self) -> Executor;
 
     /// What its mover can do.
@@ -123,7 +123,7 @@ impl<M: Mover> ProcessDoor<M> {
         }
     }
 
-    /// The mover reports page faults; `guard` learns before each part of the suite which page has no access.
+    /// The mover reports page faults; `guard` is called before each part of the suite with the page without access.
     #[must_use]
     pub fn with_faults(self, guard: impl FnMut(Range<u64>) + 'static) -> ProcessDoor<M> {
         ProcessDoor {

@@ -202,7 +202,7 @@ fn integrity<D: Door>(door: &mut D) -> Result<usize, String> {
     Ok(all.len())
 }
 
-/// What cannot be done, and writes nothing.
+/// Invalid operations, which must write nothing.
 fn refusals<D: Door>(door: &mut D) -> Result<usize, String> {
     let base = door.prepare(&vec![0; 16 * PAGE as usize]);
     let mut all = refused::operations(base, &door.capabilities());

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_read_as_it_was_written_among_other_lines() {
+    fn a_column_is_parsed_from_among_other_lines() {
         let verdicts = [
             Verdict::Passed,
             Verdict::Refused("bad_opcode".into()),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_every_mover_is_printed_and_each_refusal_has_its_reason() {
+    fn rows_of_every_mover_are_printed_with_reasons_of_refusals() {
         let refused = Verdict::Refused("no queue".into());
         let movers = [
             column("cpu", &[Verdict::Passed, refused]),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn another_setting_replaces_refusals_alone() {
+    fn results_of_another_setting_replace_only_refusals() {
         let refused = Verdict::Refused("no queue".into());
         let failed = Verdict::Failed("lost".into());
         let mut first = column("hw", &[Verdict::Passed, refused.clone(), refused.clone()]);

@@ -121,7 +121,7 @@ fn can(capabilities: &Capabilities, plan: &Plan) -> bool {
         d.opcode() == Ok(Opcode::Memmove) && d.address1.abs_diff(d.address2) < d.size.into()
     };
     match plan.expected {
-        // What is too large is supported nowhere.
+        // No mover supports operations that are too large.
         Expected::Refused(_) => capabilities.has(plan.operation.opcode()),
         Expected::Record(_) => {
             capabilities.supports(&plan.operation)
@@ -177,7 +177,7 @@ fn ends_as_planned<D: Door>(
     }
 }
 
-/// Ends with a page fault, and if that is asked for, goes on when the page is there.
+/// An operation that ends with a page fault and, if requested, is resumed when the page is present.
 fn faults<D: Door>(
     door: &mut D,
     plan: &Plan,

@@ -19,7 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             order.push(trial.operation);
         }
     }
-    // What is about an operation stands together.
+    // Rows of one operation are adjacent.
     trials.sort_by_key(|trial| order.iter().position(|name| *name == trial.operation));
     trials
 }

@@ -1,4 +1,4 @@
-//! One descriptor, the device and the memory that it meets, and what must come of it.
+//! One descriptor, the device and memory that it is put to, and the expected result.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub enum Container {
     Batch,
 }
 
-/// What its submitter learns.
+/// What is reported to the submitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
     /// Exactly this record.
@@ -57,15 +57,15 @@ pub struct Observed {
 /// What a device did wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Mismatch {
-    /// The submitter learned something else.
+    /// Something else was reported to the submitter.
     #[error("reported {reported:?} instead of {expected:?}")]
     Reported {
-        /// What it learned.
+        /// What was reported.
         reported: Reported,
-        /// What it must learn.
+        /// What must be reported.
         expected: Reported,
     },
-    /// The submitter learned more than one thing.
+    /// More than one thing was reported to the submitter.
     #[error("reported {records} records and {errors} errors")]
     Often {
         /// Records of the descriptor.
@@ -83,7 +83,7 @@ pub enum Mismatch {
     },
 }
 
-/// One descriptor, the device and the memory that it meets, and what must come of it.
+/// One descriptor, the device and memory that it is put to, and the expected result.
 #[derive(Clone)]
 pub struct Case {
     change: fn(&mut DeviceConfig),
@@ -93,7 +93,7 @@ pub struct Case {
     bytes: Vec<(u64, Vec<u8>)>,
     writes: Option<Vec<(u64, Vec<u8>)>>,
     writes_other: Vec<(u64, Vec<u8>)>,
-    /// What the submitter must learn.
+    /// What must be reported to the submitter.
     pub reported: Reported,
 }
 
@@ -220,7 +220,7 @@ impl Case {
         memory
     }
 
-    /// Whether what was seen is what must be.
+    /// Whether the observed result is the expected one.
     ///
     /// # Errors
     /// The first thing that is not.

@@ -1,4 +1,4 @@
-//! What the table is put to, and what came of it.
+//! Doors to which the table is put, and its report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,7 +67,7 @@ pub struct Failure {
     pub mismatch: Mismatch,
 }
 
-/// What came of one rule.
+/// The result of one rule.
 #[derive(Debug, Clone)]
 pub struct RuleReport {
     /// What it says.
@@ -94,7 +94,7 @@ impl RuleReport {
     }
 }
 
-/// What came of the table. Its display names each rule of which something was left out or failed.
+/// The result of the table. Its display names each rule of which something was left out or failed.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The door.
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_fails_and_what_is_left_out_has_its_name() {
+    fn failed_rules_are_counted_and_left_out_cases_named() {
         let report = check(&mut Dead);
         let rules = rules();
         let is_shared = |case: &&Case| case.device().work_queues[0].mode == WorkQueueMode::Shared;
@@ -203,7 +203,7 @@ mod tests {
                 .filter(|case| !is_shared(case))
                 .filter(reported);
             assert_eq!(report.left_out.values().sum::<usize>(), shared);
-            // What must be reported is not. The rest may fail by what is not written.
+            // The expected report is missing. Other checks may fail for the missing writes.
             assert!(report.failures.len() >= failed.count(), "{}", rule.name);
             assert_eq!(report.cases(), rule.cases().count(), "{}", rule.name);
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_left_out_whole_is_untried() {
+    fn a_rule_without_any_case_is_untried() {
         let report = check(&mut Closed);
         assert_eq!((report.held(), report.failed()), (0, 0));
         assert_eq!(report.untried().len(), report.rules.len());

@@ -1,4 +1,4 @@
-//! The devices that cases meet.
+//! The devices that cases are put to.
 
 use dray_spec::registers::{IdBr, IdCap, IdptAccess, IdptControl};
 use dray_spec::{Descriptor, GenCap, OpCap, Opcode};

@@ -16,7 +16,7 @@ const REQUESTS: u64 = 45;
 ///
 /// # Panics
 ///
-/// If the back end breaks a promise.
+/// If the back end violates an invariant.
 pub fn vhost_messages(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
     let Some(mut front_end) = FrontEnd::new(draw.any()) else {

@@ -20,7 +20,7 @@ const USED: u64 = 0x800;
 ///
 /// # Panics
 ///
-/// If the back end breaks a promise.
+/// If the back end violates an invariant.
 pub fn vhost_split(bytes: &[u8]) {
     rings(bytes, false);
 }
@@ -29,7 +29,7 @@ pub fn vhost_split(bytes: &[u8]) {
 ///
 /// # Panics
 ///
-/// If the back end breaks a promise.
+/// If the back end violates an invariant.
 pub fn vhost_packed(bytes: &[u8]) {
     rings(bytes, true);
 }

@@ -34,7 +34,7 @@ impl ModelDoor {
     }
 }
 
-/// Looks at a mover, and is done.
+/// An application that only reads the mover.
 struct Look(Option<(Capabilities, usize)>);
 
 impl Application for Look {
@@ -175,16 +175,16 @@ fn options(batch: u32, depth: u32) -> ChannelOptions {
 }
 
 #[test]
-fn this_core() {
+fn the_cpu_mover_conforms() {
     assert!(cpu(16).full > 0);
     assert_eq!(cpu(1000).full, 0);
 }
 
 #[test]
-fn the_model_on_a_dedicated_queue() {
+fn the_model_on_a_dedicated_queue_conforms() {
     let report = model(one_queue(1, Dedicated), options(1, 1));
     assert!(report.faults >= 7, "{report}");
-    // What it cannot do is refused by name.
+    // Parts of the suite that the model lacks are refused by name.
     let part = |(part, reason): &(Part, &str)| {
         *part == Part::Disruptions && reason.contains("never disabled or reset")
     };
@@ -193,13 +193,13 @@ fn the_model_on_a_dedicated_queue() {
 }
 
 #[test]
-fn the_model_on_a_shared_queue() {
+fn the_model_on_a_shared_queue_conforms() {
     model(one_queue(1, Shared), options(1, 1));
     assert!(model(one_queue(1, Shared), options(1, 64)).full > 0);
 }
 
 #[test]
-fn the_model_with_batches() {
+fn the_model_with_batches_conforms() {
     for mode in [Dedicated, Shared] {
         for batch in [2, 7, 64] {
             model(one_queue(1, mode), options(batch, 2));
@@ -208,7 +208,7 @@ fn the_model_with_batches() {
 }
 
 #[test]
-fn the_model_with_four_engines() {
+fn the_model_with_four_engines_conforms() {
     for mode in [Dedicated, Shared] {
         model(one_queue(4, mode), options(1, 64));
         model(one_queue(4, mode), options(5, 8));
@@ -216,7 +216,7 @@ fn the_model_with_four_engines() {
 }
 
 #[test]
-fn the_virtual_device_on_either_queue() {
+fn the_virtual_device_on_either_queue_conforms() {
     for mode in [Dedicated, Shared] {
         virtually(one_queue(1, mode), Options::default(), 1);
         assert!(virtually(one_queue(1, mode), Options::default(), 16).full > 0);
@@ -225,7 +225,7 @@ fn the_virtual_device_on_either_queue() {
 }
 
 #[test]
-fn the_virtual_device_with_four_engines() {
+fn the_virtual_device_with_four_engines_conforms() {
     for mode in [Dedicated, Shared] {
         for engines in [Engines::Threads, Engines::Dispatcher] {
             let options = Options {
@@ -238,7 +238,7 @@ fn the_virtual_device_with_four_engines() {
 }
 
 #[test]
-fn the_virtual_device_that_sleeps_whenever_it_can() {
+fn a_virtual_device_that_parks_at_once_conforms() {
     let after = std::time::Duration::ZERO;
     let options = Options {
         idle: Idle::Park { after },
@@ -250,7 +250,7 @@ fn the_virtual_device_that_sleeps_whenever_it_can() {
 }
 
 #[test]
-fn the_modelled_core() {
+fn the_modelled_core_conforms() {
     for slots in [1, 16] {
         let software = ChannelOptions {
             queue: None,
@@ -261,7 +261,7 @@ fn the_modelled_core() {
 }
 
 #[test]
-fn a_small_shared_queue_answers_retry_and_all_the_same_everything_ends_once() {
+fn a_full_shared_queue_answers_retry_and_each_copy_ends_once() {
     let config = device(1, vec![queue(0, Shared, 2)]);
     let mut ground = Modelled::new(world(current(), vec![config], Payload::Moved), 1 << 22);
     let channel = ground.world.open(options(1, 64)).expect("a queue");
@@ -277,7 +277,7 @@ fn a_small_shared_queue_answers_retry_and_all_the_same_everything_ends_once() {
 }
 
 #[test]
-fn a_raw_batch_is_no_operation() {
+fn batches_and_unknown_opcodes_are_no_operations() {
     let batch = Descriptor::batch(0x1000, 2);
     assert_eq!(Operation::try_from(batch), Err(NotAnOperation::Batch));
     let mut unknown = Descriptor::noop();

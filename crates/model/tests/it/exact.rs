@@ -232,7 +232,7 @@ fn cases() -> Vec<(String, Case)> {
 }
 
 #[test]
-fn times_are_what_they_were() {
+fn modelled_times_equal_those_of_exact_txt() {
     let print = std::env::var_os("DRAY_PRINT").is_some();
     let expected = include_str!("exact.txt");
     let mut lines = expected.lines();

@@ -1,5 +1,4 @@
-//! Several cores and several devices: what they share, that none is left out, and what does not
-//! fit.
+//! Several cores and several devices: shared bandwidth, answers in turn, and bursts that do not fit.
 
 use crate::common::busy::Busy;
 use crate::common::machine::{device, frozen, frozen_with, one_queue, queue, world};
@@ -24,7 +23,7 @@ fn last(times: &[Time]) -> u64 {
 }
 
 #[test]
-fn a_device_answers_one_enqcmd_after_the_other_whoever_asks() {
+fn enqcmds_of_several_cores_are_answered_one_after_the_other() {
     let platform = frozen();
     let p = platform.parameters();
     for cores in [1, 2, 12] {
@@ -57,7 +56,7 @@ fn a_device_answers_one_enqcmd_after_the_other_whoever_asks() {
 }
 
 #[test]
-fn devices_of_one_node_share_its_bandwidth() {
+fn devices_that_read_one_node_share_its_bandwidth() {
     let platform = frozen_with(&[("node_read", 60.0)]);
     let line_fs = platform.parameters().node_read;
     let took = |devices: u16| {
@@ -89,7 +88,7 @@ fn devices_of_one_node_share_its_bandwidth() {
     };
     let (one, two, four) = (took(1), took(2), took(4));
     let node = |devices: u64| devices * 300 * 1024 * line_fs / 1000;
-    // One device does not reach what the node gives; four ask for twice as much.
+    // One device does not reach the bandwidth of the node; four would need twice as much.
     assert!(one > node(1) * 3 / 2);
     assert!(two >= node(2) && two < one * 12 / 10, "{one} {two}");
     assert!(four >= node(4), "{four} {}", node(4));
@@ -121,7 +120,7 @@ fn cores_with_and_without_a_queue_run_side_by_side() {
 }
 
 #[test]
-fn a_burst_that_does_not_fit_loses_exactly_the_rest_and_is_reported() {
+fn a_burst_loses_what_exceeds_the_queue_and_reports_it() {
     let platform = frozen();
     let place = MemoryLocation {
         node: NodeId(0),

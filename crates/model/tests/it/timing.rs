@@ -1,6 +1,6 @@
-//! When a core sees what it asked for: the sum of the stages on the way, to the picosecond.
+//! When a core sees a completion: the sum of the stages on the way, to the picosecond.
 //!
-//! The core here looks every picosecond, so that what it sees at `t` was not there at `t - 1`.
+//! The core here polls every picosecond, so that a record that it sees at `t` was not there at `t - 1`.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ fn a_noop_takes_the_sum_of_its_stages() {
 }
 
 #[test]
-fn an_enqcmd_holds_the_core_for_its_period_and_the_way_to_the_queue_is_longer() {
+fn times_of_enqcmd_are_the_sums_of_its_stages() {
     let platform = sharp();
     let p = platform.parameters();
     let world = world(&platform, one_queue(1, Shared));
@@ -138,7 +138,7 @@ fn an_enqcmd_holds_the_core_for_its_period_and_the_way_to_the_queue_is_longer() 
 }
 
 #[test]
-fn wait_modes_see_the_record_at_their_next_look() {
+fn wait_modes_see_the_record_at_their_next_poll() {
     let platform = frozen();
     let p = platform.parameters();
     let submitted = Time::ZERO + p.prepare + p.movdir64b_issue;
@@ -194,7 +194,7 @@ fn a_descriptor_waits_for_the_store_queue_then_for_the_engine() {
 }
 
 #[test]
-fn members_start_after_the_list_is_read_one_issue_after_the_other() {
+fn batch_members_start_one_issue_apart_after_the_list_is_read() {
     let platform = sharp();
     let p = platform.parameters();
     for count in [2, 3, 9] {
@@ -218,7 +218,7 @@ fn members_start_after_the_list_is_read_one_issue_after_the_other() {
 }
 
 #[test]
-fn a_fenced_member_starts_with_the_record_of_the_one_before() {
+fn a_fenced_member_starts_after_the_record_of_the_one_before() {
     let platform = sharp();
     let p = platform.parameters();
     let fenced = operation(Descriptor::noop().with_flags(Flags::FENCE));
@@ -239,7 +239,7 @@ fn a_fenced_member_starts_with_the_record_of_the_one_before() {
 }
 
 #[test]
-fn a_failure_stops_at_the_fence_and_the_batch_says_so() {
+fn a_failure_before_a_fence_fails_the_batch() {
     let platform = sharp();
     let world = world(&platform, one_queue(1, Dedicated));
     let fenced = operation(Descriptor::noop().with_flags(Flags::FENCE));
@@ -260,7 +260,7 @@ fn a_failure_stops_at_the_fence_and_the_batch_says_so() {
 }
 
 #[test]
-fn following_shared_bandwidth_changes_nothing_for_one_engine() {
+fn sharing_bandwidth_does_not_change_times_of_one_engine() {
     for (mode, batch, size) in [
         (Dedicated, 1, 64),
         (Dedicated, 1, 4096),

@@ -1,4 +1,4 @@
-//! What one descriptor asks of the ports, memory and links, and how long its last line takes.
+//! The load of one descriptor on ports, memory and links, and how long its last line takes.
 
 use dray_clock::Duration;
 
@@ -9,7 +9,7 @@ use crate::{Cache, Demand, Distance, LINE_BYTES, MemoryLocation, Parameters, Res
 /// Resources of one device: read port, write port, read buffers.
 const DEVICE_RESOURCES: u16 = 3;
 
-/// Who asks for a service, and in which company.
+/// What requests a service, and the conditions that its cost depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
     /// Device of the engine.

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_form_agrees_with_following_each_line() {
+    fn the_closed_form_agrees_with_a_simulation_of_each_line() {
         let mut rng = ChaCha8Rng::seed_from_u64(0x6472_6179);
         for (tau, spacing) in [(58.0, 2.0), (85.0, 2.0), (37.0, 2.0), (60.0, 4.0)] {
             let spread = Spread::new(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_has_no_excess_and_more_lines_never_less() {
+    fn the_slowest_of_more_lines_is_never_faster() {
         let spread = Spread::new(Duration::from_ns(60), 2_000_000);
         assert_eq!(spread.slowest_of(0), Duration::ZERO);
         assert_eq!(spread.slowest_of(1), Duration::ZERO);

@@ -61,7 +61,7 @@ fn a_missing_or_wrong_unit_names_the_unit_to_write() {
 }
 
 #[test]
-fn unknown_missing_and_repeated_parameters_are_told_apart() {
+fn unknown_missing_and_repeated_parameters_are_named() {
     let line = r#"dispach = { value = 80, unit = "ns", range = [40, 120], source = "x" }"#;
     assert!(refused(&with_line("dispatch", line)).contains("did you mean `dispatch`"));
     assert!(refused(&with_line("dispatch", "")).contains("'dispatch' (ns) is missing"));
@@ -70,7 +70,7 @@ fn unknown_missing_and_repeated_parameters_are_told_apart() {
 }
 
 #[test]
-fn values_that_are_no_numbers_and_upside_down_ranges_are_refused() {
+fn values_that_are_no_numbers_and_reversed_ranges_are_refused() {
     for value in ["nan", "inf", "-inf", "1e300"] {
         let line = format!(
             r#"dispatch = {{ value = {value}, unit = "ns", range = [40, 120], source = "x" }}"#
@@ -87,7 +87,7 @@ fn values_that_are_no_numbers_and_upside_down_ranges_are_refused() {
 }
 
 #[test]
-fn a_machine_without_sockets_or_with_too_many_is_refused() {
+fn a_machine_with_0_or_too_many_sockets_is_refused() {
     for (from, to) in [
         ("sockets = 2", "sockets = 0"),
         ("sockets = 2", "sockets = 99"),
@@ -125,7 +125,7 @@ fn an_extension_states_only_what_differs() {
 }
 
 #[test]
-fn a_changed_value_keeps_to_its_range() {
+fn a_changed_value_must_be_in_its_range() {
     let spr = builtin("spr-2s").unwrap();
     assert!(spr.with("dispatch", 100.0).is_ok());
     assert!(spr.with("dispatch", 1.0).is_err());
@@ -138,7 +138,7 @@ fn a_changed_value_keeps_to_its_range() {
 }
 
 #[test]
-fn what_was_read_is_the_same_on_machines_that_differ_elsewhere() {
+fn recorded_reads_depend_only_on_the_parameters_read() {
     let platform = builtin("spr-2s").unwrap();
     let parameters = platform.recorded_parameters();
     assert!(parameters.reads().same_in(platform.parameters()));

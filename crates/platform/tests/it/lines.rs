@@ -116,7 +116,7 @@ fn agree(transfer: &Transfer, reads: u64, writes: u64, tolerance: f64) {
 }
 
 #[test]
-fn reads_alone_agree_with_following_their_lines() {
+fn reads_alone_agree_with_a_simulation_of_their_lines() {
     for bytes in [64, 256, 1024, 4096, 16384, 65536] {
         let transfer = Transfer {
             reads: [stream(1 << 20, bytes, 0), None],
@@ -127,7 +127,7 @@ fn reads_alone_agree_with_following_their_lines() {
 }
 
 #[test]
-fn writes_alone_agree_with_following_their_lines() {
+fn writes_alone_agree_with_a_simulation_of_their_lines() {
     for bytes in [64, 256, 1024, 4096, 16384, 65536] {
         let transfer = Transfer {
             writes: [stream(1 << 20, bytes, 0), None],
@@ -138,7 +138,7 @@ fn writes_alone_agree_with_following_their_lines() {
 }
 
 #[test]
-fn copies_agree_with_following_their_lines() {
+fn copies_agree_with_a_simulation_of_their_lines() {
     // The slowest read and the slowest write are rarely the same line: the closed form, which
     // adds them, is late by up to a seventh for copies of about 1 KiB.
     for bytes in [64, 256, 1024, 4096, 16384, 65536] {
@@ -148,7 +148,7 @@ fn copies_agree_with_following_their_lines() {
 }
 
 #[test]
-fn an_engine_is_free_for_the_next_descriptor_exactly_after_issue_time_or_data_and_gap() {
+fn an_engine_takes_the_next_descriptor_after_issue_or_data() {
     let platform = platform();
     let p = &platform.recorded_parameters();
     let start = Time(1_000_000);
@@ -166,7 +166,7 @@ fn an_engine_is_free_for_the_next_descriptor_exactly_after_issue_time_or_data_an
 }
 
 #[test]
-fn a_slot_is_free_at_the_end_of_the_first_descriptor_not_one_picosecond_before() {
+fn a_slot_is_free_exactly_at_the_end_of_the_first_descriptor() {
     let platform = platform();
     let p = &platform.recorded_parameters();
     let service = platform.service(REQUESTER, &copy(64, 0));
@@ -203,7 +203,7 @@ fn pipelined(platform: &PlatformFile, transfer: &Transfer) -> Duration {
 }
 
 #[test]
-fn partial_lines_hold_the_write_stream_up_and_cache_control_lifts_that() {
+fn partial_lines_delay_writes_unless_cache_control_is_set() {
     let platform = platform();
     let p = platform.parameters();
     assert!(pipelined(&platform, &copy(1024, 0)) < p.partial_line);
@@ -224,7 +224,7 @@ fn partial_lines_hold_the_write_stream_up_and_cache_control_lifts_that() {
 }
 
 #[test]
-fn read_buffers_limit_what_is_far_away() {
+fn read_buffers_limit_reads_of_far_memory() {
     let platform = platform();
     let p = platform.parameters();
     let cxl = platform.topology.cxl_node().unwrap();
