@@ -179,8 +179,7 @@ const HELD: &str = "run --profile 4e1w-d --faults touch -- DRAY offload --mover 
 /// Exit code of the program if the kernel has no such page faults for it.
 const IMPOSSIBLE: i32 = 77;
 
-/// The output of a program one of whose operations stalls on the device. `None` if the kernel does not let the
-/// program hold page faults.
+/// The output of a program whose call stalls on the device. `None` if it cannot hold page faults.
 fn held(what: &str) -> Option<std::process::Output> {
     let dir = directory();
     let program = compiled(&dir, "held", &[]);
