@@ -1,4 +1,4 @@
-//! What the library costs beside what it carries out: on the core, and on page lists.
+//! What the library costs beside what it carries out: on the core, as futures, and on page lists.
 //!
 //! `cargo bench -p dray --bench own_cost`. Both sides of a comparison take turns, so that what disturbs the
 //! machine disturbs both. Printed are median and quartiles. What `hw` costs beside the instructions alone
@@ -7,10 +7,12 @@
 mod paired;
 
 use std::hint::black_box;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use dray::pages::{PageCopy, PageListOptions, copy_page_lists};
-use dray::{Completion, CpuMover, Mover, Operation};
+use dray::{Channel, Completion, CpuMover, Mover, Operation, Request, WaitPolicy, task};
 use paired::{paired, quartiles};
 
 fn address(bytes: &[u8]) -> u64 {
@@ -62,6 +64,63 @@ fn own_cost_on_the_core() {
             black_box(&ended);
         },
     );
+}
+
+/// Futures beside a channel: one that finds a slot, and `WAITING` that wait for the one slot in turn.
+fn own_cost_of_futures() {
+    const EACH: usize = 2048;
+    const WAITING: usize = 256;
+    let channel = || {
+        let mut channel = Channel::new(CpuMover::new(1));
+        let mut buffers = Some((vec![7_u8; 64], vec![0_u8; 64]));
+        move || {
+            for _ in 0..EACH {
+                let (source, destination) = buffers.take().expect("they came back");
+                assert!(channel.copy(source, destination).is_ok());
+                let done = channel.wait(WaitPolicy::Pause, None).expect("it ends");
+                buffers = done.buffers.source.zip(done.buffers.destination);
+            }
+        }
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let (client, mut driver) = task::channel(CpuMover::new(1));
+    let mut buffers = Some((vec![7_u8; 64], vec![0_u8; 64]));
+    paired("future that finds a slot", EACH as f64, channel(), || {
+        for _ in 0..EACH {
+            let (source, destination) = buffers.take().expect("they came back");
+            let mut future = client.request(Request::copy(source, destination));
+            assert!(Pin::new(&mut future).poll(&mut context).is_pending());
+            let _ = Pin::new(&mut driver).poll(&mut context);
+            let Poll::Ready(Ok(done)) = Pin::new(&mut future).poll(&mut context) else {
+                panic!("the core has ended it");
+            };
+            buffers = done.buffers.source.zip(done.buffers.destination);
+        }
+    });
+    let copy = || Request::copy(vec![7_u8; 64], vec![0_u8; 64]);
+    let mut context = Context::from_waker(Waker::noop());
+    let (client, mut driver) = task::channel(CpuMover::new(1));
+    let mut futures: Vec<_> = (0..WAITING).map(|_| client.request(copy())).collect();
+    for future in &mut futures {
+        assert!(Pin::new(future).poll(&mut context).is_pending());
+    }
+    let name = format!("future behind {} others", WAITING - 1);
+    paired(&name, EACH as f64, channel(), || {
+        for n in 0..EACH {
+            let future = &mut futures[n % WAITING];
+            let mut future = Pin::new(future);
+            // It has the slot, and asks.
+            assert!(future.as_mut().poll(&mut context).is_pending());
+            let _ = Pin::new(&mut driver).poll(&mut context);
+            let Poll::Ready(Ok(done)) = future.as_mut().poll(&mut context) else {
+                panic!("it is the first");
+            };
+            let buffers = done.buffers.source.zip(done.buffers.destination);
+            let (source, destination) = buffers.expect("they came back");
+            future.set(client.request(Request::copy(source, destination)));
+            assert!(future.poll(&mut context).is_pending());
+        }
+    });
 }
 
 /// Page lists on this process's memory beside two threads that copy half each.
@@ -144,5 +203,6 @@ fn page_lists() {
 
 fn main() {
     own_cost_on_the_core();
+    own_cost_of_futures();
     page_lists();
 }

@@ -7,6 +7,8 @@ use super::waiters::Waiters;
 
 /// Futures that wait in order, without being polled again and again.
 const MOST_WAITERS: u32 = 1024;
+/// Waiters for futures that have left: those are looked for once in so many drops.
+const MOST_LEFT: u32 = 256;
 
 /// Cells that no operation has. Futures get them in the order in which they asked: one that comes while others
 /// wait is behind them. A future that waits keeps the number of its waiter.
@@ -20,7 +22,7 @@ pub(super) struct FreeCells {
 impl FreeCells {
     /// The numbers below `count`, which is at least 1.
     pub(super) fn new(count: u32) -> FreeCells {
-        FreeCells::with_waiters(count, MOST_WAITERS)
+        FreeCells::with_waiters(count, MOST_WAITERS + MOST_LEFT)
     }
 
     pub(super) fn with_waiters(count: u32, most_waiters: u32) -> FreeCells {
@@ -52,11 +54,7 @@ impl FreeCells {
     #[cold]
     fn wait(&self, waiter: &mut Option<u32>, waker: &Waker) -> Option<u32> {
         if waiter.is_none() {
-            *waiter = self.waiters.enter(waker).or_else(|| {
-                self.waiters.sweep();
-                self.give_free();
-                self.waiters.enter(waker)
-            });
+            *waiter = self.waiters.enter(waker);
             self.give_free();
         }
         let Some(number) = *waiter else {
@@ -102,10 +100,10 @@ impl FreeCells {
     /// Gives free cells to the futures that wait, in their order, as long as there are both.
     #[cold]
     fn give_free(&self) {
-        while !self.waiters.is_empty()
+        while let Some(first) = self.waiters.first()
             && let Some(cell) = self.free.pop()
         {
-            if !self.waiters.give(cell) {
+            if !self.waiters.give(&first, cell) {
                 let _ = self.free.push(cell);
                 // A future that came meanwhile has not found the cell: as in `give_back`.
                 fence(Ordering::SeqCst);

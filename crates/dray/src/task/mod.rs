@@ -32,6 +32,7 @@
 mod client;
 mod driver;
 mod free_cells;
+mod list;
 mod shared;
 mod sync;
 mod waiters;

@@ -190,3 +190,33 @@ fn tasks_that_wait_are_told_that_the_driver_has_ended() {
     }
     drop(client);
 }
+
+#[test]
+fn tasks_that_wait_keep_their_order_whatever_threads_drop() {
+    const WAITING: u8 = 200;
+    for _ in 0..20 {
+        let (client, mut driver, mut holder, tasks) = waiting(WAITING);
+        // More than there are places to wait, so that places of those that are gone are used again, by several
+        // threads at once.
+        let threads = [(); 4].map(|()| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                for n in 0..1000_u32 {
+                    let mut task = Task::new(&client, n as u8);
+                    assert!(task.poll().is_pending());
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        drive(&mut driver);
+        assert!(holder.poll().is_ready());
+        for mut task in tasks {
+            assert!(task.is_woken(), "another one has its slot");
+            assert!(task.poll().is_pending(), "it has the slot, and asks");
+            drive(&mut driver);
+            assert!(task.poll().is_ready());
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use loom::sync::Mutex;
 
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 #[derive(Debug)]
 pub(crate) struct AtomicWaker(loom::future::AtomicWaker);
@@ -55,13 +55,5 @@ impl<T> ArrayQueue<T> {
             .lock()
             .expect("no poison in a model")
             .pop_front()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.values.lock().expect("no poison in a model").len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.values.lock().expect("no poison in a model").is_empty()
     }
 }
