@@ -203,9 +203,64 @@ mod tests {
             ..DeviceProfile::default()
         };
         let resolved = resolve(&device, &mut Vec::new());
+        assert_eq!(resolved, Capabilities::version_2());
         assert_eq!(resolved.work_queue_size, 256);
         assert!(GenCap::from_bits(resolved.gen_cap).crc64());
         assert!(dray_spec::OpCap(resolved.op_cap).supports(0x0a));
+    }
+
+    #[test]
+    fn versions_1_and_2_are_known() {
+        let version_1 = Some(Capabilities::sapphire_rapids());
+        let version_2 = Some(Capabilities::version_2());
+        for (version, expected) in [
+            (0, None),
+            (0xff, None),
+            (0x100, version_1.clone()),
+            (0x1ff, version_1),
+            (0x200, version_2.clone()),
+            (0x2ff, version_2),
+            (0x300, None),
+            (u32::MAX, None),
+        ] {
+            assert_eq!(known(version), expected, "{version:#x}");
+        }
+    }
+
+    #[test]
+    fn limits_are_powers_of_two_that_gencap_holds() {
+        for (batch, expected) in [
+            (i64::MIN, None),
+            (-1, None),
+            (0, None),
+            (1, Some(1)),
+            (2, Some(2)),
+            (3, None),
+            (1 << 15, Some(1 << 15)),
+            (1 << 16, None),
+            (i64::MAX, None),
+        ] {
+            let device = DeviceProfile {
+                max_batch_size: Some(batch),
+                ..DeviceProfile::default()
+            };
+            let mut list = Vec::new();
+            let resolved = resolve(&device, &mut list);
+            let known = Capabilities::sapphire_rapids().max_batch_size;
+            assert_eq!(resolved.max_batch_size, expected.unwrap_or(known));
+            assert_eq!(list.is_empty(), expected.is_some(), "{batch}");
+        }
+        for (transfer, expected) in [(1 << 31, Some(1_u64 << 31)), (1 << 32, None)] {
+            let device = DeviceProfile {
+                max_transfer_size: Some(transfer),
+                ..DeviceProfile::default()
+            };
+            let mut list = Vec::new();
+            let resolved = resolve(&device, &mut list);
+            let known = Capabilities::sapphire_rapids().max_transfer_size;
+            assert_eq!(resolved.max_transfer_size, expected.unwrap_or(known));
+            assert_eq!(list.is_empty(), expected.is_some(), "{transfer}");
+        }
     }
 
     #[test]

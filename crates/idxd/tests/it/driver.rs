@@ -4,5 +4,6 @@ mod attributes;
 mod clients;
 mod common;
 mod copies;
+mod devices;
 mod life;
 mod random;
