@@ -57,7 +57,7 @@ pub enum LostQueue {
 /// Why a queue executes nothing more.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueLost {
+pub enum QueueLostReason {
     /// It does execute.
     None = 0,
     /// It was disabled, or it or its device was reset, since it was opened.

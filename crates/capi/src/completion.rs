@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use dray::channels::{CoreReason as Reason, Outcome};
 use dray_spec::{DifTags, Status};
 
-use crate::channel_types::QueueLost;
+use crate::channel_types::QueueLostReason;
 use crate::error::Refusal;
 use crate::handle::Kind;
 use crate::types::{Completion, CoreReason, Executor, Tags};
@@ -66,13 +66,13 @@ pub(crate) fn executor(executor: dray::Executor) -> Executor {
 }
 
 /// Why a queue is lost, and the kernel's errno.
-pub(crate) fn lost(lost: Option<dray::QueueLost>) -> (QueueLost, i32) {
+pub(crate) fn lost(lost: Option<dray::QueueLost>) -> (QueueLostReason, i32) {
     match lost {
-        None => (QueueLost::None, 0),
-        Some(dray::QueueLost::Disabled) => (QueueLost::Disabled, 0),
-        Some(dray::QueueLost::DeviceEnded) => (QueueLost::DeviceEnded, 0),
-        Some(dray::QueueLost::Refused { errno }) => (QueueLost::Refused, errno),
-        Some(_) => (QueueLost::Other, 0),
+        None => (QueueLostReason::None, 0),
+        Some(dray::QueueLost::Disabled) => (QueueLostReason::Disabled, 0),
+        Some(dray::QueueLost::DeviceEnded) => (QueueLostReason::DeviceEnded, 0),
+        Some(dray::QueueLost::Refused { errno }) => (QueueLostReason::Refused, errno),
+        Some(_) => (QueueLostReason::Other, 0),
     }
 }
 

@@ -24,7 +24,7 @@ mod types;
 
 pub use channel_types::{
     ChannelsOptions, Choice, CostModel, ExcludedQueue, FullQueue, LostQueue, Outcome, PageFault,
-    QueueLost, Require,
+    QueueLostReason, Require,
 };
 pub use channels::dray_open_channels;
 pub use enqueue::{

@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::backend::virtual_device;
-    use crate::channel_types::QueueLost;
+    use crate::channel_types::QueueLostReason;
     use crate::handle::{Opened, handle};
     use crate::{dray_close, dray_fill};
 
@@ -213,11 +213,11 @@ mod tests {
         let mut buffers = [[0_u64; 8]; 16];
         for outcome in fill(mover, &mut buffers) {
             assert_eq!(outcome.completion.status, 1);
-            assert_eq!(outcome.completion.queue_lost, QueueLost::None as u8);
+            assert_eq!(outcome.completion.queue_lost, QueueLostReason::None as u8);
             assert_eq!((outcome.device_bytes, outcome.core_bytes), (64, 0));
         }
         assert_eq!(buffers, [[7; 8]; 16]);
-        let disabled = QueueLost::Disabled as u32;
+        let disabled = QueueLostReason::Disabled as u32;
         // The name is cut, and ends with 0.
         assert_eq!(excluded(mover), [("x".repeat(31), 1, disabled)]);
         // With the other one the core takes over.
@@ -240,7 +240,10 @@ mod tests {
         let mut buffers = [[0_u64; 8]; 4];
         for outcome in fill(mover, &mut buffers) {
             assert_eq!(outcome.completion.status, 0);
-            assert_eq!(outcome.completion.queue_lost, QueueLost::Disabled as u8);
+            assert_eq!(
+                outcome.completion.queue_lost,
+                QueueLostReason::Disabled as u8
+            );
             assert_eq!((outcome.completion.withdrawn, outcome.moved), (0, 0));
         }
         assert_eq!(buffers, [[0; 8]; 4]);
@@ -273,7 +276,7 @@ mod tests {
         assert_eq!(buffer, [0; 8]);
         assert_eq!(
             excluded(mover),
-            [(String::new(), 0, QueueLost::Disabled as u32)]
+            [(String::new(), 0, QueueLostReason::Disabled as u32)]
         );
         // SAFETY: made above.
         assert_eq!(unsafe { dray_close(mover) }, 0);
