@@ -44,6 +44,9 @@ pub enum Obstacle {
     /// Another processor's.
     #[error("is no program for x86-64")]
     Machine,
+    /// `PT_INTERP` names another dynamic linker than glibc's, which cannot load a library made for glibc.
+    #[error("is linked with another C library than glibc")]
+    Linker,
     /// Its runtime makes system calls itself, past the C library.
     #[error("makes system calls itself, as Go programs do")]
     RawCalls,

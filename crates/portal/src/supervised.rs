@@ -56,6 +56,7 @@ fn ask(
         Some(Obstacle::Static) => Reason::STATIC,
         Some(Obstacle::Privileged) => Reason::PRIVILEGED,
         Some(Obstacle::Machine) => Reason::MACHINE,
+        Some(Obstacle::Linker) => Reason::LINKER,
         Some(Obstacle::RawCalls) => Reason::RAW_CALLS,
         Some(Obstacle::Environment) => Reason::ENVIRONMENT,
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::RunError;
 use crate::error::system;
-use crate::supervise::Followed;
+use crate::supervise::{Followed, without};
 
 /// What a command is started with; made before anything is forked.
 #[derive(Debug)]
@@ -78,9 +78,16 @@ impl Program {
         };
         let error = match self.arguments.first() {
             Some(name) => {
-                followed.follow(name);
+                let loads = followed.follow(name);
                 let arguments = pointers(&self.arguments);
-                let environment = pointers(&self.environment);
+                let shorter;
+                let environment = match loads {
+                    true => pointers(&self.environment),
+                    false => {
+                        shorter = without(&self.environment);
+                        pointers(&shorter)
+                    }
+                };
                 // SAFETY: a name and two lists of texts, each with its end.
                 unsafe {
                     libc::execvpe(name.as_ptr(), arguments.as_ptr(), environment.as_ptr());

@@ -12,6 +12,7 @@ mod mapping;
 mod notes;
 mod opener;
 mod plain;
+mod preload;
 mod ptrace;
 mod space;
 mod supervision;
@@ -20,6 +21,7 @@ mod trap;
 
 pub(crate) use command::Followed;
 pub(crate) use opener::is_reached;
+pub(crate) use preload::without;
 pub(crate) use supervision::{Rule, Supervision};
 
 /// Which programs run under the supervisor.

@@ -29,6 +29,8 @@ impl Reason {
     pub const RAW_CALLS: Reason = Reason(4);
     /// Its environment has lost the library or the socket.
     pub const ENVIRONMENT: Reason = Reason(5);
+    /// Its dynamic linker is not glibc's.
+    pub const LINKER: Reason = Reason(6);
 }
 
 /// What a thread says before it executes a program.

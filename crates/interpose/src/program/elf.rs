@@ -49,6 +49,8 @@ const _: () = assert!(size_of::<Segment>() == SEGMENT);
 /// `PT_INTERP`, `PT_NOTE`.
 const INTERPRETER: u32 = 3;
 const NOTE: u32 = 4;
+/// The kernel takes a longer name for an error (`PATH_MAX`).
+const LINKER_NAME: usize = 4096;
 /// Bytes of a segment of notes that are looked at, and the first words of a note that Go's linker
 /// leaves: the length of its name, of its content, its type (`ELF_NOTE_GOBUILDID_TAG`), its name.
 const NOTES: usize = 1024;
@@ -79,7 +81,7 @@ pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<PreloadSupport, Unkno
         return Err(UnknownError::Headers { bytes, count });
     }
     let (mut table, mut read) = ([0; SEGMENT * TOGETHER], 0);
-    let (mut dynamic, mut raw) = (false, false);
+    let (mut linker, mut raw) = (None, false);
     while read < all {
         let part = &mut table[..(all - read).min(SEGMENT * TOGETHER)];
         let offset = header.segments.get().saturating_add(read as u64);
@@ -91,16 +93,32 @@ pub(super) fn kind(file: &OwnedFd, start: &[u8]) -> Result<PreloadSupport, Unkno
             let Ok(segment) = Segment::read_from_bytes(segment) else {
                 continue;
             };
-            dynamic |= segment.kind.get() == INTERPRETER;
+            // The kernel uses the first (`load_elf_binary`).
+            if segment.kind.get() == INTERPRETER && linker.is_none() {
+                linker = Some(is_linker_of_glibc(file, &segment)?);
+            }
             raw |= segment.kind.get() == NOTE && is_go(file, &segment);
         }
         read += part.len();
     }
-    Ok(match (dynamic, raw) {
-        (false, _) => PreloadSupport::Hindered(Obstacle::Static),
-        (true, true) => PreloadSupport::Hindered(Obstacle::RawCalls),
-        (true, false) => PreloadSupport::Native,
+    Ok(match (linker, raw) {
+        (None, _) => PreloadSupport::Hindered(Obstacle::Static),
+        (Some(false), _) => PreloadSupport::Hindered(Obstacle::Linker),
+        (Some(true), true) => PreloadSupport::Hindered(Obstacle::RawCalls),
+        (Some(true), false) => PreloadSupport::Native,
     })
+}
+
+/// Whether the segment names glibc's dynamic linker: `ld-linux-x86-64.so.2` since the ABI named it,
+/// `ld-2.N.so` as it was installed before 2.34.
+fn is_linker_of_glibc(file: &OwnedFd, segment: &Segment) -> Result<bool, UnknownError> {
+    let mut name = [0; LINKER_NAME];
+    let length = segment.bytes.get().min(LINKER_NAME as u64) as usize;
+    let read = read_at_most(file, &mut name[..length], segment.offset.get())?;
+    let path = name[..read].split(|byte| *byte == 0).next();
+    let name = path.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
+    Ok(name
+        .is_some_and(|name| name.starts_with(b"ld-linux-x86-64.so") || name.starts_with(b"ld-2.")))
 }
 
 /// Whether Go's linker has left its note there. A segment that cannot be read has none.
@@ -138,7 +156,7 @@ pub(super) mod tests {
         super::kind(&file.into(), &bytes[..bytes.len().min(256)])
     }
 
-    /// An executable with segments of these types.
+    /// An executable with segments of these types; interpreters are glibc's dynamic linker.
     pub(in super::super) fn program(segments: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -150,7 +168,49 @@ pub(super) mod tests {
             bytes.extend(segment.to_le_bytes());
             bytes.extend([0; SEGMENT - 4]);
         }
+        name_linker(&mut bytes, segments, b"/lib64/ld-linux-x86-64.so.2\0");
         bytes
+    }
+
+    /// Puts the name behind the program, where its interpreters point from now on.
+    fn name_linker(bytes: &mut Vec<u8>, segments: &[u32], name: &[u8]) {
+        let place = (bytes.len() as u64).to_le_bytes();
+        for (number, _) in segments
+            .iter()
+            .enumerate()
+            .filter(|(_, kind)| **kind == INTERPRETER)
+        {
+            let segment = HEADER + number * SEGMENT;
+            bytes[segment + 8..segment + 16].copy_from_slice(&place);
+            bytes[segment + 32..segment + 40].copy_from_slice(&(name.len() as u64).to_le_bytes());
+        }
+        bytes.extend(name);
+    }
+
+    #[test]
+    fn only_the_linker_of_glibc_loads_the_library() {
+        let with = |name: &[u8]| {
+            let mut bytes = program(&[1, INTERPRETER]);
+            name_linker(&mut bytes, &[1, INTERPRETER], name);
+            kind(&bytes)
+        };
+        let other = Ok(PreloadSupport::Hindered(Obstacle::Linker));
+        for name in [
+            &b"/lib64/ld-linux-x86-64.so.2\0"[..],
+            b"/nix/store/0123-glibc-2.40/lib/ld-linux-x86-64.so.2\0",
+            b"/lib/x86_64-linux-gnu/ld-2.31.so\0",
+        ] {
+            assert_eq!(with(name), Ok(PreloadSupport::Native));
+        }
+        for name in [
+            &b"/lib/ld-musl-x86_64.so.1\0"[..],
+            b"/system/bin/linker64\0",
+            b"\0",
+            b"",
+            &[b'a'; 5000],
+        ] {
+            assert_eq!(with(name), other);
+        }
     }
 
     #[test]
@@ -220,7 +280,7 @@ pub(super) mod tests {
     #[test]
     fn truncated_and_invalid_headers_are_errors() {
         let cut = program(&[1, 3]);
-        for length in 0..cut.len() {
+        for length in 0..HEADER + 2 * SEGMENT {
             assert!(kind(&cut[..length]).is_err(), "{length}");
         }
         let mut size = program(&[1]);

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use dray_interpose::program::{Path, PreloadSupport, kind};
+use dray_interpose::program::{Obstacle, Path, PreloadSupport, kind};
 use dray_portal::supervised::enter;
 use dray_wire::SocketName;
 
@@ -23,13 +23,12 @@ impl Followed {
     }
 
     /// Has this process supervised, if that is the rule for the command that it executes next.
-    pub(crate) fn follow(&self, command: &CStr) {
+    ///
+    /// Whether it can load the preload library; unknown is yes.
+    pub(crate) fn follow(&self, command: &CStr) -> bool {
         let Some(socket) = SocketName::parse(self.socket.as_bytes()) else {
-            return;
+            return true;
         };
-        if self.supervise == Supervise::Never {
-            return;
-        }
         let always = self.supervise == Supervise::Always;
         let directories = std::env::var_os("PATH").and_then(|directories| {
             use std::os::unix::ffi::OsStringExt;
@@ -38,9 +37,11 @@ impl Followed {
         // What cannot be found or read cannot be executed either, and exec(2) says why.
         let mut room: Path = Path::empty();
         let Some(path) = room.find(command, directories.as_deref()) else {
-            return;
+            return true;
         };
-        match kind(path) {
+        let kind = kind(path);
+        match kind {
+            _ if self.supervise == Supervise::Never => {}
             Ok(PreloadSupport::Hindered(obstacle)) => enter(socket, Some(obstacle), path),
             Ok(PreloadSupport::Native) if !always => {}
             Err(error) if !always => eprintln!(
@@ -49,5 +50,6 @@ impl Followed {
             ),
             _ => enter(socket, None, path),
         }
+        kind != Ok(PreloadSupport::Hindered(Obstacle::Linker))
     }
 }

@@ -28,6 +28,7 @@ impl Notes {
             Reason::STATIC => Obstacle::Static,
             Reason::PRIVILEGED => Obstacle::Privileged,
             Reason::MACHINE => Obstacle::Machine,
+            Reason::LINKER => Obstacle::Linker,
             Reason::RAW_CALLS => Obstacle::RawCalls,
             Reason::ENVIRONMENT => Obstacle::Environment,
             _ => return None,

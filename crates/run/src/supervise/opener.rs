@@ -10,7 +10,7 @@ use super::supervision::is_supervised;
 use crate::processes::{Pid, field};
 
 /// The file of the preload library, wherever it was put.
-const LIBRARY: &str = ".dray-portal.so";
+pub(super) const LIBRARY: &str = ".dray-portal.so";
 /// Files of the C library that make system calls: itself, its threads before 2.34, its linker.
 const C_LIBRARY: [&str; 5] = ["libc.so", "libc-2.", "libpthread", "ld-linux", "ld-2."];
 /// How often the state of a thread is read that is about to sleep in its system call.

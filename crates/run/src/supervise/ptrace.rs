@@ -73,6 +73,12 @@ pub(super) fn go_on(tid: Tid, signal: i32) -> io::Result<()> {
     unsafe { request(libc::PTRACE_CONT, tid, 0, signal as usize) }
 }
 
+/// Traces a tracee no more, and has it go on.
+pub(super) fn detach(tid: Tid) -> io::Result<()> {
+    // SAFETY: the request touches no memory.
+    unsafe { request(libc::PTRACE_DETACH, tid, 0, 0) }
+}
+
 /// Has a tracee go on until a system call begins or, if one has begun, is done; with this signal if it
 /// is not 0.
 pub(super) fn go_on_until_call(tid: Tid, signal: i32) -> io::Result<()> {

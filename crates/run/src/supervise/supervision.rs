@@ -68,7 +68,8 @@ impl Supervision {
         if self.rule == Rule::FindNothing {
             self.notes.finds_nothing(asked.reason, asked.name());
         }
-        if matches!(self.rule, Rule::By(Supervise::Never) | Rule::FindNothing) {
+        let untraced = matches!(self.rule, Rule::By(Supervise::Never) | Rule::FindNothing);
+        if untraced && asked.reason != Reason::LINKER {
             return say(&connection, Hold::LEFT_ALONE);
         }
         if asked.reason == Reason::MACHINE {
@@ -144,6 +145,13 @@ impl Supervision {
         if let Err(error) = ptrace::seize(tid) {
             self.notes.refusal(asked.name(), &error);
             return say(connection, Hold::LEFT_ALONE);
+        }
+        if self.rule == Rule::FindNothing {
+            // Without a filter: it is traced only until its environment is changed.
+            say(connection, Hold::HELD);
+            // An error is its end.
+            let _ = Supervisor::leave_after_execution();
+            return;
         }
         self.notes.program(asked.reason, asked.name());
         let mut supervisor = self.supervisor(Stops::Filter);

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::mapping::{self, Pending};
+use super::preload;
 use super::ptrace::{self, Event, Tid};
 use super::space::Space;
 use super::trap::{self, Verdict};
@@ -110,6 +111,26 @@ impl Supervisor {
         }
     }
 
+    /// Waits until the one tracee of this thread has executed its program, and traces it no more.
+    ///
+    /// # Errors
+    /// It has been killed meanwhile.
+    pub(super) fn leave_after_execution() -> io::Result<()> {
+        while let Some((tid, event)) = ptrace::wait() {
+            match event {
+                Event::Ended => break,
+                Event::Executed(_) => {
+                    preload::withhold(tid)?;
+                    return ptrace::detach(tid);
+                }
+                Event::Signal(signal) => ptrace::go_on(tid, signal)?,
+                Event::Stopped => ptrace::stay_stopped(tid)?,
+                _ => ptrace::go_on(tid, 0)?,
+            }
+        }
+        Ok(())
+    }
+
     fn attend(&mut self, tid: Tid, event: Event) -> io::Result<()> {
         match event {
             Event::Ended => {
@@ -128,6 +149,7 @@ impl Supervisor {
                 self.tracees.remove(&former);
                 // Whichever thread it was: it has its process's number now.
                 self.begin(tid, tid);
+                preload::withhold(tid)?;
                 self.go_on(tid, 0)
             }
             Event::SystemCall => self.system_call(tid),
