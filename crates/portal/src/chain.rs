@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::context::{Context, SignalInfo};
 use crate::next;
+use crate::scratch::Follow;
 use crate::syscall::{give_way, mask_signals, pid, syscall, tid};
 
 /// An action, as far as it matters.
@@ -157,16 +158,17 @@ fn in_force(signal: i32) -> Action {
     }
 }
 
-/// Carries out the program's action for this signal, or the default action of the kernel.
-///
-/// # Safety
-/// `context` is that of a handler that returns after this.
-pub(crate) unsafe fn pass(signal: i32, info: &mut SignalInfo, context: &mut Context<'_>) {
+/// What the program has set for this signal: its handler follows, or the default action of the kernel is
+/// carried out.
+pub(crate) fn pass(signal: i32, info: &mut SignalInfo, context: &Context<'_>) -> Follow {
     let action = in_force(signal);
     let synchronous = info.code > 0;
     match action.handler {
-        libc::SIG_IGN if !synchronous => return,
-        libc::SIG_DFL | libc::SIG_IGN => return end(signal, info),
+        libc::SIG_IGN if !synchronous => return Follow::NOTHING,
+        libc::SIG_DFL | libc::SIG_IGN => {
+            end(signal, info);
+            return Follow::NOTHING;
+        }
         _ => (),
     }
     if action.flags & libc::SA_RESETHAND != 0 {
@@ -176,22 +178,11 @@ pub(crate) unsafe fn pass(signal: i32, info: &mut SignalInfo, context: &mut Cont
         0 => bit(signal),
         _ => 0,
     };
-    // The kernel brings the mask back when this handler returns.
-    let mask = (context.mask() | action.mask | own) & !SYNCHRONOUS;
-    mask_signals(libc::SIG_SETMASK, mask);
-    let (info, context) = (&raw mut *info, &raw mut *context.0);
-    if action.flags & libc::SA_SIGINFO != 0 {
-        type Handler = unsafe extern "C" fn(i32, *mut SignalInfo, *mut libc::ucontext_t);
-        // SAFETY: it is neither of the two constants, so the program says that it is such a function.
-        let handler: Handler = unsafe { std::mem::transmute(action.handler) };
-        // SAFETY: called as the kernel would.
-        unsafe { handler(signal, info, context) };
-    } else {
-        type Handler = unsafe extern "C" fn(i32);
-        // SAFETY: as above.
-        let handler: Handler = unsafe { std::mem::transmute(action.handler) };
-        // SAFETY: called as the kernel would.
-        unsafe { handler(signal) };
+    // The kernel brings the mask back when the handler returns.
+    info.mask = (context.mask() | action.mask | own) & !SYNCHRONOUS;
+    Follow {
+        handler: action.handler,
+        signal: signal as usize,
     }
 }
 

@@ -24,7 +24,9 @@ pub(crate) struct SignalInfo {
     pad: i32,
     /// The address, of a fault.
     pub address: u64,
-    rest: [u64; 13],
+    rest: [u64; 12],
+    /// Of no meaning in a fault; the signal mask of the program's handler until that begins.
+    pub mask: u64,
 }
 
 const _: () = assert!(size_of::<SignalInfo>() == size_of::<libc::siginfo_t>());
@@ -38,7 +40,8 @@ impl SignalInfo {
             code: fault.code,
             pad: 0,
             address: fault.address,
-            rest: [0; 13],
+            rest: [0; 12],
+            mask: 0,
         }
     }
 }

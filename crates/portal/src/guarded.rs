@@ -1,11 +1,9 @@
 //! Access to memory of the program that may fault.
 //!
-//! The instructions that may fault are between two labels. If one does, [`resume`] makes the signal
-//! handler continue at a third: the function returns the fault instead of a zero.
+//! The instructions that may fault are between two labels. If one does, the handler
+//! ([`scratch`](crate::scratch)) continues at a third: the function returns the fault instead of a zero.
 
 use std::arch::global_asm;
-
-use crate::context::{Context, SignalInfo};
 
 global_asm!(
     ".pushsection .text.dray_portal_guarded, \"ax\", @progbits",
@@ -53,9 +51,9 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    static dray_portal_guarded_begin: u8;
-    static dray_portal_guarded_end: u8;
-    static dray_portal_guarded_missed: u8;
+    pub(crate) static dray_portal_guarded_begin: u8;
+    pub(crate) static dray_portal_guarded_end: u8;
+    pub(crate) static dray_portal_guarded_missed: u8;
     fn dray_portal_copy_line(to: *mut u64, from: *const u64) -> Missed;
     fn dray_portal_copy_bytes(to: *mut u8, from: *const u8, bytes: usize) -> Missed;
     fn dray_portal_probe_write(at: *mut u8) -> Missed;
@@ -70,7 +68,8 @@ struct Missed {
     address: u64,
 }
 
-const MISSED: u64 = 1;
+/// In [`Missed::cause`]: there is one.
+pub(crate) const MISSED: u64 = 1;
 
 /// A fault that the program itself has to answer for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,18 +168,4 @@ pub(crate) unsafe fn read(from: u64, to: &mut [u8]) -> Result<(), Fault> {
 pub(crate) unsafe fn probe_write(at: u64) -> Result<(), Fault> {
     // SAFETY: the byte keeps its value; what faults is resumed behind it.
     unsafe { dray_portal_probe_write(at as *mut u8) }.result()
-}
-
-/// Resumes a guarded access that faulted, so that it returns its fault. Returns whether it was one.
-pub(crate) fn resume(context: &mut Context<'_>, info: &SignalInfo) -> bool {
-    let begin = (&raw const dray_portal_guarded_begin).addr() as u64;
-    let end = (&raw const dray_portal_guarded_end).addr() as u64;
-    if !(begin..end).contains(&context.rip()) || info.code <= 0 {
-        return false;
-    }
-    let error = context.error() & 0xff_ffff;
-    context.set_general(0, (info.code as u64) << 32 | error << 8 | MISSED);
-    context.set_general(2, info.address);
-    context.set_rip((&raw const dray_portal_guarded_missed).addr() as u64);
-    true
 }

@@ -17,11 +17,13 @@ pub(crate) struct Process {
     pub(crate) pid: AtomicU32,
     /// Somebody patches.
     pub(crate) patching: AtomicU32,
+    /// The handlers' stacks in use, a bit each.
+    pub(crate) stacks: AtomicU32,
     /// The portals.
     pub(crate) table: Table,
 }
 
-static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+pub(crate) static PROCESS: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The pages of this process, if [`begin`] was called in it or in an ancestor.
 #[inline]

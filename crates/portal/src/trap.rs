@@ -11,6 +11,7 @@ use crate::emulate::{LineWrite, write_line};
 use crate::guarded::{self, Fault, GP, PF};
 use crate::process::{self, process};
 use crate::registers::ZF;
+use crate::scratch::{self, Follow};
 use crate::site::{self, State};
 use crate::stub::INVALID;
 use crate::syscall::give_way;
@@ -42,7 +43,9 @@ pub enum InstallError {
 /// # Errors
 /// The kernel refuses something.
 pub fn install() -> Result<(), InstallError> {
-    process::begin().map_err(|errno| InstallError::Memory { errno })?;
+    let memory = |errno| InstallError::Memory { errno };
+    process::begin().map_err(memory)?;
+    scratch::map().map_err(memory)?;
     // The decoder builds its tables now, and not in the handler.
     let first = Decoded::new(&[0x66, 0x0f, 0x38, 0xf8, 0x02], 0);
     debug_assert!(first.is_some());
@@ -54,7 +57,7 @@ pub fn install() -> Result<(), InstallError> {
         }
         chain::replace(signal, Some(Action::from_libc(&old)));
         let ours = Action {
-            handler: handler as *const () as usize,
+            handler: scratch::entry as *const () as usize,
             flags: libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER,
             // Nothing asynchronous comes between the parts of a patch; a fault within may.
             mask: !(SYNCHRONOUS | chain::bit(libc::SIGBUS)),
@@ -69,7 +72,7 @@ pub fn install() -> Result<(), InstallError> {
 
 /// Whether this is the address of the handler.
 pub(crate) fn is_handler(address: usize) -> bool {
-    address == handler as *const () as usize
+    address == scratch::entry as *const () as usize
 }
 
 /// Whether the handlers are in place, and what the program says about their signals is to be kept.
@@ -87,30 +90,21 @@ enum Verdict {
     Foreign,
 }
 
-/// # Safety
-/// Called by the kernel.
-unsafe extern "C" fn handler(signal: i32, info: *mut SignalInfo, context: *mut libc::ucontext_t) {
-    // SAFETY: the kernel's, for the time of the handler.
-    let info = unsafe { &mut *info };
-    // SAFETY: as above.
-    let mut context = Context(unsafe { &mut *context });
-    if guarded::resume(&mut context, info) {
-        return;
-    }
+/// Answers a signal that is no fault of a guarded access.
+pub(crate) fn handle(signal: i32, info: &mut SignalInfo, context: &mut libc::ucontext_t) -> Follow {
+    let mut context = Context(context);
     let verdict = match info.code > 0 {
         true => answer(&mut context, info),
         false => Verdict::Foreign,
     };
     match verdict {
-        Verdict::Done => (),
+        Verdict::Done => Follow::NOTHING,
         Verdict::Fault(fault) => {
             context.set_fault(&fault);
-            let mut info = SignalInfo::of(&fault);
-            // SAFETY: this handler returns after it.
-            unsafe { chain::pass(libc::SIGSEGV, &mut info, &mut context) };
+            *info = SignalInfo::of(&fault);
+            chain::pass(libc::SIGSEGV, info, &context)
         }
-        // SAFETY: as above.
-        Verdict::Foreign => unsafe { chain::pass(signal, info, &mut context) },
+        Verdict::Foreign => chain::pass(signal, info, &context),
     }
 }
 
@@ -164,8 +158,8 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
 /// Number of the stack pointer.
 const RSP: u8 = 4;
 
-/// Has the site patched that was just met.
-fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
+/// Has the site patched that was just met, or found.
+pub(crate) fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
     if !matches!(decoded.kind, Mnemonic::Movdir64b | Mnemonic::Enqcmd) {
         return;
     }
