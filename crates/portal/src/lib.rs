@@ -29,6 +29,7 @@ mod process;
 mod redirect;
 mod registers;
 mod remote;
+mod scan;
 mod scratch;
 mod segment;
 mod site;
