@@ -8,6 +8,7 @@ use std::arch::x86_64::_rdtsc;
 
 use crate::guarded::copy_line;
 use crate::submit::Words;
+use crate::syscall::give_way;
 
 /// Ticks of the time stamp counter: some 250 ms, for with 64 threads on two processors a turn takes 70
 /// ms to come round. A descriptor that takes longer, or waits for this very thread, is waited for no more.
@@ -25,7 +26,7 @@ pub(crate) fn until_ended(words: &Words) {
     // SAFETY: it reads a counter.
     let since = unsafe { _rdtsc() };
     loop {
-        rustix::thread::sched_yield();
+        give_way();
         if words[0] & ADDRESSED == 0 || words[0] & REQUESTED == 0 || has_ended(words[1]) {
             return;
         }

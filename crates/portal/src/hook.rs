@@ -9,6 +9,7 @@ pub mod change;
 mod environment;
 pub mod exec;
 pub mod file;
+pub mod filter;
 pub mod glob;
 pub mod memory;
 pub mod name;

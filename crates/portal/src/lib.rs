@@ -26,6 +26,7 @@ mod own;
 mod patch;
 mod plain;
 mod process;
+mod quiet;
 mod redirect;
 mod registers;
 mod remote;

@@ -12,9 +12,10 @@ use zerocopy::{IntoBytes, transmute};
 use crate::connect::{HIGH, connect};
 use crate::give_way::until_ended;
 use crate::process::is_guest;
+use crate::quiet::is_quiet;
 use crate::redirect::redirection;
 use crate::submit::{Portal, Submit, Words};
-use crate::syscall::{close, pid, syscall};
+use crate::syscall::{close, give_way, pid, syscall};
 
 /// As many as there are places in the table of portals.
 const MAPPINGS: usize = 256;
@@ -74,6 +75,15 @@ pub(crate) fn connection_within(first: i32, last: i32) -> Option<i32> {
 /// Whether this is the connection of a mapping.
 pub(crate) fn is_connection(fd: i32) -> bool {
     connection_within(fd, fd).is_some()
+}
+
+/// Has the devices of all mappings look for descriptors by themselves.
+pub(crate) fn begin_polling() {
+    for entry in entries() {
+        if entry.remote.owner.load(Ordering::Relaxed) == pid() {
+            entry.remote.portal.begin_polling();
+        }
+    }
 }
 
 /// Gives a connection another number, so that the program may have this one.
@@ -236,13 +246,17 @@ impl Submit for Remote {
         if self.portal.is_delayed() {
             match accepted {
                 true => until_ended(&words),
-                false => rustix::thread::sched_yield(),
+                false => give_way(),
             }
         }
         accepted
     }
 
     fn unmapped(&self) {
+        // The kernel reports the end of the page; without one that is a file's, the end of the process.
+        if is_quiet() {
+            return;
+        }
         let fd = self.connection.swap(CLAIMED, Ordering::AcqRel);
         let message = Unmapped::new(self.cookie.load(Ordering::Relaxed));
         if self.is_connection(fd) {

@@ -6,6 +6,8 @@
 use std::arch::asm;
 use std::ffi::{CStr, c_char};
 
+use crate::quiet::is_quiet;
+
 /// The answer: a value, or an error number.
 pub(crate) type Answer = Result<usize, i32>;
 
@@ -66,8 +68,11 @@ pub(crate) fn tid() -> u32 {
     unsafe { syscall(libc::SYS_gettid, [0; 6]) }.unwrap_or(0) as u32
 }
 
-/// Lets others run.
+/// Lets others run, if that is allowed.
 pub(crate) fn give_way() {
+    if is_quiet() {
+        return std::hint::spin_loop();
+    }
     // SAFETY: it has no argument and no effect on memory.
     let _ = unsafe { syscall(libc::SYS_sched_yield, [0; 6]) };
 }

@@ -44,11 +44,14 @@ impl Clients {
         })
     }
 
-    /// It will write nothing any more.
-    pub(crate) fn leave(&self, client: &Client) {
+    /// It will write nothing any more. `last` is called if it was the last, before another comes.
+    pub(crate) fn leave(&self, client: &Client, last: impl FnOnce()) {
         self.with(|states| {
             if let Some(state) = states.get_mut(usize::from(client.0) - 1) {
                 *state = State::Gone;
+            }
+            if !states.contains(&State::Alive) {
+                last();
             }
         });
     }
@@ -87,7 +90,7 @@ mod tests {
         let [first, second] = [(); 2].map(|()| clients.admit().expect("a name"));
         assert_eq!((first.number(), second.number()), (1, 2));
         assert!(!clients.is_gone(1));
-        clients.leave(&first);
+        clients.leave(&first, || ());
         assert!(clients.is_gone(1));
         assert_eq!(clients.admit().map(|c| c.number()), Some(3));
         clients.free_departed();
@@ -96,11 +99,22 @@ mod tests {
     }
 
     #[test]
+    fn only_the_last_client_to_leave_is_the_last() {
+        let clients = Clients::default();
+        let [first, second] = [(); 2].map(|()| clients.admit().expect("a name"));
+        let mut last = 0;
+        clients.leave(&second, || last += 1);
+        assert_eq!(last, 0);
+        clients.leave(&first, || last += 1);
+        assert_eq!(last, 1);
+    }
+
+    #[test]
     fn names_are_as_many_as_the_rings_can_tell_apart() {
         let clients = Clients::default();
         let given: Vec<_> = std::iter::from_fn(|| clients.admit()).collect();
         assert_eq!(given.last().map(Client::number), Some(CLIENTS as u16));
-        clients.leave(&given[6]);
+        clients.leave(&given[6], || ());
         assert_eq!(clients.admit(), None);
         clients.free_departed();
         assert_eq!(clients.admit().map(|c| c.number()), Some(7));

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use dray_device::{DeviceConfig, Effect, Function, Hardware, Portal};
 use dray_spec::registers::{self, Command, CommandError, CommandRegister, CommandStatus};
@@ -141,6 +142,12 @@ impl RealtimeDevice {
     /// What the part is.
     pub fn hardware(&self) -> &Hardware {
         &self.hardware
+    }
+
+    /// CPU time of the thread that looks for descriptors while it does so by itself, for clients that may not
+    /// make system calls.
+    pub fn polling_time(&self) -> Duration {
+        self.shared.polling_time()
     }
 
     /// A portal to write descriptors to; `None` for a queue that the part does not have. What is

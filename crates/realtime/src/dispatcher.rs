@@ -21,6 +21,7 @@ use crate::effect_sink::EffectSink;
 use crate::engine::Engine;
 use crate::event::Listener;
 use crate::idle_policy::IdlePolicy;
+use crate::polling_time::PollingTime;
 use crate::request::Request;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
@@ -60,6 +61,7 @@ pub(crate) struct Dispatcher<M> {
     /// When it saw that it is to stop.
     stopping: Option<Instant>,
     turns: u32,
+    polling: PollingTime,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -91,6 +93,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             name,
             stopping: None,
             turns: 0,
+            polling: PollingTime::default(),
         };
         dispatcher.arrange();
         dispatcher
@@ -116,6 +119,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             } else if idle_policy.is_over() {
                 let shared = self.shared.clone();
                 shared.region.doorbell().sleep(|| self.is_pending(), limit);
+                self.polling.look(&shared);
                 if let Some(delay) = &mut delay {
                     delay.look(shared.region.doorbell());
                 }

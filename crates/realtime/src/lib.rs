@@ -18,6 +18,7 @@ mod failure;
 mod idle_policy;
 mod memory;
 mod options;
+mod polling_time;
 mod portal;
 mod regions;
 mod request;

@@ -2,8 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::clients::{Client, Clients};
 use crate::failure::{Failure, Stopped};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     requested: AtomicBool,
     stopping: AtomicU8,
     ended: AtomicBool,
+    /// CPU time of the dispatcher while it polls.
+    polling_ns: AtomicU64,
     failure: OnceLock<Failure>,
 }
 
@@ -68,6 +71,7 @@ impl Shared {
             requested: AtomicBool::new(false),
             stopping: AtomicU8::new(RUNNING),
             ended: AtomicBool::new(false),
+            polling_ns: AtomicU64::new(0),
             failure: OnceLock::new(),
         })
     }
@@ -78,9 +82,21 @@ impl Shared {
         self.region_file.is_some()
     }
 
+    /// The dispatcher has used so much CPU time for polling.
+    pub(crate) fn add_polling_time(&self, time: Duration) {
+        let ns = time.as_nanos() as u64;
+        self.polling_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// CPU time that the dispatcher has used while it polled.
+    pub(crate) fn polling_time(&self) -> Duration {
+        Duration::from_nanos(self.polling_ns.load(Ordering::Relaxed))
+    }
+
     /// A client has gone.
     pub(crate) fn leave(&self, client: &Client) {
-        self.clients.leave(client);
+        self.clients
+            .leave(client, || self.region.doorbell().end_polling());
         self.departed.store(true, Ordering::Release);
     }
 

@@ -108,7 +108,8 @@ impl Attachment {
 /// The answers are those of a portal of the device's own process, but that no call waits while the
 /// device carries a command out. Both kinds of write may be made from a signal handler: they
 /// allocate nothing, take no lock, use no thread-local storage and call the kernel only to wake the
-/// device (futex) and to wait for a moment (sched_yield), without the C library. A handler that has
+/// device (futex) and to wait for a moment (sched_yield), without the C library; not even that after
+/// [`begin_polling`](Self::begin_polling). A handler that has
 /// interrupted a write to the same queue may wait for its own descriptor's completion, which comes before
 /// that of the interrupted one.
 #[derive(Debug, Clone)]
@@ -132,7 +133,10 @@ impl RemotePortal {
         let mut offer = self.offer(descriptor, WriteKind::Posted);
         while offer == Offer::Held && polls < POLLS {
             polls += 1;
-            Ring::relax();
+            match self.region.doorbell().is_polled() {
+                true => std::hint::spin_loop(),
+                false => Ring::relax(),
+            }
             offer = self.offer(descriptor, WriteKind::Posted);
         }
         answer(&self.ring, &self.region, offer, WriteKind::Posted)
@@ -152,6 +156,11 @@ impl RemotePortal {
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.region.doorbell().is_delayed()
+    }
+
+    /// Has the device look for descriptors by itself, so that writes make no system calls from now on.
+    pub fn begin_polling(&self) {
+        self.region.doorbell().begin_polling();
     }
 
     /// Whether the queue is dedicated or shared, as it was last enabled.

@@ -20,7 +20,12 @@ pub struct Doorbell {
     /// A bit for each thread of the device that waits for a processor much of its time. Beside the
     /// state, for who rings reads that line anyway.
     delayed: AtomicU32,
+    /// Not 0: the owner looks by itself, at short intervals, and who rings makes no system call.
+    polled: AtomicU32,
 }
+
+/// How long an owner sleeps at most that looks by itself.
+const NAP: Duration = Duration::from_micros(50);
 
 impl Doorbell {
     /// With this state, and nothing delayed.
@@ -28,6 +33,7 @@ impl Doorbell {
         Doorbell {
             state,
             delayed: AtomicU32::new(0),
+            polled: AtomicU32::new(0),
         }
     }
 
@@ -45,11 +51,30 @@ impl Doorbell {
         };
     }
 
+    /// Whether the owner looks by itself.
+    #[inline]
+    pub fn is_polled(&self) -> bool {
+        self.polled.load(Ordering::Relaxed) != 0
+    }
+
+    /// Has the owner look by itself from now on, for one who rings and may not make system calls. Makes the
+    /// last one, if the owner sleeps.
+    pub fn begin_polling(&self) {
+        self.polled.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// All who asked for it are gone.
+    pub fn end_polling(&self) {
+        self.polled.store(0, Ordering::Relaxed);
+    }
+
     /// Wakes the owner, if it sleeps. What it is to find has been stored before.
     #[inline]
     pub fn ring(&self) {
         fence(Ordering::SeqCst);
-        if self.state.word().load(Ordering::Relaxed) == ASLEEP {
+        if self.state.word().load(Ordering::Relaxed) == ASLEEP && !self.is_polled() {
             self.wake();
         }
     }
@@ -59,8 +84,10 @@ impl Doorbell {
     pub fn sleep(&self, pending: impl FnOnce() -> bool, limit: Option<Duration>) {
         self.state.word().swap(ASLEEP, Ordering::Relaxed);
         fence(Ordering::SeqCst);
+        // As one of the two fences sees to it: an owner that does not see this yet is awoken.
+        let nap = self.is_polled().then_some(NAP);
         if !pending() {
-            self.state.wait(ASLEEP, limit);
+            self.state.wait(ASLEEP, nap.or(limit));
         }
         self.state.word().swap(AWAKE, Ordering::Relaxed);
     }

@@ -225,6 +225,15 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         // Those that the first process would have ended, if it was killed.
         descendants.end();
     }
+    for id in machine.device_ids() {
+        let polled = machine.device(id).map(|device| device.polling_time());
+        if let Some(time) = polled.filter(|time| !time.is_zero()) {
+            eprintln!(
+                "note: dsa{id} polled for a program under a seccomp filter: {:.3} s of CPU time",
+                time.as_secs_f64()
+            );
+        }
+    }
     let (stats, traced) = recorder.end(&machine);
     let unreached = clients.openers.sum_up();
     let stats = stats.map(|stats| stats.with(unreached.clone()));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::exec::{execve, execveat};
 use super::file::{close, close_range, dup2, dup3};
+use super::filter::{prctl, seccomp};
 use super::libc_answer;
 use super::memory::{mmap, mprotect, mremap, munmap};
 use crate::next::Next;
@@ -52,6 +53,10 @@ pub unsafe extern "C" fn syscall() {
         "je 23f",
         "cmp rdi, {number_of_dup3}",
         "je 24f",
+        "cmp rdi, {number_of_prctl}",
+        "je 26f",
+        "cmp rdi, {number_of_seccomp}",
+        "je 27f",
         "mov rax, qword ptr [rip + {original}]",
         "test rax, rax",
         "je 7f",
@@ -85,6 +90,12 @@ pub unsafe extern "C" fn syscall() {
         "jmp 25f",
         "24:",
         "mov rax, qword ptr [rip + {dup3}@GOTPCREL]",
+        "jmp 25f",
+        "26:",
+        "mov rax, qword ptr [rip + {prctl}@GOTPCREL]",
+        "jmp 25f",
+        "27:",
+        "mov rax, qword ptr [rip + {seccomp}@GOTPCREL]",
         // Functions of five arguments at most, whose answer is an int.
         "25:",
         "mov rdi, rsi",
@@ -132,7 +143,11 @@ pub unsafe extern "C" fn syscall() {
         number_of_close_range = const libc::SYS_close_range,
         number_of_dup2 = const libc::SYS_dup2,
         number_of_dup3 = const libc::SYS_dup3,
+        number_of_prctl = const libc::SYS_prctl,
+        number_of_seccomp = const libc::SYS_seccomp,
         original = sym ORIGINAL,
+        prctl = sym prctl,
+        seccomp = sym seccomp,
         mmap = sym mmap,
         mprotect = sym mprotect,
         munmap = sym munmap,

@@ -7,6 +7,7 @@ use dray_wire::{MAX_PATH, NodeName, Redirection, SocketName};
 use super::text::Text;
 use super::{device, redirection};
 use crate::connect;
+use crate::quiet::is_quiet;
 use crate::syscall::syscall;
 
 /// An open file.
@@ -26,10 +27,10 @@ const _: () = assert!(PATH > MAX_PATH);
 /// An attribute is a page at most; and so is a node's file.
 const LARGEST: i64 = 4096;
 
-/// What `fd` is; `None` for whatever is not ours.
+/// What `fd` is; `None` for whatever is not ours, and under a filter, which may forbid to look.
 #[inline]
 pub(crate) fn file(fd: i32) -> Option<File> {
-    let redirection = redirection()?;
+    let redirection = redirection().filter(|_| !is_quiet())?;
     let stat = stat(fd)?;
     match stat.st_mode & libc::S_IFMT {
         libc::S_IFREG if stat.st_dev == device() && stat.st_size <= LARGEST => {

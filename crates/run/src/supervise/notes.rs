@@ -16,6 +16,7 @@ pub(super) struct Notes(AtomicU32);
 const REFUSED: u32 = 1 << 31;
 const NO_LIBRARY: u32 = 1 << 30;
 const OWN_CALLS: u32 = 1 << 29;
+const FILTER: u32 = 1 << 28;
 
 impl Notes {
     fn is_new(&self, bit: u32) -> bool {
@@ -55,6 +56,7 @@ impl Notes {
         let bit = match lack {
             Lack::Library => NO_LIBRARY,
             Lack::Calls => OWN_CALLS,
+            Lack::Filter => FILTER,
         };
         if self.is_new(bit) {
             let name = shown(name);

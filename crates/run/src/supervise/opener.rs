@@ -23,6 +23,8 @@ pub(super) enum Lack {
     Library,
     #[error("makes its system calls itself, past the C library")]
     Calls,
+    #[error("filters its system calls")]
+    Filter,
 }
 
 /// What the process of this thread lacks, which is in open(2); `None` where it lacks nothing, is traced
@@ -31,6 +33,9 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
     if is_traced(process) {
         return None;
     }
+    if filters(process) > filters(std::process::id()) {
+        return Some(Lack::Filter);
+    }
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
     if !has_library(&maps) {
         return Some(Lack::Library);
@@ -38,6 +43,12 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
     let instruction = calls_from(thread)?;
     let file = file_at(&maps, instruction)?;
     (!is_library(file)).then_some(Lack::Calls)
+}
+
+/// Filters of its system calls that a process has (Linux 5.9); a container has some for all that is in it.
+fn filters(process: Pid) -> u32 {
+    let count = field(process, "Seccomp_filters:");
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Whether a process has loaded the library, or is supervised by a session.
