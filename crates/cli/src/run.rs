@@ -95,7 +95,7 @@ struct SessionArgs {
 /// Which programs are traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Supervised {
-    /// The command and all that it starts.
+    /// The command and all that it starts. LeakSanitizer is switched off, which traces the program itself.
     Always,
     /// Those that have no portal otherwise: static ones, those with privileges of their own, those that
     /// have lost LD_PRELOAD or make their system calls themselves.

@@ -1,10 +1,11 @@
 //! From an open node to a portal: device and queue of the node, and the connection to the device's process.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Once, OnceLock};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use dray_ring::{AttachError, RegionLayout};
@@ -22,6 +23,7 @@ use crate::mapping;
 pub(crate) use crate::node::Wanted;
 use crate::node::{check, identify};
 use crate::redirect::redirection;
+use crate::redirect::text::{has_environment, variable};
 use crate::remote::{self, Key};
 use crate::syscall::Answer;
 
@@ -56,16 +58,34 @@ pub(crate) fn socket_name() -> Option<SocketName<'static>> {
     SocketName::parse(socket_variable()?.to_bytes())
 }
 
-/// The variable with its name.
+/// The value of the variable, as it was when this was first called. Nothing here waits: memory checkers
+/// initialise themselves within, and call back.
 pub(crate) fn socket_variable() -> Option<&'static CStr> {
-    static VALUE: OnceLock<Option<CString>> = OnceLock::new();
-    let value = VALUE.get_or_init(|| {
-        use std::os::unix::ffi::OsStringExt;
-        let value = std::env::var_os(SOCKET_VARIABLE)?;
-        // It has no zero inside.
-        CString::new(value.into_vec()).ok()
-    });
-    value.as_deref()
+    /// The longest name of a socket, with its `@` and its end.
+    const LONGEST: usize = 112;
+    const UNKNOWN: u8 = 0;
+    const MISSING: u8 = 1;
+    const THERE: u8 = 2;
+    static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+    static VALUE: [AtomicU8; LONGEST] = [const { AtomicU8::new(0) }; LONGEST];
+    if STATE.load(Ordering::Acquire) == UNKNOWN {
+        let value = variable(SOCKET_VARIABLE).filter(|value| value.len() < LONGEST);
+        // Threads that are here at once store the same.
+        for (place, byte) in VALUE.iter().zip(value.unwrap_or_default()) {
+            place.store(*byte, Ordering::Relaxed);
+        }
+        match value {
+            Some(_) => STATE.store(THERE, Ordering::Release),
+            None if has_environment() => STATE.store(MISSING, Ordering::Release),
+            None => {}
+        }
+    }
+    if STATE.load(Ordering::Acquire) != THERE {
+        return None;
+    }
+    // SAFETY: they were written before the state became what it is, and are not written again.
+    let value = unsafe { std::slice::from_raw_parts(VALUE.as_ptr().cast::<u8>(), LONGEST) };
+    CStr::from_bytes_until_nul(value).ok()
 }
 
 /// Maps the portal of the node that is open as `fd`; `None` if it is another file.

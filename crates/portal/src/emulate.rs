@@ -1,5 +1,6 @@
 //! The writes of 64 bytes: MOVDIR64B, ENQCMD, ENQCMDS.
 
+use crate::checker;
 use crate::decode::Mnemonic;
 use crate::guarded::{Fault, copy_line, probe_write};
 use crate::process::process;
@@ -45,6 +46,7 @@ pub(crate) unsafe fn write_line(kind: Mnemonic, to: u64, from: u64) -> LineWrite
     if !mapped.writable {
         return LineWrite::Fault(Fault::read_only(to));
     }
+    checker::submitted(&words);
     let submit = mapped.portal.submit();
     match kind {
         Mnemonic::Enqcmd => {

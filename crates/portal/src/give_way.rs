@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::_rdtsc;
 
-use crate::guarded::copy_line;
+use crate::guarded::read;
 use crate::submit::Words;
 use crate::syscall::give_way;
 
@@ -17,7 +17,6 @@ const LONGEST: u64 = 600_000_000;
 /// (spec 5.1, 5.4).
 const ADDRESSED: u64 = 1 << 34;
 const REQUESTED: u64 = 1 << 35;
-const LINE: u64 = 64;
 
 /// Lets other threads run until the descriptor has a completion record, or for a while. Without a
 /// record to wait for, once.
@@ -39,12 +38,11 @@ pub(crate) fn until_ended(words: &Words) {
 
 /// Whether a record has a status, or cannot be read.
 fn has_ended(record: u64) -> bool {
-    let mut line = [0u64; 8];
-    // A record of 32 bytes is aligned to them, and no line crosses a page.
-    // SAFETY: the line is ours to write.
-    let read = unsafe { copy_line((&raw mut line).addr() as u64, record & !(LINE - 1)) };
-    let word = line[(record % LINE / 8) as usize];
-    read.is_err() || word as u8 != 0
+    // The byte alone: what stands beside the record is not for us to read.
+    let mut status = [0];
+    // SAFETY: the handlers are installed where there are portals.
+    let read = unsafe { read(record, &mut status) };
+    read.is_err() || status != [0]
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use dray_wire::{NONE, SUPERVISE_VARIABLE};
 
 #[cfg(feature = "preload")]
 use crate::redirect;
+use crate::redirect::text::{has_environment, variable};
 use crate::syscall::Answer;
 
 /// Whether the program runs under `dray run`. Otherwise every function is its original.
@@ -39,16 +40,18 @@ fn is_active() -> bool {
 fn looks_at_programs() -> bool {
     static LOOKS: AtomicU8 = AtomicU8::new(0);
     known(&LOOKS, || {
-        is_active() && std::env::var_os(SUPERVISE_VARIABLE).is_none_or(|value| value != NONE)
+        is_active() && variable(SUPERVISE_VARIABLE).is_none_or(|value| value != NONE.as_bytes())
     })
 }
 
-/// What was found out once.
+/// What was found out once the environment was there.
 fn known(answer: &AtomicU8, find_out: impl FnOnce() -> bool) -> bool {
     match answer.load(Ordering::Relaxed) {
         0 => {
             let found = find_out();
-            answer.store(if found { 1 } else { 2 }, Ordering::Relaxed);
+            if has_environment() {
+                answer.store(if found { 1 } else { 2 }, Ordering::Relaxed);
+            }
             found
         }
         known => known == 1,
@@ -61,6 +64,10 @@ fn known(answer: &AtomicU8, find_out: impl FnOnce() -> bool) -> bool {
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
+        // A memory checker in the program initialises itself at the first call that it interposes, and its
+        // initialisation calls this library: here, where nothing is half done.
+        // SAFETY: a text with its end; the environment is as the C library has it.
+        unsafe { libc::getenv(c"DRAY_SOCKET".as_ptr()) };
         if looks_at_programs() {
             exec::prepare();
             spawn::prepare();

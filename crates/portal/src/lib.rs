@@ -11,6 +11,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod chain;
+mod checker;
 mod connect;
 mod context;
 pub mod decode;

@@ -6,10 +6,10 @@
 //! program does.
 
 use crate::process::{Process, begin, process};
-use crate::scan;
 use crate::submit::Portal;
 use crate::syscall::syscall;
 use crate::trap;
+use crate::{checker, scan};
 
 const PAGE: usize = 4096;
 
@@ -32,6 +32,7 @@ pub fn map(
     }
     trap::install().map_err(|_| libc::ENOMEM)?;
     let process = begin()?;
+    checker::look();
     scan::patch_loaded_code();
     let kept = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE | libc::MAP_32BIT;
     let (backing, file) = match file {

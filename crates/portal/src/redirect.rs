@@ -70,7 +70,12 @@ fn look() -> Option<Redirection<'static>> {
         }
     }
     let found = read_variable();
-    STATE.store(if found { YES } else { NO }, Ordering::Release);
+    let state = match found {
+        true => YES,
+        false if text::has_environment() => NO,
+        false => UNKNOWN,
+    };
+    STATE.store(state, Ordering::Release);
     found.then(kept).flatten()
 }
 

@@ -29,7 +29,7 @@ use crate::recorder::Recorder;
 use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
 use crate::serial_executor::SerialExecutor;
 use crate::signals::Signals;
-use crate::supervise::{Followed, Rule, Supervision};
+use crate::supervise::{Followed, Rule, Supervise, Supervision};
 use crate::tree::Tree;
 use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
@@ -275,6 +275,12 @@ fn variables(
             preload.push(other);
         }
         variables.push(("LD_PRELOAD", preload));
+        // It would end the program because a library is preloaded before its own.
+        variables.push(with_option("ASAN_OPTIONS", "verify_asan_link_order=0"));
+    }
+    if session.supervise == Supervise::Always {
+        // It traces the program itself, which a supervisor forbids, and would end it.
+        variables.push(with_option("LSAN_OPTIONS", "detect_leaks=0"));
     }
     if std::env::var_os(REDIRECT_VARIABLE).is_some() {
         // That of a session around this one.
@@ -287,6 +293,16 @@ fn variables(
     let commands = redirect.map(Redirect::commands);
     variables.extend(path(commands.unwrap_or_else(|| module::COMMANDS.into())));
     variables
+}
+
+/// A variable of this environment with the options of a memory checker, and one more.
+fn with_option(name: &'static str, option: &str) -> (&'static str, OsString) {
+    let mut options = std::env::var_os(name).unwrap_or_default();
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push(option);
+    (name, options)
 }
 
 /// The search path, with the commands of a session before those of the machine.

@@ -67,13 +67,23 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// A variable of the environment, as it is now.
-pub(crate) fn variable(name: &str) -> Option<&'static [u8]> {
+fn environment() -> *const *const c_char {
     unsafe extern "C" {
         static mut environ: *const *const c_char;
     }
-    // SAFETY: the loader has set it, and it is read as the C library does.
-    let mut entry = unsafe { environ };
+    // SAFETY: it is read as the C library does.
+    unsafe { environ }
+}
+
+/// Whether the C library has the environment yet: a static memory checker calls functions of this library
+/// before.
+pub(crate) fn has_environment() -> bool {
+    !environment().is_null()
+}
+
+/// A variable of the environment, as it is now. Without getenv, which memory checkers interpose.
+pub(crate) fn variable(name: &str) -> Option<&'static [u8]> {
+    let mut entry = environment();
     while !entry.is_null() {
         // SAFETY: the list ends with null.
         let text = unsafe { *entry };
