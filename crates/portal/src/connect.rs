@@ -26,6 +26,7 @@ use crate::redirect::redirection;
 use crate::redirect::text::{has_environment, variable};
 use crate::remote::{self, Key};
 use crate::syscall::Answer;
+use crate::table::PORTALS;
 
 /// The device's process answers at once, or something is wrong with it.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,7 +48,7 @@ pub(crate) enum ConnectError {
     NoRings,
     #[error("the rings cannot be mapped")]
     Attach(#[from] AttachError),
-    #[error("more than 256 portals are mapped")]
+    #[error("more than {PORTALS} portals are mapped")]
     TooMany,
     #[error("refused")]
     Refused(i32),

@@ -1,6 +1,6 @@
 //! One mapping of a portal of the device in the other process.
 
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use dray_ring::{AttachError, Attachment, RegionLayout, RemotePortal};
 use dray_spec::{Portal as DevicePortal, Submission};
@@ -16,9 +16,10 @@ use crate::quiet::is_quiet;
 use crate::redirect::redirection;
 use crate::submit::{Portal, Submit, Words};
 use crate::syscall::{close, give_way, pid, syscall};
+use crate::table::PORTALS;
 
-/// As many as there are places in the table of portals.
-const MAPPINGS: usize = 256;
+/// As many as a process may map.
+const MAPPINGS: usize = PORTALS;
 /// In place of a descriptor: the entry is free; a thread has claimed it and is about to map.
 const FREE: i32 = -1;
 const CLAIMED: i32 = -2;
@@ -58,8 +59,12 @@ struct Entry {
 static ENTRIES: [AtomicPtr<Entry>; MAPPINGS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAPPINGS];
 
+/// Places that have had an entry, from the first on.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    ENTRIES.iter().filter_map(|place| {
+    let used = ENTRIES.iter().take(USED.load(Ordering::Acquire));
+    used.filter_map(|place| {
         // SAFETY: what is stored lives for ever.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     })
@@ -179,7 +184,7 @@ pub(crate) fn mapping(
     let portal = Portal::leak(remote);
     let entry = Box::into_raw(Box::new(Entry { remote, portal }));
     let null = std::ptr::null_mut();
-    let mut place = place;
+    let (mut index, mut place) = place;
     while place
         .compare_exchange(null, entry, order, Ordering::Relaxed)
         .is_err()
@@ -188,15 +193,15 @@ pub(crate) fn mapping(
             remote.unmapped();
             return Ok(None);
         };
-        place = next;
+        (index, place) = next;
     }
+    USED.fetch_max(index + 1, Ordering::AcqRel);
     Ok(Some(portal))
 }
 
-fn vacant() -> Option<&'static AtomicPtr<Entry>> {
-    ENTRIES
-        .iter()
-        .find(|place| place.load(Ordering::Relaxed).is_null())
+fn vacant() -> Option<(usize, &'static AtomicPtr<Entry>)> {
+    let mut places = ENTRIES.iter().enumerate();
+    places.find(|(_, place)| place.load(Ordering::Relaxed).is_null())
 }
 
 /// In a child: connections and rings are its parent's. It has none of the mappings, so what it maps
@@ -204,7 +209,7 @@ fn vacant() -> Option<&'static AtomicPtr<Entry>> {
 /// mapped portals already, which are the child's own and stay.
 pub(crate) fn forked() {
     let child = pid();
-    for place in &ENTRIES {
+    for place in ENTRIES.iter().take(USED.load(Ordering::Acquire)) {
         // SAFETY: what is stored lives for ever.
         let Some(entry) = (unsafe { place.load(Ordering::Acquire).as_ref() }) else {
             continue;

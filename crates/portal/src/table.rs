@@ -3,13 +3,15 @@
 //! Read by every submission and by the signal handler: without a lock, of fixed size, all zero at
 //! first.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::submit::Portal;
 
-/// Portals that a process may map, and twice that: slots.
-const PORTALS: usize = 256;
+/// Portals that a process may map, far more than programs do, and twice that: slots.
+pub(crate) const PORTALS: usize = 4096;
 const SLOTS: usize = 2 * PORTALS;
+/// Ranges of so many pages are looked up page by page; of longer ones the slots are searched.
+const FEW: u64 = 32;
 const PAGE: u64 = 4096;
 
 /// In a place's word: nothing yet; the rest of a chain is elsewhere.
@@ -32,6 +34,8 @@ struct Slot {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
+    /// Slots with a page, or about to have one.
+    used: AtomicU32,
     slots: [Slot; SLOTS],
 }
 
@@ -51,7 +55,8 @@ fn page(address: u64) -> u64 {
 
 #[inline]
 fn chain(page: u64) -> impl Iterator<Item = usize> {
-    let first = ((page / PAGE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55) as usize;
+    const BITS: u32 = SLOTS.trailing_zeros();
+    let first = ((page / PAGE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize;
     (0..SLOTS).map(move |step| (first + step) % SLOTS)
 }
 
@@ -59,17 +64,23 @@ impl Table {
     /// The portal whose page contains `address`.
     #[inline]
     pub(crate) fn find(&self, address: u64) -> Option<Mapped> {
-        let page = page(address);
+        let (place, word) = self.slot(page(address))?;
+        // SAFETY: it was stored before the word, and portals live for ever. Should the
+        // place have been filled anew since, it is another portal: the page was unmapped
+        // while it was written to, and anything may come of that.
+        let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() }?;
+        let writable = word & WRITABLE != 0;
+        Some(Mapped { portal, writable })
+    }
+
+    /// The slot of a page, and its word.
+    #[inline]
+    fn slot(&self, page: u64) -> Option<(&Slot, u64)> {
         for index in chain(page) {
             let place = &self.slots[index];
             let word = place.word.load(Ordering::Acquire);
             if self::page(word) == page {
-                // SAFETY: it was stored before the word, and portals live for ever. Should the
-                // place have been filled anew since, it is another portal: the page was unmapped
-                // while it was written to, and anything may come of that.
-                let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() }?;
-                let writable = word & WRITABLE != 0;
-                return Some(Mapped { portal, writable });
+                return Some((place, word));
             }
             if word == EMPTY {
                 return None;
@@ -81,8 +92,8 @@ impl Table {
     /// Enters a page. Whether there was room.
     pub(crate) fn insert(&self, page: u64, portal: &'static Portal, writable: bool) -> bool {
         debug_assert!(page != 0 && page.is_multiple_of(PAGE));
-        let taken = |p: &&Slot| self::page(p.word.load(Ordering::Relaxed)) != 0;
-        if self.slots.iter().filter(taken).count() >= PORTALS {
+        if self.used.fetch_add(1, Ordering::Relaxed) >= PORTALS as u32 {
+            self.used.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
         for index in chain(page) {
@@ -100,6 +111,7 @@ impl Table {
                 return true;
             }
         }
+        self.used.fetch_sub(1, Ordering::Relaxed);
         false
     }
 
@@ -113,11 +125,7 @@ impl Table {
         for (place, word) in self.overlapping(address, bytes) {
             // SAFETY: as in `find`.
             let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() };
-            let order = Ordering::AcqRel;
-            let gone = place
-                .word
-                .compare_exchange(word, GONE, order, Ordering::Relaxed);
-            if let (Some(portal), Ok(_)) = (portal, gone) {
+            if let (Some(portal), true) = (portal, self.clear(place, word)) {
                 removed(portal);
             }
         }
@@ -129,11 +137,18 @@ impl Table {
         // SAFETY: as in `find`.
         let portal = unsafe { place.portal.load(Ordering::Relaxed).as_ref() }?;
         let writable = word & WRITABLE != 0;
-        let order = Ordering::AcqRel;
-        let gone = place
-            .word
-            .compare_exchange(word, GONE, order, Ordering::Relaxed);
-        gone.ok().map(|_| Mapped { portal, writable })
+        self.clear(place, word)
+            .then_some(Mapped { portal, writable })
+    }
+
+    /// Takes the page out of a slot. Whether it was there.
+    fn clear(&self, place: &Slot, word: u64) -> bool {
+        let (order, failed) = (Ordering::AcqRel, Ordering::Relaxed);
+        let gone = place.word.compare_exchange(word, GONE, order, failed);
+        if gone.is_ok() {
+            self.used.fetch_sub(1, Ordering::Relaxed);
+        }
+        gone.is_ok()
     }
 
     /// The first page that overlaps these bytes.
@@ -159,11 +174,21 @@ impl Table {
 
     fn overlapping(&self, address: u64, bytes: u64) -> impl Iterator<Item = (&Slot, u64)> {
         let end = address.saturating_add(bytes);
-        self.slots.iter().filter_map(move |place| {
+        let first = page(address);
+        let pages = (end - first).div_ceil(PAGE);
+        let none = self.used.load(Ordering::Acquire) == 0;
+        let few = pages <= FEW && !none;
+        let single = (0..if few { pages } else { 0 })
+            .map(move |index| first + index * PAGE)
+            .filter(|page| *page != 0)
+            .filter_map(|page| self.slot(page));
+        let searched = if few || none { &[][..] } else { &self.slots };
+        let all = searched.iter().filter_map(move |place| {
             let word = place.word.load(Ordering::Acquire);
             let page = self::page(word);
             (page != 0 && page < end && page + PAGE > address).then_some((place, word))
-        })
+        });
+        single.chain(all)
     }
 }
 
