@@ -15,6 +15,7 @@ use fuser::{Config, Session as FuseSession, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 
+use crate::admission::Admission;
 use crate::child::Program;
 use crate::clients::{Clients, Rules};
 use crate::error::{Facility, forbidden, system};
@@ -201,6 +202,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         executor.clone(),
         supervision.clone(),
         redirected,
+        Admission::new(first as u32),
     )?;
     if redirect.is_none() {
         let files = Files::new(

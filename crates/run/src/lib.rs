@@ -6,6 +6,7 @@
 //! driver, onto the registers of virtual devices. Nothing outside the namespaces changes, and
 //! nothing is left when they end.
 
+mod admission;
 mod advice;
 mod child;
 mod clients;

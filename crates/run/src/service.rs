@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dray_wire::{Attach, Attached, Request, Supervise, Unmapped};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use zerocopy::IntoBytes;
 
 use crate::RunError;
+use crate::admission::Admission;
 use crate::clients::{Clients, Mapping, random};
 use crate::error::system;
 use crate::redirect::Redirected;
@@ -25,6 +26,10 @@ use crate::supervise::Supervision;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
+/// How long a connection may stay without a request.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+/// Connections without a request at a time; more are not accepted meanwhile.
+const WITHOUT_REQUEST: usize = 64;
 /// How long the service rests when it can accept nothing more.
 const REST: Duration = Duration::from_millis(20);
 
@@ -35,6 +40,7 @@ struct Connection {
     /// Number of the device whose portal it asked for.
     device: Option<u32>,
     asked: bool,
+    since: Instant,
     /// The process behind a mapping that no file holds.
     process: Option<Peer>,
 }
@@ -148,6 +154,7 @@ impl Listener {
         executor: SerialExecutor,
         supervision: Arc<Supervision>,
         redirected: Option<Arc<Redirected>>,
+        admission: Admission,
     ) -> Result<AfterMappings, RunError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(eventfd(0, flags).map_err(system("eventfd"))?);
@@ -162,6 +169,7 @@ impl Listener {
             executor,
             supervision,
             redirected,
+            admission,
         };
         let serve = move || serve(&self.socket, &waiting, &handlers);
         thread::Builder::new()
@@ -178,6 +186,7 @@ struct Handlers {
     executor: SerialExecutor,
     supervision: Arc<Supervision>,
     redirected: Option<Arc<Redirected>>,
+    admission: Admission,
 }
 
 impl Handlers {
@@ -201,12 +210,20 @@ impl Handlers {
 fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
     let mut connections: Vec<Connection> = Vec::new();
     let mut survivors: Vec<Survivor> = Vec::new();
+    let mut complained = false;
     loop {
-        let sockets = connections.iter().map(|c| c.socket.as_fd());
-        let sockets = std::iter::once(listener.as_fd()).chain(sockets);
-        let mut files: Vec<PollFd<'_>> = sockets
-            .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN))
-            .collect();
+        let silent = connections.iter().filter(|connection| !connection.asked);
+        let (waiting_for, oldest) = (silent.clone().count(), silent.map(|c| c.since).min());
+        let accepts = match waiting_for < WITHOUT_REQUEST {
+            true => PollFlags::IN,
+            false => PollFlags::empty(),
+        };
+        let mut files = vec![PollFd::from_borrowed_fd(listener.as_fd(), accepts)];
+        files.extend(
+            connections
+                .iter()
+                .map(|c| PollFd::from_borrowed_fd(c.socket.as_fd(), PollFlags::IN)),
+        );
         let redirected = handlers.redirected.as_ref();
         let nodes = redirected.map_or(Vec::new(), |redirected| redirected.nodes());
         let ends = nodes.iter().map(|node| node.as_fd());
@@ -221,7 +238,9 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
             PollFlags::IN,
         ));
         // It is interrupted by no signal; and if it fails, so does the next one.
-        let _ = poll(&mut files, None);
+        let left = oldest.map(|since| REQUEST_WITHIN.saturating_sub(since.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let _ = poll(&mut files, left.as_ref());
         let jobs = waiting.take();
         if !jobs.is_empty() {
             // What ended before they were handed in shows now.
@@ -246,22 +265,34 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
-            !ready[index] || serve_connection(connection, handlers, &mut survivors)
+            let stays = match ready[index] {
+                true => serve_connection(connection, handlers, &mut survivors),
+                false => connection.asked || connection.since.elapsed() < REQUEST_WITHIN,
+            };
+            stays
         });
         for (device, job) in jobs {
             handlers.executor.submit(device, job);
         }
         if ready[0] {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) if !handlers.admission.admits(&socket) => {}
                 Ok(socket) => connections.push(Connection {
                     socket: Arc::new(socket),
                     mapping: Arc::default(),
                     device: None,
                     asked: false,
+                    since: Instant::now(),
                     process: None,
                 }),
                 Err(rustix::io::Errno::AGAIN) => {}
-                Err(_) => thread::sleep(REST),
+                Err(error) => {
+                    if !complained {
+                        complained = true;
+                        eprintln!("warning: a program cannot be given a portal for now: {error}");
+                    }
+                    thread::sleep(REST);
+                }
             }
         }
     }
