@@ -137,10 +137,21 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let profile = machine.profile.as_deref().map(Profile::resolve).transpose();
+    let profile = profile.map_err(RunError::from)?;
+    for name in profile.iter().flat_map(Profile::iaa) {
+        eprintln!(
+            "note: {name} is an IAA (analytics accelerator): it is shown, and stays disabled"
+        );
+    }
+    if let Some(profile) = &profile {
+        for note in dray_run::notes(profile, machine.personality)? {
+            eprintln!("note: {note}");
+        }
+    }
     let session = Session {
         command,
         personality: machine.personality,
-        profile: profile.map_err(RunError::from)?,
+        profile,
         iax: machine.iax,
         portal: dray_preload::library(),
         presence: match machine.faults {

@@ -2,7 +2,7 @@
 
 use dray_device::WorkQueueMode;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Findings};
 use crate::parts::{EngineProfile, GroupProfile, WorkQueueProfile, device_number, numbers};
 use crate::{DeviceProfile, Profile, ProfileError, capabilities};
 
@@ -13,6 +13,20 @@ impl Profile {
     ///
     /// [`ProfileError::Invalid`] if the device has not so many.
     pub fn with_wq_size(&self, entries: u16) -> Result<Self, ProfileError> {
+        if entries == 0 {
+            // A file without a size gets the driver's own; an experiment asks for none.
+            let mut findings = Vec::new();
+            Findings::at("all work queues", &mut findings).add(
+                "size",
+                0,
+                "a work queue has 1 entry at least",
+                "\"size\":16",
+            );
+            return Err(ProfileError::Invalid {
+                title: self.title(),
+                findings,
+            });
+        }
         self.with_queues(|queue| {
             let old = queue.size.replace(entries.into());
             if is_shared(queue) {

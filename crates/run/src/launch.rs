@@ -111,7 +111,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let mut recorder = Recorder::new(&session.recording)?;
     let mut driver = Driver::new(
         Options::new(session.personality),
-        parts::parts(session.profile.as_ref())?,
+        parts::parts(session.profile.as_ref(), session.personality)?,
     );
     if let Some(profile) = &session.profile {
         driver = parts::load(driver, profile)?;
@@ -160,11 +160,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = SessionDevices::start(driver, &memory, &mut recorder, &countdowns.dispatcher)?;
-    let machine = match session.iax {
-        true => machine.with_iax(),
-        false => machine,
-    };
-    let machine = Arc::new(machine.with_char_links());
+    let machine = Arc::new(machine.with_iax(session).with_char_links());
     let rules = Rules {
         require: session.require,
         privileged,

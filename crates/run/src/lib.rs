@@ -45,7 +45,7 @@ pub use error::RunError;
 pub use fault_injection::{InjectedPanic, InjectedThread};
 pub use launch::{Ended, Ending, run};
 pub use openers::Unreached;
-pub use parts::parts;
+pub use parts::{notes, parts};
 pub use recorder::Recording;
 pub use session::{Require, Session};
 pub use stats::{Queue, Stats, Tally};

@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use dray_device::{Function, Portal};
+use dray_idxd::Profile;
 use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Part, Personality};
 use dray_realtime::{Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
 
-use crate::RunError;
 use crate::fault_injection::Countdown;
 use crate::iax::Iax;
 use crate::pci;
 use crate::recorder::Recorder;
 use crate::registers::RunningRegisters;
 use crate::uevent;
+use crate::{RunError, Session};
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
@@ -158,11 +159,21 @@ impl SessionDevices {
         clients.sum()
     }
 
-    /// With an IAX beside the first device.
-    pub(crate) fn with_iax(mut self) -> SessionDevices {
-        let id = self.devices.iter().map(|device| device.id + 1).max();
-        if let Some((address, function)) = self.functions.first() {
-            self.iax = Some(Iax::new(id.unwrap_or(0), address, function.numa_node));
+    /// With the IAXes of the session's profile, or with one if the session has one.
+    pub(crate) fn with_iax(mut self, session: &Session) -> SessionDevices {
+        let taken: Vec<u32> = self.device_ids().collect();
+        let profile = session.profile.as_ref();
+        let named = profile.map_or(&[][..], Profile::iaa).iter();
+        let mut ids: Vec<u32> = named
+            .filter_map(|name| name.trim_start_matches(char::is_alphabetic).parse().ok())
+            .filter(|id| !taken.contains(id))
+            .collect();
+        if ids.is_empty() && session.iax {
+            let last = taken.iter().max();
+            ids.push(last.map_or(0, |id| id.saturating_add(1)));
+        }
+        if let Some((address, function)) = self.functions.first().filter(|_| !ids.is_empty()) {
+            self.iax = Some(Iax::new(&ids, address, function.numa_node));
         }
         self
     }

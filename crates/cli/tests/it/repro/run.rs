@@ -1,0 +1,5 @@
+//! Programs under `dray run`.
+
+use super::Row;
+
+pub(super) const ROWS: &[Row] = &[];
