@@ -91,7 +91,16 @@ impl Profile {
         self.with_queues(|queue| queue.max_batch_size = Some(descriptors.into()))
     }
 
+    /// The same with this name for every work queue that is in a group.
+    pub fn with_queue_name(&self, name: &str) -> Self {
+        self.changed(|queue| queue.name = Some(name.to_owned()))
+    }
+
     fn with_queues(&self, change: impl Fn(&mut WorkQueueProfile)) -> Result<Self, ProfileError> {
+        self.changed(change).checked()
+    }
+
+    fn changed(&self, change: impl Fn(&mut WorkQueueProfile)) -> Self {
         let mut changed = self.clone();
         let groups = changed
             .devices
@@ -100,7 +109,7 @@ impl Profile {
         groups
             .flat_map(|group| &mut group.grouped_workqueues)
             .for_each(change);
-        changed.checked()
+        changed
     }
 
     fn checked(self) -> Result<Self, ProfileError> {

@@ -223,7 +223,8 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     }
     let (stats, traced) = recorder.end(&machine);
     let unreached = clients.openers.sum_up();
-    let stats = stats.map(|stats| stats.with(unreached.clone()));
+    let ended = ending.as_ref().ok().copied();
+    let stats = stats.map(|stats| stats.with(unreached.clone(), ended));
     Ok(Ended {
         ending: ending?,
         stats,

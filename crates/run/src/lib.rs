@@ -26,6 +26,7 @@ mod openers;
 mod panics;
 mod parts;
 mod pci;
+mod pollers;
 mod processes;
 mod recorder;
 mod redirect;

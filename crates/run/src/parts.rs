@@ -17,7 +17,7 @@ use crate::pci;
 pub fn parts(profile: Option<&Profile>, kernel: Personality) -> Result<Vec<Part>, RunError> {
     let Some(profile) = profile else {
         let capabilities: Capabilities = known_capabilities(0x100).unwrap_or_default();
-        return Ok(vec![placed(Part::new(0, Hardware::new(capabilities)))]);
+        return Ok(vec![placed(Part::new(0, hardware(capabilities)))]);
     };
     let configs = profile.devices_on(kernel)?;
     let devices = profile.device_profiles().iter().zip(configs);
@@ -27,10 +27,18 @@ pub fn parts(profile: Option<&Profile>, kernel: Personality) -> Result<Vec<Part>
         placed(Part {
             numa_node: i32::try_from(node).unwrap_or(-1),
             pasid_enabled: device.pasid_enabled != Some(0),
-            ..Part::new(id, Hardware::new(config.capabilities))
+            ..Part::new(id, hardware(config.capabilities))
         })
     });
     Ok(parts.collect())
+}
+
+/// Hardware without a table of interrupts that the kernel would unmask: this process hears them all.
+fn hardware(capabilities: Capabilities) -> Hardware {
+    Hardware {
+        masks_vectors: false,
+        ..Hardware::new(capabilities)
+    }
 }
 
 /// Moves a part off a PCI bus that this machine has.

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use dray_config::{
     Assumed, ConfigError, Listing, Plan, check, findings, fit, listed, model, saved,
 };
+use dray_experiment::parse_bytes;
 use dray_idxd::driver::{Driver, Options, Personality};
 use dray_idxd::{DeviceProfile, Profile};
 
@@ -87,7 +88,7 @@ pub(crate) struct Setup {
     #[arg(short, long, visible_alias = "max-batch-size")]
     batch: Option<u32>,
     /// Largest transfer, in bytes; by default the device's.
-    #[arg(short = 'x', long)]
+    #[arg(short = 'x', long, value_name = "SIZE", value_parser = parse_bytes)]
     max_transfer_size: Option<u64>,
     /// Priority of each work queue.
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=15))]

@@ -57,7 +57,12 @@ impl Row {
         let beside = beside.parent().expect("it is in a directory");
         let path = std::env::var("PATH").unwrap_or_default();
         let mut bash = Command::new("timeout");
-        bash.args(["120", "bash", "-c", &format!("{PRELUDE}{}", self.script)]);
+        bash.args([
+            "120",
+            "bash",
+            "-c",
+            &format!("{PRELUDE}{}\nexit $?", self.script),
+        ]);
         bash.current_dir(folder.path())
             .env("PATH", format!("{}:{path}", beside.display()))
             .env("INPUT", inputs().join(self.input))
