@@ -325,6 +325,10 @@ fn serve(
     ] {
         stage.show(Path::new(directory))?;
     }
+    let drivers = Path::new("/sys/bus/pci/drivers");
+    if drivers.is_dir() {
+        stage.show(&drivers.join("idxd"))?;
+    }
     for address in machine.pci_addresses() {
         let bus = pci::bus(address);
         let root = format!("devices/pci{bus}");

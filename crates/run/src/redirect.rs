@@ -82,6 +82,7 @@ impl Redirect {
     pub(crate) fn variable(&self) -> (&'static str, OsString) {
         let mut paths = vec![
             "/sys/bus/dsa".to_owned(),
+            "/sys/bus/pci/drivers/idxd".to_owned(),
             "/sys/module/idxd".to_owned(),
             "/sys/dev/char".to_owned(),
             "/dev/dsa".to_owned(),

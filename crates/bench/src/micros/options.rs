@@ -242,13 +242,14 @@ pub fn opcode(text: &str) -> Result<Op, String> {
         .find(|(code, _, _)| Some(*code) == number)
         .map(|(_, op, _)| *op);
     found.ok_or_else(|| {
-        if let Some(code) = number {
-            return not_measured(code);
-        }
         let known: Vec<String> = OPCODES
             .iter()
             .map(|(code, _, name)| format!("{code:#x} {name}"))
             .collect();
-        format!("opcodes that can be measured are {}", known.join(", "))
+        let known = format!("opcodes that can be measured are {}", known.join(", "));
+        match number {
+            Some(code) => format!("{}; {known}", not_measured(code)),
+            None => known,
+        }
     })
 }

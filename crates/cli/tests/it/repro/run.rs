@@ -37,6 +37,22 @@ pub(super) const ROWS: &[Row] = &[
     program!("run/lseek.c", "5.18", "--personality 5.18"),
     program!("run/lseek.c", "7.2", "--personality 7.2"),
     program!("run/lseek.c", "redirect", "--redirect"),
+    Row {
+        says: &["right"],
+        ..row(
+            "run/pci-driver.sh",
+            "mounts",
+            "dray run --profile 1e1w-s -- bash \"$INPUT\"",
+        )
+    },
+    Row {
+        says: &["right"],
+        ..row(
+            "run/pci-driver.sh",
+            "redirect",
+            "dray run --redirect --profile 1e1w-s -- bash \"$INPUT\"",
+        )
+    },
     program!("run/copy.c", "--require work", "--require work"),
     program!(
         "run/copy.c",
