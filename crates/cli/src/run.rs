@@ -1,6 +1,7 @@
 //! `dray run` and `dray shell`.
 
 mod client;
+mod cpuid;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -208,6 +209,11 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             ended.ending = Ending::Exited(1);
         }
     }
+    if asked_nothing(&ended, machine.require)
+        && let Some(note) = session.command.first().and_then(|name| cpuid::note(name))
+    {
+        eprintln!("note: {note}");
+    }
     let met = match machine.require {
         Some(Requirement::Portal) => has_portals(&ended),
         Some(Requirement::Work) => has_work(&ended, machine.stats),
@@ -220,6 +226,16 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         }
     }
     ended.ending.pass_on()
+}
+
+/// Whether no program has opened a work queue, as far as that was to be watched.
+fn asked_nothing(ended: &Ended, required: Option<Requirement>) -> bool {
+    let watched = ended.stats.is_some() || required == Some(Requirement::Portal);
+    let worked = ended
+        .stats
+        .as_ref()
+        .is_some_and(|stats| stats.submitted() > 0);
+    watched && !worked && ended.portals == 0 && ended.unreached.is_empty()
 }
 
 /// Whether descriptors were submitted and completed; what was missing goes to stderr.

@@ -31,7 +31,9 @@ use crate::serial_executor::SerialExecutor;
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervision};
 use crate::tree::Tree;
-use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
+use crate::{
+    RunError, Session, Stats, Traced, child, cpu, module, mounts, namespace, parts, service,
+};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
 
 /// What programs have to say when the device has ended, and again to be gone.
@@ -341,6 +343,7 @@ fn serve(
         stage.put(bytes, Path::new(PORTAL))?;
     }
     let modules = std::fs::read_to_string(module::MODULES).unwrap_or_default();
+    stage.put(cpu::shown().as_bytes(), Path::new(cpu::INFO))?;
     stage.put(module::list(&modules).as_bytes(), Path::new(module::LIST))?;
     stage.directory(Path::new(module::COMMANDS))?;
     for (name, script) in module::scripts(Path::new(module::COMMANDS), Path::new(module::LIST)) {

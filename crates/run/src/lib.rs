@@ -9,6 +9,7 @@
 mod advice;
 mod child;
 mod clients;
+mod cpu;
 mod descriptor_table;
 mod error;
 mod fault_injection;

@@ -88,6 +88,7 @@ impl Redirect {
             "/dev/dsa".to_owned(),
             "/dev/char".to_owned(),
             module::MODULES.to_owned(),
+            crate::cpu::CPUINFO.to_owned(),
         ];
         for address in &self.addresses {
             let bus = pci::bus(address);

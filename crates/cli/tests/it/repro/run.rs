@@ -53,6 +53,39 @@ pub(super) const ROWS: &[Row] = &[
             "dray run --redirect --profile 1e1w-s -- bash \"$INPUT\"",
         )
     },
+    Row {
+        says: &["program contains CPUID, and asked nothing of the device"],
+        ..row(
+            "run/cpuid.c",
+            "--stats",
+            "compile program && dray run --profile 1e1w-s --stats -- ./program",
+        )
+    },
+    Row {
+        code: 1,
+        says: &["program contains CPUID, and asked nothing of the device"],
+        ..row(
+            "run/cpuid.c",
+            "--require portal",
+            "compile program && dray run --profile 1e1w-s --require portal -- ./program",
+        )
+    },
+    Row {
+        says: &["movdir64b", "enqcmd", "waitpkg"],
+        ..row(
+            "run/cpuid.c",
+            "/proc/cpuinfo",
+            "dray run -- grep -m1 -wo -e movdir64b -e enqcmd -e waitpkg /proc/cpuinfo",
+        )
+    },
+    Row {
+        says: &["movdir64b", "enqcmd", "waitpkg"],
+        ..row(
+            "run/cpuid.c",
+            "/proc/cpuinfo, redirect",
+            "dray run --redirect -- grep -m1 -wo -e movdir64b -e enqcmd -e waitpkg /proc/cpuinfo",
+        )
+    },
     program!("run/copy.c", "--require work", "--require work"),
     program!(
         "run/copy.c",
@@ -75,6 +108,7 @@ pub(super) const ROWS: &[Row] = &[
             "--require work: no descriptor was submitted",
             "did not find the device",
         ],
+        never: &["contains CPUID"],
         ..row(
             "run/nothing.sh",
             "--require work",
