@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use dray_experiment::{Point, Value};
 use dray_figures::{Advice, FiguresError, Model, Used, VOCABULARY, Workload};
 use dray_platform::PlatformFile;
+use dray_spec::Opcode;
 
 use crate::complain::Usage;
 use crate::configured::{self, Configured};
@@ -160,13 +161,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn point(args: &Args) -> anyhow::Result<Point> {
-    if args.op == "noop" {
+    let known = args.op.parse::<Opcode>();
+    let op = known.map_or(args.op.clone(), |op| op.name().to_owned());
+    if op == "noop" {
         return Err(Usage::error(
             "--op noop: there is no software that does nothing as a NOOP does",
             "--op memmove",
         ));
     }
-    if !OPERATIONS.contains(&args.op.as_str()) {
+    if !OPERATIONS.contains(&op.as_str()) {
         let hint = dray_suggest::suggest(&args.op, OPERATIONS.iter().copied());
         return Err(Usage::error(
             format!("--op {} is not an operation of the core; {hint}", args.op),
@@ -174,7 +177,7 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         ));
     }
     let named = [
-        ("op", &args.op),
+        ("op", &op),
         ("size", &args.size),
         ("depth", &args.depth),
         ("batch", &args.batch),

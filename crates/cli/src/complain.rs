@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+
 use dray::hw::HwError;
 use dray_config::ConfigError;
 use dray_fabric::FabricError;
@@ -82,6 +84,22 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
             _ => ExitCode::FAILURE,
         },
     }
+}
+
+/// Prints why the arguments cannot be read, or the help that was asked for; the exit code.
+pub(crate) fn misparsed(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        // clap does not say which one. What follows `--` may be anything.
+        let arguments = std::env::args_os().skip(1);
+        let ours = arguments.take_while(|argument| argument != "--");
+        let bad: Vec<String> = ours
+            .filter(|argument| argument.to_str().is_none())
+            .map(|argument| format!("{argument:?}"))
+            .collect();
+        eprintln!("error: not text in UTF-8: {}", bad.join(", "));
+        return ExitCode::from(2);
+    }
+    error.exit()
 }
 
 /// The error of a mover of hardware, if this is one.

@@ -28,7 +28,11 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match cli::Cli::parse().run() {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return complain::misparsed(&error),
+    };
+    match cli.run() {
         Ok(code) => code,
         Err(error) => complain::exit(&error),
     }

@@ -1,21 +1,24 @@
 //! `dray run` and `dray shell`.
 
+mod client;
+mod cpuid;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{
-    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
-};
+use dray_run::{Ended, Ending, InjectedPanic, Presence, Recording, Require, Session, Supervise};
 
 const EXAMPLES: &str = "\
 Examples:
   dray run -- accel-config list -i                 one device, as on a fresh machine
   dray run --profile 4e1w-s -- ./program           configured and enabled
   dray run --profile dsa.conf --personality 5.18 -- sh script.sh
+  dray run --for dpdk --require work -- dpdk-test ...
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
   dray shell --profile 1e1w-d                      look around
 
@@ -53,6 +56,12 @@ struct SessionArgs {
     /// accel-config's file, or a name such as 4e1w-s: devices that are configured and enabled.
     #[arg(long, value_name = "FILE|NAME")]
     profile: Option<String>,
+    /// Name of every work queue of the profile, which some programs look for.
+    #[arg(long, value_name = "NAME")]
+    queue_name: Option<String>,
+    /// Work queues as a program looks for them, by mode and name; without --profile a device with one.
+    #[arg(long = "for", value_enum, value_name = "CLIENT")]
+    client: Option<Client>,
     /// Kernel release whose idxd driver the command finds.
     #[arg(long, value_name = "KERNEL", default_value = "6.8", value_parser = kernel)]
     personality: Personality,
@@ -62,12 +71,13 @@ struct SessionArgs {
     /// What happens when a descriptor that does not block on faults accesses a page that is not in memory.
     #[arg(long, value_enum, default_value_t = Faults::Strict)]
     faults: Faults,
-    /// The only way to submit; without it, those that the kernel has.
+    /// The only way to submit, or what must have happened; without it, the ways that the kernel has.
     ///
+    /// With `work` a session whose work queues completed no descriptor with success is an error (exit code 1).
     /// With `portal` a session in which a program opened a work queue and got no portal, or in which no
     /// program mapped one, is an error (exit code 1).
     #[arg(long, value_enum)]
-    require: Option<SubmissionPath>,
+    require: Option<Requirement>,
     /// Work without namespaces and FUSE, for containers that forbid them.
     ///
     /// The preload library redirects paths to plain files. Programs that are static or setuid, make
@@ -113,13 +123,15 @@ enum Faults {
     Touch,
 }
 
-/// How descriptors get to a device.
+/// What a session must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SubmissionPath {
+enum Requirement {
     /// Through a mapped portal; write(2) is refused, as before kernel 6.10.
     Portal,
     /// By write(2); to map takes CAP_SYS_RAWIO, as from kernel 6.10 on.
     Write,
+    /// Either way, and descriptors must have been submitted and completed.
+    Work,
 }
 
 fn kernel(text: &str) -> Result<Personality, String> {
@@ -136,21 +148,38 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let profile = machine.profile.as_deref().map(Profile::resolve).transpose();
+    let profile = client::profile(
+        machine.profile.as_deref(),
+        machine.client,
+        machine.queue_name.as_deref(),
+        machine.personality,
+    )?;
+    for name in profile.iter().flat_map(Profile::iaa) {
+        eprintln!(
+            "note: {name} is an IAA (analytics accelerator): it is shown, and stays disabled"
+        );
+    }
+    if let Some(profile) = &profile {
+        for note in dray_run::notes(profile, machine.personality)? {
+            eprintln!("note: {note}");
+        }
+    }
+    let needs_work = machine.require == Some(Requirement::Work);
     let session = Session {
         command,
         personality: machine.personality,
-        profile: profile.map_err(RunError::from)?,
+        profile,
         iax: machine.iax,
         portal: dray_preload::library(),
         presence: match machine.faults {
             Faults::Strict => Presence::Strict,
             Faults::Touch => Presence::Touch,
         },
-        require: machine.require.map(|way| match way {
-            SubmissionPath::Portal => Require::Portal,
-            SubmissionPath::Write => Require::Write,
-        }),
+        require: match machine.require {
+            Some(Requirement::Portal) => Some(Require::Portal),
+            Some(Requirement::Write) => Some(Require::Write),
+            Some(Requirement::Work) | None => None,
+        },
         redirect: machine.redirect,
         supervise: match machine.supervise {
             Supervised::Always => Supervise::Always,
@@ -158,13 +187,13 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             Supervised::Never => Supervise::Never,
         },
         recording: Recording {
-            stats: machine.stats,
+            stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
         },
         injected_panic: machine.inject_panic,
     };
     let mut ended = dray_run::run(&session)?;
-    if let Some(stats) = &ended.stats {
+    if let Some(stats) = ended.stats.as_ref().filter(|_| machine.stats) {
         eprintln!("\n{}", stats.to_string().trim_end());
     }
     if let Some(traced) = &ended.traced {
@@ -180,13 +209,52 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             ended.ending = Ending::Exited(1);
         }
     }
-    if session.require == Some(Require::Portal) && !has_portals(&ended) {
+    if asked_nothing(&ended, machine.require)
+        && let Some(note) = session.command.first().and_then(|name| cpuid::note(name))
+    {
+        eprintln!("note: {note}");
+    }
+    let met = match machine.require {
+        Some(Requirement::Portal) => has_portals(&ended),
+        Some(Requirement::Work) => has_work(&ended, machine.stats),
+        Some(Requirement::Write) | None => true,
+    };
+    if !met {
         // A command that failed by itself has the first word.
         if ended.ending == Ending::Exited(0) {
             ended.ending = Ending::Exited(1);
         }
     }
     ended.ending.pass_on()
+}
+
+/// Whether no program has opened a work queue, as far as that was to be watched.
+fn asked_nothing(ended: &Ended, required: Option<Requirement>) -> bool {
+    let watched = ended.stats.is_some() || required == Some(Requirement::Portal);
+    let worked = ended
+        .stats
+        .as_ref()
+        .is_some_and(|stats| stats.submitted() > 0);
+    watched && !worked && ended.portals == 0 && ended.unreached.is_empty()
+}
+
+/// Whether descriptors were submitted and completed; what was missing goes to stderr.
+fn has_work(ended: &Ended, advised: bool) -> bool {
+    let Some(stats) = &ended.stats else {
+        return false;
+    };
+    match (stats.submitted(), stats.succeeded()) {
+        (_, 1..) => return true,
+        (0, _) => eprintln!("error: --require work: no descriptor was submitted"),
+        (submitted, _) => eprintln!(
+            "error: --require work: of {submitted} descriptors none completed with success"
+        ),
+    }
+    // With --stats it stands above.
+    for advice in stats.advice().iter().filter(|_| !advised) {
+        eprintln!("hint: {advice}");
+    }
+    false
 }
 
 /// Whether the programs had the portals that were required; what was missing goes to stderr.

@@ -1,5 +1,6 @@
 //! A profile on the device that is there.
 
+use dray_idxd::driver::Personality;
 use dray_idxd::{DeviceProfile, Finding, Profile, ProfileError};
 
 use crate::ConfigError;
@@ -54,17 +55,21 @@ const COUNTS: [(&str, Count); 7] = [
     ("max_transfer_size", |device| device.max_transfer_size),
 ];
 
-/// All that the driver or the device would refuse of fitted profiles.
-pub fn findings(devices: &[DeviceProfile]) -> Vec<Finding> {
-    Profile::of(devices.to_vec()).validate()
+/// All that the driver of a kernel or the device would refuse of fitted profiles.
+pub fn findings(devices: &[DeviceProfile], kernel: Personality) -> Vec<Finding> {
+    Profile::of(devices.to_vec()).validate(kernel)
 }
 
 /// Refuses profiles with findings.
 ///
 /// # Errors
 /// [`ProfileError::Invalid`] with all findings.
-pub fn check(title: &str, devices: &[DeviceProfile]) -> Result<(), ConfigError> {
-    let findings = findings(devices);
+pub fn check(
+    title: &str,
+    devices: &[DeviceProfile],
+    kernel: Personality,
+) -> Result<(), ConfigError> {
+    let findings = findings(devices, kernel);
     match findings.is_empty() {
         true => Ok(()),
         false => Err(ConfigError::Profile(ProfileError::Invalid {

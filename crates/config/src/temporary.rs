@@ -143,7 +143,8 @@ impl TemporaryConfig {
         let mut plan = Plan::new(self.model.clone());
         for (profile, before) in profiles.iter().zip(&self.before) {
             let (fitted, _) = fit(&named(profile, &before.dev), before);
-            check(&fitted.dev, std::slice::from_ref(&fitted))?;
+            let kernel = self.model.options().personality;
+            check(&fitted.dev, std::slice::from_ref(&fitted), kernel)?;
             plan.disable_device(&before.dev, true)?;
             load(&mut plan, &fitted, true)?;
         }

@@ -61,8 +61,7 @@ pub fn load(plan: &mut Plan, device: &DeviceProfile, enable: bool) -> Result<(),
         let result = plan.bind("idxd", &device.dev);
         result.map_err(ConfigError::Refused)?;
         for queue in grouped(device) {
-            let driver = driver_of(plan, queue);
-            let result = plan.bind(&driver, &queue.dev);
+            let result = bind_queue(plan, queue);
             result.map_err(ConfigError::Refused)?;
         }
     }
@@ -77,8 +76,7 @@ pub(crate) fn restore(plan: &mut Plan, device: &DeviceProfile) -> Vec<Refused> {
     if is_enabled(&device.state) && refused.is_empty() {
         refused.extend(plan.bind("idxd", &device.dev).err());
         for queue in grouped(device).filter(|queue| is_enabled(&queue.state)) {
-            let driver = driver_of(plan, queue);
-            refused.extend(plan.bind(&driver, &queue.dev).err());
+            refused.extend(bind_queue(plan, queue).err());
         }
     }
     refused
@@ -89,11 +87,16 @@ fn grouped(device: &DeviceProfile) -> impl Iterator<Item = &WorkQueueProfile> {
     groups.flat_map(|group| &group.grouped_workqueues)
 }
 
-/// The driver for a queue: that of its name, or that of its type.
-fn driver_of(plan: &Plan, queue: &WorkQueueProfile) -> String {
-    match plan.value(&queue.dev, "driver_name") {
-        Some(name) if !name.is_empty() => name,
-        _ => by_type(queue.kind.as_deref()).unwrap_or("user").to_owned(),
+fn bind_queue(plan: &mut Plan, queue: &WorkQueueProfile) -> Result<(), Refused> {
+    match queue.driver(plan.model().options().personality) {
+        Some(driver) => plan.bind(driver, &queue.dev),
+        None => Err(Refused {
+            path: crate::tree::attribute(&queue.dev, "type"),
+            value: queue.kind.clone().unwrap_or_default(),
+            errno: Errno::ENODEV,
+            when: None,
+            status: None,
+        }),
     }
 }
 
@@ -165,12 +168,18 @@ fn configure_queue(
     if let Some(size) = queue.size {
         plan.set(dev, "size", size)?;
     }
+    if infer && home != "-1" && queue.size.unwrap_or(0) == 0 {
+        plan.note(format!(
+            "{dev}: without a size the driver gives it 16 entries"
+        ));
+    }
     let shared = plan.value(dev, "mode").as_deref() == Some("shared");
-    if let Some(threshold) = queue
-        .threshold
-        .filter(|threshold| shared && *threshold != 0)
-    {
-        plan.set(dev, "threshold", threshold)?;
+    match queue.threshold.filter(|threshold| *threshold != 0) {
+        Some(threshold) if shared => plan.set(dev, "threshold", threshold)?,
+        Some(threshold) => plan.note(format!(
+            "{dev}: threshold {threshold} is left out, a dedicated work queue has none"
+        )),
+        None => {}
     }
     if let Some(kind) = &queue.kind {
         plan.set(dev, "type", kind)?;
@@ -179,9 +188,20 @@ fn configure_queue(
         plan.set(dev, "name", name)?;
     }
     let given = queue.driver_name.as_deref().filter(|name| !name.is_empty());
+    let typed = by_type(queue.kind.as_deref());
+    if let (true, Some(given), Some(typed)) = (infer, given, typed)
+        && given != typed
+    {
+        let kernel = plan.model().options().personality;
+        let takes = queue.driver(kernel).unwrap_or_default();
+        let type_is = queue.kind.as_deref().unwrap_or_default();
+        plan.note(format!(
+            "{dev}: its type is {type_is} and its driver_name {given}: the driver {takes} takes it"
+        ));
+    }
     let now = plan.value(dev, "driver_name");
     if now.is_some()
-        && let Some(name) = given.or(by_type(queue.kind.as_deref()).filter(|_| infer))
+        && let Some(name) = given.or(typed.filter(|_| infer))
     {
         plan.set(dev, "driver_name", name)?;
     } else if !infer

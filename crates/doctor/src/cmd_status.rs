@@ -90,7 +90,7 @@ fn by_driver(status: u64) -> Meaning {
         ),
         0x800c_0000 => says(
             "a shared work queue is configured and shared work queues are not supported here",
-            "See the checks cpu and sva; until then --mode=dedicated without a threshold.",
+            "See the checks cpu and sva. --mode=dedicated helps where only ENQCMD is missing: without shared virtual addressing Linux from 6.1 on refuses dedicated queues of users, too.",
         ),
         0x800d_0000 => says(
             "no work queue is configured",

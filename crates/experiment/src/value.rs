@@ -109,9 +109,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, SizeError> {
             let letter = letters.next().map(|letter| letter.to_ascii_uppercase());
             let unit = UNITS.iter().find(|(name, _)| letter == Some(*name));
             let (name, shift) = *unit.ok_or_else(not_a_size)?;
-            match letters.as_str() {
-                "" | "iB" | "i" => shift,
-                "B" | "b" => {
+            match letters.as_str().to_ascii_lowercase().as_str() {
+                "" | "ib" | "i" => shift,
+                "b" => {
                     let fix = format!("{}{name}", clip(number));
                     return Err(SizeError::Ambiguous {
                         text: clip(trimmed),

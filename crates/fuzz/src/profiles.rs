@@ -3,6 +3,7 @@
 
 use dray_device::Device;
 use dray_idxd::Profile;
+use dray_idxd::driver::Personality;
 
 use crate::draw::Draw;
 use crate::text::text;
@@ -31,7 +32,10 @@ pub fn profiles(bytes: &[u8]) {
 
 fn use_profile(profile: &Profile) {
     let (_, _) = (profile.title(), profile.unmodelled());
-    for finding in profile.validate() {
+    for kernel in Personality::ALL {
+        let _ = profile.validate(kernel);
+    }
+    for finding in profile.validate(Personality::NEWEST) {
         assert!(!finding.fix.is_empty() && !finding.to_string().is_empty());
     }
     let again = Profile::parse(&profile.to_json(), "again");

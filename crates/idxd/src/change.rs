@@ -2,7 +2,7 @@
 
 use dray_device::WorkQueueMode;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Findings};
 use crate::parts::{EngineProfile, GroupProfile, WorkQueueProfile, device_number, numbers};
 use crate::{DeviceProfile, Profile, ProfileError, capabilities};
 
@@ -13,6 +13,20 @@ impl Profile {
     ///
     /// [`ProfileError::Invalid`] if the device has not so many.
     pub fn with_wq_size(&self, entries: u16) -> Result<Self, ProfileError> {
+        if entries == 0 {
+            // A file without a size gets the driver's own; an experiment asks for none.
+            let mut findings = Vec::new();
+            Findings::at("all work queues", &mut findings).add(
+                "size",
+                0,
+                "a work queue has 1 entry at least",
+                "\"size\":16",
+            );
+            return Err(ProfileError::Invalid {
+                title: self.title(),
+                findings,
+            });
+        }
         self.with_queues(|queue| {
             let old = queue.size.replace(entries.into());
             if is_shared(queue) {
@@ -77,7 +91,16 @@ impl Profile {
         self.with_queues(|queue| queue.max_batch_size = Some(descriptors.into()))
     }
 
+    /// The same with this name for every work queue that is in a group.
+    pub fn with_queue_name(&self, name: &str) -> Self {
+        self.changed(|queue| queue.name = Some(name.to_owned()))
+    }
+
     fn with_queues(&self, change: impl Fn(&mut WorkQueueProfile)) -> Result<Self, ProfileError> {
+        self.changed(change).checked()
+    }
+
+    fn changed(&self, change: impl Fn(&mut WorkQueueProfile)) -> Self {
         let mut changed = self.clone();
         let groups = changed
             .devices
@@ -86,7 +109,7 @@ impl Profile {
         groups
             .flat_map(|group| &mut group.grouped_workqueues)
             .for_each(change);
-        changed.checked()
+        changed
     }
 
     fn checked(self) -> Result<Self, ProfileError> {

@@ -11,6 +11,7 @@ mod clients;
 mod copy;
 mod enable;
 mod errno;
+mod function;
 mod parse;
 mod personality;
 mod registers;
@@ -216,7 +217,10 @@ impl<R: Registers> Driver<R> {
                     Object::Queue(index) => show::queue(field, device, index),
                 }
             }
-            PathTarget::Bind(_) | PathTarget::Unbind(_) => Err(Errno::EACCES),
+            PathTarget::Bind(_)
+            | PathTarget::Unbind(_)
+            | PathTarget::BindFunction
+            | PathTarget::UnbindFunction => Err(Errno::EACCES),
             PathTarget::Directory(_) | PathTarget::Object(..) => Err(Errno::EISDIR),
         }
     }
@@ -251,6 +255,8 @@ impl<R: Registers> Driver<R> {
             }
             PathTarget::Bind(driver) => self.bind(driver, bytes),
             PathTarget::Unbind(driver) => self.unbind(driver, bytes),
+            PathTarget::BindFunction => Ok(self.bind_function(bytes)?),
+            PathTarget::UnbindFunction => Ok(self.unbind_function(bytes)?),
             PathTarget::Directory(_) | PathTarget::Object(..) => Err(Errno::EISDIR.into()),
         }
     }
@@ -260,6 +266,9 @@ impl<R: Registers> Driver<R> {
         let at = match self.locate(path).ok()? {
             PathTarget::Attribute(at, ..) | PathTarget::Object(at, _) => at,
             PathTarget::Bind(_) | PathTarget::Unbind(_) => self.named(written).ok()?.0,
+            PathTarget::BindFunction | PathTarget::UnbindFunction => {
+                self.addressed(written).ok()?
+            }
             PathTarget::Directory(_) => return None,
         };
         Some(self.devices[at].part.id)
@@ -309,16 +318,19 @@ impl<R: Registers> Driver<R> {
         }
         match object {
             Object::Queue(wq) => self.unbind_queue(at, wq)?,
-            _ => {
-                for wq in 0..self.devices[at].queues.len() {
-                    if self.devices[at].queues[wq].enabled {
-                        self.unbind_queue(at, wq as u16)?;
-                    }
-                }
-                self.devices[at].unbind()?;
-            }
+            _ => self.disable(at)?,
         }
         Ok(())
+    }
+
+    /// Unbinds a device and its work queues from their drivers.
+    fn disable(&mut self, at: usize) -> Result<(), Errno> {
+        for wq in 0..self.devices[at].queues.len() {
+            if self.devices[at].queues[wq].enabled {
+                self.unbind_queue(at, wq as u16)?;
+            }
+        }
+        self.devices[at].unbind()
     }
 
     fn unbind_queue(&mut self, at: usize, wq: u16) -> Result<(), Errno> {

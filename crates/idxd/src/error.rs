@@ -97,17 +97,13 @@ pub enum ProfileError {
         /// The key that comes first.
         first: String,
     },
-    /// An analytics accelerator, which is another device.
-    #[error(
-        "{origin}: {path}: {dev} is an IAA (analytics accelerator), not a DSA; take it out of the file"
-    )]
-    Iaa {
+    /// A file that describes no DSA.
+    #[error("{origin} describes no DSA, only IAA (analytics accelerators): {}", .iaa.join(", "))]
+    OnlyIaa {
         /// Where the text came from.
         origin: String,
-        /// Place in the JSON.
-        path: String,
-        /// Name of the device.
-        dev: String,
+        /// Names of the devices.
+        iaa: Vec<String>,
     },
     /// More objects than any device has.
     #[error("{origin}: {path}: {count} {what}, at most {limit} can be described")]

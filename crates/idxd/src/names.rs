@@ -2,7 +2,7 @@
 
 use dray_device::Capabilities;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Findings};
 use crate::parts::{DeviceProfile, EngineProfile, GroupProfile, WorkQueueProfile};
 use crate::{Profile, ProfileError};
 
@@ -162,6 +162,19 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
             });
         }
     }
+    let mut by_name = Findings::at("name", &mut findings);
+    if let Some(threshold) = name.threshold.filter(|_| !name.shared) {
+        let fix = "s in the place of d, as in 1e1w-s-thr8";
+        by_name.add(
+            "threshold",
+            threshold,
+            "a dedicated work queue has none",
+            fix,
+        );
+    }
+    if name.size == Some(0) {
+        by_name.add("size", 0, "a work queue has 1 entry at least", "wqsz16");
+    }
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -169,8 +182,7 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
     let size = name.size.unwrap_or(equal_share);
     let threshold = match name.shared {
         true => name.threshold.unwrap_or(size),
-        // A threshold on a dedicated queue is kept, so that validation says what is wrong.
-        false => name.threshold.unwrap_or(0),
+        false => 0,
     };
     let number = name.device;
     let transfer = name
@@ -231,10 +243,7 @@ pub(crate) fn profile(name: &Name) -> Result<Profile, Vec<Finding>> {
         ungrouped_engines: rest.map(|index| engine(index, None)).collect(),
         ..DeviceProfile::default()
     };
-    Ok(Profile {
-        origin: None,
-        devices: vec![device],
-    })
+    Ok(Profile::of(vec![device]))
 }
 
 /// Plain names that are spelled like the text, nearest first.

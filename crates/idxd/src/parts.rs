@@ -6,6 +6,7 @@
 use dray_spec::OpCap;
 use serde::Serialize;
 
+use crate::driver::Personality;
 use crate::write::{hex, is_absent, text};
 
 /// A device.
@@ -177,6 +178,20 @@ pub struct WorkQueueProfile {
     /// Clients when the profile was saved.
     #[serde(skip_serializing_if = "is_absent")]
     pub clients: Option<i64>,
+}
+
+impl WorkQueueProfile {
+    /// The kernel driver that takes the queue: the one of its name, or where there is none, or the kernel
+    /// has no `driver_name`, that of its type. `None` where neither says.
+    pub fn driver(&self, kernel: Personality) -> Option<&str> {
+        let named = self.driver_name.as_deref().filter(|name| !name.is_empty());
+        match (named, self.kind.as_deref()) {
+            (Some(name), _) if kernel.has_driver_name() => Some(name),
+            (_, Some("user")) => Some("user"),
+            (_, Some("kernel")) => Some("dmaengine"),
+            _ => None,
+        }
+    }
 }
 
 /// An engine.

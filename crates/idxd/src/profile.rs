@@ -6,6 +6,7 @@ use std::path::Path;
 
 use dray_device::DeviceConfig;
 
+use crate::driver::Personality;
 use crate::{DeviceProfile, Finding, ProfileError};
 use crate::{configure, names, read, shape, unmodelled, validate, write};
 
@@ -18,6 +19,8 @@ pub struct Profile {
     /// File that the profile was read from; none if it came from a name.
     pub(crate) origin: Option<String>,
     pub(crate) devices: Vec<DeviceProfile>,
+    /// Names of the IAAs that the file describes beside the DSAs.
+    pub(crate) iaa: Vec<String>,
 }
 
 impl Profile {
@@ -60,8 +63,10 @@ impl Profile {
     /// The text is too long, not JSON, or says something that accel-config does not know.
     /// Values that are known but cannot be are left to [`validate`](Self::validate).
     pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        let (devices, iaa) = read::devices(text, origin)?;
         Ok(Self {
-            devices: read::devices(text, origin)?,
+            devices,
+            iaa,
             origin: Some(origin.to_owned()),
         })
     }
@@ -86,6 +91,7 @@ impl Profile {
         Self {
             origin: None,
             devices,
+            iaa: Vec::new(),
         }
     }
 
@@ -107,14 +113,28 @@ impl Profile {
         }
     }
 
-    /// All that the driver or the hardware would refuse; empty if nothing.
-    pub fn validate(&self) -> Vec<Finding> {
-        validate::profile(&self.devices)
+    /// All that the driver of a kernel or the hardware would refuse; empty if nothing.
+    pub fn validate(&self, kernel: Personality) -> Vec<Finding> {
+        validate::profile(&self.devices, kernel)
+    }
+
+    /// Names of the IAAs (analytics accelerators) in the file, as `iax1`. They are left alone.
+    pub fn iaa(&self) -> &[String] {
+        &self.iaa
     }
 
     /// Settings that a device would follow and the modelled one does not; worth a warning.
     pub fn unmodelled(&self) -> Vec<Finding> {
         unmodelled::profile(&self.devices)
+    }
+
+    /// As [`devices_on`](Self::devices_on), on the newest kernel.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn devices(&self) -> Result<Vec<DeviceConfig>, ProfileError> {
+        self.devices_on(Personality::NEWEST)
     }
 
     /// Each device as it is when it is enabled, all its grouped work queues with it.
@@ -124,8 +144,8 @@ impl Profile {
     /// # Errors
     ///
     /// [`ProfileError::Invalid`] with everything that [`validate`](Self::validate) finds.
-    pub fn devices(&self) -> Result<Vec<DeviceConfig>, ProfileError> {
-        let findings = self.validate();
+    pub fn devices_on(&self, kernel: Personality) -> Result<Vec<DeviceConfig>, ProfileError> {
+        let findings = self.validate(kernel);
         if findings.is_empty() {
             return Ok(self.devices.iter().map(configure::device).collect());
         }

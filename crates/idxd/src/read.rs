@@ -76,8 +76,11 @@ const WORK_QUEUE_KEYS: &[Key] = &[
 
 const ENGINE_KEYS: &[Key] = &[key("dev"), key("group_id")];
 
-/// Reads the devices that a text describes.
-pub(crate) fn devices(text: &str, origin: &str) -> Result<Vec<DeviceProfile>, ProfileError> {
+/// Reads the DSAs that a text describes, and the names of the IAAs, which are left alone.
+pub(crate) fn devices(
+    text: &str,
+    origin: &str,
+) -> Result<(Vec<DeviceProfile>, Vec<String>), ProfileError> {
     if text.len() as u64 > MAX_PROFILE_BYTES {
         return Err(ProfileError::TooLong {
             origin: origin.to_owned(),
@@ -96,11 +99,35 @@ pub(crate) fn devices(text: &str, origin: &str) -> Result<Vec<DeviceProfile>, Pr
         ));
     };
     at_most(origin, "top level", "devices", items.len(), 1..=MAX_DEVICES)?;
-    items
-        .iter()
-        .enumerate()
-        .map(|(index, node)| device(origin, index, node))
-        .collect()
+    let (mut devices, mut iaa) = (Vec::new(), Vec::new());
+    for (index, node) in items.iter().enumerate() {
+        match iaa_name(node) {
+            Some(name) => iaa.push(name.to_owned()),
+            None => devices.push(device(origin, index, node)?),
+        }
+    }
+    match devices.is_empty() {
+        true => Err(ProfileError::OnlyIaa {
+            origin: origin.to_owned(),
+            iaa,
+        }),
+        false => Ok((devices, iaa)),
+    }
+}
+
+/// The name of an object that is an IAA.
+fn iaa_name(node: &Node) -> Option<&str> {
+    let Node::Object(fields) = node else {
+        return None;
+    };
+    match fields.first()? {
+        (key, Node::Text(dev)) if key == "dev" => {
+            let number = dev.strip_prefix("iax").or(dev.strip_prefix("iaa"))?;
+            number.parse::<u32>().ok()?;
+            Some(dev)
+        }
+        _ => None,
+    }
 }
 
 /// json-c takes a comma after the last element, and Debian's net_profile.conf has one. A blank in its
@@ -175,17 +202,6 @@ fn at_most(
 
 fn device(origin: &str, index: usize, node: &Node) -> Result<DeviceProfile, ProfileError> {
     let path = format!("[{index}]");
-    if let Node::Object(fields) = node
-        && let Some((name, Node::Text(dev))) = fields.first()
-        && name == "dev"
-        && (dev.starts_with("iax") || dev.starts_with("iaa"))
-    {
-        return Err(ProfileError::Iaa {
-            origin: origin.to_owned(),
-            path,
-            dev: dev.clone(),
-        });
-    }
     let object = Object::new(origin, path.clone(), node, DEVICE_KEYS)?;
     if device_number(object.dev).is_none() {
         let dev = Node::Text(object.dev.to_owned());

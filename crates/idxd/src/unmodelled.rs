@@ -1,6 +1,7 @@
 //! Settings that hardware follows and the modelled device does not.
 
 use crate::DeviceProfile;
+use crate::configure::is_dedicated;
 use crate::finding::{Finding, Findings};
 
 /// One finding for each such setting, so that nothing is passed over in silence.
@@ -36,6 +37,19 @@ pub(crate) fn profile(devices: &[DeviceProfile]) -> Vec<Finding> {
             for (index, queue) in group.grouped_workqueues.iter().enumerate() {
                 let path = format!("{path}/grouped_workqueues[{index}] ({})", queue.dev);
                 let mut findings = Findings::at(path, &mut list);
+                if let Some(operations) = queue.op_config
+                    && device.version.unwrap_or(0x100) < 0x200
+                {
+                    let limit =
+                        "a device of version 1 takes all of its operations on every work queue";
+                    findings.add("op_config", operations, limit, "leave op_config out");
+                }
+                if let Some(threshold) = queue.threshold.filter(|threshold| *threshold != 0)
+                    && is_dedicated(queue)
+                {
+                    let limit = "a dedicated work queue has none";
+                    findings.add("threshold", threshold, limit, "leave threshold out");
+                }
                 for (field, value) in [
                     ("ats_disable", queue.ats_disable),
                     ("prs_disable", queue.prs_disable),

@@ -5,11 +5,14 @@ mod group;
 pub(crate) mod read_buffers;
 mod work_queue;
 
+use dray_device::Capabilities;
+
+use crate::driver::Personality;
 use crate::finding::{Finding, Findings};
 use crate::{DeviceProfile, capabilities};
 
-/// All findings of all devices, in the order of the file.
-pub(crate) fn profile(devices: &[DeviceProfile]) -> Vec<Finding> {
+/// All findings of all devices on a kernel, in the order of the file.
+pub(crate) fn profile(devices: &[DeviceProfile], kernel: Personality) -> Vec<Finding> {
     let mut list = Vec::new();
     for (position, profile) in devices.iter().enumerate() {
         if devices[..position]
@@ -24,18 +27,42 @@ pub(crate) fn profile(devices: &[DeviceProfile]) -> Vec<Finding> {
             );
         }
         let capabilities = capabilities::resolve(profile, &mut list);
-        device::check(profile, &capabilities, &mut list);
+        let owner = Owner {
+            device: profile,
+            capabilities: &capabilities,
+            kernel,
+        };
+        device::check(&owner, &mut list);
         for (index, group) in profile.groups.iter().enumerate() {
             let path = format!("{}/groups[{index}]", profile.dev);
-            group::check(group, profile, &capabilities, &path, &mut list);
+            group::check(group, &owner, &path, &mut list);
             for (index, queue) in group.grouped_workqueues.iter().enumerate() {
                 let path = format!("{path}/grouped_workqueues[{index}] ({})", queue.dev);
-                work_queue::check(queue, profile, &capabilities, &path, &mut list);
+                work_queue::check(queue, &owner, &path, &mut list);
             }
         }
         read_buffers::check(profile, &capabilities, &mut list);
     }
     list
+}
+
+/// What the rules look at beside the object itself.
+struct Owner<'a> {
+    device: &'a DeviceProfile,
+    capabilities: &'a Capabilities,
+    kernel: Personality,
+}
+
+impl Owner<'_> {
+    /// Shared virtual memory: PASIDs and page requests.
+    fn has_sva(&self) -> bool {
+        self.device.pasid_enabled != Some(0)
+    }
+
+    /// The attributes that version 2 brought. What a file says of others is left out.
+    fn has_version_2(&self) -> bool {
+        self.capabilities.version >= 0x200 && self.kernel.has_version_2_attributes()
+    }
 }
 
 /// Reports a switch that is neither 0 nor 1.

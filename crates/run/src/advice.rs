@@ -2,6 +2,7 @@
 
 use dray_spec::{Opcode, Status};
 
+use crate::launch::Ending;
 use crate::stats::{Queue, Stats, Tally, operation_name, ratio};
 
 /// Fewer descriptors are a try, and no load to give advice on.
@@ -22,6 +23,9 @@ const RETRIES_PERCENT: u64 = 10;
 pub(crate) fn of(stats: &Stats) -> Vec<String> {
     let mut advice = Vec::new();
     if !stats.queues.iter().any(Queue::has_been_used) {
+        if let Some(said) = stats.ending.and_then(ended) {
+            return vec![said];
+        }
         let said = match (stats.queues.is_empty(), stats.unreached.is_empty()) {
             (true, _) => "no work queue was enabled: `accel-config load-config -e`, or `--profile`",
             (false, true) => {
@@ -56,6 +60,50 @@ pub(crate) fn of(stats: &Stats) -> Vec<String> {
         );
     }
     advice
+}
+
+/// Why a command has submitted nothing that did not come to it.
+fn ended(ending: Ending) -> Option<String> {
+    match ending {
+        Ending::Signalled(number) => {
+            let name = signal_name(number);
+            let more = match number {
+                libc::SIGILL => ": this processor lacks an instruction that the program has",
+                _ => "",
+            };
+            Some(format!(
+                "no descriptor was submitted before {name} ended the command{more}"
+            ))
+        }
+        Ending::Exited(127) => Some(
+            "no descriptor was submitted: exit code 127 says that there is no such command"
+                .to_owned(),
+        ),
+        Ending::Exited(126) => Some(
+            "no descriptor was submitted: exit code 126 says that the command cannot be executed"
+                .to_owned(),
+        ),
+        // Shells report a signal of their command like this.
+        Ending::Exited(code) if code > 128 => {
+            let name = signal_name(i32::from(code) - 128);
+            Some(format!(
+                "no descriptor was submitted: exit code {code} says that {name} ended a program"
+            ))
+        }
+        Ending::Exited(_) => None,
+    }
+}
+
+/// `signal 11 (Segmentation fault)`, as the C library says.
+fn signal_name(number: i32) -> String {
+    // SAFETY: any number is one; the text stays until this thread asks again.
+    let text = unsafe { libc::strsignal(number) };
+    if text.is_null() {
+        return format!("signal {number}");
+    }
+    // SAFETY: the C library's text has its end.
+    let text = unsafe { std::ffi::CStr::from_ptr(text) };
+    format!("signal {number} ({})", text.to_string_lossy())
 }
 
 fn unused(queue: &Queue) -> Option<String> {
@@ -261,6 +309,38 @@ mod tests {
         );
         assert!(said(idle)[0].starts_with("no descriptor was submitted"));
         assert!(of(&Stats::of(Vec::new()))[0].starts_with("no work queue was enabled"));
+    }
+
+    #[test]
+    fn a_command_that_ended_early_is_not_told_to_look_for_the_device() {
+        let mut idle = queue(Opcode::Memmove, Tally::default());
+        idle.tallies.clear();
+        for (ending, words) in [
+            (
+                Ending::Signalled(4),
+                "before signal 4 (Illegal instruction)",
+            ),
+            (
+                Ending::Signalled(11),
+                "before signal 11 (Segmentation fault)",
+            ),
+            (Ending::Exited(127), "no such command"),
+            (Ending::Exited(126), "cannot be executed"),
+            (Ending::Exited(139), "signal 11"),
+            (Ending::Exited(0), "did not find the device"),
+            (Ending::Exited(1), "did not find the device"),
+        ] {
+            let stats = Stats::of(vec![idle.clone()]).with(Vec::new(), Some(ending));
+            assert!(
+                of(&stats)[0].contains(words),
+                "{ending:?}: {:?}",
+                of(&stats)
+            );
+            let mut used = queue(Opcode::Memmove, copies(1, 0));
+            used.wq = 0;
+            let stats = Stats::of(vec![used]).with(Vec::new(), Some(ending));
+            assert_eq!(of(&stats), [""; 0]);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! An IAX beside the DSAs, for scripts that insist on one.
+//! IAXes beside the DSAs, for scripts that insist on one and for profiles that name them.
 //!
 //! idxd drives both kinds, and accel-config's own test scripts walk `iax*` without looking whether
 //! there is one. So it is there, disabled, and stays so: a device that is seen and not used.
@@ -78,9 +78,12 @@ const GROUP: Files = &[
 
 const ENGINE: Files = &[("group_id", 0o644, "-1\n")];
 
+/// Devices of a PCI bus.
+const SLOTS: u32 = 32;
+
 const BUS: &str = "/sys/bus/dsa/devices";
 
-/// The files of one IAX.
+/// The files of all of them.
 #[derive(Debug)]
 pub(crate) struct Iax {
     directories: BTreeMap<String, Vec<(String, Thing)>>,
@@ -88,29 +91,34 @@ pub(crate) struct Iax {
 }
 
 impl Iax {
-    /// Number `id`, beside the DSA at `neighbour` on PCI.
-    pub(crate) fn new(id: u32, neighbour: &str, numa_node: i32) -> Iax {
-        let bus = pci::bus(neighbour);
-        let root = format!("/sys/devices/pci{bus}");
-        let address = format!("{bus}:02.0");
-        let mut iax = Iax {
+    /// Those of these numbers, behind the DSA at `neighbour` on its PCI bus.
+    pub(crate) fn new(ids: &[u32], neighbour: &str, numa_node: i32) -> Iax {
+        let mut all = Iax {
             directories: BTreeMap::new(),
             texts: BTreeMap::new(),
         };
-        iax.directory(&root, &address);
+        for (id, slot) in ids.iter().zip(2..SLOTS) {
+            let address = format!("{}:{slot:02x}.0", pci::bus(neighbour));
+            all.add(*id, &address, numa_node);
+        }
+        all
+    }
+
+    fn add(&mut self, id: u32, address: &str, numa_node: i32) {
+        let root = format!("/sys/devices/pci{}", pci::bus(address));
+        self.directory(&root, address);
         let function = format!("{root}/{address}");
         let name = format!("iax{id}");
         let device = format!("{function}/{name}");
-        iax.object(&device, DEVICE);
-        iax.text(&device, "numa_node", 0o444, format!("{numa_node}\n"));
+        self.object(&device, DEVICE);
+        self.text(&device, "numa_node", 0o444, format!("{numa_node}\n"));
         let kinds: [(&str, u32, Files); 3] =
             [("engine", 8, ENGINE), ("group", 4, GROUP), ("wq", 8, QUEUE)];
         for (kind, count, files) in kinds {
             for index in 0..count {
-                iax.object(&format!("{device}/{kind}{id}.{index}"), files);
+                self.object(&format!("{device}/{kind}{id}.{index}"), files);
             }
         }
-        iax
     }
 
     /// A directory with its files, and the link to it from the bus.
@@ -170,10 +178,10 @@ mod tests {
 
     #[test]
     fn the_iax_device_is_listed_and_stays_disabled() {
-        let iax = Iax::new(1, "0000:6a:01.0", 0);
+        let iax = Iax::new(&[1, 3], "0000:6a:01.0", 0);
         let device = "/sys/devices/pci0000:6a/0000:6a:02.0/iax1";
         let names = iax.list(BUS).unwrap();
-        assert_eq!(names.len(), 1 + 8 + 4 + 8);
+        assert_eq!(names.len(), 2 * (1 + 8 + 4 + 8));
         let link = Thing::Link("../../../devices/pci0000:6a/0000:6a:02.0/iax1/wq1.7".to_owned());
         assert!(names.contains(&("wq1.7".to_owned(), link)));
         assert_eq!(iax.list(&format!("{device}/engine1.0")).unwrap().len(), 1);
@@ -186,5 +194,7 @@ mod tests {
         assert_eq!(iax.write(&group, b"0"), Some(Err(Errno::EOPNOTSUPP)));
         assert_eq!(iax.write("/sys/bus/dsa/drivers/idxd/bind", b"iax1"), None);
         assert_eq!(iax.list("/sys/bus/dsa"), None);
+        let functions = iax.list("/sys/devices/pci0000:6a").unwrap();
+        assert_eq!(functions.len(), 2);
     }
 }

@@ -32,7 +32,9 @@ use crate::serial_executor::SerialExecutor;
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervise, Supervision};
 use crate::tree::Tree;
-use crate::{RunError, Session, Stats, Traced, child, module, mounts, namespace, parts, service};
+use crate::{
+    RunError, Session, Stats, Traced, child, cpu, module, mounts, namespace, parts, service,
+};
 use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
 
 /// What programs have to say when the device has ended, and again to be gone.
@@ -112,7 +114,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let mut recorder = Recorder::new(&session.recording)?;
     let mut driver = Driver::new(
         Options::new(session.personality),
-        parts::parts(session.profile.as_ref())?,
+        parts::parts(session.profile.as_ref(), session.personality)?,
     );
     if let Some(profile) = &session.profile {
         driver = parts::load(driver, profile)?;
@@ -161,11 +163,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = SessionDevices::start(driver, &memory, &mut recorder, &countdowns.dispatcher)?;
-    let machine = match session.iax {
-        true => machine.with_iax(),
-        false => machine,
-    };
-    let machine = Arc::new(machine.with_char_links());
+    let machine = Arc::new(machine.with_iax(session).with_char_links());
     let rules = Rules {
         require: session.require,
         privileged,
@@ -238,7 +236,8 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     }
     let (stats, traced) = recorder.end(&machine);
     let unreached = clients.openers.sum_up();
-    let stats = stats.map(|stats| stats.with(unreached.clone()));
+    let ended = ending.as_ref().ok().copied();
+    let stats = stats.map(|stats| stats.with(unreached.clone(), ended));
     Ok(Ended {
         ending: ending?,
         stats,
@@ -355,6 +354,10 @@ fn serve(
     ] {
         stage.show(Path::new(directory))?;
     }
+    let drivers = Path::new("/sys/bus/pci/drivers");
+    if drivers.is_dir() {
+        stage.show(&drivers.join("idxd"))?;
+    }
     for address in machine.pci_addresses() {
         let bus = pci::bus(address);
         let root = format!("devices/pci{bus}");
@@ -367,6 +370,7 @@ fn serve(
         stage.put(bytes, Path::new(PORTAL))?;
     }
     let modules = std::fs::read_to_string(module::MODULES).unwrap_or_default();
+    stage.put(cpu::shown().as_bytes(), Path::new(cpu::INFO))?;
     stage.put(module::list(&modules).as_bytes(), Path::new(module::LIST))?;
     stage.directory(Path::new(module::COMMANDS))?;
     for (name, script) in module::scripts(Path::new(module::COMMANDS), Path::new(module::LIST)) {

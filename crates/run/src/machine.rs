@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use dray_device::{Function, Portal};
+use dray_idxd::Profile;
 use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Part, Personality};
 use dray_realtime::{Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
 
-use crate::RunError;
 use crate::fault_injection::Countdown;
 use crate::iax::Iax;
 use crate::pci;
+use crate::pollers::Pollers;
 use crate::recorder::Recorder;
 use crate::registers::RunningRegisters;
 use crate::uevent;
+use crate::{RunError, Session};
 
 /// First wait for a command that waits for descriptors, and the longest of those that follow.
 const FIRST_WAIT: Duration = Duration::from_micros(20);
@@ -35,6 +37,8 @@ pub(crate) struct SessionDevices {
     /// Address and place of each device on PCI.
     functions: Vec<(String, pci::Function)>,
     iax: Option<Iax>,
+    /// Who waits for errors.
+    pub(crate) pollers: Pollers,
     /// What `/dev/char` and `/sys/dev/char` hold outside of the session: names and where they lead.
     char_links: [Vec<(String, String)>; 2],
 }
@@ -82,17 +86,22 @@ impl SessionDevices {
         countdown: &Arc<Countdown>,
     ) -> Result<SessionDevices, RunError> {
         let mut devices = Vec::new();
+        let pollers = Pollers::default();
         let start = |part: &Part, function: Function| {
             let options = Options {
                 shared: true,
                 steps: recorder.is_wanted() || countdown.is_wanted(),
                 ..Options::default()
             };
-            // Errors are in the registers; interrupts are not used here.
+            // Errors are in the registers.
             let (mut recorder, countdown) = (recorder.listener(part.id), countdown.clone());
+            let (pollers, id) = (pollers.clone(), part.id);
             let listener = move |event: Event| {
-                if matches!(event, Event::Accepted { .. }) {
-                    countdown.count();
+                match event {
+                    Event::Accepted { .. } => countdown.count(),
+                    // The first entry of the table is the driver's own, for errors.
+                    Event::Interrupt { handle: 0 } => pollers.wake(id),
+                    _ => {}
                 }
                 recorder(event);
             };
@@ -119,6 +128,7 @@ impl SessionDevices {
             driver: RwLock::new(Arc::new(driver)),
             devices,
             iax: None,
+            pollers,
             char_links: Default::default(),
         })
     }
@@ -158,11 +168,21 @@ impl SessionDevices {
         clients.sum()
     }
 
-    /// With an IAX beside the first device.
-    pub(crate) fn with_iax(mut self) -> SessionDevices {
-        let id = self.devices.iter().map(|device| device.id + 1).max();
-        if let Some((address, function)) = self.functions.first() {
-            self.iax = Some(Iax::new(id.unwrap_or(0), address, function.numa_node));
+    /// With the IAXes of the session's profile, or with one if the session has one.
+    pub(crate) fn with_iax(mut self, session: &Session) -> SessionDevices {
+        let taken: Vec<u32> = self.device_ids().collect();
+        let profile = session.profile.as_ref();
+        let named = profile.map_or(&[][..], Profile::iaa).iter();
+        let mut ids: Vec<u32> = named
+            .filter_map(|name| name.trim_start_matches(char::is_alphabetic).parse().ok())
+            .filter(|id| !taken.contains(id))
+            .collect();
+        if ids.is_empty() && session.iax {
+            let last = taken.iter().max();
+            ids.push(last.map_or(0, |id| id.saturating_add(1)));
+        }
+        if let Some((address, function)) = self.functions.first().filter(|_| !ids.is_empty()) {
+            self.iax = Some(Iax::new(&ids, address, function.numa_node));
         }
         self
     }
@@ -200,6 +220,18 @@ impl SessionDevices {
             false => Ok(()),
             true => Err(Errno::ENXIO),
         }
+    }
+
+    /// Whether SWERROR is valid, as its bit 0 in `errors` says.
+    pub(crate) fn has_error(&self, id: u32) -> bool {
+        let errors = self.read(&format!("/sys/bus/dsa/devices/dsa{id}/errors"));
+        let text = errors.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let lowest = text
+            .as_deref()
+            .and_then(|text| text.trim().rsplit(',').next());
+        lowest
+            .and_then(|word| u32::from_str_radix(word, 16).ok())
+            .is_some_and(|word| word & 1 == 1)
     }
 
     /// Where descriptors are written that come by write(2).

@@ -16,7 +16,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recu
 use rustix::process::{getegid, geteuid};
 
 use crate::error::{Facility, forbidden, system};
-use crate::{RunError, module};
+use crate::{RunError, cpu, module};
 
 /// Directories over which the whole tree can lie for a moment. Every Linux has one of them.
 const STAGES: [&str; 5] = ["/tmp", "/mnt", "/run", "/var", "/usr"];
@@ -125,12 +125,16 @@ pub(crate) fn proc() -> Result<(), RunError> {
     mount("proc", "/proc", "proc", flags, None).map_err(forbidden(Facility::Proc))
 }
 
-/// Shows the session's list of modules in `/proc`. Where that is not allowed, lsmod does not list the
+/// Shows the session's list of modules and its processor in `/proc`. Where that is not allowed, lsmod does not list the
 /// driver, and nothing else is missing.
 pub(crate) fn modules() {
     let list = Path::new(module::LIST);
     if list.exists() {
         let _ = mount_bind(list, "/proc/modules");
+    }
+    let info = Path::new(cpu::INFO);
+    if info.exists() {
+        let _ = mount_bind(info, cpu::CPUINFO);
     }
 }
 

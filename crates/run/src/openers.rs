@@ -3,7 +3,7 @@
 //! A program that gets no portal falls back to its own ways, most often silently, and its user takes it
 //! for tested. What the session can see is that a node was opened and closed again, and nothing came of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,8 @@ use crate::supervise::is_reached;
 
 /// Programs that are kept; scripts start many that are alike.
 const KEPT: usize = 32;
+/// Closed nodes whose processes are remembered.
+const RECENT: usize = 256;
 
 /// A program that opened a node, and neither mapped a portal nor wrote to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,13 +54,37 @@ impl fmt::Display for Unreached {
 /// Open nodes that nothing has come of, and those that were closed so.
 #[derive(Debug, Default)]
 pub(crate) struct Openers {
-    open: Mutex<HashMap<u64, Unreached>>,
-    closed: Mutex<Vec<Unreached>>,
+    open: Mutex<HashMap<u64, (Pid, Unreached)>>,
+    closed: Mutex<Closed>,
     mapped: AtomicU64,
 }
 
+/// Nodes that were closed before anything came of them.
+#[derive(Debug, Default)]
+struct Closed {
+    /// The last ones: their processes may still submit by a node that they open next.
+    recent: VecDeque<(Pid, Unreached)>,
+    /// Those before, alike ones summed up.
+    listed: Vec<Unreached>,
+}
+
+impl Closed {
+    fn list_oldest(&mut self) -> bool {
+        let Some((_, one)) = self.recent.pop_front() else {
+            return false;
+        };
+        add(&mut self.listed, one, |one| {
+            if !one.prepared {
+                // Once for each program: the session may be long.
+                eprintln!("warning: {one}");
+            }
+        });
+        true
+    }
+}
+
 impl Openers {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Unreached>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, (Pid, Unreached)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,18 +98,26 @@ impl Openers {
             prepared,
             times: 1,
         };
-        self.open().insert(cookie, unreached);
+        self.open().insert(cookie, (pid, unreached));
     }
 
     /// A portal has been mapped by it.
     pub(crate) fn mapped(&self, cookie: u64) {
         self.mapped.fetch_add(1, Ordering::Relaxed);
-        self.open().remove(&cookie);
+        self.reached(cookie);
     }
 
     /// A descriptor has been written to it.
     pub(crate) fn written(&self, cookie: u64) {
-        self.open().remove(&cookie);
+        self.reached(cookie);
+    }
+
+    /// Its process has a way to the device. Nodes that it had opened before were attempts.
+    fn reached(&self, cookie: u64) {
+        // Each node once: descriptors are written often.
+        if let Some((pid, _)) = self.open().remove(&cookie) {
+            self.past().recent.retain(|(other, _)| *other != pid);
+        }
     }
 
     /// It is closed.
@@ -91,13 +125,15 @@ impl Openers {
         let Some(one) = self.open().remove(&cookie) else {
             return;
         };
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        add(&mut closed, one, |one| {
-            if !one.prepared {
-                // Once for each program, when it happens: the session may be long.
-                eprintln!("warning: {one}");
-            }
-        });
+        let mut closed = self.past();
+        closed.recent.push_back(one);
+        if closed.recent.len() > RECENT {
+            closed.list_oldest();
+        }
+    }
+
+    fn past(&self) -> MutexGuard<'_, Closed> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Portals that were mapped.
@@ -111,8 +147,9 @@ impl Openers {
         for cookie in cookies {
             self.closed(cookie);
         }
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.clone()
+        let mut closed = self.past();
+        while closed.list_oldest() {}
+        closed.listed.clone()
     }
 }
 
@@ -137,9 +174,41 @@ mod tests {
     fn openers() -> Openers {
         let openers = Openers::default();
         for cookie in 1..=4 {
-            openers.opened(cookie, std::process::id(), "wq0.0".to_owned(), true);
+            // Pids that no process has.
+            let pid = u32::MAX - cookie as u32;
+            openers.opened(cookie, pid, "wq0.0".to_owned(), true);
+        }
+        for one in openers.open().values_mut() {
+            one.1.program = "same".to_owned();
         }
         openers
+    }
+
+    #[test]
+    fn a_program_that_submits_by_its_second_open_is_not_listed() {
+        let openers = Openers::default();
+        let pid = std::process::id();
+        for (cookie, reached) in [(1, false), (2, true), (3, false)] {
+            openers.opened(cookie, pid, "wq0.0".to_owned(), true);
+            match reached {
+                true => openers.mapped(cookie),
+                false => openers.closed(cookie),
+            }
+        }
+        // What it opens after that, and does not use, may be meant for another way.
+        assert_eq!(openers.sum_up().iter().map(|one| one.times).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn many_programs_are_summed_up() {
+        let openers = Openers::default();
+        for cookie in 1..=2 * RECENT as u64 {
+            openers.opened(cookie, u32::MAX - 1, "wq0.0".to_owned(), true);
+            openers.closed(cookie);
+        }
+        let unreached = openers.sum_up();
+        assert_eq!(unreached.len(), 1);
+        assert_eq!(unreached[0].times, 2 * RECENT as u64);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use dray_config::Plan;
 use dray_device::{Capabilities, Hardware};
-use dray_idxd::driver::{Driver, Part};
-use dray_idxd::{DeviceProfile, Profile, known_capabilities};
+use dray_idxd::driver::{Driver, Options, Part, Personality};
+use dray_idxd::{Profile, known_capabilities};
 
 use crate::RunError;
 use crate::pci;
@@ -13,13 +13,13 @@ use crate::pci;
 /// Devices of a machine: those of the profile, or `dsa0` of version 1.
 ///
 /// # Errors
-/// Everything that is wrong with the profile.
-pub fn parts(profile: Option<&Profile>) -> Result<Vec<Part>, RunError> {
+/// Everything that is wrong with the profile on that kernel.
+pub fn parts(profile: Option<&Profile>, kernel: Personality) -> Result<Vec<Part>, RunError> {
     let Some(profile) = profile else {
         let capabilities: Capabilities = known_capabilities(0x100).unwrap_or_default();
-        return Ok(vec![placed(Part::new(0, Hardware::new(capabilities)))]);
+        return Ok(vec![placed(Part::new(0, hardware(capabilities)))]);
     };
-    let configs = profile.devices()?;
+    let configs = profile.devices_on(kernel)?;
     let devices = profile.device_profiles().iter().zip(configs);
     let parts = devices.map(|(device, config)| {
         let id = device.dev.trim_start_matches("dsa").parse().unwrap_or(0);
@@ -27,10 +27,18 @@ pub fn parts(profile: Option<&Profile>) -> Result<Vec<Part>, RunError> {
         placed(Part {
             numa_node: i32::try_from(node).unwrap_or(-1),
             pasid_enabled: device.pasid_enabled != Some(0),
-            ..Part::new(id, Hardware::new(config.capabilities))
+            ..Part::new(id, hardware(config.capabilities))
         })
     });
     Ok(parts.collect())
+}
+
+/// Hardware without a table of interrupts that the kernel would unmask: this process hears them all.
+fn hardware(capabilities: Capabilities) -> Hardware {
+    Hardware {
+        masks_vectors: false,
+        ..Hardware::new(capabilities)
+    }
 }
 
 /// Moves a part off a PCI bus that this machine has.
@@ -57,26 +65,26 @@ fn placed(mut part: Part) -> Part {
 /// # Errors
 /// The first write that the driver refuses.
 pub(crate) fn load(driver: Driver, profile: &Profile) -> Result<Driver, RunError> {
+    Ok(plan(driver, profile)?.into_model())
+}
+
+/// What is left out of a profile when it is loaded on a kernel, and what the driver makes of the rest.
+///
+/// # Errors
+/// Everything that is wrong with the profile on that kernel.
+pub fn notes(profile: &Profile, kernel: Personality) -> Result<Vec<String>, RunError> {
+    let driver = Driver::new(Options::new(kernel), parts(Some(profile), kernel)?);
+    Ok(plan(driver, profile)?.notes().to_vec())
+}
+
+fn plan(driver: Driver, profile: &Profile) -> Result<Plan, RunError> {
     let mut plan = Plan::new(driver);
     for device in profile.device_profiles() {
-        let device = completed(device);
         let has_queues = device
             .groups
             .iter()
             .any(|g| !g.grouped_workqueues.is_empty());
-        dray_config::load(&mut plan, &device, has_queues)?;
+        dray_config::load(&mut plan, device, has_queues)?;
     }
-    Ok(plan.into_model())
-}
-
-/// The device with the attributes that every queue needs to be enabled.
-fn completed(device: &DeviceProfile) -> DeviceProfile {
-    let mut device = device.clone();
-    let groups = device.groups.iter_mut();
-    for queue in groups.flat_map(|group| &mut group.grouped_workqueues) {
-        queue.kind.get_or_insert_with(|| "user".to_owned());
-        queue.mode.get_or_insert_with(|| "shared".to_owned());
-        queue.name.get_or_insert_with(|| "app".to_owned());
-    }
-    device
+    Ok(plan)
 }

@@ -82,11 +82,13 @@ impl Redirect {
     pub(crate) fn variable(&self) -> (&'static str, OsString) {
         let mut paths = vec![
             "/sys/bus/dsa".to_owned(),
+            "/sys/bus/pci/drivers/idxd".to_owned(),
             "/sys/module/idxd".to_owned(),
             "/sys/dev/char".to_owned(),
             "/dev/dsa".to_owned(),
             "/dev/char".to_owned(),
             module::MODULES.to_owned(),
+            crate::cpu::CPUINFO.to_owned(),
         ];
         for address in &self.addresses {
             let bus = pci::bus(address);

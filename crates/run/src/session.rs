@@ -17,7 +17,7 @@ pub struct Session {
     pub personality: Personality,
     /// The devices, configured and enabled; without it there is one, as on a fresh machine.
     pub profile: Option<Profile>,
-    /// An IAX beside the devices, for scripts that insist on one; it stays disabled.
+    /// An IAX beside the devices, for scripts that insist on one; it stays disabled, as those of the profile do.
     pub iax: bool,
     /// Shared object that programs load, and that gives them portals; without it they have write(2)
     /// alone.

@@ -8,7 +8,9 @@ use dray_device::WorkQueueMode;
 use dray_realtime::WrongKind;
 use dray_spec::{Opcode, Status};
 
+use crate::advice;
 use crate::descriptor_table::Ended;
+use crate::launch::Ending;
 use crate::openers::Unreached;
 pub(crate) use table::{operation_name, ratio};
 
@@ -53,6 +55,12 @@ impl Tally {
     /// All.
     pub fn count(&self) -> u64 {
         self.submitted + self.members
+    }
+
+    /// Ended with success, or as a predicate says.
+    pub fn succeeded(&self) -> u64 {
+        let not = self.faults + self.failed() + self.given_up;
+        self.count().saturating_sub(not)
     }
 
     /// Ended by an error other than a page fault.
@@ -162,6 +170,8 @@ pub struct Stats {
     pub queues: Vec<Queue>,
     /// Programs that opened a node, and submitted nothing by it.
     pub unreached: Vec<Unreached>,
+    /// How the command ended, if it did.
+    pub ending: Option<Ending>,
 }
 
 impl Stats {
@@ -169,11 +179,32 @@ impl Stats {
         Stats {
             queues,
             unreached: Vec::new(),
+            ending: None,
         }
     }
 
-    pub(crate) fn with(self, unreached: Vec<Unreached>) -> Stats {
-        Stats { unreached, ..self }
+    pub(crate) fn with(self, unreached: Vec<Unreached>, ending: Option<Ending>) -> Stats {
+        Stats {
+            unreached,
+            ending,
+            ..self
+        }
+    }
+
+    /// Descriptors that the work queues have taken.
+    pub fn submitted(&self) -> u64 {
+        self.queues.iter().map(Queue::submitted).sum()
+    }
+
+    /// Those that ended with success, members of batches included.
+    pub fn succeeded(&self) -> u64 {
+        let tallies = self.queues.iter().flat_map(|queue| queue.tallies.values());
+        tallies.map(Tally::succeeded).sum()
+    }
+
+    /// What the sums suggest, a sentence each.
+    pub fn advice(&self) -> Vec<String> {
+        advice::of(self)
     }
 }
 

@@ -4,7 +4,7 @@ use dray_idxd::driver::{Entry, EntryKind, Errno};
 
 use crate::machine::SessionDevices;
 use crate::pci::{self, Function};
-use crate::{module, uevent};
+use crate::{cpu, module, uevent};
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,11 @@ impl Tree<'_> {
         };
         match path {
             "" => return Ok(folders(&["sys", "dev", "proc"])),
-            "/proc" => return Ok(vec![("modules".to_owned(), Thing::Attribute(0o444))]),
+            "/proc" => {
+                let files = ["modules", "cpuinfo"];
+                let files = files.map(|name| (name.to_owned(), Thing::Attribute(0o444)));
+                return Ok(files.into());
+            }
             "/dev" => return Ok(folders(&["dsa", "char"])),
             "/sys/dev" => return Ok(folders(&["char"])),
             "/sys/dev/char" => return Ok(links(self.machine.sys_char_links())),
@@ -124,6 +128,9 @@ impl Tree<'_> {
         if path == module::MODULES {
             let modules = std::fs::read_to_string(path).unwrap_or_default();
             return Some(module::list(&modules).into_bytes());
+        }
+        if path == cpu::CPUINFO {
+            return Some(cpu::shown().as_bytes().to_vec());
         }
         let Some(name) = path.strip_prefix(MODULE).and_then(|p| p.strip_prefix('/')) else {
             return uevent::read(self.machine, path);

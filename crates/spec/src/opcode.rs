@@ -51,7 +51,7 @@ opcodes! {
     /// Copies, also between overlapping buffers where GENCAP allows it (8.3.4).
     0x03 Memmove "memmove" ["copy", "memcpy", "move", "mem_move"],
     /// Writes a pattern of 8 or 16 bytes over and over (8.3.5).
-    0x04 Fill "fill" ["memfill", "mem_fill"],
+    0x04 Fill "fill" ["memset", "memfill", "mem_fill"],
     /// Compares two buffers (8.3.6).
     0x05 Compare "compare" ["memcmp"],
     /// Compares a buffer with a pattern of 8 bytes (8.3.7).

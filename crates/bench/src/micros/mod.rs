@@ -14,6 +14,6 @@ pub use core::run_core;
 pub use dray_workload::cpu_list;
 pub use lists::{CpuQueue, cpu_queues, operand_list};
 pub use model::run;
-pub use options::{Access, Micros, OPCODES, Submission, opcode};
+pub use options::{Access, Micros, OPCODES, Submission, not_measured, opcode};
 pub(crate) use order::operations;
 pub use outcome::Outcome;

@@ -1,7 +1,9 @@
 //! What is measured, in the terms of dsa_perf_micros.
 
+use dray_idxd::known_capabilities;
 use dray_ops::BlockSize;
 use dray_platform::WaitMode;
+use dray_spec::{OpCap, Opcode};
 use dray_workload::{FlagChange, Op, Pages, Shape};
 
 use super::lists::CpuQueue;
@@ -207,7 +209,25 @@ pub const OPCODES: &[(u8, Op, &str)] = &[
     (0x20, Op::CacheFlush, "cflush"),
 ];
 
-/// Reads an opcode: decimal, or hexadecimal after 0x.
+/// Why an opcode cannot be measured, with the versions that have it.
+pub fn not_measured(code: u8) -> String {
+    let has = |version| {
+        let known = known_capabilities(version);
+        known.is_some_and(|known| OpCap(known.op_cap).supports(code))
+    };
+    let name = Opcode::try_from(code).map_or_else(|_| String::new(), |op| format!(" ({op})"));
+    match (has(0x100), has(0x200)) {
+        (true, _) => format!("opcode {code:#04x}{name} is not measured"),
+        (false, true) => format!(
+            "version 1 has no opcode {code:#04x}{name}: see op_cap; version 2 has it, but it is not measured"
+        ),
+        (false, false) => {
+            format!("versions 1 and 2 have no opcode {code:#04x}{name}: see op_cap")
+        }
+    }
+}
+
+/// Reads an opcode: decimal, hexadecimal after 0x, or a name.
 ///
 /// # Errors
 /// What is wrong, with what there is.
@@ -216,6 +236,7 @@ pub fn opcode(text: &str) -> Result<Op, String> {
         Some(digits) => u8::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     };
+    let number = number.or(text.parse::<Opcode>().ok().map(u8::from));
     let found = OPCODES
         .iter()
         .find(|(code, _, _)| Some(*code) == number)
@@ -225,6 +246,10 @@ pub fn opcode(text: &str) -> Result<Op, String> {
             .iter()
             .map(|(code, _, name)| format!("{code:#x} {name}"))
             .collect();
-        format!("opcodes that can be measured are {}", known.join(", "))
+        let known = format!("opcodes that can be measured are {}", known.join(", "));
+        match number {
+            Some(code) => format!("{}; {known}", not_measured(code)),
+            None => known,
+        }
     })
 }

@@ -43,6 +43,11 @@ impl SysfsTree {
         })
     }
 
+    /// The kernel whose rules the model has.
+    pub(super) fn kernel(&self) -> Personality {
+        self.model.options().personality
+    }
+
     /// A plan that begins here.
     pub(super) fn plan(&self) -> Plan {
         Plan::new(self.model.clone())
@@ -72,7 +77,8 @@ impl SysfsTree {
         }
         if dry_run {
             for step in plan.steps() {
-                println!("echo {} > /sys/{}", quoted(&step.value), step.path);
+                let path = self.tree.root().join(&step.path).display().to_string();
+                println!("echo {} > {}", quoted(&step.value), quoted(&path));
             }
             return Ok(());
         }
@@ -158,7 +164,7 @@ fn done(plan: &Plan) -> Vec<String> {
 
 /// A value as a shell takes it.
 fn quoted(value: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:".contains(c);
     match !value.is_empty() && value.chars().all(plain) {
         true => value.to_owned(),
         false => format!("'{}'", value.replace('\'', "'\\''")),

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use dray_config::{ConfigError, Listing, check, findings, fit, listed, saved};
+use dray_config::{
+    Assumed, ConfigError, Listing, Plan, check, findings, fit, listed, model, saved,
+};
+use dray_experiment::parse_bytes;
+use dray_idxd::driver::{Driver, Options, Personality};
 use dray_idxd::{DeviceProfile, Profile};
 
 use super::machine::SysfsTree;
@@ -84,7 +88,7 @@ pub(crate) struct Setup {
     #[arg(short, long, visible_alias = "max-batch-size")]
     batch: Option<u32>,
     /// Largest transfer, in bytes; by default the device's.
-    #[arg(short = 'x', long)]
+    #[arg(short = 'x', long, value_name = "SIZE", value_parser = parse_bytes)]
     max_transfer_size: Option<u64>,
     /// Priority of each work queue.
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=15))]
@@ -133,6 +137,7 @@ pub(super) fn save(args: &Save) -> anyhow::Result<()> {
 pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
     let profile = Profile::load(&args.config_file).map_err(ConfigError::from)?;
     let machine = SysfsTree::look()?;
+    note_iaa(&profile);
     let mut fitted = Vec::new();
     for device in profile.device_profiles() {
         let (device, differences) = fit(device, machine.device(&device.dev)?);
@@ -141,7 +146,8 @@ pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
         }
         fitted.push(device);
     }
-    check(&args.config_file.display().to_string(), &fitted)?;
+    let title = args.config_file.display().to_string();
+    check(&title, &fitted, machine.kernel())?;
     let mut plan = machine.plan();
     for device in &fitted {
         let is = machine.device(&device.dev)?;
@@ -174,25 +180,78 @@ pub(super) fn setup(args: &Setup, dry_run: bool) -> anyhow::Result<()> {
         block_on_fault: args.block_on_fault,
     };
     let (fitted, _) = fit(&setup.profile(device), device);
-    check("setup", std::slice::from_ref(&fitted))?;
+    check("setup", std::slice::from_ref(&fitted), machine.kernel())?;
     let mut plan = machine.plan();
     plan.disable_device(&args.device, args.force)?;
     dray_config::load(&mut plan, &fitted, true)?;
     machine.make(&plan, dry_run)
 }
 
+/// Says which devices of a file are left as they are.
+fn note_iaa(profile: &Profile) {
+    for name in profile.iaa() {
+        eprintln!("note: {name} is an IAA (analytics accelerator), not a DSA: it is left alone");
+    }
+}
+
+/// The devices that a profile is judged on, and a model of their driver.
+struct Judge {
+    devices: Vec<DeviceProfile>,
+    model: Driver,
+}
+
+impl Judge {
+    fn find(described: Option<&Path>) -> anyhow::Result<Judge> {
+        if let Some(file) = described {
+            let profile = Profile::load(file).map_err(ConfigError::from)?;
+            let (model, _) = model(&profile, Assumed::default());
+            return Ok(Judge {
+                devices: profile.device_profiles().to_vec(),
+                model,
+            });
+        }
+        match SysfsTree::look() {
+            Ok(machine) => Ok(Judge {
+                devices: machine.profile.device_profiles().to_vec(),
+                model: machine.plan().into_model(),
+            }),
+            Err(error) => match error.downcast_ref() {
+                Some(ConfigError::NoDriver { .. }) => Ok(Judge {
+                    devices: Vec::new(),
+                    model: Driver::new(Options::new(Personality::NEWEST), Vec::new()),
+                }),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn kernel(&self) -> Personality {
+        self.model.options().personality
+    }
+
+    /// What is left out of a profile without findings when it is loaded.
+    fn notes(&self, fitted: &[DeviceProfile]) -> anyhow::Result<Vec<String>> {
+        let known = |device: &DeviceProfile| self.devices.iter().any(|d| d.dev == device.dev);
+        if !fitted.iter().all(known) {
+            let profile = Profile::of(fitted.to_vec());
+            return Ok(dray_run::notes(&profile, self.kernel())?);
+        }
+        let mut plan = Plan::new(self.model.clone());
+        for device in fitted {
+            plan.disable_device(&device.dev, true)?;
+            dray_config::load(&mut plan, device, true)?;
+        }
+        Ok(plan.notes().to_vec())
+    }
+}
+
 pub(super) fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
     let profile = Profile::resolve(&args.file).map_err(ConfigError::from)?;
-    let devices = match &args.device {
-        Some(file) => Some(described(file)?),
-        None => here()?,
-    };
+    note_iaa(&profile);
+    let judge = Judge::find(args.device.as_deref())?;
     let mut fitted = Vec::new();
     for device in profile.device_profiles() {
-        let there = devices
-            .iter()
-            .flatten()
-            .find(|other| other.dev == device.dev);
+        let there = judge.devices.iter().find(|other| other.dev == device.dev);
         match (there, &args.device) {
             (Some(there), _) => {
                 let (device, differences) = fit(device, there);
@@ -216,42 +275,22 @@ pub(super) fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    let findings = findings(&fitted);
-    let mut text = String::new();
-    for finding in &findings {
-        text.push_str(&format!("{finding}\n"));
+    let findings = findings(&fitted, judge.kernel());
+    if findings.is_empty() {
+        for note in judge.notes(&fitted)? {
+            eprintln!("note: {note}");
+        }
     }
-    let (code, end) = match findings.len() {
-        0 => (
-            ExitCode::SUCCESS,
-            format!("{}: nothing would be refused\n", args.file),
-        ),
-        1 => (
-            ExitCode::FAILURE,
-            format!("{}: 1 setting would be refused\n", args.file),
-        ),
-        n => (
-            ExitCode::FAILURE,
-            format!("{}: {n} settings would be refused\n", args.file),
-        ),
+    let mut text: String = findings
+        .iter()
+        .map(|finding| format!("{finding}\n"))
+        .collect();
+    let (code, refused) = match findings.len() {
+        0 => (ExitCode::SUCCESS, "nothing".to_owned()),
+        1 => (ExitCode::FAILURE, "1 setting".to_owned()),
+        n => (ExitCode::FAILURE, format!("{n} settings")),
     };
-    text.push_str(&end);
+    text.push_str(&format!("{}: {refused} would be refused\n", args.file));
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(code)
-}
-
-fn described(file: &Path) -> anyhow::Result<Vec<DeviceProfile>> {
-    let profile = Profile::load(file).map_err(ConfigError::from)?;
-    Ok(profile.device_profiles().to_vec())
-}
-
-/// The devices of this machine; none where there is no driver.
-fn here() -> anyhow::Result<Option<Vec<DeviceProfile>>> {
-    match SysfsTree::look() {
-        Ok(machine) => Ok(Some(machine.profile.device_profiles().to_vec())),
-        Err(error) => match error.downcast_ref() {
-            Some(ConfigError::NoDriver { .. }) => Ok(None),
-            _ => Err(error),
-        },
-    }
 }

@@ -1,6 +1,7 @@
 //! Attributes by option.
 
 use dray_config::{Change, change};
+use dray_experiment::parse_bytes;
 
 use super::machine::SysfsTree;
 use super::objects::{Kind, below};
@@ -83,7 +84,7 @@ pub(crate) struct Wq {
     #[arg(short = 'c', long)]
     max_batch_size: Option<u64>,
     /// Largest transfer, in bytes.
-    #[arg(short = 'x', long)]
+    #[arg(short = 'x', long, value_name = "SIZE", value_parser = parse_bytes)]
     max_transfer_size: Option<u64>,
     /// No address translation service: 0 or 1.
     #[arg(short = 'a', long)]

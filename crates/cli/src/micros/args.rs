@@ -28,7 +28,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// DSA opcode, such as 3 (memmove) or 0x10 (crcgen).
+    /// DSA opcode or its name, such as 3 (memmove, copy) or 0x10 (crcgen).
     #[arg(short = 'o', value_name = "OPCODE", default_value = "3", value_parser = opcode)]
     pub(super) op: Op,
     /// Bytes of an operation; k, m, g.

@@ -1,11 +1,15 @@
 //! Flags that are refused by name, and flags without effect on the core or device that executes.
 
+use dray_bench::micros::not_measured;
+use dray_spec::Opcode;
+
 use super::args::Args;
 use super::read::misc;
 use crate::complain::Usage;
 
 /// Flags that need what the model does not have.
 pub(super) fn refuse(args: &Args) -> anyhow::Result<()> {
+    let fetch = not_measured(u8::from(Opcode::TranslationFetch));
     let refused = [
         (
             args.drain,
@@ -13,12 +17,7 @@ pub(super) fn refuse(args: &Args) -> anyhow::Result<()> {
             "drain descriptors are not measured",
             "leave -Y out",
         ),
-        (
-            args.fetch.is_some(),
-            "-X",
-            "translation fetch is not modelled",
-            "leave -X out",
-        ),
+        (args.fetch.is_some(), "-X", fetch.as_str(), "leave -X out"),
         (
             args.mmio.is_some(),
             "-B",

@@ -94,6 +94,7 @@ fn dry_run_prints_the_writes_and_changes_nothing() {
     let dir = tree("6.8", 1);
     let dir = dir.path();
     let before = done(dir, "list -i");
+    // Paths are those of the tree, not of the machine.
     assert_snapshot!("dry-run", done(dir, "setup -w 2 -m s -e 2 --dry-run"));
     assert_eq!(done(dir, "list -i"), before);
     assert!(!dir.join("state").exists());

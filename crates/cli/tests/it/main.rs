@@ -32,6 +32,7 @@ mod offload;
 mod outputs;
 mod readme;
 mod report;
+mod repro;
 mod run;
 mod run_end;
 mod run_portal;

@@ -117,6 +117,7 @@ impl<R: Registers> Device<R> {
         if self.configurable() {
             let _ = self.command(Command::ResetDevice, 0)?;
             self.clear();
+            self.unmask_errors();
         }
         self.bound = false;
         Ok(())

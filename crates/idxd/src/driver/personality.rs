@@ -28,6 +28,9 @@ impl Personality {
         Self::Linux7_2,
     ];
 
+    /// The newest of them.
+    pub const NEWEST: Personality = Self::Linux7_2;
+
     /// The class of a kernel version; `None` before 5.17, whose attributes have other names.
     pub fn of_kernel(major: u32, minor: u32) -> Option<Personality> {
         match (major, minor) {
@@ -58,6 +61,11 @@ impl Personality {
     /// The driver looks at `driver_name` before it looks at shared virtual addressing: 6.10.
     pub(crate) const fn matches_name_first(self) -> bool {
         matches!(self, Self::Linux7_2)
+    }
+
+    /// `wq/ats_disable` is there on a device that cannot do without translation, too: until 6.2.
+    pub(crate) const fn shows_ats_disable_always(self) -> bool {
+        matches!(self, Self::Linux5_18)
     }
 
     /// A queue of a type, in a group and of size 0 gets 16 entries: 5.19.

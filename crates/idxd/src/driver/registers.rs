@@ -2,7 +2,7 @@
 
 use dray_spec::registers::{
     self as at, Command, CommandError, CommandRegister, CommandStatus as Register, DeviceState,
-    EvlCfg, GenCfg, GenSts, GroupFlags, GroupRegister, TableOffsets, WorkQueueLimits,
+    EvlCfg, GenCfg, GenCtrl, GenSts, GroupFlags, GroupRegister, TableOffsets, WorkQueueLimits,
     WorkQueuePolicy, WorkQueueRegister, WorkQueueStatus,
 };
 
@@ -61,6 +61,15 @@ impl<R: Registers> Device<R> {
             let gen_cfg = gen_cfg.with_user_interrupt_enable(true).into_bits();
             self.registers.write32(at::GENCFG, gen_cfg);
         }
+        self.unmask_errors();
+    }
+
+    /// `idxd_unmask_error_interrupts`: from the interrupt the kernel learns that SWERROR is valid.
+    pub(super) fn unmask_errors(&mut self) {
+        let control = GenCtrl::new()
+            .with_software_error_interrupt(true)
+            .with_halt_interrupt(true);
+        self.registers.write32(at::GENCTRL, control.into_bits());
     }
 
     /// `idxd_cmd_exec`: issues a command and waits for it.

@@ -179,6 +179,8 @@ impl Group {
 pub(super) struct Device<R> {
     pub(super) part: Part,
     pub(super) registers: R,
+    /// The function is bound to the driver on PCI.
+    pub(super) present: bool,
     pub(super) enabled: bool,
     pub(super) bound: bool,
     pub(super) status: CommandStatus,
@@ -216,6 +218,7 @@ impl<R> Device<R> {
         };
         Device {
             registers,
+            present: true,
             enabled: false,
             bound: false,
             status: CommandStatus::default(),
@@ -245,6 +248,7 @@ impl<R> Device<R> {
         Ok(Device {
             registers: replace(&self.part, self.registers)?,
             part: self.part,
+            present: self.present,
             enabled: self.enabled,
             bound: self.bound,
             status: self.status,

@@ -95,6 +95,9 @@ pub(super) enum PathTarget {
     Attribute(usize, Object, &'static Attribute),
     Bind(BusDriver),
     Unbind(BusDriver),
+    /// Of the PCI bus.
+    BindFunction,
+    UnbindFunction,
 }
 
 /// Directories that only hold others.
@@ -106,6 +109,9 @@ pub(super) enum Directory {
     BusDevices,
     BusDrivers,
     BusDriver(BusDriver),
+    BusPci,
+    PciDrivers,
+    PciDriver,
     Module,
     ModuleIdxd,
     Devices,
@@ -133,7 +139,8 @@ impl<R: Registers> Driver<R> {
     pub(super) fn object(&self, name: &str) -> Option<(usize, Object)> {
         let found = |device: u32, index: u16, count: fn(&super::state::Device<R>) -> usize| {
             let at = self.index_of(device)?;
-            (usize::from(index) < count(&self.devices[at])).then_some((at, index))
+            let device = &self.devices[at];
+            (device.present && usize::from(index) < count(device)).then_some((at, index))
         };
         if let Some(rest) = name.strip_prefix("wq") {
             let (device, index) = numbers(rest)?;
@@ -150,7 +157,8 @@ impl<R: Registers> Driver<R> {
             let (at, index) = found(device, index, |device| device.engines.len())?;
             return Some((at, Object::Engine(index)));
         }
-        let at = self.devices.iter().position(|d| d.part.name() == name)?;
+        let mut devices = self.devices.iter();
+        let at = devices.position(|d| d.present && d.part.name() == name)?;
         Some((at, Object::Device))
     }
 
@@ -201,6 +209,9 @@ impl<R: Registers> Driver<R> {
             ["bus", "dsa", "drivers", name, rest @ ..] => {
                 self.locate_driver(BusDriver::of(name).ok_or(Errno::ENOENT)?, rest)
             }
+            ["bus", "pci"] => directory(Directory::BusPci),
+            ["bus", "pci", "drivers"] => directory(Directory::PciDrivers),
+            ["bus", "pci", "drivers", "idxd", rest @ ..] => self.locate_pci_driver(rest),
             ["module"] => directory(Directory::Module),
             ["module", "idxd"] => directory(Directory::ModuleIdxd),
             ["devices"] => directory(Directory::Devices),
@@ -213,6 +224,8 @@ impl<R: Registers> Driver<R> {
                     [] => directory(Directory::PciRoot(at)),
                     [pci, ..] if pci != address => Err(Errno::ENOENT),
                     [_] => directory(Directory::Pci(at)),
+                    _ if !self.devices[at].present => Err(Errno::ENOENT),
+                    [_, "driver", rest @ ..] => self.locate_pci_driver(rest),
                     [_, name, rest @ ..] if *name == self.devices[at].part.name() => {
                         self.locate_object(at, Object::Device, rest)
                     }
@@ -247,6 +260,27 @@ impl<R: Registers> Driver<R> {
                 match rest {
                     [] => Ok(PathTarget::Attribute(at, object, attribute)),
                     _ => Err(Errno::ENOTDIR),
+                }
+            }
+        }
+    }
+
+    fn locate_pci_driver(&self, rest: &[&str]) -> Result<PathTarget, Errno> {
+        match rest {
+            [] => Ok(PathTarget::Directory(Directory::PciDriver)),
+            ["bind"] => Ok(PathTarget::BindFunction),
+            ["unbind"] => Ok(PathTarget::UnbindFunction),
+            ["module"] => Ok(PathTarget::Directory(Directory::ModuleIdxd)),
+            [address, rest @ ..] => {
+                let at = self.addressed(address.as_bytes())?;
+                match (self.devices[at].present, rest) {
+                    (false, _) => Err(Errno::ENOENT),
+                    (true, []) => Ok(PathTarget::Directory(Directory::Pci(at))),
+                    (true, ["driver", rest @ ..]) => self.locate_pci_driver(rest),
+                    (true, [name, rest @ ..]) if *name == self.devices[at].part.name() => {
+                        self.locate_object(at, Object::Device, rest)
+                    }
+                    (true, _) => Err(Errno::ENOENT),
                 }
             }
         }
@@ -288,17 +322,31 @@ impl<R: Registers> Driver<R> {
         match self.locate(path)? {
             PathTarget::Directory(directory) => Ok(self.list_directory(directory)),
             PathTarget::Object(at, object) => Ok(self.list_object(at, object)),
-            PathTarget::Attribute(..) | PathTarget::Bind(_) | PathTarget::Unbind(_) => {
-                Err(Errno::ENOTDIR)
-            }
+            PathTarget::Attribute(..)
+            | PathTarget::Bind(_)
+            | PathTarget::Unbind(_)
+            | PathTarget::BindFunction
+            | PathTarget::UnbindFunction => Err(Errno::ENOTDIR),
         }
     }
 
     fn list_directory(&self, directory: Directory) -> Vec<Entry> {
-        let all = || 0..self.devices.len();
+        let all = || (0..self.devices.len()).filter(|at| self.devices[*at].present);
         match directory {
             Directory::Root => ["bus", "devices", "module"].map(folder).into(),
-            Directory::Bus => vec![folder("dsa")],
+            Directory::Bus => ["dsa", "pci"].map(folder).into(),
+            Directory::BusPci => vec![folder("drivers")],
+            Directory::PciDrivers => vec![folder("idxd")],
+            Directory::PciDriver => {
+                let mut entries = vec![file("bind", 0o200), file("unbind", 0o200)];
+                entries.push(link("module", "../../../../module/idxd".to_owned()));
+                entries.extend(all().map(|at| {
+                    let address = &self.devices[at].part.pci_address;
+                    let root = pci_root(address);
+                    link(address, format!("../../../../devices/{root}/{address}"))
+                }));
+                entries
+            }
             Directory::BusDsa => ["devices", "drivers"].map(folder).into(),
             Directory::BusDevices => {
                 let objects = all().flat_map(|at| {
@@ -325,19 +373,24 @@ impl<R: Registers> Driver<R> {
             Directory::Module => vec![folder("idxd")],
             Directory::ModuleIdxd => Vec::new(),
             Directory::Devices => {
-                let roots = all().map(|at| pci_root(&self.devices[at].part.pci_address));
+                let devices = self.devices.iter();
+                let roots = devices.map(|device| pci_root(&device.part.pci_address));
                 roots.map(|name| folder(&name)).collect()
             }
             Directory::PciRoot(at) => vec![folder(&self.devices[at].part.pci_address)],
-            Directory::Pci(at) => vec![folder(&self.devices[at].part.name())],
+            Directory::Pci(at) => match self.devices[at].present {
+                true => vec![
+                    folder(&self.devices[at].part.name()),
+                    link("driver", "../../../bus/pci/drivers/idxd".to_owned()),
+                ],
+                false => Vec::new(),
+            },
         }
     }
 
     fn link(&self, at: usize, object: Object, up: &str) -> Entry {
-        Entry {
-            name: self.object_name(at, object),
-            kind: EntryKind::Link(format!("{up}{}", self.object_path(at, object))),
-        }
+        let target = format!("{up}{}", self.object_path(at, object));
+        link(&self.object_name(at, object), target)
     }
 
     fn list_object(&self, at: usize, object: Object) -> Vec<Entry> {
@@ -357,10 +410,7 @@ impl<R: Registers> Driver<R> {
         };
         if let Some(driver) = self.bound_driver(at, object) {
             let target = format!("{}bus/dsa/drivers/{}", "../".repeat(depth), driver.name());
-            entries.push(Entry {
-                name: "driver".to_owned(),
-                kind: EntryKind::Link(target),
-            });
+            entries.push(link("driver", target));
         }
         entries
     }
@@ -382,6 +432,13 @@ impl<R: Registers> Driver<R> {
             }
         }
         entries
+    }
+}
+
+fn link(name: &str, target: String) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        kind: EntryKind::Link(target),
     }
 }
 

@@ -2,16 +2,22 @@
 
 use dray_device::Capabilities;
 
-use super::{check_index, check_switch};
+use super::{Owner, check_index, check_switch};
 use crate::DeviceProfile;
+use crate::configure::size;
 use crate::finding::{Finding, Findings};
 use crate::parts::numbers;
 
-pub(super) fn check(device: &DeviceProfile, capabilities: &Capabilities, list: &mut Vec<Finding>) {
+pub(super) fn check(owner: &Owner<'_>, list: &mut Vec<Finding>) {
+    let Owner {
+        device,
+        capabilities,
+        ..
+    } = *owner;
     let mut findings = Findings::at(&device.dev, list);
     check_switch(&mut findings, "configurable", device.configurable);
     check_switch(&mut findings, "pasid_enabled", device.pasid_enabled);
-    check_event_log(&mut findings, device, capabilities);
+    check_event_log(&mut findings, owner);
     check_entries(&mut findings, device, capabilities);
     check_members(&mut findings, device);
     check_repeats(&mut findings, device);
@@ -19,25 +25,11 @@ pub(super) fn check(device: &DeviceProfile, capabilities: &Capabilities, list: &
 }
 
 /// The event log came with version 2; it holds 64 entries at least (spec 5.9).
-fn check_event_log(
-    findings: &mut Findings<'_>,
-    device: &DeviceProfile,
-    capabilities: &Capabilities,
-) {
-    let Some(entries) = device.event_log_size else {
-        return;
-    };
-    if capabilities.version < 0x200 && entries != 0 {
-        findings.add(
-            "event_log_size",
-            entries,
-            format!(
-                "a device of version {:#x} has no event log",
-                capabilities.version
-            ),
-            "leave event_log_size out",
-        );
-    } else if entries != 0 && !(64..=65535).contains(&entries) {
+fn check_event_log(findings: &mut Findings<'_>, owner: &Owner<'_>) {
+    let entries = owner.device.event_log_size;
+    if let Some(entries) = entries.filter(|_| owner.has_version_2())
+        && !(64..=65535).contains(&entries)
+    {
         findings.add(
             "event_log_size",
             entries,
@@ -49,21 +41,20 @@ fn check_event_log(
 
 /// CMDSTATUS 14: the sizes of all work queues exceed what the device has (spec 5.1).
 fn check_entries(findings: &mut Findings<'_>, device: &DeviceProfile, capabilities: &Capabilities) {
-    let grouped = device
-        .groups
-        .iter()
-        .flat_map(|group| &group.grouped_workqueues);
-    let queues: Vec<_> = grouped.chain(&device.ungrouped_workqueues).collect();
-    let sizes = queues.iter().filter_map(|queue| queue.size);
-    let total: i128 = sizes.filter(|&size| size > 0).map(i128::from).sum();
+    let groups = device.groups.iter();
+    let grouped = groups.flat_map(|group| &group.grouped_workqueues);
+    let grouped = grouped.map(|queue| (&queue.dev, size(queue)));
+    // To a queue without a group the driver gives none.
+    let ungrouped = device.ungrouped_workqueues.iter();
+    let ungrouped = ungrouped.map(|queue| (&queue.dev, queue.size.unwrap_or(0)));
+    let queues: Vec<(&String, i64)> = grouped.chain(ungrouped).collect();
+    let sizes = queues.iter().map(|(_, size)| i128::from(*size));
+    let total: i128 = sizes.filter(|&size| size > 0).sum();
     let most = i128::from(capabilities.work_queue_size);
     if total > most {
         let each = most / queues.len().max(1) as i128;
-        let shown: Vec<String> = queues
-            .iter()
-            .take(8)
-            .map(|queue| format!("{} {}", queue.dev, queue.size.unwrap_or(0)))
-            .collect();
+        let shown = queues.iter().take(8);
+        let shown: Vec<String> = shown.map(|(dev, size)| format!("{dev} {size}")).collect();
         let more = if queues.len() > 8 { ", ..." } else { "" };
         findings.add(
             "size",

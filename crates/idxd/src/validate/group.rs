@@ -1,19 +1,16 @@
 //! Rules of one group.
 
-use dray_device::Capabilities;
-
-use super::{check_index, check_switch};
+use super::{Owner, check_index};
+use crate::GroupProfile;
 use crate::finding::{Finding, Findings};
 use crate::parts::numbers;
-use crate::{DeviceProfile, GroupProfile};
 
-pub(super) fn check(
-    group: &GroupProfile,
-    device: &DeviceProfile,
-    capabilities: &Capabilities,
-    path: &str,
-    list: &mut Vec<Finding>,
-) {
+pub(super) fn check(group: &GroupProfile, owner: &Owner<'_>, path: &str, list: &mut Vec<Finding>) {
+    let Owner {
+        device,
+        capabilities,
+        kernel,
+    } = *owner;
     let mut findings = Findings::at(format!("{path} ({})", group.dev), list);
     check_index(
         &mut findings,
@@ -22,21 +19,29 @@ pub(super) fn check(
         device,
         capabilities.max_groups,
     );
-    check_switch(
-        &mut findings,
-        "use_read_buffer_limit",
-        group.use_read_buffer_limit,
-    );
     check_both(&mut findings, group);
-    for (field, value, most) in [
-        ("traffic_class_a", group.traffic_class_a, 7),
-        ("traffic_class_b", group.traffic_class_b, 7),
-        ("desc_progress_limit", group.desc_progress_limit, 3),
-        ("batch_progress_limit", group.batch_progress_limit, 3),
+    // The driver takes any number but 0 for on.
+    let limit = group.use_read_buffer_limit.filter(|value| *value < 0);
+    check_range(&mut findings, "use_read_buffer_limit", limit, 1);
+    // The driver has its own on these versions, whatever a file says.
+    let fixed = capabilities.version <= kernel.fixed_traffic_classes();
+    for (field, value) in [
+        ("traffic_class_a", group.traffic_class_a),
+        ("traffic_class_b", group.traffic_class_b),
     ] {
-        check_range(&mut findings, field, value, most);
+        check_range(&mut findings, field, value.filter(|_| !fixed), 7);
     }
-    check_progress(&mut findings, group, capabilities);
+    for (field, value) in [
+        ("desc_progress_limit", group.desc_progress_limit),
+        ("batch_progress_limit", group.batch_progress_limit),
+    ] {
+        check_range(
+            &mut findings,
+            field,
+            value.filter(|_| owner.has_version_2()),
+            3,
+        );
+    }
     check_membership(group, path, list);
     for (index, engine) in group.grouped_engines.iter().enumerate() {
         let path = format!("{path}/grouped_engines[{index}] ({})", engine.dev);
@@ -84,26 +89,6 @@ fn check_range(findings: &mut Findings<'_>, field: &str, value: Option<i64>, mos
             format!("it is 0 to {most}"),
             format!("\"{field}\":0"),
         );
-    }
-}
-
-/// Limits of work in progress came with version 2 (GRPCAP bit 18).
-fn check_progress(findings: &mut Findings<'_>, group: &GroupProfile, capabilities: &Capabilities) {
-    for (field, value) in [
-        ("desc_progress_limit", group.desc_progress_limit),
-        ("batch_progress_limit", group.batch_progress_limit),
-    ] {
-        if capabilities.version < 0x200 && value.is_some_and(|value| value != 0) {
-            findings.add(
-                field,
-                value.unwrap_or(0),
-                format!(
-                    "a device of version {:#x} has no such limit",
-                    capabilities.version
-                ),
-                format!("leave {field} out"),
-            );
-        }
     }
 }
 

@@ -11,23 +11,21 @@ pub(crate) struct ReadBuffers {
     pub(crate) allowed: i64,
 }
 
-/// The group's read buffers. Where the profile does not say, none are kept and all that the
-/// other groups do not keep are allowed; so they are where it says 0, which kernels before 6.2 show
+/// The group's read buffers. Where the profile does not say, none are kept and all that the device
+/// has are allowed, as the driver writes; so they are where it says 0, which kernels before 6.2 show
 /// for a group whose limit was never written.
-pub(crate) fn of(
-    group: &GroupProfile,
-    device: &DeviceProfile,
-    capabilities: &Capabilities,
-) -> ReadBuffers {
-    let reserved = reserved(group);
-    let free = i64::from(capabilities.max_read_buffers).saturating_sub(all_reserved(device));
+pub(crate) fn of(group: &GroupProfile, capabilities: &Capabilities) -> ReadBuffers {
+    let most = i64::from(capabilities.max_read_buffers);
+    let allowed = group.read_buffers_allowed.filter(|allowed| *allowed != 0);
     ReadBuffers {
-        reserved,
-        allowed: group
-            .read_buffers_allowed
-            .filter(|allowed| *allowed != 0)
-            .unwrap_or(reserved.saturating_add(free.max(0))),
+        reserved: reserved(group),
+        allowed: allowed.unwrap_or(most),
     }
+}
+
+/// The driver takes any number but 0 for on.
+pub(crate) fn uses_limit(group: &GroupProfile) -> bool {
+    group.use_read_buffer_limit.is_some_and(|value| value > 0)
 }
 
 fn reserved(group: &GroupProfile) -> i64 {
@@ -74,7 +72,7 @@ pub(super) fn check(device: &DeviceProfile, capabilities: &Capabilities, list: &
 /// The device-wide limit, for the groups that use it.
 fn check_limit(device: &DeviceProfile, total: i64, list: &mut Vec<Finding>) {
     let limit = device.read_buffer_limit.unwrap_or(0);
-    let users = || in_use(device).filter(|(_, group)| group.use_read_buffer_limit == Some(1));
+    let users = || in_use(device).filter(|(_, group)| uses_limit(group));
     let engines: usize = users().map(|(_, group)| group.grouped_engines.len()).sum();
     let least = four_per(engines);
     if !(0..=total).contains(&limit) {
@@ -94,7 +92,7 @@ fn check_limit(device: &DeviceProfile, total: i64, list: &mut Vec<Finding>) {
     }
     if limit == 0 {
         for (index, group) in device.groups.iter().enumerate() {
-            if group.use_read_buffer_limit == Some(1) {
+            if uses_limit(group) {
                 let path = format!("{}/groups[{index}] ({})", device.dev, group.dev);
                 Findings::at(path, list).add(
                     "use_read_buffer_limit",
@@ -118,7 +116,7 @@ fn check_group(
     capabilities: &Capabilities,
     fits: bool,
 ) {
-    let ReadBuffers { reserved, allowed } = of(group, device, capabilities);
+    let ReadBuffers { reserved, allowed } = of(group, capabilities);
     if reserved < 0 {
         findings.add(
             "read_buffers_reserved",

@@ -3,21 +3,28 @@
 use dray_device::Capabilities;
 use dray_spec::{GenCap, OpCap, Opcode};
 
-use super::{check_index, check_switch};
-use crate::configure::{max_batch, max_transfer_bytes};
+use super::{Owner, check_index, check_switch};
+use crate::WorkQueueProfile;
+use crate::configure::{is_dedicated, max_batch, max_transfer_bytes};
 use crate::finding::{Finding, Findings, MISSING};
-use crate::{DeviceProfile, WorkQueueProfile};
 
-/// Longest name that sysfs takes, in bytes.
-const MAX_NAME_BYTES: usize = 16;
+/// What turns shared virtual memory on where the BIOS allows it.
+const SVA_ON: &str = "intel_iommu=on,sm_on";
+
+/// Longest name that sysfs takes, in bytes (`WQ_NAME_SIZE`).
+const MAX_NAME_BYTES: usize = 1024;
 
 pub(super) fn check(
     queue: &WorkQueueProfile,
-    device: &DeviceProfile,
-    capabilities: &Capabilities,
+    owner: &Owner<'_>,
     path: &str,
     list: &mut Vec<Finding>,
 ) {
+    let Owner {
+        device,
+        capabilities,
+        ..
+    } = *owner;
     let mut findings = Findings::at(path, list);
     check_index(
         &mut findings,
@@ -26,22 +33,27 @@ pub(super) fn check(
         device,
         capabilities.max_work_queues,
     );
-    check_size(&mut findings, queue, capabilities);
-    check_mode(&mut findings, queue, device);
+    check_size(&mut findings, queue, owner);
+    check_mode(&mut findings, queue, owner);
     check_threshold(&mut findings, queue);
     check_priority(&mut findings, queue);
     check_limits(&mut findings, queue, capabilities);
-    check_faults(&mut findings, queue, capabilities);
-    check_operations(&mut findings, queue, capabilities);
-    check_type(&mut findings, queue, device);
+    check_faults(&mut findings, queue, owner);
+    check_operations(&mut findings, queue, owner);
+    check_type(&mut findings, queue, owner);
     check_name(&mut findings, queue);
 }
 
 /// CMDSTATUS 22: size 0 (spec 5.2). The sum is the device's matter.
-fn check_size(findings: &mut Findings<'_>, queue: &WorkQueueProfile, capabilities: &Capabilities) {
-    let most = i64::from(capabilities.work_queue_size);
+fn check_size(findings: &mut Findings<'_>, queue: &WorkQueueProfile, owner: &Owner<'_>) {
+    let most = i64::from(owner.capabilities.work_queue_size);
     let limit = format!("a work queue has 1 to {most} entries (work_queue_size)");
+    // The driver gives a queue of a type 16 entries when it enables the device; a threshold is
+    // compared before.
+    let typed = matches!(queue.kind.as_deref(), Some("user" | "kernel"));
+    let filled = owner.kernel.has_default_size() && typed && is_dedicated(queue);
     match queue.size {
+        None | Some(0) if filled => {}
         None => findings.add("size", MISSING, limit, "\"size\":16"),
         Some(size) if size < 1 => findings.add(
             "size",
@@ -54,44 +66,58 @@ fn check_size(findings: &mut Findings<'_>, queue: &WorkQueueProfile, capabilitie
     }
 }
 
-fn check_mode(findings: &mut Findings<'_>, queue: &WorkQueueProfile, device: &DeviceProfile) {
+fn check_mode(findings: &mut Findings<'_>, queue: &WorkQueueProfile, owner: &Owner<'_>) {
     let limit = "it is shared (ENQCMD, many clients) or dedicated (MOVDIR64B, one client)";
     match queue.mode.as_deref() {
         Some("dedicated") => {}
-        Some("shared") if device.pasid_enabled == Some(0) => findings.add(
+        Some("shared") | None if !owner.has_sva() => {
+            let user = queue.driver(owner.kernel) == Some("user");
+            // From 6.1 on a dedicated queue of users is refused as well.
+            let other = match user && owner.kernel.user_needs_sva() {
+                true => {
+                    "\"mode\":\"dedicated\" with \"type\":\"kernel\", which programs cannot open"
+                }
+                false => "\"mode\":\"dedicated\"",
+            };
+            findings.add(
+                "mode",
+                "shared",
+                "the device has pasid_enabled 0, and a shared work queue takes the address space from the descriptor (CMDSTATUS 26)",
+                format!("boot with {SVA_ON}, or {other}"),
+            );
+        }
+        // The driver's queues are shared until something else is written.
+        Some("shared") | None => {}
+        Some(other) => findings.add(
             "mode",
-            "shared",
-            "the device has pasid_enabled 0, and a shared work queue takes the address space from the descriptor (CMDSTATUS 26)",
-            "\"mode\":\"dedicated\", or boot with intel_iommu=on,sm_on",
+            format!("{other:?}"),
+            limit,
+            "\"mode\":\"dedicated\"",
         ),
-        Some("shared") => {}
-        Some(other) => findings.add("mode", format!("{other:?}"), limit, "\"mode\":\"dedicated\""),
-        None => findings.add("mode", MISSING, limit, "\"mode\":\"dedicated\""),
     }
 }
 
+/// A dedicated queue has no threshold; one in a file is left out, as accel-config does.
 fn check_threshold(findings: &mut Findings<'_>, queue: &WorkQueueProfile) {
+    if is_dedicated(queue) {
+        return;
+    }
     let size = queue.size.unwrap_or(0).max(1);
-    match (queue.mode.as_deref(), queue.threshold) {
-        (Some("dedicated"), Some(threshold)) if threshold != 0 => findings.add(
-            "threshold",
-            threshold,
-            "a dedicated work queue has none, and the driver refuses it",
-            "leave threshold out, or \"mode\":\"shared\"",
-        ),
-        (Some("shared"), None) => findings.add(
+    let fix = format!("\"threshold\":{size}");
+    match queue.threshold {
+        None => findings.add(
             "threshold",
             MISSING,
             "a shared work queue cannot be enabled without one",
-            format!("\"threshold\":{size}"),
+            fix,
         ),
-        (Some("shared"), Some(threshold)) if !(1..=size).contains(&threshold) => findings.add(
+        Some(threshold) if !(1..=size).contains(&threshold) => findings.add(
             "threshold",
             threshold,
             format!("it is 1 to {size}, the size of the work queue"),
-            format!("\"threshold\":{size}"),
+            fix,
         ),
-        _ => {}
+        Some(_) => {}
     }
 }
 
@@ -154,40 +180,47 @@ fn check_limits(
 
 /// CMDSTATUS 25, 2c and 2e: blocking on faults needs GENCAP bit 0 and page requests (spec 3.13), and a
 /// queue's own switches are what version 2 brought (WQCAP bits 50 and 55).
-fn check_faults(
-    findings: &mut Findings<'_>,
-    queue: &WorkQueueProfile,
-    capabilities: &Capabilities,
-) {
+fn check_faults(findings: &mut Findings<'_>, queue: &WorkQueueProfile, owner: &Owner<'_>) {
     check_switch(findings, "block_on_fault", queue.block_on_fault);
     let blocks = queue.block_on_fault == Some(1);
-    if blocks && !GenCap::from_bits(capabilities.gen_cap).block_on_fault() {
+    let able = GenCap::from_bits(owner.capabilities.gen_cap).block_on_fault();
+    if blocks && !(able && owner.has_sva()) {
         findings.add(
             "block_on_fault",
             1,
-            "the device cannot block on a fault (gen_cap bit 0 is 0)",
+            match able {
+                true => {
+                    "the device has pasid_enabled 0, and blocking on faults needs page requests"
+                }
+                false => "the device cannot block on a fault (gen_cap bit 0 is 0)",
+            },
             "\"block_on_fault\":0",
         );
     }
-    for (field, value, what) in [
-        ("prs_disable", queue.prs_disable, "page requests"),
-        ("ats_disable", queue.ats_disable, "address translation"),
-    ] {
-        // Negative is what accel-config prints where the kernel has no such attribute.
-        check_switch(findings, field, value.filter(|&value| value >= 0));
-        if value == Some(1) && capabilities.version < 0x200 {
-            findings.add(
-                field,
-                1,
-                format!(
-                    "a device of version {:#x} cannot switch {what} off for one work queue",
-                    capabilities.version
-                ),
-                format!("leave {field} out"),
-            );
-        }
+    // Negative is what accel-config prints where the kernel has no such attribute.
+    let said = |value: Option<i64>| value.filter(|&value| value >= 0);
+    let version_2 = owner.capabilities.version >= 0x200;
+    if version_2 {
+        check_switch(findings, "ats_disable", said(queue.ats_disable));
+    } else if let Some(value) = said(queue.ats_disable)
+        && value != 0
+        && owner.kernel.shows_ats_disable_always()
+    {
+        findings.add(
+            "ats_disable",
+            value,
+            format!(
+                "a device of version {:#x} cannot switch address translation off for one work queue",
+                owner.capabilities.version
+            ),
+            "leave ats_disable out",
+        );
     }
-    if queue.prs_disable == Some(1) && blocks && capabilities.version >= 0x200 {
+    if !owner.has_version_2() {
+        return;
+    }
+    check_switch(findings, "prs_disable", said(queue.prs_disable));
+    if queue.prs_disable == Some(1) && blocks {
         findings.add(
             "prs_disable",
             1,
@@ -198,26 +231,11 @@ fn check_faults(
 }
 
 /// CMDSTATUS 2d: operations that the device does not have.
-fn check_operations(
-    findings: &mut Findings<'_>,
-    queue: &WorkQueueProfile,
-    capabilities: &Capabilities,
-) {
-    let Some(operations) = queue.op_config else {
-        return;
-    };
-    let device = OpCap(capabilities.op_cap);
-    if capabilities.version < 0x200 {
-        findings.add(
-            "op_config",
-            operations,
-            format!(
-                "a device of version {:#x} cannot restrict the operations of a work queue",
-                capabilities.version
-            ),
-            "leave op_config out",
-        );
-    } else if !device.contains(&operations) {
+fn check_operations(findings: &mut Findings<'_>, queue: &WorkQueueProfile, owner: &Owner<'_>) {
+    let device = OpCap(owner.capabilities.op_cap);
+    if let Some(operations) = queue.op_config.filter(|_| owner.has_version_2())
+        && !device.contains(&operations)
+    {
         findings.add(
             "op_config",
             operations,
@@ -227,37 +245,39 @@ fn check_operations(
     }
 }
 
-fn check_type(findings: &mut Findings<'_>, queue: &WorkQueueProfile, device: &DeviceProfile) {
-    let limit = "it is user, kernel or mdev; without one no driver takes the work queue";
+/// The driver that takes the queue, and what it asks for.
+fn check_type(findings: &mut Findings<'_>, queue: &WorkQueueProfile, owner: &Owner<'_>) {
+    let kind = queue.kind.as_deref();
+    let limit = "it is user or kernel; without one no driver takes the work queue";
     let fix = "\"type\":\"user\"";
-    let driver = match queue.kind.as_deref() {
-        Some("user") if device.pasid_enabled == Some(0) => {
-            findings.add(
-                "type",
-                "user",
-                "the device has pasid_enabled 0, and user work queues need shared virtual memory",
-                "\"type\":\"kernel\", or boot with intel_iommu=on,sm_on",
-            );
-            "user"
+    match (kind, queue.driver(owner.kernel)) {
+        (Some(other), _) if !["user", "kernel", "none"].contains(&other) => {
+            return findings.add("type", format!("{other:?}"), limit, fix);
         }
-        Some("user") => "user",
-        Some("kernel") => "dmaengine",
-        Some("mdev") => return,
-        Some(other) => return findings.add("type", format!("{other:?}"), limit, fix),
-        None => return findings.add("type", MISSING, limit, fix),
-    };
-    match queue.driver_name.as_deref() {
-        None | Some("") => {}
-        Some(name) if name == driver => {}
-        Some(name) => findings.add(
+        (None, None) => return findings.add("type", MISSING, limit, fix),
+        (Some(other), None) => return findings.add("type", format!("{other:?}"), limit, fix),
+        (_, Some("user")) if !owner.has_sva() && owner.kernel.user_needs_sva() => findings.add(
+            "type",
+            "user",
+            "the device has pasid_enabled 0, and from Linux 6.1 on a user work queue, dedicated or \
+             shared, needs shared virtual memory",
+            format!("boot with {SVA_ON}, or \"type\":\"kernel\", which programs cannot open"),
+        ),
+        (_, Some("user" | "dmaengine")) => {}
+        (_, Some(name)) => findings.add(
             "driver_name",
             format!("{name:?}"),
-            format!(
-                "work queues of type {} go to the driver {driver}",
-                queue.kind.as_deref().unwrap_or_default()
-            ),
-            format!("\"driver_name\":\"{driver}\""),
+            "the drivers of work queues are user and dmaengine",
+            "\"driver_name\":\"user\"",
         ),
+    }
+    if kind == Some("kernel") && owner.has_sva() && owner.kernel.refuses_kernel_names() {
+        findings.add(
+            "type",
+            "kernel",
+            "before Linux 6.3 a work queue of type kernel cannot be named, and so not be enabled, where PASIDs are on",
+            "\"type\":\"user\", or boot without sm_on",
+        );
     }
 }
 
@@ -265,7 +285,9 @@ fn check_name(findings: &mut Findings<'_>, queue: &WorkQueueProfile) {
     let limit = format!("a name has 1 to {MAX_NAME_BYTES} bytes");
     match queue.name.as_deref() {
         None => findings.add("name", MISSING, limit, "\"name\":\"app0\""),
-        Some("") => findings.add("name", "empty", limit, "\"name\":\"app0\""),
+        Some(name) if name.trim().is_empty() => {
+            findings.add("name", "empty", limit, "\"name\":\"app0\"");
+        }
         Some(name) if name.len() > MAX_NAME_BYTES => {
             let fits: String = name
                 .char_indices()

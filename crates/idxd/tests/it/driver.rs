@@ -5,5 +5,6 @@ mod clients;
 mod common;
 mod copies;
 mod devices;
+mod function;
 mod life;
 mod random;

@@ -10,8 +10,9 @@ use dray_idxd::driver::Errno;
 use dray_wire::CLIENT;
 use fuser::{
     BsdFileFlags, Errno as FuseErrno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    IoctlFlags, LockOwner, OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    IoctlFlags, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyPoll,
+    ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use zerocopy::IntoBytes;
 
@@ -75,7 +76,8 @@ impl Opening {
         let (device, wq) = self.node;
         match self.clients.open(device, wq, self.thread) {
             Ok(cookie) => {
-                let flags = FopenFlags::FOPEN_DIRECT_IO;
+                // The driver has no llseek.
+                let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NONSEEKABLE;
                 self.reply.opened(FileHandle(cookie), flags);
             }
             Err(Errno::EBUSY) if left > 0 && self.clients.is_ending(device, wq) => {
@@ -252,11 +254,39 @@ impl Filesystem for Files {
     ) {
         if handle != ATTRIBUTE {
             let clients = self.clients.clone();
+            clients.machine.pollers.remove(handle.0);
             let device = clients.get(handle.0).map(|client| client.device);
             self.executor
                 .submit(device, move || clients.close(handle.0));
         }
         reply.ok();
+    }
+
+    fn poll(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        notifier: PollNotifier,
+        _: PollEvents,
+        flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        let Some(client) = self.clients.get(handle.0) else {
+            // An attribute, as any file of sysfs.
+            let both = PollEvents::POLLIN | PollEvents::POLLOUT;
+            let normal = PollEvents::POLLRDNORM | PollEvents::POLLWRNORM;
+            return reply.poll(both | normal);
+        };
+        let machine = &self.clients.machine;
+        // First, so that no error is missed that comes in between.
+        if flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY) {
+            machine.pollers.add(handle.0, client.device, notifier);
+        }
+        reply.poll(match machine.has_error(client.device) {
+            true => PollEvents::POLLIN | PollEvents::POLLRDNORM,
+            false => PollEvents::empty(),
+        });
     }
 
     fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {

@@ -8,13 +8,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// Directories that hold both.
-const COMMON: [&str; 9] = [
+const COMMON: [&str; 10] = [
     "",
     "/dev",
     "/sys",
     "/sys/bus",
     "/sys/bus/pci",
     "/sys/bus/pci/devices",
+    "/sys/bus/pci/drivers",
     "/sys/dev",
     "/sys/devices",
     "/sys/module",

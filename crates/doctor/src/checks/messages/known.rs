@@ -19,6 +19,11 @@ pub(super) const HARMLESS: &[&[&str]] = &[
     &["idxd", "intel(r) accelerator device"],
 ];
 
+/// Without shared virtual addressing a dedicated queue of users is no way out (`idxd_user_drv_probe`).
+const NO_SHARED_QUEUES: &str = "Shared queues need ENQCMD and shared virtual addressing (checks cpu and sva). Where only \
+ENQCMD is missing, use --mode=dedicated; without shared virtual addressing Linux from 6.1 on (RHEL 9 too) takes dedicated \
+queues of --type=kernel alone.";
+
 /// What has to be right for programs to share their address space with the device.
 const SVA_CAUSES: &[&str] = &[
     "sva",
@@ -155,7 +160,7 @@ pub(super) const KNOWN: &[Known] = &[
         words: &["mode", "invalid argument"],
         causes: &["command-line", "sva", "cpu", "kernel", "dmar", "iommu"],
         what: "shared mode is refused: the device has no shared work queues here",
-        advice: "Shared queues need ENQCMD and shared virtual addressing (checks cpu and sva); use --mode=dedicated.",
+        advice: NO_SHARED_QUEUES,
         commands: &[],
     },
     Known {
@@ -177,7 +182,7 @@ pub(super) const KNOWN: &[Known] = &[
             "cmd-status",
         ],
         what: "shared work queues are not supported here",
-        advice: "They need ENQCMD and shared virtual addressing (checks cpu and sva); use --mode=dedicated.",
+        advice: NO_SHARED_QUEUES,
         commands: &[],
     },
     Known {

@@ -1,5 +1,6 @@
 //! The published configuration, with some of its text replaced.
 
+use dray_idxd::driver::Personality;
 use dray_idxd::{Finding, Profile};
 
 pub(crate) const TEXT: &str = include_str!("../../data/1e1w-d-batch64.json");
@@ -17,7 +18,7 @@ pub(crate) fn changed(changes: &[(&str, &str)]) -> String {
 /// What validation says of the changed text.
 pub(crate) fn findings(changes: &[(&str, &str)]) -> Vec<Finding> {
     let profile = Profile::parse(&changed(changes), "test").unwrap();
-    let findings = profile.validate();
+    let findings = profile.validate(Personality::NEWEST);
     assert_eq!(profile.devices().is_ok(), findings.is_empty());
     findings
 }

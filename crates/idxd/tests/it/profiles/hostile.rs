@@ -4,6 +4,7 @@
 use super::common::TEXT;
 use dray_device::Device;
 use dray_idxd::Profile;
+use dray_idxd::driver::Personality;
 use proptest::prelude::*;
 
 /// Uses everything that can be done with a profile.
@@ -17,7 +18,7 @@ fn exercise(text: &str) -> Result<(), TestCaseError> {
     };
     profile.title();
     profile.unmodelled();
-    for finding in profile.validate() {
+    for finding in profile.validate(Personality::NEWEST) {
         prop_assert!(!finding.fix.is_empty());
         prop_assert!(!finding.to_string().is_empty());
     }

@@ -1,6 +1,7 @@
 //! Profiles by name.
 
 use dray_device::{Device, WorkQueueMode};
+use dray_idxd::driver::Personality;
 use dray_idxd::{GRAMMAR, Profile, ProfileError};
 use proptest::prelude::*;
 
@@ -140,7 +141,7 @@ proptest! {
     #[test]
     fn any_text_is_a_name_or_an_error(name in "([0-9]{0,3}[ew]){0,3}(-[a-z]{0,4}[0-9]{0,12}){0,4}") {
         if let Ok(profile) = Profile::named(&name) {
-            prop_assert!(profile.validate().is_empty());
+            prop_assert!(profile.validate(Personality::NEWEST).is_empty());
         }
     }
 }

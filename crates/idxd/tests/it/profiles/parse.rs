@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::common::{TEXT, changed};
 use dray_device::{Device, WorkQueueMode};
+use dray_idxd::driver::Personality;
 use dray_idxd::{MAX_PROFILE_BYTES, Profile, ProfileError};
 
 /// In the manner of accel-config's own examples: no capabilities, older names.
@@ -24,7 +25,7 @@ fn error(changes: &[(&str, &str)]) -> ProfileError {
 #[test]
 fn minimal_profile_takes_the_rest_from_a_known_device() {
     let profile = Profile::parse(MINIMAL, "app.conf").unwrap();
-    assert_eq!(profile.validate(), []);
+    assert_eq!(profile.validate(Personality::NEWEST), []);
     assert_eq!(profile.title(), "app.conf (3e2w in 2 groups)");
     let device = profile.devices().unwrap().remove(0);
     assert_eq!(device.capabilities.work_queue_size, 128);
@@ -143,12 +144,25 @@ fn a_key_stands_once() {
 }
 
 #[test]
-fn an_analytics_accelerator_is_named() {
-    let error = Profile::parse(&MINIMAL.replace("dsa1", "iax1"), "app.conf").unwrap_err();
+fn analytics_accelerators_are_left_alone_beside_a_dsa() {
+    let iax = r#"{"dev":"iax3","iaa_cap":"0x1","groups":7}"#;
+    let both = MINIMAL.replacen('[', &format!("[{iax},"), 1);
+    let profile = Profile::parse(&both, "app.conf").unwrap();
+    assert_eq!(profile.iaa(), ["iax3"]);
+    let alone = Profile::parse(MINIMAL, "app.conf").unwrap();
+    assert_eq!(profile.device_profiles(), alone.device_profiles());
+    let error = Profile::parse(&format!("[{iax}]"), "app.conf").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "app.conf: [0]: iax1 is an IAA (analytics accelerator), not a DSA; take it out of the file"
+        "app.conf describes no DSA, only IAA (analytics accelerators): iax3"
     );
+    for name in ["iax", "iaxx", "iax-1", "iaa1.0"] {
+        let error = Profile::parse(&format!(r#"[{{"dev":"{name}"}}]"#), "app.conf").unwrap_err();
+        assert!(
+            error.to_string().contains("expected dsa and a number"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -253,7 +267,7 @@ fn files_are_text() {
 #[test]
 fn all_findings_are_in_the_error() {
     let text = changed(&[
-        ("\"size\":128", "\"size\":0"),
+        ("\"size\":128", "\"size\":-1"),
         ("\"priority\":10", "\"priority\":99"),
     ]);
     let error = Profile::parse(&text, "dsa.conf")
@@ -262,7 +276,7 @@ fn all_findings_are_in_the_error() {
         .unwrap_err();
     let shown = error.to_string();
     assert!(
-        shown.starts_with("dsa.conf (1e1w-d-wqsz0-bs64-prio99): 2 settings would be refused\n"),
+        shown.starts_with("dsa.conf (1e1w-d-wqsz-1-bs64-prio99): 2 settings would be refused\n"),
         "{shown}"
     );
     assert_eq!(shown.matches("fix: ").count(), 2, "{shown}");
@@ -283,7 +297,7 @@ fn settings_that_are_not_modelled_are_said() {
         ),
     ]);
     let profile = Profile::parse(&text, "test").unwrap();
-    assert_eq!(profile.validate(), []);
+    assert_eq!(profile.validate(Personality::NEWEST), []);
     let found = profile.unmodelled();
     let fields: Vec<&str> = found.iter().map(|finding| finding.field.as_str()).collect();
     assert_eq!(

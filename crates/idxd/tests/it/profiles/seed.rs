@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dray_device::{Device, WorkQueueMode};
+use dray_idxd::driver::Personality;
 use dray_idxd::{Profile, ProfileError};
 
 const FILE: &str = "tests/data/1e1w-d-batch64.json";
@@ -11,7 +12,7 @@ const TEXT: &str = include_str!("../../data/1e1w-d-batch64.json");
 #[test]
 fn loads_without_findings() {
     let profile = Profile::load(Path::new(FILE)).unwrap();
-    assert_eq!(profile.validate(), []);
+    assert_eq!(profile.validate(Personality::NEWEST), []);
     assert_eq!(profile.unmodelled(), []);
     assert_eq!(profile.title(), format!("{FILE} (1e1w-d-bs64)"));
 }

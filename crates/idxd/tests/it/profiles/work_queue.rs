@@ -1,6 +1,9 @@
 //! Each rule of a work queue, with its legal neighbour.
 
-use super::common::{clean, findings, only};
+use dray_idxd::Profile;
+use dray_idxd::driver::Personality;
+
+use super::common::{changed, clean, findings, only};
 
 const WQ: &str = "dsa0/groups[0]/grouped_workqueues[0] (wq0.0)";
 const SHARED: (&str, &str) = ("\"dedicated\"", "\"shared\"");
@@ -32,9 +35,23 @@ fn a_finding_reads_in_two_lines() {
 #[test]
 fn size() {
     clean(&[("\"size\":128", "\"size\":1")]);
-    refused(&[("\"size\":128", "\"size\":0")], "size", "0");
     refused(&[("\"size\":128", "\"size\":-1")], "size", "-1");
-    refused(&[("\"size\":128,", "")], "size", "missing");
+    // The driver gives it 16 entries from 5.19 on; a shared queue has a threshold to compare before.
+    for (change, value) in [
+        (("\"size\":128", "\"size\":0"), "0"),
+        (("\"size\":128,", ""), "missing"),
+    ] {
+        clean(&[change]);
+        let profile = Profile::parse(&changed(&[change]), "test").unwrap();
+        assert_eq!(profile.devices().unwrap()[0].work_queues[0].size, 16);
+        let old = profile.validate(Personality::Linux5_18);
+        assert_eq!(
+            (old[0].field.as_str(), old[0].value.as_str()),
+            ("size", value)
+        );
+        let shared = [change, SHARED, ("\"threshold\":0", "\"threshold\":1")];
+        refused(&shared, "size", value);
+    }
 }
 
 #[test]
@@ -48,12 +65,17 @@ fn size_beyond_the_device_is_wrong_for_the_queue_and_for_the_sum() {
 #[test]
 fn mode() {
     clean(&[SHARED, ("\"threshold\":0", "\"threshold\":128")]);
+    let threshold = ("\"threshold\":0", "\"threshold\":128");
     refused(
-        &[("\"mode\":\"dedicated\"", "\"mode\":\"exclusive\"")],
+        &[
+            ("\"mode\":\"dedicated\"", "\"mode\":\"exclusive\""),
+            threshold,
+        ],
         "mode",
         "\"exclusive\"",
     );
-    refused(&[("\"mode\":\"dedicated\",", "")], "mode", "missing");
+    // Shared, as the driver's queues are.
+    clean(&[("\"mode\":\"dedicated\",", ""), threshold]);
 }
 
 #[test]
@@ -67,11 +89,15 @@ fn threshold() {
     let fix = refused(&[SHARED, ("\"threshold\":0,", "")], "threshold", "missing");
     assert_eq!(fix, "\"threshold\":128");
     clean(&[("\"threshold\":0,", "")]);
-    refused(
-        &[("\"threshold\":0", "\"threshold\":64")],
-        "threshold",
-        "64",
-    );
+}
+
+/// As accel-config, which leaves it out; the driver refuses only the write.
+#[test]
+fn a_dedicated_queue_has_no_threshold_whatever_the_file_says() {
+    let change = [("\"threshold\":0", "\"threshold\":64")];
+    clean(&change);
+    let profile = Profile::parse(&changed(&change), "test").unwrap();
+    assert_eq!(profile.devices().unwrap()[0].work_queues[0].threshold, 0);
 }
 
 #[test]
@@ -136,9 +162,14 @@ fn page_requests_and_translation() {
     let at = "\"ats_disable\":-2";
     clean(&[(at, "\"prs_disable\":-2,\"ats_disable\":0")]);
     clean(&[VERSION_2, (at, "\"prs_disable\":1,\"ats_disable\":1")]);
-    refused(&[(at, "\"prs_disable\":1")], "prs_disable", "1");
-    refused(&[(at, "\"ats_disable\":1")], "ats_disable", "1");
-    refused(&[(at, "\"ats_disable\":2")], "ats_disable", "2");
+    // Version 1 has no such attributes, and what a file says of them is left out ...
+    clean(&[(at, "\"prs_disable\":1,\"ats_disable\":1")]);
+    // ... but before 6.2 one of them is there and refuses.
+    let text = changed(&[(at, "\"ats_disable\":1")]);
+    let old = Profile::parse(&text, "test").unwrap();
+    assert_eq!(old.validate(Personality::Linux5_18)[0].field, "ats_disable");
+    refused(&[VERSION_2, (at, "\"ats_disable\":2")], "ats_disable", "2");
+    refused(&[VERSION_2, (at, "\"prs_disable\":2")], "prs_disable", "2");
     refused(
         &[
             VERSION_2,
@@ -161,7 +192,13 @@ fn operations() {
     let finding = only(&[VERSION_2, (at, beyond)]);
     assert_eq!(finding.field, "op_config");
     assert!(all.contains(finding.fix.trim_matches('"').rsplit('"').next().unwrap()));
-    assert_eq!(only(&[(at, all)]).fix, "leave op_config out");
+    for left_out in [all, beyond] {
+        clean(&[(at, left_out)]);
+        let profile = Profile::parse(&changed(&[(at, left_out)]), "test").unwrap();
+        assert_eq!(profile.unmodelled()[0].field, "op_config");
+        let device = profile.devices().unwrap().remove(0);
+        assert_eq!(device.work_queues[0].op_config, [u64::MAX; 4]);
+    }
 }
 
 #[test]
@@ -171,11 +208,20 @@ fn type_and_driver() {
     clean(&[("\"user\"", "\"user\",\"driver_name\":\"\"")]);
     refused(&[("\"user\"", "\"none\"")], "type", "\"none\"");
     refused(&[("\"type\":\"user\",", "")], "type", "missing");
+    refused(&[("\"user\"", "\"mdev\"")], "type", "\"mdev\"");
+    // The kernel goes by the driver's name, where it has one.
+    let other = ("\"user\"", "\"user\",\"driver_name\":\"dmaengine\"");
+    clean(&[other]);
+    clean(&[("\"type\":\"user\"", "\"driver_name\":\"user\"")]);
     refused(
-        &[("\"user\"", "\"user\",\"driver_name\":\"dmaengine\"")],
+        &[("\"user\"", "\"user\",\"driver_name\":\"idxd\"")],
         "driver_name",
-        "\"dmaengine\"",
+        "\"idxd\"",
     );
+    let profile = Profile::parse(&changed(&[other]), "test").unwrap();
+    let queue = &profile.device_profiles()[0].groups[0].grouped_workqueues[0];
+    assert_eq!(queue.driver(Personality::Linux6_8), Some("dmaengine"));
+    assert_eq!(queue.driver(Personality::Linux6_4), Some("user"));
 }
 
 #[test]
@@ -183,6 +229,19 @@ fn without_address_spaces() {
     let off = ("\"pasid_enabled\":1", "\"pasid_enabled\":0");
     clean(&[off, ("\"user\"", "\"kernel\"")]);
     refused(&[off], "type", "user");
+    let profile = Profile::parse(&changed(&[off]), "test").unwrap();
+    assert_eq!(profile.validate(Personality::Linux5_18), []);
+    for kernel in [Personality::Linux6_4, Personality::NEWEST] {
+        let findings = profile.validate(kernel);
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].fix.starts_with("boot with"), "{}", findings[0]);
+    }
+    // Dedicated alone is no way out for a queue of users from 6.1 on.
+    let shared = changed(&[off, SHARED, ("\"threshold\":0", "\"threshold\":1")]);
+    let profile = Profile::parse(&shared, "test").unwrap();
+    let fix = |kernel| profile.validate(kernel).remove(0).fix;
+    assert!(fix(Personality::Linux5_18).ends_with("\"mode\":\"dedicated\""));
+    assert!(fix(Personality::NEWEST).contains("with \"type\":\"kernel\""));
     refused(
         &[
             off,
@@ -197,13 +256,30 @@ fn without_address_spaces() {
 
 #[test]
 fn name() {
-    clean(&[("\"app0\"", "\"sixteen_letters_\"")]);
-    let fix = refused(
-        &[("\"app0\"", "\"seventeen_letters\"")],
-        "name",
-        "\"seventeen_letters\", 17 bytes",
-    );
-    assert_eq!(fix, "\"name\":\"seventeen_letter\"");
+    let named = |letters: usize| format!("\"{}\"", "n".repeat(letters));
+    clean(&[("\"app0\"", &named(1024))]);
+    let finding = only(&[("\"app0\"", &named(1025))]);
+    assert!(finding.value.ends_with("1025 bytes"), "{finding}");
+    assert_eq!(finding.fix, format!("\"name\":{}", named(1024)));
     refused(&[("\"app0\"", "\"\"")], "name", "empty");
+    refused(&[("\"app0\"", "\" \"")], "name", "empty");
     refused(&[("\"name\":\"app0\",", "")], "name", "missing");
+}
+
+#[test]
+fn blocking_on_faults_needs_page_requests() {
+    let changes = [
+        ("\"pasid_enabled\":1", "\"pasid_enabled\":0"),
+        ("\"user\"", "\"kernel\""),
+        ("\"block_on_fault\":0", "\"block_on_fault\":1"),
+    ];
+    refused(&changes, "block_on_fault", "1");
+}
+
+#[test]
+fn queues_of_the_kernel_have_no_name_before_6_3() {
+    let profile = Profile::parse(&changed(&[("\"user\"", "\"kernel\"")]), "test").unwrap();
+    assert_eq!(profile.validate(Personality::Linux6_4), []);
+    let found = profile.validate(Personality::Linux5_18);
+    assert_eq!((found.len(), found[0].field.as_str()), (1, "type"));
 }
