@@ -109,7 +109,7 @@ impl Portal {
     /// SFENCE and ENQCMD, for a shared queue. True if the device has accepted the descriptor.
     ///
     /// # Safety
-    /// As [`movdir64b`](Portal::movdir64b).
+    /// As [`movdir64b`](Portal::movdir64b); the descriptor's first word must be 0, or the instruction faults.
     #[inline]
     pub unsafe fn enqcmd(&mut self, descriptor: &Descriptor) -> bool {
         let line = self.line();
