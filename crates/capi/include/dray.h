@@ -3,13 +3,16 @@
  *
  * Results. Functions that return an int return 0 or a number, or a negative errno value below 0: dray_strerror
  * says what it can mean, dray_last_error what has happened. Every function that takes a mover also returns
- * -EINVAL if it is NULL (but for dray_close), -EBADF if it is closed, -EBUSY if another call is using it, and
+ * -EINVAL if it is NULL (but for dray_close), -EBADF if it is closed or the parent's (see Threads), -EBUSY if another call is using it, and
  * -ENOTRECOVERABLE if libdray has panicked in this call or an earlier one on this mover. How an operation ends
  * is no error of a function but the status of its completion.
  *
  * Threads. Any thread may use a mover, one call at a time; another call meanwhile leaves it as it is.
- * Movers do not depend on each other. A signal handler may enqueue, submit and poll. After fork the child leaves
- * the movers of its parent alone, and may open its own.
+ * Movers do not depend on each other. A signal handler may enqueue, submit and poll. In a child of fork the
+ * movers of its parent are not its own, whoever executes: each call is -EBADF at once, dray_close is 0 and leaves the
+ * parent's operations, memory and device alone. The child may open its own. A child that shares its parent's memory
+ * (vfork) has no others than its parent. Linux before 4.14 does not tell a child from its parent: there the child
+ * must leave movers alone.
  *
  * Memory. The buffers of an operation belong to the mover from the call that enqueues it until its completion
  * was taken: they stay valid, and nothing else writes them, nor reads what is written. A batch that has begun
@@ -118,7 +121,8 @@ typedef enum dray_page_fault {
   DRAY_PAGE_FAULT_TOUCH_AND_RESUME = 0,
   /* The core does the rest. */
   DRAY_PAGE_FAULT_FINISH_ON_CORE = 1,
-  /* The device waits for pages: every queue must allow it. */
+  /* The device waits for pages: every work queue must allow it (block_on_fault in sysfs), or opening is
+   * -EINVAL. A core waits anyway. */
   DRAY_PAGE_FAULT_BLOCK_ON_FAULT = 2,
   /* The operation ends with the fault. */
   DRAY_PAGE_FAULT_RETURN = 3
@@ -228,8 +232,9 @@ typedef struct dray_options {
   uint32_t numa;
   /* NUMA node, if `numa` is not DRAY_NUMA_THREAD. */
   uint32_t numa_node;
-  /* 0. */
-  uint32_t reserved;
+  /* A dray_page_fault but DRAY_PAGE_FAULT_FINISH_ON_CORE: what becomes of an operation whose device meets a
+   * page that is not present. */
+  uint32_t page_fault;
 } dray_options;
 
 /* What an operation costs on the core and on a device, in nanoseconds of 0 and more. Set `size` to
@@ -526,8 +531,14 @@ const char *dray_strerror(int code);
 
 /* Opens a mover: 0, and the mover at `mover`. dray_note says which work queues were tried.
  *
+ * Whoever executes, an operation on memory that the process may access succeeds: where a device meets a page
+ * that is not present, the core makes it present and the device goes on. `page_fault` narrows that, and an
+ * operation of a batch always ends with status 3, unless the device waits (DRAY_PAGE_FAULT_BLOCK_ON_FAULT):
+ * the batch may have fences behind it.
+ *
  * Errors:
- * -EINVAL: a null pointer, a field that this version does not know or that excludes another. -ENODEV: no
+ * -EINVAL: a null pointer, a field that this version does not know or that excludes another, a work queue that
+ * does not block on page faults as asked. -ENODEV: no
  * such work queue. -EBUSY: another process has it. -EACCES, -EPERM: it may not be opened. -EIO: it
  * cannot be used.
  *
@@ -549,7 +560,8 @@ int dray_note(struct dray_mover *mover,
 /* Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
  * Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
  * of operations that a device then still holds must stay valid for ever. The same holds for a mover in
- * whose call libdray has panicked: it is not waited for.
+ * whose call libdray has panicked: it is not waited for. In a child of fork the mover of its parent is left as
+ * it is: 0.
  *
  * Errors:
  * -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.
@@ -694,7 +706,8 @@ int dray_batch_cancel(struct dray_mover *mover);
 int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
 /* Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
- * in its completion.
+ * in its completion. Memory that the process may access is enough, present or not: see
+ * dray_open.
  *
  * Errors:
  * Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more

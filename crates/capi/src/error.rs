@@ -148,7 +148,10 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
             libc::ENOENT,
             c"nothing is enqueued or in flight, or no batch has begun, or it is empty",
         ),
-        (libc::EBADF, c"the mover is closed"),
+        (
+            libc::EBADF,
+            c"the mover is closed, or is of the process that has forked this one",
+        ),
         (
             libc::E2BIG,
             c"a batch has more operations than the mover takes",

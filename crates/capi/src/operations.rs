@@ -61,7 +61,8 @@ pub unsafe extern "C" fn dray_noop(mover: *mut Mover, user_data: u64) -> c_int {
 }
 
 /// Copies `len` bytes: 0 if it is enqueued. It begins with [`dray_submit`](crate::dray_submit) or a wait, and how it ends is
-/// in its completion.
+/// in its completion. Memory that the process may access is enough, present or not: see
+/// [`dray_open`](crate::dray_open).
 ///
 /// # Errors
 /// Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more

@@ -95,8 +95,9 @@ pub struct Options {
     pub numa: u32,
     /// NUMA node, if `numa` is not DRAY_NUMA_THREAD.
     pub numa_node: u32,
-    /// 0.
-    pub reserved: u32,
+    /// A dray_page_fault but DRAY_PAGE_FAULT_FINISH_ON_CORE: what becomes of an operation whose device meets a
+    /// page that is not present.
+    pub page_fault: u32,
 }
 
 const _: () = assert!(size_of::<Options>() == 40);
