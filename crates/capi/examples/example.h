@@ -42,7 +42,7 @@ static inline struct dray_completion finish(struct dray_mover *mover) {
 
     check("wait", dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_YIELD, 30000000000));
     if (done.status != 1)
-        fprintf(stderr, "status %#x\n", done.status);
+        fprintf(stderr, "status %s\n", dray_status_name(done.status));
     return done;
 }
 

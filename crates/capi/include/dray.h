@@ -85,7 +85,8 @@ typedef enum dray_flag {
   DRAY_FLAG_STRICT_ORDERING = (1 << 13),
   /* The destination is read back before the operation ends. */
   DRAY_FLAG_DESTINATION_READBACK = (1 << 14),
-  /* CRC: seed and result are neither inverted nor reflected. */
+  /* CRC: seed and result are neither inverted nor reflected, most significant bit first. For the register of
+   * the instruction CRC32 see dray_crc32c. */
   DRAY_FLAG_CRC_BYPASS_INVERSION = (1 << 17),
   /* CRC: data bytes enter with bit 7 first. */
   DRAY_FLAG_CRC_BYPASS_DATA_REFLECTION = (1 << 18)
@@ -521,9 +522,13 @@ typedef struct dray_page_list_report {
 extern "C" {
 #endif /* __cplusplus */
 
-/* What the last error of this thread was about; "" if there was none. Valid until the thread's next
- * call of libdray. */
+/* What the last error of this thread was about; "" if there was none. Calls that succeed leave it as it is: read
+ * it after a call that has returned an error. Valid until the thread's next call of libdray. */
 const char *dray_last_error(void);
+
+/* What the status of a completion is called and means, as "0x03 page_fault: ..."; with bit 7 set "on a write". The
+ * text lives for ever, and may be read by all threads. */
+const char *dray_status_name(uint8_t status);
 
 /* What a code means, in any function that returns it; dray_last_error says what has happened. The text
  * lives for ever, and may be read by all threads. */
@@ -763,7 +768,12 @@ int dray_compare_pattern(struct dray_mover *mover,
                          size_t len,
                          uint64_t user_data);
 
-/* CRC32C of `len` bytes.
+/* CRC32C of `len` bytes: the usual one (iSCSI, ext4; 0xe3069283 of "123456789") with `seed` 0, in which register and
+ * result are inverted. To go on behind other data, `seed` is their CRC.
+ *
+ * The register alone, as the instruction CRC32 (`_mm_crc32_u64`) has it, is the inverted result of the inverted
+ * register: `~crc` of `seed` `~register`, thus of 0xffffffff to begin with 0 (0x58e3fa20 of "123456789").
+ * DRAY_FLAG_CRC_BYPASS_INVERSION gives something else, for it switches the reflection off, too.
  *
  * The caller promises:
  * As dray_copy. */

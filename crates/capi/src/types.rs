@@ -68,7 +68,8 @@ pub enum Flag {
     StrictOrdering = 1 << 13,
     /// The destination is read back before the operation ends.
     DestinationReadback = 1 << 14,
-    /// CRC: seed and result are neither inverted nor reflected.
+    /// CRC: seed and result are neither inverted nor reflected, most significant bit first. For the register of
+    /// the instruction CRC32 see dray_crc32c.
     CrcBypassInversion = 1 << 17,
     /// CRC: data bytes enter with bit 7 first.
     CrcBypassDataReflection = 1 << 18,
