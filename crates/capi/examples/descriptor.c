@@ -8,7 +8,7 @@ int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dsa_hw_desc descriptor;
     struct dray_completion done;
-    int right;
+    int right, bit;
 
     memset(source, 3, sizeof source);
     memset(target, 4, sizeof target);
@@ -23,6 +23,15 @@ int main(int argc, char **argv) {
     check("descriptor", dray_enqueue_descriptor(mover, &descriptor, 11));
     done = finish(mover);
     right = done.status == 1 && done.user_data == 11 && source[0] == 3 && memcmp(source, target, sizeof source) == 0;
+
+    /* ENQCMD faults if any bit of the first word is set. */
+    for (bit = 0; bit < 32; bit += 1) {
+        uint32_t word = UINT32_C(1) << bit;
+        memcpy(&descriptor, &word, sizeof word);
+        right &= dray_enqueue_descriptor(mover, &descriptor, 0) == -EINVAL;
+        right &= strstr(dray_last_error(), "first 32-bit word") != NULL;
+    }
+    memset(&descriptor, 0, sizeof(uint32_t));
 
     descriptor.opcode = DSA_OPCODE_BATCH;
     right &= dray_enqueue_descriptor(mover, &descriptor, 0) == -EINVAL;

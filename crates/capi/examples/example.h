@@ -25,8 +25,8 @@ static inline struct dray_mover *open_mover(int argc, char **argv) {
     return mover;
 }
 
-/* Makes the pages of a buffer present: a device does not wait for a page that the kernel has not supplied yet,
- * unless the operation blocks on faults; it ends the operation with status 3 (a page fault). */
+/* Makes the pages of a buffer present. A device that meets a page that the kernel has not supplied yet waits for the
+ * core to do it, which takes time, or ends an operation of a batch with status 3 (a page fault). */
 static inline void present(void *buffer, size_t bytes) {
     volatile unsigned char *page = (volatile unsigned char *)buffer;
     size_t n;
@@ -42,7 +42,7 @@ static inline struct dray_completion finish(struct dray_mover *mover) {
 
     check("wait", dray_wait(mover, &done, 1, DRAY_WAIT_POLICY_YIELD, 30000000000));
     if (done.status != 1)
-        fprintf(stderr, "status %#x\n", done.status);
+        fprintf(stderr, "status %s\n", dray_status_name(done.status));
     return done;
 }
 

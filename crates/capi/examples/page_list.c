@@ -100,9 +100,11 @@ int main(int argc, char **argv) {
     right &= strstr(dray_last_error(), "limit_mt_num is 65") != NULL;
     /* A page that is not there; a virtual device that does not look at addresses would get a signal. */
     pages[0].destination = (void *)(uintptr_t)BASE;
+    pages[0].bytes = BASE;
     if (options.backend != DRAY_BACKEND_VIRTUAL)
         right &= dray_copy_page_list(mover, pages, 1, NULL, NULL) == -EFAULT;
     pages[0].destination = target;
+    pages[0].bytes = LARGE;
     statistics.size = 8;
     right &= dray_copy_page_list(mover, pages, 1, NULL, &statistics) == -EINVAL;
     right &= target[0] == 1 && target[LARGE] == 1;

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         pages[n].destination = target + 2 * n * PAGE;
         pages[n].bytes = PAGE;
     }
-    if (munmap(source + 2 * HOLE * PAGE, PAGE) != 0 || mprotect(target + 2 * LOCKED * PAGE, PAGE, PROT_READ) != 0)
+    if (mprotect(source + 2 * HOLE * PAGE, PAGE, PROT_NONE) != 0 || mprotect(target + 2 * LOCKED * PAGE, PAGE, PROT_READ) != 0)
         return 1;
     memset(&report, 0, sizeof report);
     memset(&statistics, 0xaa, sizeof statistics);

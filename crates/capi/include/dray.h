@@ -3,13 +3,16 @@
  *
  * Results. Functions that return an int return 0 or a number, or a negative errno value below 0: dray_strerror
  * says what it can mean, dray_last_error what has happened. Every function that takes a mover also returns
- * -EINVAL if it is NULL (but for dray_close), -EBADF if it is closed, -EBUSY if another call is using it, and
+ * -EINVAL if it is NULL (but for dray_close), -EBADF if it is closed or the parent's (see Threads), -EBUSY if another call is using it, and
  * -ENOTRECOVERABLE if libdray has panicked in this call or an earlier one on this mover. How an operation ends
  * is no error of a function but the status of its completion.
  *
  * Threads. Any thread may use a mover, one call at a time; another call meanwhile leaves it as it is.
- * Movers do not depend on each other. A signal handler may enqueue, submit and poll. After fork the child leaves
- * the movers of its parent alone, and may open its own.
+ * Movers do not depend on each other. A signal handler may enqueue, submit and poll. In a child of fork the
+ * movers of its parent are not its own, whoever executes: each call is -EBADF at once, dray_close is 0 and leaves the
+ * parent's operations, memory and device alone. The child may open its own. A child that shares its parent's memory
+ * (vfork) has no others than its parent. Linux before 4.14 does not tell a child from its parent: there the child
+ * must leave movers alone.
  *
  * Memory. The buffers of an operation belong to the mover from the call that enqueues it until its completion
  * was taken: they stay valid, and nothing else writes them, nor reads what is written. A batch that has begun
@@ -26,692 +29,708 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Who is to execute operations.
+/* Who is to execute operations. */
 typedef enum dray_backend {
-  // A work queue of this machine; fails without one.
+  /* A work queue of this machine; fails without one. */
   DRAY_BACKEND_HARDWARE = 0,
-  // A virtual device on threads of this process.
+  /* A virtual device on threads of this process. */
   DRAY_BACKEND_VIRTUAL = 1,
-  // The calling core.
+  /* The calling core. */
   DRAY_BACKEND_CPU = 2,
-  // A work queue of this machine if there is one that is free, the calling core if not: every
-  // completion says which.
-  DRAY_BACKEND_ANY = 3,
+  /* A work queue of this machine if there is one that is free, the calling core if not: every
+   * completion says which. */
+  DRAY_BACKEND_ANY = 3
 } dray_backend;
 
-// Who has executed an operation.
+/* Who has executed an operation. */
 typedef enum dray_executor {
-  // A device of this machine.
+  /* A device of this machine. */
   DRAY_EXECUTOR_HARDWARE = 0,
-  // The virtual device of this process.
+  /* The virtual device of this process. */
   DRAY_EXECUTOR_VIRTUAL = 1,
-  // A core.
-  DRAY_EXECUTOR_CPU = 2,
+  /* A core. */
+  DRAY_EXECUTOR_CPU = 2
 } dray_executor;
 
-// What a thread does while it waits.
+/* What a thread does while it waits. */
 typedef enum dray_wait_policy {
-  // Polls again at once.
+  /* Polls again at once. */
   DRAY_WAIT_POLICY_SPIN = 0,
-  // A PAUSE between polls.
+  /* A PAUSE between polls. */
   DRAY_WAIT_POLICY_PAUSE = 1,
-  // UMWAIT; -ENOTSUP where the processor has none.
+  /* UMWAIT; -ENOTSUP where the processor has none. */
   DRAY_WAIT_POLICY_UMWAIT = 2,
-  // Lets other threads run between polls.
-  DRAY_WAIT_POLICY_YIELD = 3,
+  /* Lets other threads run between polls. */
+  DRAY_WAIT_POLICY_YIELD = 3
 } dray_wait_policy;
 
-// Which work queues are taken, by the NUMA nodes of their devices.
+/* Which work queues are taken, by the NUMA nodes of their devices. */
 typedef enum dray_numa {
-  // All; those of the calling thread's node first.
+  /* All; those of the calling thread's node first. */
   DRAY_NUMA_THREAD = 0,
-  // All; those of `numa_node` first.
+  /* All; those of `numa_node` first. */
   DRAY_NUMA_FIRST = 1,
-  // Those of `numa_node` alone.
-  DRAY_NUMA_ONLY = 2,
+  /* Those of `numa_node` alone. */
+  DRAY_NUMA_ONLY = 2
 } dray_numa;
 
-// Flags of one operation, for dray_next_flags: bits of the descriptor (Intel
-// DSA specification, 8.1.3).
+/* Flags of one operation, for dray_next_flags: bits of the descriptor (Intel
+ * DSA specification, 8.1.3). */
 typedef enum dray_flag {
-  // The device waits for pages that are not present, if its queue allows it.
+  /* The device waits for pages that are not present, if its queue allows it. */
   DRAY_FLAG_BLOCK_ON_FAULT = (1 << 1),
-  // Writes go to the cache instead of memory.
+  /* Writes go to the cache instead of memory. */
   DRAY_FLAG_CACHE_CONTROL = (1 << 8),
-  // Writes are not reordered.
+  /* Writes are not reordered. */
   DRAY_FLAG_STRICT_ORDERING = (1 << 13),
-  // The destination is read back before the operation ends.
+  /* The destination is read back before the operation ends. */
   DRAY_FLAG_DESTINATION_READBACK = (1 << 14),
-  // CRC: seed and result are neither inverted nor reflected.
+  /* CRC: seed and result are neither inverted nor reflected, most significant bit first. For the register of
+   * the instruction CRC32 see dray_crc32c. */
   DRAY_FLAG_CRC_BYPASS_INVERSION = (1 << 17),
-  // CRC: data bytes enter with bit 7 first.
-  DRAY_FLAG_CRC_BYPASS_DATA_REFLECTION = (1 << 18),
+  /* CRC: data bytes enter with bit 7 first. */
+  DRAY_FLAG_CRC_BYPASS_DATA_REFLECTION = (1 << 18)
 } dray_flag;
 
-// Who must execute all operations of channels: else they fail.
+/* Who must execute all operations of channels: else they fail. */
 typedef enum dray_require {
-  // Any executor: what no device does, the core does.
+  /* Any executor: what no device does, the core does. */
   DRAY_REQUIRE_ANY = 0,
-  // A device, of hardware or virtual.
+  /* A device, of hardware or virtual. */
   DRAY_REQUIRE_DEVICE = 1,
-  // A device of this machine.
-  DRAY_REQUIRE_HARDWARE = 2,
+  /* A device of this machine. */
+  DRAY_REQUIRE_HARDWARE = 2
 } dray_require;
 
-// Who executes an operation, as far as that is free.
+/* Who executes an operation, as far as that is free. */
 typedef enum dray_choice {
-  // A device from `device_from_bytes` on, the core below.
+  /* A device from `device_from_bytes` on, the core below. */
   DRAY_CHOICE_THRESHOLD = 0,
-  // A device, whenever one has the operation.
+  /* A device, whenever one has the operation. */
   DRAY_CHOICE_DEVICE = 1,
-  // The core, whenever it has the operation.
+  /* The core, whenever it has the operation. */
   DRAY_CHOICE_CORE = 2,
-  // Whom the cost model takes for faster, by size, operations in flight and batch.
+  /* Whom the cost model takes for faster, by size, operations in flight and batch. */
   DRAY_CHOICE_COST_MODEL = 3,
-  // The same, from what operations have taken so far: one of 64 of a size goes to the other.
-  DRAY_CHOICE_LEARNED = 4,
+  /* The same, from what operations have taken so far: one of 64 of a size goes to the other. */
+  DRAY_CHOICE_LEARNED = 4
 } dray_choice;
 
-// What becomes of an operation that met a page that was not present.
+/* What becomes of an operation that met a page that was not present. */
 typedef enum dray_page_fault {
-  // The core makes the page present, and the device goes on from there.
+  /* The core makes the page present, and the device goes on from there. */
   DRAY_PAGE_FAULT_TOUCH_AND_RESUME = 0,
-  // The core does the rest.
+  /* The core does the rest. */
   DRAY_PAGE_FAULT_FINISH_ON_CORE = 1,
-  // The device waits for pages: every queue must allow it.
+  /* The device waits for pages: every work queue must allow it (block_on_fault in sysfs), or opening is
+   * -EINVAL. A core waits anyway. */
   DRAY_PAGE_FAULT_BLOCK_ON_FAULT = 2,
-  // The operation ends with the fault.
-  DRAY_PAGE_FAULT_RETURN = 3,
+  /* The operation ends with the fault. */
+  DRAY_PAGE_FAULT_RETURN = 3
 } dray_page_fault;
 
-// What becomes of an operation when every queue that could take it is full.
+/* What becomes of an operation when every queue that could take it is full. */
 typedef enum dray_full_queue {
-  // It waits until one is not.
+  /* It waits until one is not. */
   DRAY_FULL_QUEUE_WAIT = 0,
-  // The core executes it.
+  /* The core executes it. */
   DRAY_FULL_QUEUE_CORE = 1,
-  // It ends with status 0, and its outcome says that the queue was full.
-  DRAY_FULL_QUEUE_ERROR = 2,
+  /* It ends with status 0, and its outcome says that the queue was full. */
+  DRAY_FULL_QUEUE_ERROR = 2
 } dray_full_queue;
 
-// What becomes of the operations of a queue that is disabled or reset, or whose device ends.
+/* What becomes of the operations of a queue that is disabled or reset, or whose device ends. */
 typedef enum dray_lost_queue_policy {
-  // Another queue executes them; the core, if there is none and it may.
+  /* Another queue executes them; the core, if there is none and it may. */
   DRAY_LOST_QUEUE_POLICY_OTHER = 0,
-  // The core executes them.
+  /* The core executes them. */
   DRAY_LOST_QUEUE_POLICY_CORE = 1,
-  // They end with status 0, and `queue_lost` says why.
-  DRAY_LOST_QUEUE_POLICY_ERROR = 2,
+  /* They end with status 0, and `queue_lost` says why. */
+  DRAY_LOST_QUEUE_POLICY_ERROR = 2
 } dray_lost_queue_policy;
 
-// Why a queue executes nothing more.
+/* Why a queue executes nothing more. */
 typedef enum dray_queue_lost_reason {
-  // It does execute.
+  /* It does execute. */
   DRAY_QUEUE_LOST_REASON_NONE = 0,
-  // It was disabled, or it or its device was reset, since it was opened.
+  /* It was disabled, or it or its device was reset, since it was opened. */
   DRAY_QUEUE_LOST_REASON_DISABLED = 1,
-  // Its device has ended, or has failed.
+  /* Its device has ended, or has failed. */
   DRAY_QUEUE_LOST_REASON_DEVICE_ENDED = 2,
-  // The kernel refuses descriptors.
+  /* The kernel refuses descriptors. */
   DRAY_QUEUE_LOST_REASON_REFUSED = 3,
-  // Another reason, which this version has no number for.
-  DRAY_QUEUE_LOST_REASON_OTHER = 4,
+  /* Another reason, which this version has no number for. */
+  DRAY_QUEUE_LOST_REASON_OTHER = 4
 } dray_queue_lost_reason;
 
-// Why the core executed an operation, or a part of it.
+/* Why the core executed an operation, or a part of it. */
 typedef enum dray_core_reason {
-  // It did not.
+  /* It did not. */
   DRAY_CORE_REASON_NONE = 0,
-  // It was to execute all that it can.
+  /* It was to execute all that it can. */
   DRAY_CORE_REASON_CHOSEN = 1,
-  // The operation is below the threshold.
+  /* The operation is below the threshold. */
   DRAY_CORE_REASON_BELOW_THRESHOLD = 2,
-  // The cost model takes the core for faster.
+  /* The cost model takes the core for faster. */
   DRAY_CORE_REASON_FASTER = 3,
-  // The cost model tries out whether the core is faster by now.
+  /* The cost model tries out whether the core is faster by now. */
   DRAY_CORE_REASON_TRIED = 4,
-  // No work queue was opened, or none leads to a device with this operation.
+  /* No work queue was opened, or none leads to a device with this operation. */
   DRAY_CORE_REASON_NO_DEVICE = 5,
-  // Every queue was full.
+  /* Every queue was full. */
   DRAY_CORE_REASON_QUEUE_FULL = 6,
-  // A device met a page that was not present.
+  /* A device met a page that was not present. */
   DRAY_CORE_REASON_PAGE_FAULT = 7,
-  // The queues that could have executed it were disabled or reset, or are gone with their device.
-  DRAY_CORE_REASON_QUEUE_LOST = 8,
+  /* The queues that could have executed it were disabled or reset, or are gone with their device. */
+  DRAY_CORE_REASON_QUEUE_LOST = 8
 } dray_core_reason;
 
-// Sizes of entries that are counted apart.
+/* Sizes of entries that are counted apart. */
 typedef enum dray_page_size {
-  // Below 2 MiB: pages of 4 KiB, and runs of them.
+  /* Below 2 MiB: pages of 4 KiB, and runs of them. */
   DRAY_PAGE_SIZE_BASE = 0,
-  // 2 MiB or more.
-  DRAY_PAGE_SIZE_LARGE = 1,
+  /* 2 MiB or more. */
+  DRAY_PAGE_SIZE_LARGE = 1
 } dray_page_size;
 
-// Why it was this executor that copied bytes of a list of pages.
+/* Why it was this executor that copied bytes of a list of pages. */
 typedef enum dray_page_reason {
-  // A device: the list is not below the threshold.
+  /* A device: the list is not below the threshold. */
   DRAY_PAGE_REASON_OFFLOADED = 0,
-  // The core: the list is below the threshold.
+  /* The core: the list is below the threshold. */
   DRAY_PAGE_REASON_BELOW_THRESHOLD = 1,
-  // The core: the mover has no device.
+  /* The core: the mover has no device. */
   DRAY_PAGE_REASON_NO_DEVICE = 2,
-  // The core: a device met a page that was not present, again and again.
+  /* The core: a device met a page that was not present, again and again. */
   DRAY_PAGE_REASON_PAGE_FAULT = 3,
-  // The core: the queue has not executed it, for it was lost or full.
+  /* The core: the queue has not executed it, for it was lost or full. */
   DRAY_PAGE_REASON_NOT_EXECUTED = 4,
-  // The core: the device has failed to copy it.
-  DRAY_PAGE_REASON_DEVICE_ERROR = 5,
+  /* The core: the device has failed to copy it. */
+  DRAY_PAGE_REASON_DEVICE_ERROR = 5
 } dray_page_reason;
 
-// Executes memory operations for one thread at a time.
-//
-// It is never freed, only emptied: a call with a handle that was closed returns an error.
+/* Executes memory operations for one thread at a time.
+ *
+ * It is never freed, only emptied: a call with a handle that was closed returns an error. */
 typedef struct dray_mover dray_mover;
 
-// How a mover is opened. Set `size` to sizeof(dray_options), all else to 0 or what you want.
+/* How a mover is opened. Set `size` to sizeof(dray_options), all else to 0 or what you want. */
 typedef struct dray_options {
-  // sizeof(dray_options), so that later versions can tell what is there.
+  /* sizeof(dray_options), so that later versions can tell what is there. */
   size_t size;
-  // A dray_backend.
+  /* A dray_backend. */
   uint32_t backend;
-  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 128.
+  /* Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 128. */
   uint32_t slots;
-  // Name of a work queue, such as "wq0.1"; NULL: the first that is free.
+  /* Name of a work queue, such as "wq0.1"; NULL: the first that is free. */
   const char *queue;
-  // 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
-  // operation with a page fault (status 3) after the bytes before it, as on hardware, and not the process
-  // with a signal. Costs a system call for each operand, or for each of its pages if there are two; before
-  // Linux 5.14 for each of its pages.
+  /* 1: a core or a virtual device looks at addresses first. Memory that it cannot access then ends an
+   * operation with a page fault (status 3) after the bytes before it, as on hardware, and not the process
+   * with a signal. Costs a system call for each operand, or for each of its pages if there are two; before
+   * Linux 5.14 for each of its pages. */
   uint32_t checked;
-  // A dray_numa: which work queue is the first.
+  /* A dray_numa: which work queue is the first. */
   uint32_t numa;
-  // NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+  /* NUMA node, if `numa` is not DRAY_NUMA_THREAD. */
   uint32_t numa_node;
-  // 0.
-  uint32_t reserved;
+  /* A dray_page_fault but DRAY_PAGE_FAULT_FINISH_ON_CORE: what becomes of an operation whose device meets a
+   * page that is not present. */
+  uint32_t page_fault;
 } dray_options;
 
-// What an operation costs on the core and on a device, in nanoseconds of 0 and more. Set `size` to
-// sizeof(dray_cost_model).
+/* What an operation costs on the core and on a device, in nanoseconds of 0 and more. Set `size` to
+ * sizeof(dray_cost_model). */
 typedef struct dray_cost_model {
-  // sizeof(dray_cost_model), so that later versions can tell what is there.
+  /* sizeof(dray_cost_model), so that later versions can tell what is there. */
   size_t size;
-  // The core: an operation of no bytes.
+  /* The core: an operation of no bytes. */
   double core_call_ns;
-  // The core: a KiB, not in its caches.
+  /* The core: a KiB, not in its caches. */
   double core_kib_ns;
-  // The core: preparing and submitting a descriptor.
+  /* The core: preparing and submitting a descriptor. */
   double submit_ns;
-  // The core: preparing one more operation of a batch.
+  /* The core: preparing one more operation of a batch. */
   double batched_ns;
-  // The device: from submission to completion, without the bytes.
+  /* The device: from submission to completion, without the bytes. */
   double device_latency_ns;
-  // The device: a KiB.
+  /* The device: a KiB. */
   double device_kib_ns;
 } dray_cost_model;
 
-// How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
-// or what you want.
+/* How several queues are opened as one mover. Set `size` to sizeof(dray_channels_options), all else to 0
+ * or what you want. */
 typedef struct dray_channels_options {
-  // sizeof(dray_channels_options), so that later versions can tell what is there.
+  /* sizeof(dray_channels_options), so that later versions can tell what is there. */
   size_t size;
-  // A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
-  // none is needed.
+  /* A dray_backend: all work queues of this machine that are free, or those of a virtual device; ANY:
+   * none is needed. */
   uint32_t backend;
-  // Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it.
+  /* Queues of the virtual device, 1 to 8; 0: 1. Other backends do not look at it. */
   uint32_t virtual_queues;
-  // Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256. This times `max_stripes`, or times
-  // the queues that were opened if those are fewer, is at most 1048576, too.
+  /* Operations that can be enqueued or in flight at once, 1 to 1048576; 0: 256. This times `max_stripes`, or times
+   * the queues that were opened if those are fewer, is at most 1048576, too. */
   uint32_t slots;
-  // A dray_require.
+  /* A dray_require. */
   uint32_t require;
-  // A dray_page_fault.
+  /* A dray_page_fault. */
   uint32_t page_fault;
-  // Times that a page is made present without a byte done between them, at most; 0: 64. None is
-  // DRAY_PAGE_FAULT_RETURN of `page_fault`.
+  /* Times that a page is made present without a byte done between them, at most; 0: 64. None is
+   * DRAY_PAGE_FAULT_RETURN of `page_fault`. */
   uint32_t page_faults;
-  // A dray_full_queue.
+  /* A dray_full_queue. */
   uint32_t full_queue;
-  // Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
-  // UINT32_MAX: none.
+  /* Bytes of the smallest operation for a device, the core executes others; 0: all are for a device;
+   * UINT32_MAX: none. */
   uint32_t device_from_bytes;
-  // Bytes of the smallest stripe; 0: 64 KiB.
+  /* Bytes of the smallest stripe; 0: 64 KiB. */
   uint32_t stripe_bytes;
-  // Queues that an operation is striped over at most, 1 to 1024; 0: 8.
+  /* Queues that an operation is striped over at most, 1 to 1024; 0: 8. */
   uint32_t max_stripes;
-  // Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none (in Rust, 0).
+  /* Operations below so many bytes are gathered into batches; 0: 16 KiB; 1: none (in Rust, 0). */
   uint32_t gather_below_bytes;
-  // Operations that are gathered into one batch at most; 0: 32.
+  /* Operations that are gathered into one batch at most; 0: 32. */
   uint32_t max_gathered;
-  // A dray_choice.
+  /* A dray_choice. */
   uint32_t choice;
-  // A dray_numa.
+  /* A dray_numa. */
   uint32_t numa;
-  // NUMA node, if `numa` is not DRAY_NUMA_THREAD.
+  /* NUMA node, if `numa` is not DRAY_NUMA_THREAD. */
   uint32_t numa_node;
-  // 0.
+  /* 0. */
   uint32_t reserved;
-  // What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
-  // 4th-generation Xeon.
+  /* What the cost model of DRAY_CHOICE_COST_MODEL starts from; NULL: published times of a
+   * 4th-generation Xeon. */
   const struct dray_cost_model *cost;
-  // 1: the core and a virtual device look at addresses first, as with `checked` of dray_options; in Rust,
-  // `check_core` is the core's part of it. Page lists look unless `unchecked` of dray_page_list_options is 1.
+  /* 1: the core and a virtual device look at addresses first, as with `checked` of dray_options; in Rust,
+   * `check_core` is the core's part of it. Page lists look unless `unchecked` of dray_page_list_options is 1. */
   uint32_t checked;
-  // A dray_lost_queue_policy.
+  /* A dray_lost_queue_policy. */
   uint32_t lost_queue;
-  // A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
-  // 256 KiB.
+  /* A queue of another node gets an operation when every local one has so many bytes more in flight; 0:
+   * 256 KiB. */
   uint64_t remote_bytes;
 } dray_channels_options;
 
-// Tags of a data integrity field.
+/* Tags of a data integrity field. */
 typedef struct dray_tags {
-  // Reference tag.
+  /* Reference tag. */
   uint32_t reference;
-  // Bits of the application tag that are forced to 0.
+  /* Bits of the application tag that are forced to 0. */
   uint16_t app_mask;
-  // Application tag.
+  /* Application tag. */
   uint16_t app;
 } dray_tags;
 
-// An operation that has ended.
+/* An operation that has ended. */
 typedef struct dray_completion {
-  // What the operation was given.
+  /* What the operation was given. */
   uint64_t user_data;
-  // Address of the page fault, for status 3.
+  /* Address of the page fault, for status 3. */
   uint64_t fault_address;
-  // CRC, of operations that compute one; CRC32C in the lower half.
+  /* CRC, of operations that compute one; CRC32C in the lower half. */
   uint64_t crc;
-  // Bytes done before a fault; offset of a difference.
+  /* Bytes done before a fault; offset of a difference. */
   uint32_t bytes_completed;
-  // Bytes of the delta record that was made.
+  /* Bytes of the delta record that was made. */
   uint32_t delta_bytes;
-  // Tags of the block after the last that was checked.
+  /* Tags of the block after the last that was checked. */
   struct dray_tags source;
-  // Tags of the block after the last that was made.
+  /* Tags of the block after the last that was made. */
   struct dray_tags destination;
-  // A dray_executor.
+  /* A dray_executor. */
   uint32_t executor;
-  // Status of the completion record (Intel DSA specification, 8.2): 1 is success, 0 not executed.
+  /* Status of the completion record (Intel DSA specification, 8.2): 1 is success, 0 not executed. */
   uint8_t status;
-  // Result of a comparison or a delta: 1 if there is a difference, 2 if the record is full; for status
-  // 9 which integrity checks failed.
+  /* Result of a comparison or a delta: 1 if there is a difference, 2 if the record is full; for status
+   * 9 which integrity checks failed. */
   uint8_t result;
-  // 1 if the fault of status 3 was a write.
+  /* 1 if the fault of status 3 was a write. */
   uint8_t write_fault;
-  // A dray_core_reason: why the core executed it, or a part of it.
+  /* A dray_core_reason: why the core executed it, or a part of it. */
   uint8_t core_reason;
-  // 1 if every queue was full, and the operation was not to wait.
+  /* 1 if every queue was full, and the operation was not to wait. */
   uint8_t queue_was_full;
-  // A dray_queue_lost_reason: why its queue has not executed it, and nothing else has either (status 0).
+  /* A dray_queue_lost_reason: why its queue has not executed it, and nothing else has either (status 0). */
   uint8_t queue_lost;
-  // 1 if dray_withdraw took it, or a part of it, back: status 0.
+  /* 1 if dray_withdraw took it, or a part of it, back: status 0. */
   uint8_t withdrawn;
-  // 0.
+  /* 0. */
   uint8_t reserved;
-  // Submissions of its descriptors that a queue without room did not accept.
+  /* Submissions of its descriptors that a queue without room did not accept. */
   uint32_t retries;
 } dray_completion;
 
-// How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
-// you want.
+/* How data integrity fields are checked and made. Set `size` to sizeof(dray_dif), all else to 0 or what
+ * you want. */
 typedef struct dray_dif {
-  // sizeof(dray_dif), so that later versions can tell what is there.
+  /* sizeof(dray_dif), so that later versions can tell what is there. */
   size_t size;
-  // Bytes of a block without its field: 512, 520, 4096 or 4104.
+  /* Bytes of a block without its field: 512, 520, 4096 or 4104. */
   uint32_t block_bytes;
-  // Bits 7:0 of the DIF flags but for the block size (Intel DSA specification, 8.3.17).
+  /* Bits 7:0 of the DIF flags but for the block size (Intel DSA specification, 8.3.17). */
   uint8_t flags;
-  // Source DIF flags: what is checked.
+  /* Source DIF flags: what is checked. */
   uint8_t source_flags;
-  // Destination DIF flags: what is made.
+  /* Destination DIF flags: what is made. */
   uint8_t destination_flags;
-  // 0.
+  /* 0. */
   uint8_t reserved;
-  // Of the first block that is read.
+  /* Of the first block that is read. */
   struct dray_tags source;
-  // Of the first block that is written.
+  /* Of the first block that is written. */
   struct dray_tags destination;
 } dray_dif;
 
-// An operation of channels that has ended, and who did what of it.
+/* An operation of channels that has ended, and who did what of it. */
 typedef struct dray_outcome {
-  // How it ended. Its executor is the core if that has executed any of it, or else the device.
+  /* How it ended. Its executor is the core if that has executed any of it, or else the device. */
   struct dray_completion completion;
-  // Bytes that devices have done.
+  /* Bytes that devices have done. */
   uint64_t device_bytes;
-  // Bytes that the core has done.
+  /* Bytes that the core has done. */
   uint64_t core_bytes;
-  // Stripes of it that queues have accepted; 0 if no device had any of it.
+  /* Stripes of it that queues have accepted; 0 if no device had any of it. */
   uint32_t stripes;
-  // Page faults after which the device went on.
+  /* Page faults after which the device went on. */
   uint32_t resumed_faults;
-  // A dray_core_reason.
+  /* A dray_core_reason. */
   uint32_t core_reason;
-  // 1 if it travelled in a batch with others that were enqueued singly.
+  /* 1 if it travelled in a batch with others that were enqueued singly. */
   uint8_t gathered;
-  // 1 if every queue was full, and the operation was not to wait.
+  /* 1 if every queue was full, and the operation was not to wait. */
   uint8_t queue_was_full;
-  // Times that it, or a part of it, went to another executor because its queue was lost; 255: 255 or more.
+  /* Times that it, or a part of it, went to another executor because its queue was lost; 255: 255 or more. */
   uint8_t moved;
-  // 0.
+  /* 0. */
   uint8_t reserved;
 } dray_outcome;
 
-// A queue that gets nothing more.
+/* A queue that gets nothing more. */
 typedef struct dray_excluded_queue {
-  // Its name, such as "wq0.1", which ends with 0; "" on a virtual device.
+  /* Its name, such as "wq0.1", which ends with 0; "" on a virtual device. */
   char name[32];
-  // Its number among the queues that were opened, from 0, in the order of dray_note.
+  /* Its number among the queues that were opened, from 0, in the order of dray_note. */
   uint32_t number;
-  // A dray_queue_lost_reason.
+  /* A dray_queue_lost_reason. */
   uint32_t reason;
-  // For DRAY_QUEUE_LOST_REASON_REFUSED the errno of the kernel; 0 if it has written only a part.
+  /* For DRAY_QUEUE_LOST_REASON_REFUSED the errno of the kernel; 0 if it has written only a part. */
   int32_t error;
-  // 0.
+  /* 0. */
   uint32_t reserved;
 } dray_excluded_queue;
 
-// One page, or a run of them, to copy.
+/* One page, or a run of them, to copy. */
 typedef struct dray_page {
-  // First byte of the source.
+  /* First byte of the source. */
   const void *source;
-  // First byte of the destination.
+  /* First byte of the destination. */
   void *destination;
-  // Bytes, at least 1.
+  /* Bytes, at least 1. */
   uint64_t bytes;
 } dray_page;
 
-// How a list of pages is copied. Set `size` to sizeof(dray_page_list_options), all else to 0 or what you
-// want.
+/* How a list of pages is copied. Set `size` to sizeof(dray_page_list_options), all else to 0 or what you
+ * want. */
 typedef struct dray_page_list_options {
-  // sizeof(dray_page_list_options), so that later versions can tell what is there.
+  /* sizeof(dray_page_list_options), so that later versions can tell what is there. */
   size_t size;
-  // Work queues of the mover that copy at most; 0: 8.
+  /* Work queues of the mover that copy at most; 0: 8. */
   uint32_t limit_chans;
-  // Threads that copy what no device does, the calling one included, 1 to 64; 0: 4.
+  /* Threads that copy what no device does, the calling one included, 1 to 64; 0: 4. */
   uint32_t limit_mt_num;
-  // Base pages from which on a device copies; a page of 2 MiB counts 512. 0: 12; 1: a device copies all.
+  /* Base pages from which on a device copies; a page of 2 MiB counts 512. 0: 12; 1: a device copies all. */
   uint64_t dsa_copy_threshold;
-  // 1: what a device does not copy is an error, and the core copies nothing.
+  /* 1: what a device does not copy is an error, and the core copies nothing. */
   uint32_t require_device;
-  // 1: the core copies without looking at addresses first, which saves two system calls a run: memory that
-  // cannot be accessed then ends the process with a signal, and is no -EFAULT. In Rust this is
-  // `check_pages`, the other way round. Operations that are no page list follow `checked` of the mover's
-  // options, whose default is not to look.
+  /* 1: the core copies without looking at addresses first, which saves two system calls a run: memory that
+   * cannot be accessed then ends the process with a signal, and is no -EFAULT. In Rust this is
+   * `check_pages`, the other way round. Operations that are no page list follow `checked` of the mover's
+   * options, whose default is not to look. */
   uint32_t unchecked;
-  // Nanoseconds after which nothing more is begun; 0: no limit.
+  /* Nanoseconds after which nothing more is begun; 0: no limit. */
   uint64_t timeout_ns;
 } dray_page_list_options;
 
-// Who has copied what of a list of pages. Set `size` to sizeof(dray_page_list_statistics).
+/* Who has copied what of a list of pages. Set `size` to sizeof(dray_page_list_statistics). */
 typedef struct dray_page_list_statistics {
-  // sizeof(dray_page_list_statistics), so that later versions can tell what is there.
+  /* sizeof(dray_page_list_statistics), so that later versions can tell what is there. */
   size_t size;
-  // Bytes of the list.
+  /* Bytes of the list. */
   uint64_t bytes;
-  // Bytes that devices have copied.
+  /* Bytes that devices have copied. */
   uint64_t device_bytes;
-  // Bytes that the core has copied: the list was below the threshold.
+  /* Bytes that the core has copied: the list was below the threshold. */
   uint64_t below_threshold_bytes;
-  // Bytes that the core has copied: the mover has no device.
+  /* Bytes that the core has copied: the mover has no device. */
   uint64_t no_device_bytes;
-  // Bytes that the core has copied: a device had failed to.
+  /* Bytes that the core has copied: a device had failed to. */
   uint64_t after_failure_bytes;
-  // Descriptors that devices have completed with success.
+  /* Descriptors that devices have completed with success. */
   uint64_t descriptors;
-  // Those of them that travelled in batches.
+  /* Those of them that travelled in batches. */
   uint64_t in_batches;
-  // Page faults after which the core made the page present, and the device went on.
+  /* Page faults after which the core made the page present, and the device went on. */
   uint64_t page_faults;
 } dray_page_list_statistics;
 
-// What became of an entry of a list of pages.
+/* What became of an entry of a list of pages. */
 typedef struct dray_page_state {
-  // Bytes of the entry that are not copied; 0: it is copied.
+  /* Bytes of the entry that are not copied; 0: it is copied. */
   uint64_t not_copied_bytes;
-  // The first address of the entry that cannot be accessed, if `has_fault`.
+  /* The first address of the entry that cannot be accessed, if `has_fault`. */
   uint64_t fault_address;
-  // 1 if some of it is not copied because an address cannot be accessed.
+  /* 1 if some of it is not copied because an address cannot be accessed. */
   uint8_t has_fault;
-  // 1 if that address was to be written, not read.
+  /* 1 if that address was to be written, not read. */
   uint8_t write_fault;
-  // 0.
+  /* 0. */
   uint8_t reserved[6];
 } dray_page_state;
 
-// Bytes of one size that one executor copied for one reason.
+/* Bytes of one size that one executor copied for one reason. */
 typedef struct dray_page_list_row {
-  // A dray_page_size: size of the entries.
+  /* A dray_page_size: size of the entries. */
   uint32_t page_size;
-  // A dray_executor: who copied.
+  /* A dray_executor: who copied. */
   uint32_t executor;
-  // A dray_page_reason: why.
+  /* A dray_page_reason: why. */
   uint32_t reason;
-  // 0.
+  /* 0. */
   uint32_t reserved;
-  // Entries of which it has copied any byte: one that was split counts in several rows.
+  /* Entries of which it has copied any byte: one that was split counts in several rows. */
   uint64_t entries;
-  // Bytes.
+  /* Bytes. */
   uint64_t bytes;
 } dray_page_list_row;
 
-// What became of each entry of a list of pages, and who has copied how much. Set `size` to
-// sizeof(dray_page_list_report), and the places to arrays of your own.
+/* What became of each entry of a list of pages, and who has copied how much. Set `size` to
+ * sizeof(dray_page_list_report), and the places to arrays of your own. */
 typedef struct dray_page_list_report {
-  // sizeof(dray_page_list_report), so that later versions can tell what is there.
+  /* sizeof(dray_page_list_report), so that later versions can tell what is there. */
   size_t size;
-  // A place for the state of each entry, as many as the list has; NULL: none is wanted.
+  /* A place for the state of each entry, as many as the list has; NULL: none is wanted. */
   struct dray_page_state *states;
-  // A place for rows by size, executor and reason; NULL: none are wanted.
+  /* A place for rows by size, executor and reason; NULL: none are wanted. */
   struct dray_page_list_row *rows;
-  // Rows that there is a place for; 16 are enough.
+  /* Rows that there is a place for; 16 are enough. */
   size_t max_rows;
-  // Rows that there are, also if there is no place for all. It is written.
+  /* Rows that there are, also if there is no place for all. It is written. */
   size_t row_count;
 } dray_page_list_report;
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
-// What the last error of this thread was about; "" if there was none. Valid until the thread's next
-// call of libdray.
+/* What the last error of this thread was about; "" if there was none. Calls that succeed leave it as it is: read
+ * it after a call that has returned an error. Valid until the thread's next call of libdray. */
 const char *dray_last_error(void);
 
-// What a code means, in any function that returns it; dray_last_error says what has happened. The text
-// lives for ever, and may be read by all threads.
+/* What the status of a completion is called and means, as "0x03 page_fault: ..."; with bit 7 set "on a write". The
+ * text lives for ever, and may be read by all threads. */
+const char *dray_status_name(uint8_t status);
+
+/* What a code means, in any function that returns it; dray_last_error says what has happened. The text
+ * lives for ever, and may be read by all threads. */
 const char *dray_strerror(int code);
 
-// Opens a mover: 0, and the mover at `mover`. dray_note says which work queues were tried.
-//
-// Errors:
-// -EINVAL: a null pointer, a field that this version does not know or that excludes another. -ENODEV: no
-// such work queue. -EBUSY: another process has it. -EACCES, -EPERM: it may not be opened. -EIO: it
-// cannot be used.
-//
-// The caller promises:
-// `options` must point to `options->size` readable bytes, `mover` to a place for a pointer.
+/* Opens a mover: 0, and the mover at `mover`. dray_note says which work queues were tried.
+ *
+ * Whoever executes, an operation on memory that the process may access succeeds: where a device meets a page
+ * that is not present, the core makes it present and the device goes on. `page_fault` narrows that, and an
+ * operation of a batch always ends with status 3, unless the device waits (DRAY_PAGE_FAULT_BLOCK_ON_FAULT):
+ * the batch may have fences behind it.
+ *
+ * Errors:
+ * -EINVAL: a null pointer, a field that this version does not know or that excludes another, a work queue that
+ * does not block on page faults as asked. -ENODEV: no
+ * such work queue. -EBUSY: another process has it. -EACCES, -EPERM: it may not be opened. -EIO: it
+ * cannot be used.
+ *
+ * The caller promises:
+ * `options` must point to `options->size` readable bytes, `mover` to a place for a pointer. */
 int dray_open(const struct dray_options *options,
               struct dray_mover **mover);
 
-// What happened when a mover was opened, a line for each work queue that was tried: which is open, and
-// why others are not. Writes at most `bytes` bytes to `text`, the last of which is 0: how many bytes the
-// whole text has without it, as snprintf does.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open; `text` a place for `bytes` bytes, or NULL if there are 0.
+/* What happened when a mover was opened, a line for each work queue that was tried: which is open, and
+ * why others are not. Writes at most `bytes` bytes to `text`, the last of which is 0: how many bytes the
+ * whole text has without it, as snprintf does.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open; `text` a place for `bytes` bytes, or NULL if there are 0. */
 int dray_note(struct dray_mover *mover,
               char *text,
               size_t bytes);
 
-// Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
-// Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
-// of operations that a device then still holds must stay valid for ever. The same holds for a mover in
-// whose call libdray has panicked: it is not waited for.
-//
-// Errors:
-// -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
+ * Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
+ * of operations that a device then still holds must stay valid for ever. The same holds for a mover in
+ * whose call libdray has panicked: it is not waited for. In a child of fork the mover of its parent is left as
+ * it is: 0.
+ *
+ * Errors:
+ * -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_close(struct dray_mover *mover);
 
-// Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
-// operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says
-// who did what, and dray_note which queues were not opened.
-//
-// Errors:
-// -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
-// device, and one is required. -EBUSY: other processes have all queues. -EACCES, -EPERM: none may be
-// opened. -EIO: none can be used.
-//
-// The caller promises:
-// `options` must point to `options->size` readable bytes, and its `cost`, if it is not NULL, to
-// `cost->size`; `mover` to a place for a pointer.
+/* Opens several work queues as one mover, for all calls that take one: 0, and the mover at `mover`. Large
+ * operations are striped over the queues, small ones gathered into batches; dray_poll_outcomes says
+ * who did what, and dray_note which queues were not opened.
+ *
+ * Errors:
+ * -EINVAL: a null pointer; a size, word or combination that this version does not know. -ENODEV: no
+ * device, and one is required. -EBUSY: other processes have all queues. -EACCES, -EPERM: none may be
+ * opened. -EIO: none can be used.
+ *
+ * The caller promises:
+ * `options` must point to `options->size` readable bytes, and its `cost`, if it is not NULL, to
+ * `cost->size`; `mover` to a place for a pointer. */
 int dray_open_channels(const struct dray_channels_options *options,
                        struct dray_mover **mover);
 
-// Operations that can be enqueued or in flight at once.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Operations that can be enqueued or in flight at once.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_slots(struct dray_mover *mover);
 
-// Whether operations with this opcode are executed: 1 or 0.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Whether operations with this opcode are executed: 1 or 0.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_supports(struct dray_mover *mover, uint8_t opcode);
 
-// Hands over what was enqueued: 0, or 1 if something is left to submit later.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Hands over what was enqueued: 0, or 1 if something is left to submit later.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_submit(struct dray_mover *mover);
 
-// Takes at most `count` completions: how many there were, at most 64. Of movers from dray_open_channels
-// each says why the core has executed any of it; dray_poll_outcomes says
-// more.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open; `into` a place for `count` completions.
+/* Takes at most `count` completions: how many there were, at most 64. Of movers from dray_open_channels
+ * each says why the core has executed any of it; dray_poll_outcomes says
+ * more.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open; `into` a place for `count` completions. */
 int dray_poll(struct dray_mover *mover,
               struct dray_completion *into,
               size_t count);
 
-// Submits, and waits until at least one operation has ended: how many have, at most `count` and at most
-// 64. `timeout_ns` 0: without a deadline.
-//
-// Errors:
-// -ETIMEDOUT: none has; all stay in flight, and their buffers the mover's, until each has completed: by the
-// device, or with status 0 if dray_withdraw takes it back. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
-// UMWAIT here.
-//
-// The caller promises:
-// As dray_poll.
+/* Submits, and waits until at least one operation has ended: how many have, at most `count` and at most
+ * 64. `timeout_ns` 0: without a deadline.
+ *
+ * Errors:
+ * -ETIMEDOUT: none has; all stay in flight, and their buffers the mover's, until each has completed: by the
+ * device, or with status 0 if dray_withdraw takes it back. -ENOENT: nothing is enqueued or in flight. -ENOTSUP: no
+ * UMWAIT here.
+ *
+ * The caller promises:
+ * As dray_poll. */
 int dray_wait(struct dray_mover *mover,
               struct dray_completion *into,
               size_t count,
               uint32_t policy,
               uint64_t timeout_ns);
 
-// Takes back what no queue has accepted: how many operations. Each completes with status 0 and `withdrawn`,
-// and its buffers are the mover's until then; what a queue has accepted goes on.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Takes back what no queue has accepted: how many operations. Each completes with status 0 and `withdrawn`,
+ * and its buffers are the mover's until then; what a queue has accepted goes on.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_withdraw(struct dray_mover *mover);
 
-// Gives the next operation that is enqueued on a mover these flags, dray_flag values added up: 0. Until
-// one is, a call that fails changes nothing; another call of this function replaces them.
-//
-// Errors:
-// -EINVAL: other bits. -ENOTSUP: the mover's queue does not block on page faults.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Gives the next operation that is enqueued on a mover these flags, dray_flag values added up: 0. Until
+ * one is, a call that fails changes nothing; another call of this function replaces them.
+ *
+ * Errors:
+ * -EINVAL: other bits. -ENOTSUP: the mover's queue does not block on page faults.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_next_flags(struct dray_mover *mover,
                     uint32_t flags);
 
-// Enqueues a descriptor of 64 bytes, as the specification and `struct dsa_hw_desc` of linux/idxd.h have
-// it. Its completion record is the mover's: address and flags of it are replaced. Its other fields go to
-// the device as they are, which refuses what is wrong by the status of the completion.
-//
-// Errors:
-// -EINVAL: a null pointer, an opcode that is not defined, a batch (see dray_batch_begin). -ENOTSUP,
-// -EAGAIN, -E2BIG: as of all operations.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open; `descriptor` must point to 64 readable
-// bytes, and its addresses must be valid until the operation has ended.
+/* Enqueues a descriptor of 64 bytes, as the specification and `struct dsa_hw_desc` of linux/idxd.h have
+ * it. Its first 32-bit word (PASID, reserved bits, privilege) must be 0, for the kernel says who submits.
+ * Its completion record is the mover's: address and flags of it are replaced. Its other fields go to the
+ * device as they are, which refuses what is wrong by the status of the completion.
+ *
+ * Errors:
+ * -EINVAL: a null pointer, an opcode that is not defined, a batch (see dray_batch_begin), a first word that
+ * is not 0. -ENOTSUP, -EAGAIN, -E2BIG: as of all operations.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open; `descriptor` must point to 64 readable
+ * bytes, and its addresses must be valid until the operation has ended. */
 int dray_enqueue_descriptor(struct dray_mover *mover,
                             const void *descriptor,
                             uint64_t user_data);
 
-// Begins a batch: the operations that follow are handed over together, by dray_batch_end.
-//
-// Errors:
-// -EALREADY: one has begun.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Begins a batch: the operations that follow are handed over together, by dray_batch_end.
+ *
+ * Errors:
+ * -EALREADY: one has begun.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_batch_begin(struct dray_mover *mover);
 
-// The next operation of the batch starts when all before it have ended; not at all if one of them has
-// not succeeded.
-//
-// Errors:
-// -ENOENT: no batch has begun.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* The next operation of the batch starts when all before it have ended; not at all if one of them has
+ * not succeeded.
+ *
+ * Errors:
+ * -ENOENT: no batch has begun.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_batch_fence(struct dray_mover *mover);
 
-// Enqueues the batch: how many operations it has. Each completes on its own.
-//
-// Errors:
-// -ENOENT: no batch has begun, or it has no operations. -EAGAIN: there are not enough slots; the batch
-// stays, for another try.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open; the addresses of all its operations valid until they have
-// ended.
+/* Enqueues the batch: how many operations it has. Each completes on its own.
+ *
+ * Errors:
+ * -ENOENT: no batch has begun, or it has no operations. -EAGAIN: there are not enough slots; the batch
+ * stays, for another try.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open; the addresses of all its operations valid until they have
+ * ended. */
 int dray_batch_end(struct dray_mover *mover);
 
-// Forgets the batch that has begun, if one has: 0.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Forgets the batch that has begun, if one has: 0.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_batch_cancel(struct dray_mover *mover);
 
-// Does nothing.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open.
+/* Does nothing.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open. */
 int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
-// Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
-// in its completion.
-//
-// Errors:
-// Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
-// bytes than the mover takes in one operation, or an operation that it does not have.
-// -E2BIG: the batch that has begun is full.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open; the buffers valid, and not accessed otherwise, until it has ended.
+/* Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
+ * in its completion. Memory that the process may access is enough, present or not: see
+ * dray_open.
+ *
+ * Errors:
+ * Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
+ * bytes than the mover takes in one operation, or an operation that it does not have.
+ * -E2BIG: the batch that has begun is full.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open; the buffers valid, and not accessed otherwise, until it has ended. */
 int dray_copy(struct dray_mover *mover,
               void *destination,
               const void *source,
               size_t len,
               uint64_t user_data);
 
-// Copies `len` bytes to two destinations whose address bits 11:0 are equal.
-//
-// The caller promises:
-// As dray_copy.
+/* Copies `len` bytes to two destinations whose address bits 11:0 are equal.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_dualcast(struct dray_mover *mover,
                   void *first,
                   void *second,
@@ -719,50 +738,55 @@ int dray_dualcast(struct dray_mover *mover,
                   size_t len,
                   uint64_t user_data);
 
-// Fills `len` bytes with an 8-byte pattern.
-//
-// The caller promises:
-// As dray_copy.
+/* Fills `len` bytes with an 8-byte pattern.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_fill(struct dray_mover *mover,
               void *destination,
               uint64_t pattern,
               size_t len,
               uint64_t user_data);
 
-// Compares two buffers of `len` bytes.
-//
-// The caller promises:
-// As dray_copy.
+/* Compares two buffers of `len` bytes.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_compare(struct dray_mover *mover,
                  const void *first,
                  const void *second,
                  size_t len,
                  uint64_t user_data);
 
-// Compares `len` bytes with an 8-byte pattern.
-//
-// The caller promises:
-// As dray_copy.
+/* Compares `len` bytes with an 8-byte pattern.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_compare_pattern(struct dray_mover *mover,
                          const void *source,
                          uint64_t pattern,
                          size_t len,
                          uint64_t user_data);
 
-// CRC32C of `len` bytes.
-//
-// The caller promises:
-// As dray_copy.
+/* CRC32C of `len` bytes: the usual one (iSCSI, ext4; 0xe3069283 of "123456789") with `seed` 0, in which register and
+ * result are inverted. To go on behind other data, `seed` is their CRC.
+ *
+ * The register alone, as the instruction CRC32 (`_mm_crc32_u64`) has it, is the inverted result of the inverted
+ * register: `~crc` of `seed` `~register`, thus of 0xffffffff to begin with 0 (0x58e3fa20 of "123456789").
+ * DRAY_FLAG_CRC_BYPASS_INVERSION gives something else, for it switches the reflection off, too.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_crc32c(struct dray_mover *mover,
                 const void *source,
                 size_t len,
                 uint32_t seed,
                 uint64_t user_data);
 
-// Copies `len` bytes and takes their CRC32C.
-//
-// The caller promises:
-// As dray_copy.
+/* Copies `len` bytes and takes their CRC32C.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_copy_crc32c(struct dray_mover *mover,
                      void *destination,
                      const void *source,
@@ -770,20 +794,20 @@ int dray_copy_crc32c(struct dray_mover *mover,
                      uint32_t seed,
                      uint64_t user_data);
 
-// CRC-64 of NVM Express of `len` bytes; a device of version 2, or a core, has it.
-//
-// The caller promises:
-// As dray_copy.
+/* CRC-64 of NVM Express of `len` bytes; a device of version 2, or a core, has it.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_crc64(struct dray_mover *mover,
                const void *source,
                size_t len,
                uint64_t seed,
                uint64_t user_data);
 
-// Copies `len` bytes and takes their CRC-64; a device of version 2, or a core, has it.
-//
-// The caller promises:
-// As dray_copy.
+/* Copies `len` bytes and takes their CRC-64; a device of version 2, or a core, has it.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_copy_crc64(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -791,11 +815,11 @@ int dray_copy_crc64(struct dray_mover *mover,
                     uint64_t seed,
                     uint64_t user_data);
 
-// Records where two buffers of `len` bytes differ, in at most `max_bytes` bytes (80 or more) at `record`:
-// buffers and lengths are multiples of 8.
-//
-// The caller promises:
-// As dray_copy.
+/* Records where two buffers of `len` bytes differ, in at most `max_bytes` bytes (80 or more) at `record`:
+ * buffers and lengths are multiples of 8.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_create_delta(struct dray_mover *mover,
                       const void *first,
                       const void *second,
@@ -804,10 +828,10 @@ int dray_create_delta(struct dray_mover *mover,
                       size_t max_bytes,
                       uint64_t user_data);
 
-// Applies a delta record of `record_bytes` bytes to `len` bytes.
-//
-// The caller promises:
-// As dray_copy.
+/* Applies a delta record of `record_bytes` bytes to `len` bytes.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_apply_delta(struct dray_mover *mover,
                      void *destination,
                      size_t len,
@@ -815,26 +839,26 @@ int dray_apply_delta(struct dray_mover *mover,
                      size_t record_bytes,
                      uint64_t user_data);
 
-// Evicts `len` bytes from the processor's caches.
-//
-// The caller promises:
-// As dray_copy.
+/* Evicts `len` bytes from the processor's caches.
+ *
+ * The caller promises:
+ * As dray_copy. */
 int dray_cache_flush(struct dray_mover *mover, void *buffer, size_t len, uint64_t user_data);
 
-// Checks the integrity fields of `len` bytes of blocks, each with its field.
-//
-// The caller promises:
-// As dray_copy; `dif` must point to `dif->size` readable bytes.
+/* Checks the integrity fields of `len` bytes of blocks, each with its field.
+ *
+ * The caller promises:
+ * As dray_copy; `dif` must point to `dif->size` readable bytes. */
 int dray_dif_check(struct dray_mover *mover,
                    const void *source,
                    size_t len,
                    const struct dray_dif *dif,
                    uint64_t user_data);
 
-// Copies `len` bytes of blocks without fields, and adds a field to each: the destination is larger.
-//
-// The caller promises:
-// As dray_dif_check.
+/* Copies `len` bytes of blocks without fields, and adds a field to each: the destination is larger.
+ *
+ * The caller promises:
+ * As dray_dif_check. */
 int dray_dif_insert(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -842,10 +866,10 @@ int dray_dif_insert(struct dray_mover *mover,
                     const struct dray_dif *dif,
                     uint64_t user_data);
 
-// Checks the fields of `len` bytes of blocks, and copies the blocks without: the destination is smaller.
-//
-// The caller promises:
-// As dray_dif_check.
+/* Checks the fields of `len` bytes of blocks, and copies the blocks without: the destination is smaller.
+ *
+ * The caller promises:
+ * As dray_dif_check. */
 int dray_dif_strip(struct dray_mover *mover,
                    void *destination,
                    const void *source,
@@ -853,10 +877,10 @@ int dray_dif_strip(struct dray_mover *mover,
                    const struct dray_dif *dif,
                    uint64_t user_data);
 
-// Checks the fields of `len` bytes of blocks, and copies the blocks with new ones.
-//
-// The caller promises:
-// As dray_dif_check.
+/* Checks the fields of `len` bytes of blocks, and copies the blocks with new ones.
+ *
+ * The caller promises:
+ * As dray_dif_check. */
 int dray_dif_update(struct dray_mover *mover,
                     void *destination,
                     const void *source,
@@ -864,11 +888,11 @@ int dray_dif_update(struct dray_mover *mover,
                     const struct dray_dif *dif,
                     uint64_t user_data);
 
-// Writes the fields of `len` bytes of blocks without fields side by side to `destination`, 8 bytes each,
-// which is aligned to 8 bytes; a device of version 2 has it.
-//
-// The caller promises:
-// As dray_dif_check.
+/* Writes the fields of `len` bytes of blocks without fields side by side to `destination`, 8 bytes each,
+ * which is aligned to 8 bytes; a device of version 2 has it.
+ *
+ * The caller promises:
+ * As dray_dif_check. */
 int dray_dix_generate(struct dray_mover *mover,
                       void *destination,
                       const void *source,
@@ -876,78 +900,78 @@ int dray_dix_generate(struct dray_mover *mover,
                       const struct dray_dif *dif,
                       uint64_t user_data);
 
-// Takes at most `count` operations that have ended, with who did what of each: how many there were, at
-// most 64.
-//
-// Errors:
-// -ENOTSUP: the mover is not from dray_open_channels.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open_channels; `into` a place for
-// `count` outcomes.
+/* Takes at most `count` operations that have ended, with who did what of each: how many there were, at
+ * most 64.
+ *
+ * Errors:
+ * -ENOTSUP: the mover is not from dray_open_channels.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open_channels; `into` a place for
+ * `count` outcomes. */
 int dray_poll_outcomes(struct dray_mover *mover,
                        struct dray_outcome *into,
                        size_t count);
 
-// As dray_wait, with who did what of each operation.
-//
-// Errors:
-// -ETIMEDOUT, -ENOENT, -ENOTSUP: as of dray_wait. -ENOTSUP: the mover is not from
-// dray_open_channels, too.
-//
-// The caller promises:
-// As dray_poll_outcomes.
+/* As dray_wait, with who did what of each operation.
+ *
+ * Errors:
+ * -ETIMEDOUT, -ENOENT, -ENOTSUP: as of dray_wait. -ENOTSUP: the mover is not from
+ * dray_open_channels, too.
+ *
+ * The caller promises:
+ * As dray_poll_outcomes. */
 int dray_wait_outcomes(struct dray_mover *mover,
                        struct dray_outcome *into,
                        size_t count,
                        uint32_t policy,
                        uint64_t timeout_ns);
 
-// Queues of a mover that get nothing more, because they were disabled or reset or their device has ended,
-// also if they are enabled again: how many there are. Writes at most `count` of them to `into`, which may be
-// NULL for 0. Of a mover from dray_open it is the one queue that it has.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open or
-// dray_open_channels; `into` a place for `count` queues.
+/* Queues of a mover that get nothing more, because they were disabled or reset or their device has ended,
+ * also if they are enabled again: how many there are. Writes at most `count` of them to `into`, which may be
+ * NULL for 0. Of a mover from dray_open it is the one queue that it has.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open or
+ * dray_open_channels; `into` a place for `count` queues. */
 int dray_excluded_queues(struct dray_mover *mover,
                          struct dray_excluded_queue *into,
                          size_t count);
 
-// Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
-// batches, large ones are split over the work queues of the mover; a short list, and all of it where the
-// mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none; they are
-// written whether the call fails or not, and count what was copied until then.
-//
-// Errors:
-// -EINVAL: an entry that cannot be copied, and nothing was; a field of the options. -EBUSY: operations of
-// the mover are in flight, or a batch has begun. -ENODEV: a device is required, and the mover has none.
-// -EIO: a device was required, and did not copy all. -EFAULT: a page cannot be read or written; all others
-// are copied (on a virtual device that does not look at addresses that is a signal: see `checked`).
-// -ETIMEDOUT: the time was over; the copies that a device had accepted were waited for, however long they
-// took, and nothing is in flight.
-//
-// The caller promises:
-// `mover` must be NULL or from dray_open or
-// dray_open_channels; `pages` must point to `count` entries; `options` and
-// `statistics` to as many bytes as their sizes say. Sources must not be written, and destinations not be
-// accessed otherwise, until the call returns; no destination may overlap another entry.
+/* Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
+ * batches, large ones are split over the work queues of the mover; a short list, and all of it where the
+ * mover has no device, is copied by threads. `options` NULL: the defaults. `statistics` NULL: none; they are
+ * written whether the call fails or not, and count what was copied until then.
+ *
+ * Errors:
+ * -EINVAL: an entry that cannot be copied, and nothing was; a field of the options. -EBUSY: operations of
+ * the mover are in flight, or a batch has begun. -ENODEV: a device is required, and the mover has none.
+ * -EIO: a device was required, and did not copy all. -EFAULT: a page cannot be read or written; all others
+ * are copied (on a virtual device that does not look at addresses that is a signal: see `checked`).
+ * -ETIMEDOUT: the time was over; the copies that a device had accepted were waited for, however long they
+ * took, and nothing is in flight.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open or
+ * dray_open_channels; `pages` must point to `count` entries; `options` and
+ * `statistics` to as many bytes as their sizes say. Sources must not be written, and destinations not be
+ * accessed otherwise, until the call returns; no destination may overlap another entry. */
 int dray_copy_page_list(struct dray_mover *mover,
                         const struct dray_page *pages,
                         size_t count,
                         const struct dray_page_list_options *options,
                         struct dray_page_list_statistics *statistics);
 
-// As dray_copy_page_list, with the state of each entry, and who has copied how much, by size of the
-// entries, executor and reason. Both are written whether the call fails or not: entries that an error has
-// kept from being begun are not copied. `statistics` NULL: none.
-//
-// Errors:
-// As dray_copy_page_list; -EINVAL: a place of the report that is not aligned.
-//
-// The caller promises:
-// As dray_copy_page_list; `report` must point to as many bytes as its size says, its `states` be NULL or
-// a place for `count` states, its `rows` NULL or one for `max_rows`.
+/* As dray_copy_page_list, with the state of each entry, and who has copied how much, by size of the
+ * entries, executor and reason. Both are written whether the call fails or not: entries that an error has
+ * kept from being begun are not copied. `statistics` NULL: none.
+ *
+ * Errors:
+ * As dray_copy_page_list; -EINVAL: a place of the report that is not aligned.
+ *
+ * The caller promises:
+ * As dray_copy_page_list; `report` must point to as many bytes as its size says, its `states` be NULL or
+ * a place for `count` states, its `rows` NULL or one for `max_rows`. */
 int dray_copy_page_list_with_report(struct dray_mover *mover,
                                     const struct dray_page *pages,
                                     size_t count,
@@ -956,7 +980,7 @@ int dray_copy_page_list_with_report(struct dray_mover *mover,
                                     struct dray_page_list_report *report);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}  /* extern "C" */
+#endif  /* __cplusplus */
 
 #endif  /* DRAY_H */

@@ -192,6 +192,8 @@ class completion {
     bool ok() const noexcept { return raw_.status == 1; }
     /// Status of the completion record; 0: not executed.
     int status() const noexcept { return raw_.status; }
+    /// What the status is called and means.
+    const char *status_name() const noexcept { return dray_status_name(raw_.status); }
     /// What the operation was given.
     std::uint64_t user_data() const noexcept { return raw_.user_data; }
     /// Who has executed it.

@@ -24,7 +24,8 @@ pub enum PageFault {
     TouchAndResume = 0,
     /// The core does the rest.
     FinishOnCore = 1,
-    /// The device waits for pages: every queue must allow it.
+    /// The device waits for pages: every work queue must allow it (block_on_fault in sysfs), or opening is
+    /// -EINVAL. A core waits anyway.
     BlockOnFault = 2,
     /// The operation ends with the fault.
     Return = 3,

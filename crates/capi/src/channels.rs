@@ -170,24 +170,8 @@ unsafe fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
         // SAFETY: the caller's promise is the same.
         choice: unsafe { choice(options) }?,
         page_fault: {
-            let words = [
-                PageFault::TouchAndResume,
-                PageFault::FinishOnCore,
-                PageFault::BlockOnFault,
-                PageFault::Return,
-            ];
-            match word(
-                "dray_channels_options.page_fault",
-                options.page_fault,
-                &words,
-            )? {
-                PageFault::TouchAndResume => PageFaultPolicy::TouchAndResume {
-                    most: or(options.page_faults, 64),
-                },
-                PageFault::FinishOnCore => PageFaultPolicy::FinishOnCore,
-                PageFault::BlockOnFault => PageFaultPolicy::BlockOnFault,
-                PageFault::Return => PageFaultPolicy::Return,
-            }
+            let name = "dray_channels_options.page_fault";
+            page_fault(name, options.page_fault, options.page_faults)?
         },
         full_queue: {
             let words = [FullQueue::Wait, FullQueue::Core, FullQueue::Error];
@@ -231,6 +215,53 @@ unsafe fn library(options: &ChannelsOptions) -> Result<Library, Refusal> {
         max_gathered: or(options.max_gathered, default.max_gathered),
         ..default
     })
+}
+
+/// What becomes of an operation at a page fault; `most` 0 is the default.
+fn page_fault(name: &str, asked: u32, most: u32) -> Result<PageFaultPolicy, Refusal> {
+    let words = [
+        PageFault::TouchAndResume,
+        PageFault::FinishOnCore,
+        PageFault::BlockOnFault,
+        PageFault::Return,
+    ];
+    Ok(match word(name, asked, &words)? {
+        PageFault::TouchAndResume => PageFaultPolicy::TouchAndResume {
+            most: if most == 0 { 64 } else { most },
+        },
+        PageFault::FinishOnCore => PageFaultPolicy::FinishOnCore,
+        PageFault::BlockOnFault => PageFaultPolicy::BlockOnFault,
+        PageFault::Return => PageFaultPolicy::Return,
+    })
+}
+
+/// One work queue, on which all is executed, with the policy of `dray_options.page_fault`.
+pub(crate) fn of_one_queue(
+    member: Member<HwMover>,
+    slots: usize,
+    page_fault: PageFaultPolicy,
+) -> Result<Channels<HwMover>, Refusal> {
+    let how = Library {
+        slots,
+        require: Required::Device,
+        page_fault,
+        max_stripes: 1,
+        gather_below_bytes: 0,
+        ..Library::default()
+    };
+    Channels::new([member], how).map_err(excluded)
+}
+
+/// The policy of `dray_options.page_fault`.
+pub(crate) fn page_fault_of_one(asked: u32) -> Result<PageFaultPolicy, Refusal> {
+    let name = "dray_options.page_fault";
+    match page_fault(name, asked, 0)? {
+        PageFaultPolicy::FinishOnCore => Err(Refusal::new(
+            libc::EINVAL,
+            format_args!("{name}: DRAY_PAGE_FAULT_FINISH_ON_CORE is for dray_open_channels"),
+        )),
+        policy => Ok(policy),
+    }
 }
 
 /// # Safety

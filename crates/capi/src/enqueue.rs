@@ -93,12 +93,13 @@ pub unsafe extern "C" fn dray_next_flags(mover: *mut Mover, flags: u32) -> c_int
 }
 
 /// Enqueues a descriptor of 64 bytes, as the specification and `struct dsa_hw_desc` of linux/idxd.h have
-/// it. Its completion record is the mover's: address and flags of it are replaced. Its other fields go to
-/// the device as they are, which refuses what is wrong by the status of the completion.
+/// it. Its first 32-bit word (PASID, reserved bits, privilege) must be 0, for the kernel says who submits.
+/// Its completion record is the mover's: address and flags of it are replaced. Its other fields go to the
+/// device as they are, which refuses what is wrong by the status of the completion.
 ///
 /// # Errors
-/// -EINVAL: a null pointer, an opcode that is not defined, a batch (see dray_batch_begin). -ENOTSUP,
-/// -EAGAIN, -E2BIG: as of all operations.
+/// -EINVAL: a null pointer, an opcode that is not defined, a batch (see dray_batch_begin), a first word that
+/// is not 0. -ENOTSUP, -EAGAIN, -E2BIG: as of all operations.
 ///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open); `descriptor` must point to 64 readable

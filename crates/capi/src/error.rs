@@ -1,12 +1,15 @@
 //! Error codes, and the text of the last error.
 //!
-//! Nothing here allocates or locks: the error that the mover is busy may go to a signal handler.
+//! Nothing of an error allocates or locks: the error that the mover is busy may go to a signal handler.
 
 use std::cell::RefCell;
 use std::error::Error;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::{self, Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::LazyLock;
+
+use dray_spec::Status;
 
 /// Bytes of a text; what is longer is cut.
 const TEXT: usize = 512;
@@ -90,11 +93,22 @@ pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Refusal>) -> c_int {
     }
 }
 
-/// What the last error of this thread was about; "" if there was none. Valid until the thread's next
-/// call of libdray.
+/// What the last error of this thread was about; "" if there was none. Calls that succeed leave it as it is: read
+/// it after a call that has returned an error. Valid until the thread's next call of libdray.
 #[unsafe(no_mangle)]
 pub extern "C" fn dray_last_error() -> *const c_char {
     LAST.with(|last| last.as_ptr().cast::<c_char>().cast_const())
+}
+
+/// What the status of a completion is called and means, as "0x03 page_fault: ..."; with bit 7 set "on a write". The
+/// text lives for ever, and may be read by all threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn dray_status_name(status: u8) -> *const c_char {
+    static TEXTS: LazyLock<Box<[CString]>> = LazyLock::new(|| {
+        let text = |status| CString::new(Status(status).to_string()).unwrap_or_default();
+        (0..=u8::MAX).map(text).collect()
+    });
+    TEXTS[usize::from(status)].as_ptr()
 }
 
 /// What a code means, in any function that returns it; [`dray_last_error`] says what has happened. The text
@@ -148,7 +162,10 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
             libc::ENOENT,
             c"nothing is enqueued or in flight, or no batch has begun, or it is empty",
         ),
-        (libc::EBADF, c"the mover is closed"),
+        (
+            libc::EBADF,
+            c"the mover is closed, or is of the process that has forked this one",
+        ),
         (
             libc::E2BIG,
             c"a batch has more operations than the mover takes",

@@ -2,12 +2,13 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use dray::channels::{Channels, Outcome, QueueLost};
 use dray::hw::HwMover;
 use dray::virt::VirtualMover;
-use dray::{CpuMover, Mover as _, Operation};
+use dray::{CpuMover, Home, Mover as _, Operation};
 use dray_spec::Flags;
 
 use crate::error::{Refusal, call};
@@ -16,7 +17,8 @@ use crate::types::CoreReason;
 /// A mover of one of the kinds that there are.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Hardware(HwMover),
+    /// Of one work queue: channels supply pages that are not present.
+    Hardware(Channels<HwMover>),
     Virtual(VirtualMover),
     Cpu(CpuMover),
     HardwareChannels(Channels<HwMover>),
@@ -62,7 +64,15 @@ pub struct Mover {
     broken: AtomicBool,
     /// `None`: closed.
     open: UnsafeCell<Option<Box<Open>>>,
+    /// The process that has opened it.
+    home: Home,
+    /// The handle that was made before.
+    next: *mut Mover,
 }
+
+/// The handle that was made last. From it all are reached, so that no leak checker takes a closed one for
+/// lost memory.
+static LAST: AtomicPtr<Mover> = AtomicPtr::new(null_mut());
 
 /// Completions that are taken from a mover at a time.
 const POLLED_AT_ONCE: usize = 64;
@@ -123,11 +133,21 @@ pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
         outcomes: vec![Outcome::default(); POLLED_AT_ONCE].into_boxed_slice(),
         opened,
     };
-    Box::into_raw(Box::new(Mover {
+    let mover = Box::into_raw(Box::new(Mover {
         busy: AtomicBool::new(false),
         broken: AtomicBool::new(false),
         open: UnsafeCell::new(Some(Box::new(open))),
-    }))
+        home: Home::here(),
+        next: null_mut(),
+    }));
+    let link = |last| {
+        // SAFETY: made above, and no one else has it yet.
+        unsafe { (*mover).next = last };
+        Some(mover)
+    };
+    // The closure always gives a handle.
+    let _ = LAST.fetch_update(Ordering::AcqRel, Ordering::Acquire, link);
+    mover
 }
 
 /// Does some work with a mover that is open, if no other call is in one.
@@ -153,12 +173,16 @@ pub(crate) unsafe fn using(
 }
 
 /// Closes a mover. One in whose call libdray has panicked is left as it is, for its operations may be in
-/// flight.
+/// flight; so is that of a parent process.
 ///
 /// # Safety
 /// `mover` must be from [`dray_open`](crate::dray_open).
 pub(crate) unsafe fn close(mover: *mut Mover) -> c_int {
     call(|| {
+        // SAFETY: made by `dray_open`, and never freed.
+        if unsafe { (*mover).home }.is_inherited() {
+            return Ok(0);
+        }
         // SAFETY: the caller's promise is the same.
         let mut turn = unsafe { Turn::of(mover) }?;
         let broken = turn.mover.broken.load(Ordering::Relaxed);
@@ -193,6 +217,11 @@ impl<'a> Turn<'a> {
         }
         // SAFETY: made by `dray_open`, and never freed.
         let mover = unsafe { &*mover };
+        // A thread that is not in this process may have been in a call.
+        if mover.home.is_inherited() {
+            let message = "the mover is of the process that has forked this one: open another";
+            return Err(Refusal::new(libc::EBADF, message));
+        }
         if mover.busy.swap(true, Ordering::Acquire) {
             let message = "another thread is using this mover";
             return Err(Refusal::new(libc::EBUSY, message));

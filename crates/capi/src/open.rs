@@ -7,9 +7,10 @@ use dray::hw::HwOptions;
 use dray::virt::VirtualMover;
 
 use crate::backend::{Nodes, open_queues, slots, virtual_device};
+use crate::channels::{of_one_queue, page_fault_of_one};
 use crate::error::{Refusal, call};
 use crate::handle::{Kind, Mover, Open, Opened, close, handle, using};
-use crate::structure::{reserved, sized, word};
+use crate::structure::{sized, word};
 use crate::types::{Backend, CoreReason, Options};
 
 /// Slots of a mover that asks for none.
@@ -19,8 +20,14 @@ const EARLIER_OPTIONS: [usize; 2] = [24, 32];
 
 /// Opens a mover: 0, and the mover at `mover`. [`dray_note`] says which work queues were tried.
 ///
+/// Whoever executes, an operation on memory that the process may access succeeds: where a device meets a page
+/// that is not present, the core makes it present and the device goes on. `page_fault` narrows that, and an
+/// operation of a batch always ends with status 3, unless the device waits (DRAY_PAGE_FAULT_BLOCK_ON_FAULT):
+/// the batch may have fences behind it.
+///
 /// # Errors
-/// -EINVAL: a null pointer, a field that this version does not know or that excludes another. -ENODEV: no
+/// -EINVAL: a null pointer, a field that this version does not know or that excludes another, a work queue that
+/// does not block on page faults as asked. -ENODEV: no
 /// such work queue. -EBUSY: another process has it. -EACCES, -EPERM: it may not be opened. -EIO: it
 /// cannot be used.
 ///
@@ -57,7 +64,7 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
     ];
     let backend = word("dray_options.backend", options.backend, &backends)?;
     word("dray_options.checked", options.checked, &[(), ()])?;
-    reserved("dray_options.reserved", options.reserved)?;
+    let page_fault = page_fault_of_one(options.page_fault)?;
     let nodes = Nodes::new("dray_options", options.numa, options.numa_node)?;
     let of_hardware = [Backend::Hardware, Backend::Any].contains(&backend);
     if !of_hardware && (!options.queue.is_null() || options.numa != 0) {
@@ -90,7 +97,10 @@ unsafe fn open(options: &Options, slots: usize) -> Result<(Kind, Opened), Refusa
                 core_reason: CoreReason::None,
             };
             match (queues.members.pop(), backend) {
-                (Some(member), _) => Ok((Kind::Hardware(member.mover), opened)),
+                (Some(member), _) => {
+                    let channels = of_one_queue(member, slots, page_fault)?;
+                    Ok((Kind::Hardware(channels), opened))
+                }
                 (None, Backend::Hardware) => {
                     queues.note = opened.note;
                     Err(queues.refusal())
@@ -160,7 +170,8 @@ pub unsafe extern "C" fn dray_note(mover: *mut Mover, text: *mut c_char, bytes: 
 /// Takes back what no queue has accepted, waits for the rest, and closes a mover: 0. NULL is allowed.
 /// Without a completion it waits two seconds on hardware, ten on a virtual device, and no longer: memory
 /// of operations that a device then still holds must stay valid for ever. The same holds for a mover in
-/// whose call libdray has panicked: it is not waited for.
+/// whose call libdray has panicked: it is not waited for. In a child of fork the mover of its parent is left as
+/// it is: 0.
 ///
 /// # Errors
 /// -EBADF: it is closed already. -EBUSY: another thread is using it, and goes on doing so.

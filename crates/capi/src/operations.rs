@@ -61,7 +61,8 @@ pub unsafe extern "C" fn dray_noop(mover: *mut Mover, user_data: u64) -> c_int {
 }
 
 /// Copies `len` bytes: 0 if it is enqueued. It begins with [`dray_submit`](crate::dray_submit) or a wait, and how it ends is
-/// in its completion.
+/// in its completion. Memory that the process may access is enough, present or not: see
+/// [`dray_open`](crate::dray_open).
 ///
 /// # Errors
 /// Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
@@ -154,7 +155,12 @@ pub unsafe extern "C" fn dray_compare_pattern(
     unsafe { enqueue_on(mover, [source], [len], user_data, make) }
 }
 
-/// CRC32C of `len` bytes.
+/// CRC32C of `len` bytes: the usual one (iSCSI, ext4; 0xe3069283 of "123456789") with `seed` 0, in which register and
+/// result are inverted. To go on behind other data, `seed` is their CRC.
+///
+/// The register alone, as the instruction CRC32 (`_mm_crc32_u64`) has it, is the inverted result of the inverted
+/// register: `~crc` of `seed` `~register`, thus of 0xffffffff to begin with 0 (0x58e3fa20 of "123456789").
+/// DRAY_FLAG_CRC_BYPASS_INVERSION gives something else, for it switches the reflection off, too.
 ///
 /// # Safety
 /// As [`dray_copy`].

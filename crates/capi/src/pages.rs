@@ -221,9 +221,8 @@ impl Promised<'_> {
             Refusal::new(libc::EBUSY, message)
         };
         match kind {
-            Kind::Hardware(mover) => self.copy_on(slice::from_mut(mover)),
             Kind::Virtual(mover) => self.copy_on(slice::from_mut(mover)),
-            Kind::HardwareChannels(channels) => {
+            Kind::Hardware(channels) | Kind::HardwareChannels(channels) => {
                 self.copy_on(&mut channels.idle_movers().ok_or_else(busy)?)
             }
             Kind::VirtualChannels(channels) => {

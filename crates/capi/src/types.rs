@@ -68,7 +68,8 @@ pub enum Flag {
     StrictOrdering = 1 << 13,
     /// The destination is read back before the operation ends.
     DestinationReadback = 1 << 14,
-    /// CRC: seed and result are neither inverted nor reflected.
+    /// CRC: seed and result are neither inverted nor reflected, most significant bit first. For the register of
+    /// the instruction CRC32 see dray_crc32c.
     CrcBypassInversion = 1 << 17,
     /// CRC: data bytes enter with bit 7 first.
     CrcBypassDataReflection = 1 << 18,
@@ -95,8 +96,9 @@ pub struct Options {
     pub numa: u32,
     /// NUMA node, if `numa` is not DRAY_NUMA_THREAD.
     pub numa_node: u32,
-    /// 0.
-    pub reserved: u32,
+    /// A dray_page_fault but DRAY_PAGE_FAULT_FINISH_ON_CORE: what becomes of an operation whose device meets a
+    /// page that is not present.
+    pub page_fault: u32,
 }
 
 const _: () = assert!(size_of::<Options>() == 40);

@@ -95,8 +95,9 @@ pub(crate) struct Args {
     /// Write the survey as a page with charts.
     #[arg(long, value_name = "FILE.html", requires = "survey")]
     report: Option<PathBuf>,
-    /// The program and its arguments, after `--`.
-    #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
+    /// The program and its arguments; `--` before them is needed only if the program's name begins with `-`.
+    // Without `allow_hyphen_values`, with which an option that is misspelled would be the program.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 

@@ -12,6 +12,7 @@ pub mod channels;
 mod checked;
 mod cpu;
 mod drive;
+mod home;
 #[cfg(feature = "hw")]
 pub mod hw;
 mod idle;
@@ -41,6 +42,9 @@ pub use channel::{
 pub use checked::Checked;
 pub use cpu::CpuMover;
 pub use drive::{Application, Next, drive};
+pub use home::Home;
+#[doc(hidden)]
+pub use home::wiped_on_fork;
 pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};
 pub use operation::{NotAnOperation, Operation};
 pub use outcome::{CoreReason, Outcome, QueueLost};

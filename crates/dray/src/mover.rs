@@ -143,6 +143,11 @@ pub enum Progress {
 
 /// Executes memory operations. Poll-mode, never blocks, never allocates once it is set up.
 ///
+/// In a child of fork(2) a mover of its parent that submits to a device executes nothing: what is enqueued or in
+/// flight completes at the next poll with the status 0, [`lost`](Mover::lost) is [`QueueLost::Inherited`], and a
+/// drop waits for nothing. Neither the parent's device nor its memory is touched. [`Home`](crate::Home) says on
+/// which kernels.
+///
 /// # Safety
 /// An implementation gives a completion when nothing will access the operation's memory any more,
 /// not before, and with the user data of that operation: callers reuse and free the memory then.

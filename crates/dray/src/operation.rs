@@ -38,6 +38,15 @@ pub enum NotAnOperation {
     /// A batch names descriptors with completion records of their own: movers make batches.
     #[error("a batch descriptor is made by a mover, from the operations in it")]
     Batch,
+    /// ENQCMD faults where any bit of the first word is set: the kernel says who submits (spec 8.1.1).
+    #[error(
+        "the first 32-bit word of the descriptor is {word:#x}, and must be 0: PASID (bits 19:0) and privilege \
+         (bit 31) are the kernel's, the others are reserved"
+    )]
+    FirstWord {
+        /// The word.
+        word: u32,
+    },
 }
 
 impl Operation {
@@ -265,10 +274,29 @@ impl TryFrom<Descriptor> for Operation {
     fn try_from(descriptor: Descriptor) -> Result<Operation, NotAnOperation> {
         match descriptor.opcode() {
             Ok(Opcode::Batch) => Err(NotAnOperation::Batch),
+            Ok(_) if descriptor.pasid_priv != 0 => Err(NotAnOperation::FirstWord {
+                word: descriptor.pasid_priv,
+            }),
             Ok(_) => Ok(Operation::new(descriptor)),
             Err(_) => Err(NotAnOperation::Opcode {
                 opcode: descriptor.opcode_byte(),
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each bit of the word alone, on either side of each field's end.
+    #[test]
+    fn a_descriptor_that_says_who_submits_is_no_operation() {
+        for word in (0..32).map(|bit| 1 << bit).chain([5, u32::MAX]) {
+            let mut descriptor = Descriptor::memmove(0x1000, 0x2000, 64);
+            descriptor.pasid_priv = word;
+            let refused = Operation::try_from(descriptor);
+            assert_eq!(refused, Err(NotAnOperation::FirstWord { word }));
         }
     }
 }

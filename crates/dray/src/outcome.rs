@@ -60,6 +60,9 @@ pub enum QueueLost {
         /// errno of write(2); 0 if it has written only a part.
         errno: i32,
     },
+    /// This process is a child of the one that has opened it: see [`Home`](crate::Home).
+    #[error("the mover is of the process that has forked this one")]
+    Inherited,
 }
 
 /// An operation that has ended, with who did what of it.

@@ -65,16 +65,18 @@ impl WaitPolicy {
     }
 
     /// What a thread does between two polls; `submitted` is what
-    /// [`Mover::submit`] has said before. The processor must [support](WaitPolicy::is_supported) it.
+    /// [`Mover::submit`] has said before.
     ///
     /// # Errors
-    /// [`WaitError::NoUmwait`]: the mover has no record to wait for.
+    /// [`WaitError::NoUmwait`]: the processor does not [support](WaitPolicy::is_supported) it, or the mover
+    /// has no record to wait for.
     #[inline]
     pub fn relax<M: Mover + ?Sized>(self, mover: &M, submitted: Progress) -> Result<(), WaitError> {
         match self {
             WaitPolicy::Spin => {}
             WaitPolicy::Pause => hint::spin_loop(),
             WaitPolicy::Yield => thread::yield_now(),
+            WaitPolicy::Umwait if !umwait::is_supported() => return Err(WaitError::NoUmwait),
             // What is not submitted has no record that will be written.
             WaitPolicy::Umwait if submitted == Progress::Pending => hint::spin_loop(),
             WaitPolicy::Umwait => match mover.oldest_record() {
@@ -221,5 +223,24 @@ mod tests {
         }
         assert_eq!([wait(&mut mover), wait(&mut mover)], [Ok(1); 2]);
         assert_eq!(wait(&mut mover), Err(WaitError::Nothing));
+    }
+
+    /// Without the check UMONITOR is an undefined instruction: a signal.
+    #[test]
+    #[cfg(feature = "virtual")]
+    fn umwait_on_a_record_is_an_error_where_the_processor_has_none() {
+        use crate::virt::{Options, VirtualDevice};
+        use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+
+        let queue = WorkQueueConfig::new(0, WorkQueueMode::Dedicated, 4);
+        let config = DeviceConfig::sapphire_rapids(1, vec![queue]);
+        let device = VirtualDevice::start(config, Options::default()).expect("a device");
+        let mut mover = device.open(0, 4).expect("a queue");
+        // SAFETY: a NOOP has no operands.
+        unsafe { mover.enqueue(&Operation::noop()) }.expect("a slot");
+        let submitted = mover.submit();
+        assert!(mover.oldest_record().is_some());
+        let relaxed = WaitPolicy::Umwait.relax(&mover, submitted);
+        assert_eq!(relaxed.is_ok(), WaitPolicy::Umwait.is_supported());
     }
 }

@@ -30,26 +30,7 @@ pub(crate) struct Live {
 impl Live {
     /// `None` where the kernel has no such pages (before 4.14).
     pub(crate) fn new() -> Option<Live> {
-        // SAFETY: new pages wherever there is room.
-        let page = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                4096,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if page == libc::MAP_FAILED {
-            return None;
-        }
-        // SAFETY: the page mapped above.
-        if unsafe { libc::madvise(page, 4096, libc::MADV_WIPEONFORK) } != 0 {
-            return None;
-        }
-        // SAFETY: the page stays mapped, is aligned, and zero is a value.
-        let word = unsafe { AtomicU32::from_ptr(page.cast()) };
+        let word = dray::wiped_on_fork()?;
         word.store(READY, Ordering::Release);
         Some(Live { word })
     }

@@ -1,23 +1,38 @@
 //! Vector instructions: which a processor has.
 
-#[cfg(target_arch = "x86_64")]
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-static WITHOUT_VPCLMULQDQ: AtomicBool = AtomicBool::new(false);
-
-/// Has CRCs and guards computed as on a processor without VPCLMULQDQ, or again as on this one. For tests
-/// and benchmarks: the results are the same.
+/// How CRCs and guards multiply without carries, from least to most.
 #[doc(hidden)]
-pub fn leave_out_vpclmulqdq(yes: bool) {
-    WITHOUT_VPCLMULQDQ.store(yes, Ordering::Relaxed);
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Multiplication {
+    /// Not at all: by tables.
+    None,
+    /// 16 bytes at once, by PCLMULQDQ.
+    Narrow,
+    /// 64 bytes at once, by VPCLMULQDQ and AVX-512.
+    Wide,
 }
 
-/// Whether carry-less multiplications of 64 bytes are to be used.
+impl Multiplication {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::None, Self::Narrow, Self::Wide];
+}
+
+static MOST: AtomicU8 = AtomicU8::new(Multiplication::Wide as u8);
+
+/// Has CRCs and guards computed as on a processor with no more than this. For tests and benchmarks: the
+/// results are the same. A processor that has less stays with what it has.
+#[doc(hidden)]
+pub fn multiply_at_most(most: Multiplication) {
+    MOST.store(most as u8, Ordering::Relaxed);
+}
+
+/// Whether multiplications of this size are to be used, where the processor has them.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-pub(crate) fn has_vpclmulqdq() -> bool {
-    is_x86_feature_detected!("vpclmulqdq") && !WITHOUT_VPCLMULQDQ.load(Ordering::Relaxed)
+pub(crate) fn may_multiply(size: Multiplication) -> bool {
+    MOST.load(Ordering::Relaxed) >= size as u8
 }
 
 /// Sets of vector instructions, from least to most.

@@ -109,7 +109,8 @@ fn the_headers_compile_without_warnings() {
         (directory, source)
     };
     let (_c, source) = includes("dray.h");
-    for standard in ["-std=c99", "-std=c11", "-std=c17"] {
+    for standard in ["-std=c89", "-std=c99", "-std=c11", "-std=c17"] {
+        let strict = [&strict[..], &["-pedantic-errors"]].concat();
         let compiler = [&["cc", standard, "-x", "c"], &strict[..]].concat();
         compile(&compiler, &source, true);
     }

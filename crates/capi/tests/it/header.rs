@@ -4,31 +4,64 @@ use std::path::Path;
 
 use crate::toolchain::{C, CPP, compile};
 
-/// Comments without the links and headings of rustdoc.
+/// As C89 takes it: no comments with `//`, no comma at the end of an enum. Comments have no links and
+/// headings of rustdoc.
 fn for_c(header: &str) -> String {
-    let mut text = String::new();
+    let mut lines: Vec<String> = Vec::new();
+    let mut comment: Vec<String> = Vec::new();
     for line in header.lines() {
-        let is_comment = line.trim_start().starts_with("//");
-        let line = match line {
-            "// # Errors" => "// Errors:",
-            "// # Safety" => "// The caller promises:",
-            line => line,
-        };
-        let mut rest = line;
-        while is_comment && let Some((before, link)) = rest.split_once("[`") {
-            let (name, after) = link.split_once("`]").expect("a link ends in its line");
-            text.push_str(before);
-            text.push_str(name);
-            // Of a path, too.
-            rest = match after.strip_prefix('(') {
-                Some(path) => path.split_once(')').expect("a path ends").1,
-                None => after,
-            };
+        let text = line.trim_start();
+        let indent = &line[..line.len() - text.len()];
+        if let Some(text) = text.strip_prefix("//") {
+            assert!(!text.contains("*/"), "{text}");
+            comment.push(without_rustdoc(text));
+            continue;
         }
-        text.push_str(rest);
-        text.push('\n');
+        lines.extend(block(&mut comment, indent));
+        let ends_a_list = text.starts_with('}');
+        if let Some(last) = lines.last_mut().filter(|_| ends_a_list) {
+            last.truncate(last.trim_end_matches(',').len());
+        }
+        lines.push(match line.split_once("//") {
+            Some((code, text)) => format!("{}/*{text} */", code),
+            None => line.to_owned(),
+        });
     }
-    text
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The lines of a comment as one of C.
+fn block(comment: &mut Vec<String>, indent: &str) -> Vec<String> {
+    let count = comment.len();
+    let lines = comment.drain(..).enumerate();
+    let lines = lines.map(|(n, text)| {
+        let start = if n == 0 { "/*" } else { " *" };
+        let end = if n + 1 == count { " */" } else { "" };
+        format!("{indent}{start}{text}{end}")
+    });
+    lines.collect()
+}
+
+/// A line of a comment, without `//`.
+fn without_rustdoc(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = match line {
+        " # Errors" => " Errors:",
+        " # Safety" => " The caller promises:",
+        line => line,
+    };
+    while let Some((before, link)) = rest.split_once("[`") {
+        let (name, after) = link.split_once("`]").expect("a link ends in its line");
+        text.push_str(before);
+        text.push_str(name);
+        // Of a path, too.
+        rest = match after.strip_prefix('(') {
+            Some(path) => path.split_once(')').expect("a path ends").1,
+            None => after,
+        };
+    }
+    text + rest
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bad_input;
 mod examples;
 mod header;
 mod install;
+mod leaks;
 mod opened;
 mod options;
 mod random_calls;

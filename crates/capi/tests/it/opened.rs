@@ -18,7 +18,7 @@ pub(crate) fn options() -> Options {
         checked: 0,
         numa: 0,
         numa_node: 0,
-        reserved: 0,
+        page_fault: 0,
     }
 }
 

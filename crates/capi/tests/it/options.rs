@@ -1,8 +1,8 @@
 //! Structures of options: earlier versions, later ones, and invalid fields.
 
 use dray_c::{
-    Backend, ChannelsOptions, Choice, CostModel, Dif, Mover, Numa, Options, Require, dray_close,
-    dray_dif_check, dray_note, dray_open,
+    Backend, ChannelsOptions, Choice, CostModel, Dif, Mover, Numa, Options, PageFault, Require,
+    dray_close, dray_dif_check, dray_note, dray_open,
 };
 
 use crate::opened::{channels, dif, last_error, open, open_channels, options};
@@ -28,7 +28,7 @@ fn options_of_earlier_sizes_are_read_only_to_their_size() {
             checked: if size == 24 { u32::MAX } else { 1 },
             numa: if size == 24 { u32::MAX } else { 0 },
             numa_node: u32::MAX,
-            reserved: u32::MAX,
+            page_fault: u32::MAX,
             ..options()
         }));
     }
@@ -97,7 +97,7 @@ fn slots_times_stripes_above_the_limit_are_refused() {
 
 #[test]
 fn an_invalid_field_of_options_is_named() {
-    let named: [(Options, &str); 9] = [
+    let named: [(Options, &str); 10] = [
         (
             Options {
                 backend: 4,
@@ -114,10 +114,17 @@ fn an_invalid_field_of_options_is_named() {
         ),
         (
             Options {
-                reserved: 7,
+                page_fault: 4,
                 ..options()
             },
-            "dray_options.reserved is 7",
+            "dray_options.page_fault is 4: 0 to 3",
+        ),
+        (
+            Options {
+                page_fault: PageFault::FinishOnCore as u32,
+                ..options()
+            },
+            "DRAY_PAGE_FAULT_FINISH_ON_CORE is for dray_open_channels",
         ),
         (
             Options {

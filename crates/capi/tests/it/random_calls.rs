@@ -68,7 +68,7 @@ fn open(random: &mut Random) -> *mut Mover {
                     slots,
                     checked: 1,
                     numa: random.of(&[0, 0, 0, 1]),
-                    reserved: random.of(&[0, 0, 0, 7]),
+                    page_fault: random.word(4),
                     size: random.of(&[40, 40, 40, 32, 41, 48, 0]),
                     ..options()
                 };

@@ -79,7 +79,7 @@ fn output(profile: &str, program: &Program, name: &str) -> String {
             return String::from_utf8_lossy(&output.stdout).into_owned();
         }
         errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !errors.contains("status 0x3\n") {
+        if !errors.contains("0x03 page_fault") {
             break;
         }
     }

@@ -339,6 +339,22 @@ fn exit_codes_and_signals_of_programs_are_passed_on() {
 }
 
 #[test]
+fn a_program_needs_no_dashes_before_it() {
+    let dir = directory();
+    let way = "offload --mover cpu --quiet /bin/sh -c";
+    // Options behind the program are the program's.
+    dray(dir.path(), way)
+        .args(["echo $0 $1", "--stats", "--mover"])
+        .assert()
+        .success()
+        .stdout("--stats --mover\n");
+    // One of ours that is misspelled is still an error, and not a program.
+    dray(dir.path(), "offload --min-byte 4k /bin/sh")
+        .assert()
+        .code(2);
+}
+
+#[test]
 fn stderr_and_statistics_name_the_executor() {
     let dir = directory();
     let said = |arguments: &str| {

@@ -107,6 +107,14 @@ unsafe impl<M: Mover> Mover for Channels<M> {
         self.capabilities
     }
 
+    /// Of one channel alone: with several any may be next.
+    fn oldest_record(&self) -> Option<u64> {
+        match &self.queues[..] {
+            [only] => only.mover.oldest_record(),
+            _ => None,
+        }
+    }
+
     fn executor(&self) -> Option<Executor> {
         match self.options.require {
             Require::Hardware => Some(Executor::Hardware),

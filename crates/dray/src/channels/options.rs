@@ -68,7 +68,7 @@ pub enum PageFaultPolicy {
     },
     /// The core does the rest.
     FinishOnCore,
-    /// The device waits for pages: every queue must allow it.
+    /// The device waits for pages: every queue of a device must allow it. A core waits anyway.
     BlockOnFault,
     /// The operation ends with the fault.
     Return,

@@ -57,7 +57,8 @@ pub(super) fn check<M: Mover>(
         {
             return Err(ChannelsError::NotHardware { channel, executor });
         }
-        let blocks = queue.capabilities.block_on_fault;
+        // A core waits for pages anyway.
+        let blocks = queue.capabilities.block_on_fault || executor == Some(Executor::Cpu);
         if options.page_fault == PageFaultPolicy::BlockOnFault && !blocks {
             return Err(ChannelsError::NoBlockOnFault { channel });
         }

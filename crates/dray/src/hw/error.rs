@@ -113,6 +113,9 @@ pub enum HwError {
         /// The device file.
         path: PathBuf,
     },
+    /// This process is a child of the one that has opened the queue.
+    #[error("the work queue is open in the process that has forked this one")]
+    Inherited,
     /// A mover has at least 1 and at most 2^31 - 1 slots.
     #[error("a mover has 1 to {most} slots, not {asked}")]
     Slots {

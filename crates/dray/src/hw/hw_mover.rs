@@ -52,6 +52,9 @@ impl Default for HwOptions {
 /// that it has to itself loses none. Several movers of a process use one dedicated queue by a
 /// [`OpenQueue`](super::OpenQueue).
 ///
+/// A page that is not present ends an operation with [`Status::PAGE_FAULT`](dray_spec::Status::PAGE_FAULT), as on
+/// the device: [`Channels`](crate::channels::Channels), of this one mover as of several, supply pages and go on.
+///
 /// A queue that was disabled, or whose device was reset, while it was open executes nothing more, also
 /// if it is enabled again: within a tenth of a second of polling, all that was not complete completes
 /// with the status 0, and [`failure`](HwMover::failure) says why. Dropping a mover takes back what is

@@ -11,7 +11,7 @@ use super::state::{Opened, State};
 use super::submit_path::{QueuePath, SubmitPath, Submitting};
 use super::{HwError, QueueInfo};
 use crate::queue::Port;
-use crate::{Executor, QueueLost};
+use crate::{Executor, Home, QueueLost};
 
 /// A work queue that is open.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub(super) struct HwPort {
     path: QueuePath,
     credits: Credits,
     state: State,
+    home: Home,
 }
 
 /// What several movers of a queue have in common.
@@ -73,6 +74,7 @@ impl HwPort {
         HwPort {
             path,
             credits,
+            home: state.home(),
             state,
         }
     }
@@ -90,7 +92,10 @@ impl HwPort {
     }
 
     pub(super) fn failure(&self) -> Option<&HwError> {
-        self.path.failure.as_ref().or(self.state.disabled.get())
+        match self.home.is_inherited() {
+            true => Some(&HwError::Inherited),
+            false => self.path.failure.as_ref().or(self.state.disabled.get()),
+        }
     }
 }
 
@@ -99,8 +104,8 @@ impl Port for HwPort {
 
     #[inline]
     fn submit(&mut self, descriptor: &Descriptor) -> Submission {
-        if self.state.is_disabled() {
-            // The queue may belong to another program by now.
+        if self.home.is_inherited() || self.state.is_disabled() {
+            // The portal is not mapped in a child of fork, where it was. The queue may belong to another program by now.
             return Submission::Ignored;
         }
         if !self.credits.take() {
@@ -127,7 +132,7 @@ impl Port for HwPort {
     /// A queue is disabled when all that it had has ended.
     #[inline]
     fn has_ended(&self) -> bool {
-        self.state.after_empty_poll(self.path.file())
+        self.home.is_inherited() || self.state.after_empty_poll(self.path.file())
     }
 
     #[inline]
@@ -137,6 +142,7 @@ impl Port for HwPort {
 
     fn lost(&self) -> Option<QueueLost> {
         match self.failure()? {
+            HwError::Inherited => Some(QueueLost::Inherited),
             HwError::Write { source, .. } => Some(QueueLost::Refused {
                 errno: source.raw_os_error().unwrap_or(0),
             }),

@@ -10,6 +10,7 @@ use dray_spec::Descriptor;
 
 use super::instructions;
 use super::{HwError, QueueInfo};
+use crate::Home;
 
 /// Bytes of a portal (spec 9.3).
 const PORTAL_BYTES: usize = 4096;
@@ -41,6 +42,7 @@ pub struct Portal {
 #[derive(Debug)]
 struct Mapping {
     base: NonNull<u8>,
+    home: Home,
 }
 
 // SAFETY: the mapping belongs to this value.
@@ -50,6 +52,10 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.home.is_inherited() {
+            // The kernel gives a child no portal: another mapping may be there.
+            return;
+        }
         // SAFETY: mapped with this length, and no portal has the address any more.
         let unmapped = unsafe { libc::munmap(self.base.as_ptr().cast(), PORTAL_BYTES) };
         debug_assert_eq!(unmapped, 0, "a mapping of its own");
@@ -96,7 +102,7 @@ impl Portal {
     ///
     /// # Safety
     /// What the descriptor names, its completion record with it, must stay valid until the device has
-    /// done with it.
+    /// done with it. Not in a child of fork, where the kernel maps no portal.
     #[inline]
     pub unsafe fn movdir64b(&mut self, descriptor: &Descriptor) {
         let line = self.line();
@@ -109,7 +115,7 @@ impl Portal {
     /// SFENCE and ENQCMD, for a shared queue. True if the device has accepted the descriptor.
     ///
     /// # Safety
-    /// As [`movdir64b`](Portal::movdir64b).
+    /// As [`movdir64b`](Portal::movdir64b); the descriptor's first word must be 0, or the instruction faults.
     #[inline]
     pub unsafe fn enqcmd(&mut self, descriptor: &Descriptor) -> bool {
         let line = self.line();
@@ -138,7 +144,10 @@ impl Portal {
         let base = base.ok_or_else(|| io::Error::from(io::ErrorKind::Other))?;
         let step = if rotates { size_of::<Descriptor>() } else { 0 };
         Ok(Portal {
-            mapping: Arc::new(Mapping { base }),
+            mapping: Arc::new(Mapping {
+                base,
+                home: Home::here(),
+            }),
             offset: 0,
             step,
         })

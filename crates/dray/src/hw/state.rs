@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::HwError;
+use crate::Home;
 
 /// Polls without a completion between two reads of the clock.
 const POLLS_BETWEEN_CLOCK_READS: u32 = 1 << 12;
@@ -38,6 +39,7 @@ pub(super) struct Opened {
     clients: Option<PathBuf>,
     /// The device file that was opened: a queue that is enabled gets a new one.
     node: Option<(u64, u64)>,
+    home: Home,
 }
 
 impl Opened {
@@ -51,6 +53,7 @@ impl Opened {
                 _ => None,
             },
             node: node(file),
+            home: Home::here(),
         })
     }
 
@@ -76,6 +79,11 @@ impl State {
             read_at: Cell::new(Instant::now()),
             disabled: OnceCell::new(),
         }
+    }
+
+    /// The process that has opened the queue.
+    pub(super) fn home(&self) -> Home {
+        self.opened.home
     }
 
     /// A poll has found no completion. Whether the queue was found disabled.

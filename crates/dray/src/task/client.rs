@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::shared::Shared;
-use crate::{ChannelError, Completed, Rejected, Request};
+use crate::{Buffers, ChannelError, Completed, Home, Rejected, Request};
 
 /// Asks the driver for operations. Clones ask the same driver, from any thread.
 ///
@@ -22,11 +22,15 @@ use crate::{ChannelError, Completed, Rejected, Request};
 /// ```
 pub struct Client<B> {
     shared: Arc<Shared<B>>,
+    home: Home,
 }
 
 impl<B> Client<B> {
     pub(super) fn new(shared: Arc<Shared<B>>) -> Client<B> {
-        Client { shared }
+        Client {
+            shared,
+            home: Home::here(),
+        }
     }
 
     /// An operation, which begins when the future is first polled; while all slots are taken it waits
@@ -36,7 +40,8 @@ impl<B> Client<B> {
     /// more than that is polled again until it is one of them. Where 1024 have waited, and some of these were
     /// dropped, the next one removes those; the order of the others may change if another thread gives a slot, or
     /// another future comes, during that. A future is no client: once all clients are
-    /// dropped, the driver ends, and what has not begun by then is refused.
+    /// dropped, the driver ends, and what has not begun by then is refused. So is all in a child of fork, which
+    /// the driver's thread is not in: what was under way there ends with [`ChannelError::InFlight`].
     ///
     /// # Errors
     /// The future gives the reason, with the buffers, of what the channel does not take; see
@@ -44,6 +49,7 @@ impl<B> Client<B> {
     pub fn request(&self, request: Request<B>) -> OperationFuture<B> {
         OperationFuture {
             shared: self.shared.clone(),
+            home: self.home,
             stage: Stage::New(Some(request)),
             waiter: None,
         }
@@ -55,13 +61,15 @@ impl<B> Clone for Client<B> {
         self.shared.clients.fetch_add(1, Ordering::Relaxed);
         Client {
             shared: self.shared.clone(),
+            home: self.home,
         }
     }
 }
 
 impl<B> Drop for Client<B> {
     fn drop(&mut self) {
-        if self.shared.clients.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let is_last = self.shared.clients.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last && !self.home.is_inherited() {
             self.shared.driver.wake();
         }
     }
@@ -94,6 +102,7 @@ impl<B> fmt::Debug for Client<B> {
 #[must_use = "an operation begins when its future is polled"]
 pub struct OperationFuture<B> {
     shared: Arc<Shared<B>>,
+    home: Home,
     stage: Stage<B>,
     /// Number of its waiter, while it waits for a cell.
     waiter: Option<u32>,
@@ -114,6 +123,9 @@ impl<B> Future for OperationFuture<B> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        if this.home.is_inherited() {
+            return this.refused();
+        }
         if let Stage::New(request) = &mut this.stage
             && let Some(wanted) = request.take()
         {
@@ -149,8 +161,27 @@ impl<B> Future for OperationFuture<B> {
     }
 }
 
+impl<B> OperationFuture<B> {
+    /// What a child of fork is told: the driver's thread is not there, and others may have had its locks.
+    #[cold]
+    fn refused(&mut self) -> Poll<<Self as Future>::Output> {
+        let (error, buffers) = match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::New(request) => {
+                let buffers = request.map_or_else(Buffers::none, Request::into_buffers);
+                (ChannelError::Closed, buffers)
+            }
+            Stage::Requested(_) => (ChannelError::InFlight, Buffers::none()),
+            Stage::Ended => return Poll::Pending,
+        };
+        Poll::Ready(Err(Box::new(Rejected { error, buffers })))
+    }
+}
+
 impl<B> Drop for OperationFuture<B> {
     fn drop(&mut self) {
+        if self.home.is_inherited() {
+            return;
+        }
         match self.stage {
             Stage::Requested(index) => self.shared.abandon(index),
             // It may have been given a cell that it does not take.

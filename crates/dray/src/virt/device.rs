@@ -1,5 +1,6 @@
 //! A virtual device for movers of this process.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use dray_device::{DeviceConfig, Portal};
@@ -10,7 +11,7 @@ use thiserror::Error;
 
 use super::VirtualMover;
 use super::memories::{Memories, WithMemories};
-use crate::Capabilities;
+use crate::{Capabilities, Home};
 
 /// Why a mover could not be opened.
 ///
@@ -32,6 +33,9 @@ pub enum OpenError {
         /// Queue asked for.
         wq: u16,
     },
+    /// This process is a child of the one that has started the device.
+    #[error("the device is in the process that has forked this one")]
+    Inherited,
     /// A mover has at most so many slots.
     #[error("a mover has at most {most} slots")]
     Slots {
@@ -44,8 +48,20 @@ pub enum OpenError {
 #[derive(Debug)]
 pub(crate) struct Inner {
     // Dropped first: its threads write to the movers' blocks.
-    pub(crate) device: RealtimeDevice,
+    pub(crate) device: ManuallyDrop<RealtimeDevice>,
     pub(crate) memories: Arc<Memories>,
+    pub(crate) home: Home,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.home.is_inherited() {
+            // It would wait for threads that are not in this process.
+            return;
+        }
+        // SAFETY: dropped here alone, and not used any more.
+        unsafe { ManuallyDrop::drop(&mut self.device) };
+    }
 }
 
 /// A virtual device in real time, for movers of this process.
@@ -116,7 +132,11 @@ impl VirtualDevice {
         };
         let device = RealtimeDevice::start(config, memory, options, listener)?;
         Ok(VirtualDevice {
-            inner: Arc::new(Inner { device, memories }),
+            inner: Arc::new(Inner {
+                device: ManuallyDrop::new(device),
+                memories,
+                home: Home::here(),
+            }),
         })
     }
 
@@ -127,6 +147,9 @@ impl VirtualDevice {
     /// # Errors
     /// No such queue; not enough slots.
     pub fn open(&self, wq: u16, slots: usize) -> Result<VirtualMover, OpenError> {
+        if self.inner.home.is_inherited() {
+            return Err(OpenError::Inherited);
+        }
         let portal = Portal { wq, limited: true };
         let portal = self.inner.device.map(portal);
         let enabled = portal.filter(|portal| portal.size() > 0);

@@ -55,7 +55,10 @@ impl Port for VirtualPort {
 
     #[inline]
     fn submit(&mut self, descriptor: &Descriptor) -> Submission {
-        self.portal.submit(descriptor)
+        match self.inner.home.is_inherited() {
+            true => Submission::Ignored,
+            false => self.portal.submit(descriptor),
+        }
     }
 
     #[inline]
@@ -66,10 +69,13 @@ impl Port for VirtualPort {
 
     #[inline]
     fn has_ended(&self) -> bool {
-        self.inner.device.has_ended()
+        self.inner.home.is_inherited() || self.inner.device.has_ended()
     }
 
     fn lost(&self) -> Option<QueueLost> {
+        if self.inner.home.is_inherited() {
+            return Some(QueueLost::Inherited);
+        }
         match (self.has_ended(), self.portal.is_enabled()) {
             (true, _) => Some(QueueLost::DeviceEnded),
             (false, false) => Some(QueueLost::Disabled),
@@ -119,6 +125,10 @@ impl Drop for VirtualMover {
             return;
         }
         let inner = &self.queue.port.inner;
+        if inner.home.is_inherited() {
+            // A thread of the device, which is not in this process, may have had the lock.
+            return;
+        }
         inner.memories.remove(self.queue.memory());
     }
 }

@@ -6,6 +6,7 @@ mod channels;
 mod device_answers;
 mod dispatch;
 mod examples;
+mod forked;
 mod gate;
 mod inaccessible;
 mod lost;

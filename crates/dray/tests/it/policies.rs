@@ -10,8 +10,8 @@ use dray::channels::{
 };
 use dray::virt::{AllAccessible, Options, Translation, VirtualDevice, VirtualMover};
 use dray::{
-    Completion, CpuMover, Executor, Failure, Mover, Operation, Output, Progress, WaitError,
-    WaitPolicy, wait,
+    Channel, Completion, CpuMover, Executor, Failure, Mover, Operation, Output, Progress,
+    WaitError, WaitPolicy, wait,
 };
 use dray_device::Access;
 use dray_device::WorkQueueMode::{Dedicated, Shared};
@@ -430,4 +430,42 @@ fn what_is_required_is_kept_or_refused() {
         (outcome.executor(), outcome.core_bytes),
         (Executor::Virtual, 0)
     );
+}
+
+#[test]
+fn a_core_waits_for_pages_as_any_device_that_blocks() {
+    let member = Member {
+        mover: CpuMover::new(4),
+        numa_node: None,
+    };
+    let options = ChannelsOptions {
+        page_fault: PageFaultPolicy::BlockOnFault,
+        ..ChannelsOptions::default()
+    };
+    let mut channel = Channel::new(Channels::new([member], options).expect("a core may"));
+    let copy = channel.copy(vec![7; 4096], vec![1; 4096]);
+    assert!(copy.is_ok());
+    let done = channel.wait(WaitPolicy::Pause, None).expect("it ends");
+    assert_eq!(done.result, Ok(Output::Done));
+    assert_eq!(done.buffers.destination, Some(vec![7; 4096]));
+}
+
+#[test]
+fn channels_of_one_queue_have_a_record_to_wait_for() {
+    let config = device(1, vec![queue(0, Dedicated, 8)]);
+    let started = VirtualDevice::start(config, Options::default()).expect("a device");
+    let channels = |movers: usize| {
+        let mover = || started.open(0, 4).expect("a queue");
+        let members = (0..movers).map(|_| Member {
+            mover: mover(),
+            numa_node: None,
+        });
+        let mut channels = Channels::new(members, ChannelsOptions::default()).expect("channels");
+        // SAFETY: a NOOP has no operands.
+        unsafe { channels.enqueue(&Operation::noop()) }.expect("a slot");
+        channels.submit();
+        channels.oldest_record().is_some()
+    };
+    assert!(channels(1));
+    assert!(!channels(2));
 }

@@ -28,7 +28,9 @@ fn main() {
     }
     let filter = arguments.iter().find(|a| !a.starts_with("--"));
     let without = arguments.iter().any(|argument| argument == WITHOUT);
-    dray_ops::leave_out_vpclmulqdq(without);
+    if without {
+        dray_ops::multiply_at_most(dray_ops::Multiplication::Narrow);
+    }
     let isal = Isal::open(without);
     if let Err(reason) = &isal {
         println!("without ISA-L (apt-get install libisal2): {reason}");

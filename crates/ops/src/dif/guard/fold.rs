@@ -9,6 +9,8 @@ use std::arch::x86_64::{
     _mm_set_epi8, _mm_set_epi64x, _mm_shuffle_epi8, _mm_srli_si128, _mm_xor_si128,
 };
 
+use crate::level::{self, Multiplication};
+
 use super::polynomial::{POLYNOMIAL, power, quotient};
 
 /// Bytes folded at once: four sums hide the latency of a multiplication.
@@ -22,11 +24,19 @@ pub(super) fn crc(data: &[u8]) -> Option<u16> {
     if data.len() < STRIDE || !data.len().is_multiple_of(8) {
         return None;
     }
-    if !is_x86_feature_detected!("pclmulqdq") || !is_x86_feature_detected!("ssse3") {
+    if !is_possible() {
         return None;
     }
     // SAFETY: the processor has the instructions, as was just checked.
     Some(unsafe { fold(data) })
+}
+
+/// Whether the processor has the instructions.
+#[inline]
+fn is_possible() -> bool {
+    level::may_multiply(Multiplication::Narrow)
+        && is_x86_feature_detected!("pclmulqdq")
+        && is_x86_feature_detected!("ssse3")
 }
 
 /// Factors that move the two halves of a sum `bits` bits up: x^(bits + 64), x^bits.

@@ -16,6 +16,7 @@ use std::hint::black_box;
 use super::fold::{load, reversed};
 use super::polynomial::{POLYNOMIAL, power, quotient};
 use crate::dif::row::{Copies, Row};
+use crate::level::{self, Multiplication};
 use crate::prefetch;
 
 /// Blocks at once.
@@ -70,6 +71,7 @@ const _: () = assert!(power(8 * 369) == power(8 * 31) ^ 1);
 #[inline]
 pub(super) fn is_for(bytes: usize) -> bool {
     matches!(bytes, 512 | 520)
+        && level::may_multiply(Multiplication::Narrow)
         && is_x86_feature_detected!("pclmulqdq")
         && is_x86_feature_detected!("avx")
 }

@@ -16,7 +16,8 @@ use std::arch::x86_64::{
 use super::polynomial::{POLYNOMIAL, power, quotient};
 use super::short::{COMMON, common, lines};
 use crate::dif::row::{Copies, Row};
-use crate::{level, prefetch};
+use crate::level::{self, Multiplication};
+use crate::prefetch;
 
 /// Blocks at once: as many as a register has quarters.
 const BLOCKS: usize = super::TOGETHER;
@@ -53,7 +54,8 @@ const fn factor(bits: u32) -> u64 {
 #[inline]
 pub(super) fn is_for(bytes: usize) -> bool {
     matches!(bytes, 512 | 520)
-        && level::has_vpclmulqdq()
+        && level::may_multiply(Multiplication::Wide)
+        && is_x86_feature_detected!("vpclmulqdq")
         && is_x86_feature_detected!("gfni")
         && is_x86_feature_detected!("avx512f")
 }
