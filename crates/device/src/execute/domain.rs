@@ -135,7 +135,11 @@ impl<M: Memory> Between<'_, M> {
     }
 
     fn write(&mut self, to: OperandAddress, offset: u64, from: &[u8]) {
-        let (address, untranslated) = (to.address + offset, self.untranslated);
+        // What is behind the end of the address space faults; that of a translated operand is not written at all.
+        let Some(address) = to.address.checked_add(offset) else {
+            return;
+        };
+        let untranslated = self.untranslated;
         self.within(to.space(), |memory| match untranslated {
             false => memory.write(address, from),
             true => write_unnoticed(memory, address, from),

@@ -48,8 +48,12 @@ fn readable(
     memory: &mut impl Memory,
     record: &CompletionRecord,
 ) -> bool {
-    let last = |address: u64, bytes: u64| bytes.checked_sub(1).map(|n| address.wrapping_add(n));
-    let there = |memory: &dyn Memory, address| memory.accessible(address, 1, Access::Read) == 1;
+    // The last byte of an operand; `None` of one without bytes. One that does not fit in the address space has no
+    // last byte that is there.
+    let last = |address: u64, bytes: u64| bytes.checked_sub(1).map(|n| address.checked_add(n));
+    let there = |memory: &dyn Memory, address: Option<u64>| {
+        address.is_some_and(|address| memory.accessible(address, 1, Access::Read) == 1)
+    };
     let size = u64::from(d.size);
     if let Some(domain) = domains.and_then(|domains| domains.second) {
         let last = last(domain.address, size);
@@ -96,7 +100,8 @@ impl<M: Memory> Memory for Untranslated<'_, M> {
     }
 }
 
-/// Writes the pages that can be written.
+/// Writes the pages that can be written. What would lie behind the end of the address space is lost, as every
+/// write that faults: the specification knows no address that follows it.
 pub(super) fn write_unnoticed(memory: &mut (impl Memory + ?Sized), addr: u64, from: &[u8]) {
     let mut rest = from;
     let mut address = addr;
@@ -107,7 +112,10 @@ pub(super) fn write_unnoticed(memory: &mut (impl Memory + ?Sized), addr: u64, fr
         if there > 0 {
             memory.write(address, &page[..there as usize]);
         }
-        address = address.wrapping_add(page.len() as u64);
+        let Some(next) = address.checked_add(page.len() as u64) else {
+            return;
+        };
+        address = next;
         rest = behind;
     }
 }

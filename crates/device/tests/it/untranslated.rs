@@ -45,13 +45,15 @@ impl Memory for Pages {
     }
 
     fn read(&self, addr: u64, into: &mut [u8]) {
-        for (at, byte) in (addr..).zip(into) {
+        for (n, byte) in into.iter_mut().enumerate() {
+            let at = addr + n as u64;
             *byte = self.pages[&(at / PAGE)][(at % PAGE) as usize];
         }
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) {
-        for (at, byte) in (addr..).zip(from) {
+        for (n, byte) in from.iter().enumerate() {
+            let at = addr + n as u64;
             let page = self.pages.get_mut(&(at / PAGE)).expect("a page");
             page[(at % PAGE) as usize] = *byte;
         }
@@ -194,6 +196,35 @@ fn other_domains_are_the_same() {
     assert_eq!(run(&compare, into(8)).record.result, 1);
     assert_eq!(run(&compare, into(20)), failed);
     assert!(memory.other.expect("other").has(10, 0));
+}
+
+#[test]
+fn nothing_is_written_behind_the_end_of_the_address_space() {
+    let last = u64::MAX / PAGE;
+    let mut memory = Pages::of(&[1, 2, 3]);
+    memory.other = Some(Box::new(Pages::of(&[0, 1, 2, last])));
+    let into = Domains {
+        first: None,
+        second: Some(Domain {
+            handle: 3,
+            space: AddressSpace::default(),
+            address: last * PAGE + 8,
+            hidden: false,
+            submitter_bit: None,
+        }),
+    };
+    let fill = Descriptor::inter_domain_fill(0, 0, SIZE);
+    let mut run = |d: &Descriptor| {
+        let ended = task(d, Some(into)).execute(&mut memory, Payload::Moved);
+        ended.record.status()
+    };
+    assert_eq!(run(&fill), Status::SUCCESS);
+    let read_back = fill.with_flags(Flags::DESTINATION_READBACK);
+    assert_eq!(run(&read_back), Status::HARDWARE_ERROR_WRITE);
+    let other = memory.other.expect("other");
+    assert!(other.has(0, 0) && other.has(1, 1) && other.has(2, 2));
+    // The memory above ends a byte early.
+    assert!(other.pages[&last][8..4095].iter().all(|byte| *byte == 0));
 }
 
 fn device(ats: bool, disable: bool) -> Device {
