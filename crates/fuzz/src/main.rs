@@ -1,12 +1,13 @@
-//! `dray-fuzz`: random inputs on one target, for a time.
+//! `dray-fuzz`: random inputs on one target or all, for a time.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use dray_fuzz::{Inputs, TARGETS};
+use dray_fuzz::{Inputs, TARGETS, Target};
 
 /// Tries random inputs on a target, without looking at coverage; `cargo fuzz run` does that.
 #[derive(Debug, Parser)]
@@ -14,50 +15,91 @@ use dray_fuzz::{Inputs, TARGETS};
 struct Arguments {
     /// What to try: descriptors, registers, profiles, files, fabrics, flows,
     /// messages, operations, vhost_messages, vhost_split or vhost_packed.
-    target: String,
-    /// How long.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    target: Option<String>,
+    /// All targets, one after the other.
+    #[arg(long)]
+    all: bool,
+    /// How long, for each target.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// Where the random numbers start.
-    #[arg(long, default_value_t = 1)]
+    /// Where the random numbers start: a number, or `random`.
+    #[arg(long, default_value = "1", value_parser = seed)]
     seed: u64,
+    /// Where an input is kept that is a finding.
+    #[arg(long, default_value = ".")]
+    keep: PathBuf,
     /// Tries this file alone, which the fuzzer has left.
-    #[arg(long)]
+    #[arg(long, requires = "target")]
     input: Option<PathBuf>,
+}
+
+fn seed(text: &str) -> Result<u64, std::num::ParseIntError> {
+    match text {
+        // Keyed at random.
+        "random" => Ok(RandomState::new().build_hasher().finish() >> 32),
+        number => number.parse(),
+    }
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let Some(target) = TARGETS.iter().find(|t| t.name == arguments.target) else {
+    let wanted =
+        |target: &&Target| arguments.all || arguments.target.as_deref() == Some(target.name);
+    let targets: Vec<_> = TARGETS.iter().filter(wanted).collect();
+    if targets.is_empty() {
         let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
         bail!(
             "no target {}: there are {}",
-            arguments.target,
+            arguments.target.unwrap_or_default(),
             known.join(", ")
         );
-    };
+    }
     if let Some(path) = &arguments.input {
         let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-        (target.run)(&bytes);
-        println!("{}: no finding in {}", target.name, path.display());
+        for target in targets {
+            (target.run)(&bytes);
+            println!("{}: no finding in {}", target.name, path.display());
+        }
         return Ok(());
     }
+    let mut findings = Vec::new();
+    for target in targets {
+        findings.extend(search(target, &arguments)?);
+    }
+    match findings.is_empty() {
+        true => Ok(()),
+        false => bail!(
+            "findings; try each again with --input: {}",
+            findings.join(", ")
+        ),
+    }
+}
+
+/// Tries random inputs until the time is over. Where the first finding is kept, by its target and file.
+fn search(target: &Target, arguments: &Arguments) -> anyhow::Result<Option<String>> {
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
-    let mut tried = 0_u64;
-    for input in Inputs::new(arguments.seed, target.max_bytes) {
+    let seed = arguments.seed;
+    for (tried, input) in Inputs::new(seed, target.max_bytes).enumerate() {
         if Instant::now() >= end {
+            println!(
+                "{}: {tried} inputs in {} s from seed {seed}, no finding",
+                target.name, arguments.seconds
+            );
             break;
         }
         if catch_unwind(|| (target.run)(&input)).is_err() {
-            let path = format!("{}-{}-{tried}.input", target.name, arguments.seed);
-            std::fs::write(&path, &input).with_context(|| path.clone())?;
-            bail!("a finding after {tried} inputs: try it again with --input {path}");
+            let name = format!("{}-{seed}-{tried}.input", target.name);
+            let path = arguments.keep.join(name);
+            std::fs::create_dir_all(&arguments.keep)
+                .and_then(|()| std::fs::write(&path, &input))
+                .with_context(|| path.display().to_string())?;
+            println!(
+                "{}: a finding after {tried} inputs from seed {seed}",
+                target.name
+            );
+            return Ok(Some(format!("{} {}", target.name, path.display())));
         }
-        tried += 1;
     }
-    println!(
-        "{}: {tried} inputs in {} s from seed {}, no finding",
-        target.name, arguments.seconds, arguments.seed
-    );
-    Ok(())
+    Ok(None)
 }
