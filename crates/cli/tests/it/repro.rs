@@ -5,6 +5,7 @@
 
 mod config;
 mod run;
+mod surroundings;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -118,10 +119,16 @@ fn programs() {
 }
 
 #[test]
+fn programs_with_surroundings() {
+    check(surroundings::ROWS);
+}
+
+#[test]
 fn every_input_has_a_row() {
     let named: Vec<&str> = config::ROWS
         .iter()
         .chain(run::ROWS)
+        .chain(surroundings::ROWS)
         .map(|row| row.input)
         .collect();
     for kind in ["config", "run"] {

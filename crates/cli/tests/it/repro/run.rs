@@ -2,7 +2,7 @@
 
 use super::Row;
 
-const fn row(input: &'static str, way: &'static str, script: &'static str) -> Row {
+pub(super) const fn row(input: &'static str, way: &'static str, script: &'static str) -> Row {
     Row {
         input,
         way,
