@@ -308,7 +308,8 @@ impl Engine {
         // A slot is one page: its own registration is taken away, and that of the others stays.
         for slot in slots {
             let emptied = self.uffd.unregister(slot, PAGE).and_then(|()| {
-                memory::empty(slot, PAGE)?;
+                // SAFETY: a slot of the engine's window, whose page the program has given up.
+                unsafe { memory::empty(slot, PAGE) }?;
                 self.uffd.register(slot, PAGE, REGISTER_MISSING)
             });
             match emptied {

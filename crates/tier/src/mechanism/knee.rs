@@ -59,7 +59,9 @@ pub fn measure() -> Result<Knee, TierError> {
                 }
                 uffd.unregister(home, 2 * longest)
                     .map_err(system("UFFDIO_UNREGISTER"))?;
-                memory::empty(away, longest).map_err(system("madvise"))?;
+                // SAFETY: memory of this function, without references into it.
+                let emptied = unsafe { memory::empty(away, longest) };
+                emptied.map_err(system("madvise"))?;
                 memory::advise(home, longest, libc::MADV_POPULATE_WRITE)
                     .map_err(system("madvise"))?;
                 uffd.register(home, 2 * longest, REGISTER_MISSING)

@@ -149,7 +149,8 @@ impl Window {
             return Ok(());
         }
         let (start, last) = (self.at(first), self.at(first + count - 1));
-        let emptied = memory::empty(start, last + self.slot - start);
+        // SAFETY: the window's own memory; its owner says that these slots hold nothing any more.
+        let emptied = unsafe { memory::empty(start, last + self.slot - start) };
         self.unsure |= emptied.is_err();
         emptied.map_err(system("MADV_DONTNEED"))
     }

@@ -75,28 +75,54 @@ pub unsafe fn unmap(start: u64, len: u64) {
     unsafe { libc::syscall(libc::SYS_munmap, start as usize, len as usize) };
 }
 
+/// Advice that changes no byte of this process: how pages are made, and what a child gets.
+const HARMLESS: [i32; 7] = [
+    libc::MADV_HUGEPAGE,
+    libc::MADV_NOHUGEPAGE,
+    libc::MADV_COLLAPSE,
+    libc::MADV_POPULATE_READ,
+    libc::MADV_POPULATE_WRITE,
+    libc::MADV_DONTFORK,
+    libc::MADV_DOFORK,
+];
+
 /// madvise(2), by the system call.
 ///
 /// # Errors
-/// The error number.
+/// The error number; `EINVAL` for advice that changes what is in the memory.
 pub fn advise(start: u64, len: u64, advice: i32) -> Result<(), i32> {
-    // SAFETY: advice given here drops at most pages of dray's own windows.
+    if !HARMLESS.contains(&advice) {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: no byte of the range changes.
+    unsafe { call(start, len, advice) }
+}
+
+/// # Safety
+/// What the advice does to the range is sound.
+unsafe fn call(start: u64, len: u64, advice: i32) -> Result<(), i32> {
+    // SAFETY: the caller's promise.
     match unsafe { libc::syscall(libc::SYS_madvise, start as usize, len as usize, advice) } {
         0 => Ok(()),
         _ => Err(errno()),
     }
 }
 
-/// Drops the pages of a range of dray's own, also where the program has locked all of its memory.
+/// Drops the pages of a range, which reads as zeros then, also where the program has locked all of its memory.
 ///
 /// # Errors
 /// The error number; pages may be left.
-pub fn empty(start: u64, len: u64) -> Result<(), i32> {
-    if len == 0 || advise(start, len, libc::MADV_DONTNEED).is_ok() {
+///
+/// # Safety
+/// The range is the caller's, no reference into it exists, and nothing relies on its bytes.
+pub unsafe fn empty(start: u64, len: u64) -> Result<(), i32> {
+    // SAFETY: the caller's promise.
+    let drop_pages = || unsafe { call(start, len, libc::MADV_DONTNEED) };
+    if len == 0 || drop_pages().is_ok() {
         return Ok(());
     }
     unlock(start, len);
-    advise(start, len, libc::MADV_DONTNEED)
+    drop_pages()
 }
 
 /// munlock(2), by the system call.
@@ -148,4 +174,25 @@ pub unsafe fn read_own(pid: i32, src: u64, dst: u64, len: u64) -> Result<u64, i3
     // SAFETY: the destination is the caller's; the source is read by the kernel, with checks.
     let got = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     u64::try_from(got).map_err(|_| errno())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_that_drops_bytes_is_refused() {
+        let bytes = vec![7u8; 4 * 4096];
+        let page = bytes.as_ptr().addr().next_multiple_of(4096) as u64;
+        for advice in [
+            libc::MADV_DONTNEED,
+            libc::MADV_FREE,
+            libc::MADV_REMOVE,
+            libc::MADV_WIPEONFORK,
+        ] {
+            assert_eq!(advise(page, 4096, advice), Err(libc::EINVAL), "{advice}");
+        }
+        assert!(bytes.iter().all(|byte| *byte == 7));
+        assert_eq!(advise(page, 4096, libc::MADV_NOHUGEPAGE), Ok(()));
+    }
 }

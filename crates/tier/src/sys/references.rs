@@ -90,7 +90,8 @@ pub fn can_be_checked() -> bool {
 fn tried(uffd: &Uffd, pagemap: &mut PageMap, home: u64, page: u64) -> Option<bool> {
     let (window, len) = (home + HUGE, TRIED * PAGE);
     let _ = uffd.unregister(home, 2 * HUGE);
-    memory::empty(home, 2 * HUGE).ok()?;
+    // SAFETY: memory of the caller's that this function alone uses.
+    unsafe { memory::empty(home, 2 * HUGE) }.ok()?;
     memory::advise(home, HUGE, libc::MADV_NOHUGEPAGE).ok()?;
     memory::advise(home, len, libc::MADV_POPULATE_WRITE).ok()?;
     // SAFETY: a page of this function's own.
