@@ -1,6 +1,5 @@
 //! `dray compare`.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -102,9 +101,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Longest file of results that is read.
+const MAX_BYTES: u64 = 64 << 20;
+
 fn read(path: &Path) -> anyhow::Result<ResultFile> {
     let origin = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = dray_output::read_text(path, MAX_BYTES).map_err(|error| {
         Usage::error(
             format!("cannot read {origin}: {error}"),
             "dray bench --benchmark_out=FILE writes one",

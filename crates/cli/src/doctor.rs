@@ -3,7 +3,6 @@
 mod capture;
 
 use std::env;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -118,19 +117,19 @@ fn open(path: &Path) -> anyhow::Result<Captured> {
 fn messages(args: &Args) -> anyhow::Result<Option<String>> {
     let mut text = args.message.join("\n");
     if let Some(path) = &args.messages {
-        let read = || format!("cannot read {}", path.display());
-        let bytes = fs::metadata(path).with_context(read)?.len();
-        if bytes > MAX_MESSAGES_BYTES {
-            let what = format!(
-                "{} is longer than {MAX_MESSAGES_BYTES} bytes",
-                path.display()
-            );
-            return Err(Usage::error(what, "give the lines around the error alone"));
-        }
+        let bytes = match dray_output::read_bytes(path, MAX_MESSAGES_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let what = format!("{} {error}", path.display());
+                return Err(Usage::error(what, "give the lines around the error alone"));
+            }
+            Err(error) => {
+                let read = format!("cannot read {}", path.display());
+                return Err(error).context(read);
+            }
+        };
         text.push('\n');
-        text.push_str(&String::from_utf8_lossy(
-            &fs::read(path).with_context(read)?,
-        ));
+        text.push_str(&String::from_utf8_lossy(&bytes));
     }
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use toml::{Table, Value as Toml};
 
+use dray_output::read_text;
 use dray_suggest::suggest;
 
 use crate::error::{FileError, Result};
@@ -236,9 +237,12 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Longest file that is read: an experiment, or a table of published numbers.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// The text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|source| FileError::Read {
+    read_text(path, MAX_BYTES).map_err(|source| FileError::Read {
         origin: path.display().to_string(),
         source,
     })

@@ -4,6 +4,7 @@
 //! find the old file or the new one; a device, a pipe or a socket is opened and written; symbolic
 //! links are followed. [`Output::prepare`] notices before the work begins what cannot be written.
 
+mod input;
 mod output;
 mod replace;
 mod target;
@@ -11,6 +12,7 @@ mod target;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use input::{read_bytes, read_text};
 pub use output::Output;
 
 /// A place that could not be written.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use dray_output::read_text;
 use serde::Deserialize;
 
 use crate::dsa::{EngineTiming, resource_count};
@@ -75,13 +76,16 @@ pub fn builtin(name: &str) -> Result<PlatformFile, PlatformError> {
     }
 }
 
+/// Longest file that is read; the built-in ones have some 20 KiB.
+const MAX_BYTES: u64 = 1 << 20;
+
 impl PlatformFile {
     /// A built-in name, or the path of a file.
     pub fn resolve(name_or_path: &str) -> Result<PlatformFile, PlatformError> {
         let looks_like_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
         match looks_like_path || Path::new(name_or_path).is_file() {
             true => {
-                let text = std::fs::read_to_string(name_or_path).map_err(|source| {
+                let text = read_text(Path::new(name_or_path), MAX_BYTES).map_err(|source| {
                     PlatformError::Read {
                         file: name_or_path.to_owned(),
                         source,

@@ -1,8 +1,8 @@
 //! The topologies that are built in.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
+
+use dray_output::read_text;
 
 use crate::PcieError;
 
@@ -55,22 +55,4 @@ pub(crate) fn read(path: &Path) -> Result<String, PcieError> {
         path: path.to_owned(),
         message: error.to_string(),
     })
-}
-
-/// The text of a file of at most `max_bytes`. It reads no more than that: a device file may have no end.
-///
-/// # Errors
-///
-/// A file that cannot be read, is longer, or is not UTF-8.
-pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(max_bytes + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max_bytes {
-        let message = format!("is longer than {max_bytes} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not text in UTF-8"))
 }

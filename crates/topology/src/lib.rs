@@ -46,7 +46,8 @@ mod text;
 use std::collections::HashMap;
 use std::str::FromStr;
 
-pub use catalog::{built_in, built_in_names, read_text};
+pub use catalog::{built_in, built_in_names};
+pub use dray_output::read_text;
 pub use error::PcieError;
 pub use import::{Imported, import, import_hwloc};
 pub use node::{
