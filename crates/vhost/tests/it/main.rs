@@ -7,6 +7,7 @@ mod driver;
 mod engines;
 mod guest;
 mod hostile;
+mod limits;
 mod log;
 mod memory;
 mod paths;
