@@ -6,7 +6,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// The longest pieces of work for one port that no other port could interrupt, in nanoseconds of the
-/// thread's CPU time. Where the thread was off its CPU meanwhile they are what is certain.
+/// thread's CPU time. Where the thread was off its CPU meanwhile they are what is certain. Interrupts and
+/// a hypervisor's preemptions are in them, as the kernel counts them to the thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Turns {
     /// Packets: taken from the port in one turn, or sent to it at a time, or its copies polled.

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, unreachable_pub)]
 
+mod attacks;
 mod control;
 mod driver;
 mod engines;
