@@ -44,8 +44,10 @@ Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is
 const END: Duration = Duration::from_secs(2);
 /// Steps without work before interrupt mode sleeps.
 const IDLE_STEPS: u32 = 64;
-/// Steps between two looks at the clock.
-const CLOCK_EVERY: u32 = 1024;
+
+/// Address space for the memory of all front ends, in bytes: half of what a process has. The other half
+/// is for the moment at which an old and a new map of a port are there.
+const ADDRESS_SPACE: u64 = 64 << 40;
 
 /// Arguments of `dray vhost`.
 #[derive(Debug, clap::Args)]
@@ -146,8 +148,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ports: wires,
     } = &mut channels;
     let mut ports = Vec::new();
+    let share = ADDRESS_SPACE / args.ports.len() as u64;
     for (spec, wire) in args.ports.iter().zip(wires.iter()) {
-        ports.push(spec.open(wire, args.copy_threshold, list)?);
+        ports.push(spec.open(wire, args.copy_threshold, share, list)?);
     }
     let names: Vec<String> = args.ports.iter().map(PortSpec::to_string).collect();
     let mode = match args.forward {
@@ -194,7 +197,7 @@ fn forward(
     (names, stats): (&[String], Option<&StatsFile>),
 ) -> anyhow::Result<()> {
     let live = io::stderr().is_terminal() && !args.quiet;
-    let (mut idle, mut steps) = (0, 0u32);
+    let mut idle = 0;
     let mut next_report = started + Duration::from_secs(1);
     let mut last: Option<Report> = None;
     let mut events = Vec::new();
@@ -209,12 +212,6 @@ fn forward(
         }
         if args.interrupt && idle >= IDLE_STEPS {
             switch.wait(Duration::from_millis(100));
-            steps = 0;
-        }
-        steps = steps.wrapping_add(1);
-        let asleep = args.interrupt && idle >= IDLE_STEPS;
-        if !steps.is_multiple_of(CLOCK_EVERY) && !asleep {
-            continue;
         }
         let now = Instant::now();
         let over = args.duration.is_some_and(|d| now - started >= d);

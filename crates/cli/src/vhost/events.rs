@@ -35,6 +35,12 @@ impl EventLog {
             Event::Disconnected => eprintln!("a front end has left"),
             Event::Broken(error) => eprintln!("warning: connection ended: {}", with_causes(error)),
             Event::Refused(error) => eprintln!("warning: refused: {}", with_causes(error)),
+            Event::Stopped { path, queue, fault } => {
+                eprintln!(
+                    "warning: {} queue {queue}: stopped: {fault}",
+                    path.display()
+                );
+            }
         }
     }
 
@@ -43,7 +49,7 @@ impl EventLog {
         if self.events > LINES {
             let more = self.events - LINES;
             eprintln!(
-                "warning: {more} more connections and refused messages; the counters have all"
+                "warning: {more} more connections, refused messages and stopped rings; the counters have all"
             );
         }
         self.events = 0;

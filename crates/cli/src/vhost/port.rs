@@ -88,6 +88,7 @@ impl PortSpec {
         &self,
         wire: &Wire,
         copy_threshold: u32,
+        address_space: u64,
         channels: &mut Channels,
     ) -> anyhow::Result<Port> {
         match &self.kind {
@@ -101,6 +102,7 @@ impl PortSpec {
             } => {
                 let mut options = Options {
                     queue_pairs: *queues,
+                    address_space,
                     ..Options::default()
                 };
                 if !offloads {

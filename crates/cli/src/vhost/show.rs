@@ -75,6 +75,17 @@ pub(super) fn table(report: &Report) -> String {
     if let Some(table) = rows(report, CAUSES, causes) {
         text += &format!("\ndropped packets by cause\n{table}\n");
     }
+    let mut turns = plain(["port", "longest turn (us)", "longest control (us)"]);
+    for port in &report.ports {
+        let us = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
+        turns.add_row([
+            port.name.clone(),
+            us(port.turns.longest_turn_ns),
+            us(port.turns.longest_control_ns),
+        ]);
+    }
+    right(&mut turns, 1);
+    text += &format!("\nCPU time that a port kept the others waiting\n{turns}\n");
     for port in &report.ports {
         for queue in port.queues.iter().filter(|q| q.broken.is_some()) {
             let why = queue.broken.as_deref().unwrap_or_default();
@@ -222,7 +233,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dray_vhost::backend::ControlStats;
-    use dray_vhost::forward::PortReport;
+    use dray_vhost::forward::{PortReport, Turns};
     use dray_vhost::queue::DropCause;
 
     use super::*;
@@ -258,6 +269,10 @@ mod tests {
             ports: vec![PortReport {
                 name: "s".to_owned(),
                 connected: true,
+                turns: Turns {
+                    longest_turn_ns: 12_300,
+                    longest_control_ns: 0,
+                },
                 control: ControlStats::default(),
                 queues: vec![queue],
             }],
@@ -270,6 +285,7 @@ mod tests {
         let text = table(&report(1.0, 3));
         assert!(text.contains("packets by bytes") && text.contains("1024-1518"));
         assert!(text.contains("dropped packets by cause") && text.contains("small buffer"));
+        assert!(text.contains("longest turn (us)") && text.contains("12.3"));
         assert!(!table(&report(1.0, 0)).contains("packets by bytes"));
     }
 

@@ -230,7 +230,7 @@ impl Backend {
         if self.is_same_table(&table) {
             return Ok(());
         }
-        let memory = MemoryMap::from_table(table)?;
+        let memory = MemoryMap::from_table(table, self.session.options().address_space)?;
         self.use_memory(memory);
         Ok(())
     }
@@ -259,15 +259,21 @@ impl Backend {
             };
             if let Err(reason) = queue.relocate(&address, &self.memory) {
                 queue.stop();
+                // Until the front end says something new about it.
+                self.vrings[index].kick = Notify::Unset;
                 self.keep_error(VhostError::Ring { index, reason });
             }
         }
     }
 
     /// Starts every ring that has all it needs: size, addresses, a kick, and a ready driver.
-    pub(super) fn start_ready(&mut self) {
+    ///
+    /// # Errors
+    /// That of the last ring which cannot be started; others are kept.
+    pub(super) fn start_ready(&mut self) -> Result<(), VhostError> {
+        let mut result = Ok(());
         if !self.session.driver_ok() {
-            return;
+            return result;
         }
         for index in 0..self.queues.len() {
             let (queue, vring) = (&self.queues[index], &self.vrings[index]);
@@ -286,9 +292,13 @@ impl Backend {
             if let Err(reason) = self.queues[index].start(vring, features, memory) {
                 // Until the front end says something new about it.
                 self.vrings[index].kick = Notify::Unset;
-                self.keep_error(VhostError::Ring { index, reason });
+                let error = Err(VhostError::Ring { index, reason });
+                if let Err(earlier) = std::mem::replace(&mut result, error) {
+                    self.keep_error(earlier);
+                }
             }
         }
+        result
     }
 
     /// After a broken connection some front ends send base 0 for a packed ring that went on: where
@@ -334,7 +344,7 @@ impl Backend {
             queue.set_error(None);
             self.vrings[index] = VringConfig::default();
         }
-        self.memory = Arc::new(MemoryMap::new());
+        self.memory = Arc::new(MemoryMap::new(self.session.options().address_space));
         (self.log, self.log_event) = (None, None);
         self.session = Session::new(*self.session.options());
         self.use_log();

@@ -96,7 +96,7 @@ impl Backend {
         let count = 2 * usize::from(options.queue_pairs.clamp(1, 128));
         Backend {
             session: Session::new(options),
-            memory: Arc::new(MemoryMap::new()),
+            memory: Arc::new(MemoryMap::new(options.address_space)),
             vrings: (0..count).map(|_| VringConfig::default()).collect(),
             queues: (0..count).map(Queue::new).collect(),
             saved: vec![None; count],
@@ -311,8 +311,14 @@ impl Backend {
                 id,
                 need_reply,
             } => {
-                let result = self.apply(message);
-                self.start_ready();
+                let mut result = self.apply(message);
+                if let Err(error) = self.start_ready() {
+                    match result {
+                        // What made the ring startable is what is refused.
+                        Ok(None) => result = Err(error),
+                        _ => self.keep_error(error),
+                    }
+                }
                 self.answer(id, need_reply, result)
             }
         }

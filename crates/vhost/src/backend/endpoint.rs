@@ -14,11 +14,14 @@ use super::device::{Backend, Handled};
 use crate::VhostError;
 use crate::copy::Channel;
 use crate::protocol::Options;
+use crate::ring::RingFault;
 
 /// Time between attempts to connect.
 const RETRY: Duration = Duration::from_millis(200);
 /// Messages handled at one time; the queues have their turn then.
 const MESSAGES: usize = 64;
+/// Time after which no further message is handled at one time.
+const TURN: Duration = Duration::from_micros(20);
 /// Surplus connections closed at one time.
 const SURPLUS: usize = 64;
 
@@ -42,6 +45,15 @@ pub enum Event {
     Broken(VhostError),
     /// A message was refused, or a ring could not be started.
     Refused(VhostError),
+    /// A ring was stopped, for its driver broke a rule.
+    Stopped {
+        /// The port's socket.
+        path: PathBuf,
+        /// Index of the queue.
+        queue: usize,
+        /// Why.
+        fault: RingFault,
+    },
 }
 
 /// A device behind a socket.
@@ -115,10 +127,27 @@ impl Endpoint {
         self.read(channels, now, events);
         let refused = self.backend.take_errors();
         events.extend(refused.into_iter().map(Event::Refused));
+        self.report_stopped(events);
+    }
+
+    fn report_stopped(&mut self, events: &mut Vec<Event>) {
+        for queue in self.backend.queues_mut() {
+            if let Some(fault) = queue.take_fault() {
+                events.push(Event::Stopped {
+                    path: self.path.clone(),
+                    queue: queue.index(),
+                    fault,
+                });
+            }
+        }
     }
 
     fn read(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
-        for _ in 0..MESSAGES {
+        let start = Instant::now();
+        for at in 0..MESSAGES {
+            if at > 0 && start.elapsed() >= TURN {
+                return;
+            }
             let Some(connection) = &mut self.connection else {
                 return;
             };

@@ -5,6 +5,7 @@ mod generate;
 mod learn;
 mod mode;
 mod report;
+mod turns;
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ use crate::net::{Packet, Pool};
 use crate::port::Port;
 use generate::Generator;
 use learn::Table;
+pub use turns::Turns;
+use turns::Watch;
 
 /// Packets moved at a time.
 pub const BURST: usize = 32;
@@ -31,6 +34,10 @@ const BURST_BYTES: usize = 32 << 10;
 const MIN_BURST: usize = 16;
 /// Steps between two looks at the control path, while packets flow.
 const CONTROL_EVERY: u32 = 128;
+
+/// Time after which a port takes no further burst in its turn: the rest of its queues begin the next.
+/// A burst makes at most about as much work again, and a turn no more than 50 us.
+const TURN: Duration = Duration::from_micros(20);
 
 /// A switch on one thread.
 #[derive(Debug)]
@@ -46,6 +53,9 @@ pub struct Switch {
     outgoing: Vec<Vec<Packet>>,
     steps: u32,
     packets_switched: u64,
+    watch: Watch,
+    /// By port: the pair that its next turn begins with.
+    next_pair: Vec<usize>,
     /// Packets of the next burst at most, as large as those of the last one.
     burst: usize,
 }
@@ -55,6 +65,8 @@ impl Switch {
     pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
         Switch {
             outgoing: ports.iter().map(|_| Vec::new()).collect(),
+            watch: Watch::new(ports.len()),
+            next_pair: vec![0; ports.len()],
             ports,
             channels,
             pool: Pool::new(256),
@@ -80,20 +92,23 @@ impl Switch {
         true
     }
 
-    /// Moves a burst from each queue. Returns whether there was anything to do.
+    /// Moves a burst from each queue, or from as many as a port's turn is long enough for. Returns whether
+    /// there was anything to do.
     pub fn step(&mut self, events: &mut Vec<Event>) -> bool {
         let mut busy = false;
         for at in 0..self.ports.len() {
-            for pair in 0..self.ports[at].pairs() {
-                busy |= self.step_queue(at, pair);
-            }
+            busy |= self.turn(at);
         }
         let pool = match self.mode {
             Mode::TxOnly => &mut self.generator.pool,
             _ => &mut self.pool,
         };
-        for port in &mut self.ports {
-            busy |= port.poll_copies(&mut self.channels, pool);
+        if !self.channels.is_empty() {
+            for (at, port) in self.ports.iter_mut().enumerate() {
+                let start = Instant::now();
+                busy |= port.poll_copies(&mut self.channels, pool);
+                self.watch.end(at, start.elapsed());
+            }
         }
         self.steps += 1;
         if !busy || self.steps >= CONTROL_EVERY {
@@ -103,7 +118,24 @@ impl Switch {
         busy
     }
 
-    fn step_queue(&mut self, at: usize, pair: usize) -> bool {
+    fn turn(&mut self, at: usize) -> bool {
+        let (mut busy, pairs) = (false, self.ports[at].pairs());
+        let (start, mut own) = (Instant::now(), Duration::ZERO);
+        for _ in 0..pairs {
+            let pair = self.next_pair[at];
+            self.next_pair[at] = (pair + 1) % pairs;
+            busy |= self.step_queue(at, pair, &mut own);
+            if pairs > 1 && start.elapsed() >= TURN {
+                break;
+            }
+        }
+        self.watch.end(at, own);
+        busy
+    }
+
+    /// `own`: the time is added that is not another port's.
+    fn step_queue(&mut self, at: usize, pair: usize, own: &mut Duration) -> bool {
+        let start = Instant::now();
         let Switch {
             ports,
             channels,
@@ -118,14 +150,17 @@ impl Switch {
             self.burst = (BURST_BYTES * count / bytes.max(1)).clamp(MIN_BURST, BURST);
         }
         if count == 0 && self.mode != Mode::TxOnly {
+            *own += start.elapsed();
             return false;
         }
         self.packets_switched += count as u64;
         self.dispatch(at);
+        *own += start.elapsed();
         for to in 0..self.ports.len() {
             if self.outgoing[to].is_empty() {
                 continue;
             }
+            let start = Instant::now();
             let port = &mut self.ports[to];
             let pair = pair % port.pairs();
             let pool = match self.mode {
@@ -133,6 +168,7 @@ impl Switch {
                 _ => &mut self.pool,
             };
             port.send(pair, &mut self.channels, pool, &mut self.outgoing[to]);
+            self.watch.end(to, start.elapsed());
         }
         true
     }
@@ -175,9 +211,11 @@ impl Switch {
 
     /// Accepts connections and handles messages of all ports.
     pub fn poll_control(&mut self, events: &mut Vec<Event>) {
-        let now = Instant::now();
-        for port in &mut self.ports {
+        self.watch.read();
+        for (at, port) in self.ports.iter_mut().enumerate() {
+            let now = Instant::now();
             port.poll_control(&mut self.channels, now, events);
+            self.watch.end_control(at, now.elapsed());
         }
         for channel in &mut self.channels {
             channel.reap();
@@ -253,6 +291,11 @@ impl Switch {
     /// The channels.
     pub fn channels(&self) -> &Channels {
         &self.channels
+    }
+
+    /// How long the ports' turns were, at most.
+    pub fn turns(&self) -> &[Turns] {
+        self.watch.turns()
     }
 
     /// Packets taken from ports.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Switch;
+use super::{Switch, Turns};
 use crate::backend::ControlStats;
 use crate::port::Port;
 use crate::queue::QueueStats;
@@ -43,6 +43,9 @@ pub struct PortReport {
     pub name: String,
     /// Whether a front end is connected.
     pub connected: bool,
+    /// How long it kept the other ports waiting, at most.
+    #[serde(flatten)]
+    pub turns: Turns,
     /// The control path's counters.
     pub control: ControlStats,
     /// Its queues.
@@ -137,6 +140,7 @@ impl Switch {
             PortReport {
                 name: names.get(at).cloned().unwrap_or_default(),
                 connected,
+                turns: self.turns()[at],
                 control,
                 queues: queues.collect(),
             }

@@ -65,23 +65,31 @@ pub(crate) type Hint = usize;
 
 /// The regions of a front end, sorted by guest address. It never changes: a changed memory is a new
 /// map, and the old one is unmapped when the last copy in flight lets go of it.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct MemoryMap {
     regions: Vec<Region>,
+    /// Address space that the mappings may take, in bytes.
+    limit: u64,
 }
 
 impl MemoryMap {
-    /// No region.
-    pub fn new() -> MemoryMap {
-        MemoryMap::default()
+    /// No region; those to come may take so many bytes of address space.
+    pub fn new(limit: u64) -> MemoryMap {
+        MemoryMap {
+            regions: Vec::new(),
+            limit,
+        }
     }
 
-    /// Maps a table of regions, each with its file.
+    /// Maps a table of regions, each with its file, in so many bytes of address space.
     ///
     /// # Errors
-    /// A region that is empty, overflows, overlaps another or is longer than its file.
-    pub fn from_table(table: Vec<(RegionInfo, OwnedFd)>) -> Result<MemoryMap, VhostError> {
-        let mut map = MemoryMap::new();
+    /// A region that is empty, overflows, overlaps another, is longer than its file, or does not fit.
+    pub fn from_table(
+        table: Vec<(RegionInfo, OwnedFd)>,
+        limit: u64,
+    ) -> Result<MemoryMap, VhostError> {
+        let mut map = MemoryMap::new(limit);
         for (info, file) in table {
             map = map.with(info, file)?;
         }
@@ -100,6 +108,13 @@ impl MemoryMap {
         if self.regions.iter().any(overlaps) {
             return Err(info.error("it overlaps another region"));
         }
+        let mapped = |r: &Region| r.info.offset.saturating_add(r.info.size);
+        let taken: u64 = self.regions.iter().map(mapped).sum();
+        // A mapping begins at the file's beginning.
+        let more = info.offset.saturating_add(info.size);
+        if taken.saturating_add(more) > self.limit {
+            return Err(info.error("the port's regions would take more address space than it may"));
+        }
         let mapping = Arc::new(Mapping::new(file, info.guest, info.size, info.offset)?);
         let region = Region {
             info,
@@ -109,7 +124,10 @@ impl MemoryMap {
         let mut regions = self.regions.clone();
         let at = regions.partition_point(|r| r.info.guest < info.guest);
         regions.insert(at, region);
-        Ok(MemoryMap { regions })
+        Ok(MemoryMap {
+            regions,
+            limit: self.limit,
+        })
     }
 
     /// This map without a region.
@@ -121,7 +139,10 @@ impl MemoryMap {
         let at = found.ok_or_else(|| info.error("no region has this place and size"))?;
         let mut regions = self.regions.clone();
         regions.remove(at);
-        Ok(MemoryMap { regions })
+        Ok(MemoryMap {
+            regions,
+            limit: self.limit,
+        })
     }
 
     /// The regions, by guest address.
@@ -230,7 +251,7 @@ mod tests {
 
     #[test]
     fn addresses_are_translated_within_their_region_only() {
-        let map = MemoryMap::new()
+        let map = MemoryMap::new(1 << 20)
             .with(region(0x10000, 0x2000, 0x1000), file(0x3000))
             .and_then(|m| m.with(region(0x12000, 0x1000, 0), file(0x1000)))
             .expect("two regions");
@@ -248,7 +269,7 @@ mod tests {
 
     #[test]
     fn overlapping_empty_and_overlong_regions_are_refused() {
-        let map = MemoryMap::new()
+        let map = MemoryMap::new(1 << 40)
             .with(region(0x10000, 0x2000, 0), file(0x2000))
             .expect("a region");
         let refused = |info: RegionInfo| map.with(info, file(0x2000)).is_err();
@@ -269,10 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn regions_beyond_the_address_space_are_refused_with_what_precedes_them_in_their_file() {
+        let map = MemoryMap::new(0x4000)
+            .with(region(0x10000, 0x1000, 0x1000), file(0x2000))
+            .expect("half of it");
+        assert!(
+            map.with(region(0x20000, 0x1000, 0x1001), file(0x3000))
+                .is_err()
+        );
+        let full = map.with(region(0x20000, 0x1000, 0x1000), file(0x2000));
+        let full = full.expect("the other half");
+        assert!(full.with(region(0x30000, 1, 0), file(0x1000)).is_err());
+        let less = full.without(&region(0x20000, 0x1000, 0x1000)).expect("it");
+        assert!(less.with(region(0x30000, 1, 0), file(0x1000)).is_ok());
+    }
+
+    #[test]
     fn a_truncated_file_reads_as_zeros_and_marks_the_map_broken() {
         let memory = file(0x4000);
         let writer = memory.try_clone().expect("another descriptor");
-        let map = MemoryMap::new()
+        let map = MemoryMap::new(1 << 20)
             .with(region(0, 0x4000, 0), memory)
             .expect("a region");
         let last = map.translate(0x3000, 1).expect("mapped");

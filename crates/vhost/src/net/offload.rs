@@ -5,8 +5,8 @@ use super::parse::{self, Tcp};
 use super::{Header, Packet, Pool, checksum};
 use crate::protocol::features as f;
 
-/// Packets that a long segment is cut into at most: 64 KiB in parts of 64 bytes.
-const MAX_SEGMENTS: usize = 1024;
+/// Packets that a long segment is cut into at most: 64 KiB in parts of 128 bytes.
+const MAX_SEGMENTS: usize = 512;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
@@ -279,6 +279,16 @@ mod tests {
         let (mut pool, mut out) = (Pool::new(0), Vec::new());
         assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), Adapted::Bad);
         assert!(out.is_empty());
+    }
+
+    #[test]
+    fn a_segment_is_cut_into_512_packets_at_most() {
+        for (data, expected) in [(512, Adapted::Segments), (513, Adapted::Bad)] {
+            let mut packet = frame(false, 100 * data);
+            packet.header.gso_size = 100;
+            let (mut pool, mut out) = (Pool::new(0), Vec::new());
+            assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), expected);
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::{Header, Packet};
 /// Room of a packet of usual size, in bytes. With the line before it, it takes an odd number of lines:
 /// buffers that lie next to each other do not share cache sets.
 const SMALL_BYTES: usize = 2048;
+/// Packets of usual size that are kept.
+const MAX_SMALL: usize = 4096;
 /// Long packets that are kept.
 const MAX_LARGE: usize = 64;
 
@@ -54,7 +56,9 @@ impl Pool {
     #[inline]
     pub fn put(&mut self, packet: Packet) {
         if packet.capacity() == SMALL_BYTES {
-            self.small.push(packet);
+            if self.small.len() < MAX_SMALL {
+                self.small.push(packet);
+            }
         } else if packet.capacity() > SMALL_BYTES && self.large.len() < MAX_LARGE {
             self.large.push(packet);
         }

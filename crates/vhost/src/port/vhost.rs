@@ -11,6 +11,14 @@ use crate::protocol::Options;
 use crate::queue::{DropCause, Queue};
 use crate::ring::Direction;
 
+/// Calls for one burst of packets whose buffers have made too much work: the rest of it is dropped, for
+/// other ports wait. Linux' buffers of 19 descriptors need two.
+const MAX_SPENT: u32 = 2;
+
+/// Packets that long segments of one burst are cut into, after which further ones are dropped: 128 KiB
+/// in parts of 536 bytes.
+const MAX_CUT: usize = 256;
+
 /// How a port is set up.
 #[derive(Debug, Clone)]
 pub struct VhostSetup {
@@ -116,6 +124,7 @@ impl VhostPort {
         pool: &mut Pool,
         packets: &mut Vec<Packet>,
     ) {
+        let pair = self.live_pair(pair);
         let queue = self.endpoint.backend.to_guest(pair);
         if !queue.is_live() {
             queue
@@ -127,7 +136,7 @@ impl VhostPort {
             adapt_all(queue, pool, packets, &mut self.adapted, &mut self.segments);
         }
         let start = ticks();
-        let mut sent = 0;
+        let (mut sent, mut spent) = (0, 0);
         while !packets.is_empty() {
             let count = match self.asynchronous[0] {
                 true => queue.enqueue_submit(channels, packets),
@@ -138,13 +147,32 @@ impl VhostPort {
                 }
             };
             sent += count;
-            if count == 0 {
+            spent += u32::from(queue.is_spent());
+            if count == 0 || spent == MAX_SPENT {
                 let dropped = packets.len() as u64;
                 queue.stats_mut().count_drops(DropCause::NoBuffer, dropped);
                 packets.drain(..).for_each(|p| pool.put(p));
             }
         }
         count_poll(queue, start, sent);
+    }
+
+    /// The pair that takes what is meant for one: another one if the guest has not enabled it, always
+    /// the same, so that a flow keeps its order.
+    fn live_pair(&mut self, pair: usize) -> usize {
+        let backend = &mut self.endpoint.backend;
+        if backend.to_guest(pair).is_live() {
+            return pair;
+        }
+        let live = |queue: &&Queue| queue.direction() == Direction::ToGuest && queue.is_live();
+        let count = backend.queues().iter().filter(live).count();
+        match count {
+            0 => pair,
+            _ => {
+                let mut queues = backend.queues().iter().filter(live);
+                queues.nth(pair % count).map_or(pair, |q| q.index() / 2)
+            }
+        }
     }
 
     pub(super) fn poll_copies(&mut self, channels: &mut [Channel], pool: &mut Pool) -> bool {
@@ -183,11 +211,17 @@ fn adapt_all(
     adapted: &mut Vec<Packet>,
     segments: &mut Vec<Packet>,
 ) {
-    let features = queue.features();
+    let (features, mut cut) = (queue.features(), 0);
     for mut packet in packets.drain(..) {
+        if cut >= MAX_CUT && packet.header.has_offload() {
+            queue.stats_mut().count_drops(DropCause::NoBuffer, 1);
+            pool.put(packet);
+            continue;
+        }
         match adapt(&mut packet, features, pool, segments) {
             Adapted::As => adapted.push(packet),
             Adapted::Segments => {
+                cut += segments.len();
                 adapted.append(segments);
                 pool.put(packet);
             }

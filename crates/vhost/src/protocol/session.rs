@@ -15,6 +15,8 @@ pub struct Options {
     pub queue_pairs: u16,
     /// Memory regions: 8 to 509 with CONFIGURE_MEM_SLOTS.
     pub memory_slots: u16,
+    /// Address space that the memory regions may take, in bytes. All ports of a process share 128 TiB.
+    pub address_space: u64,
 }
 
 impl Default for Options {
@@ -24,6 +26,7 @@ impl Default for Options {
             protocol_features: f::PROTOCOL_ALL,
             queue_pairs: 1,
             memory_slots: 509,
+            address_space: 16 << 40,
         }
     }
 }

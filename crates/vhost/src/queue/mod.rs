@@ -31,8 +31,8 @@ use slots::Slots;
 /// Most packets of one call.
 pub const MAX_BURST: usize = 64;
 
-/// Copies below this are made by the core, in bytes (published: offload pays above 256).
-pub const DEFAULT_COPY_THRESHOLD: u32 = 256;
+/// Copies below this are made by the core, in bytes (published: offload does not pay up to 256).
+pub const DEFAULT_COPY_THRESHOLD: u32 = 257;
 
 /// A ring at work.
 #[derive(Debug)]
@@ -61,6 +61,8 @@ pub struct Queue {
     enabled: bool,
     draining: bool,
     broken: Option<RingFault>,
+    /// Why it broke, until that has been reported.
+    unreported: Option<RingFault>,
     call: Option<OwnedFd>,
     error: Option<OwnedFd>,
     slots: Slots,
@@ -97,6 +99,7 @@ impl Queue {
             enabled: false,
             draining: false,
             broken: None,
+            unreported: None,
             call: None,
             error: None,
             slots: Slots::new(direction),
@@ -104,7 +107,7 @@ impl Queue {
             leaving: false,
             turn: 0,
             copy_threshold: DEFAULT_COPY_THRESHOLD,
-            burst: Burst::default(),
+            burst: Burst::new(direction),
             used: Vec::with_capacity(MAX_BURST),
             usual_bytes: 0,
             seen_faults: memory::faults(),
@@ -159,6 +162,16 @@ impl Queue {
         self.running.is_some() && self.broken.is_none()
     }
 
+    /// Whether the last call fetched fewer buffers than there were, because these had made enough work.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.burst.spent
+    }
+
+    /// Why its ring was stopped, if that was not asked for before.
+    pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
+        self.unreported.take()
+    }
+
     /// Why its ring was stopped.
     pub fn broken(&self) -> Option<RingFault> {
         self.broken
@@ -205,7 +218,7 @@ impl Queue {
     #[cold]
     fn break_ring(&mut self, fault: RingFault) {
         if self.broken.is_none() {
-            self.broken = Some(fault);
+            (self.broken, self.unreported) = (Some(fault), Some(fault));
             self.stats.ring_faults += 1;
             if let Some(error) = &self.error {
                 let _ = notify::signal(error);

@@ -106,11 +106,13 @@ impl Placer<'_> {
     fn merge(&mut self, needed: u64) -> Result<Merged, RingFault> {
         let (mut at, mut bytes) = (self.next, 0);
         while bytes < needed {
-            if at - self.next >= self.ring.size() as usize || self.burst.is_full() {
+            if at - self.next >= self.ring.size() as usize {
                 return Ok(Merged::Full);
             }
             if !self.has(at)? {
-                return Ok(Merged::Short);
+                // A burst that has taken nothing before takes no more of it the next time either.
+                let full = self.burst.spent && self.next == 0;
+                return Ok(if full { Merged::Full } else { Merged::Short });
             }
             let buffer = &self.burst.buffers[at];
             if buffer.fault.is_some() || buffer.bytes == 0 {

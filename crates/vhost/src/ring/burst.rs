@@ -31,7 +31,7 @@ pub enum Fault {
     Direction,
     /// Shorter than a packet's header.
     TooShort,
-    /// Longer than any packet.
+    /// More bytes than any packet has, or more descriptors or segments than a buffer may have.
     TooLong,
 }
 
@@ -45,6 +45,12 @@ pub enum RingFault {
         found: u32,
         /// Descriptors of the ring.
         size: u32,
+    },
+    /// A list of descriptors whose end is not looked for any further (packed).
+    #[error("the driver made a list of more than {limit} descriptors")]
+    List {
+        /// Descriptors that are looked at.
+        limit: u32,
     },
     /// The memory file was truncated.
     #[error("the front end's memory file was truncated")]
@@ -95,22 +101,58 @@ pub(crate) struct Used {
 }
 
 /// Buffers that were fetched together. Reused from burst to burst, so that nothing is allocated.
-#[derive(Debug, Default)]
+///
+/// A driver decides how much work a buffer makes; a burst takes no further one once it has made enough,
+/// and the other queues have their turn.
+#[derive(Debug)]
 pub struct Burst {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) segments: Vec<Segment>,
+    /// Descriptors of chains that were looked at, used or not.
+    pub(super) walked: u32,
+    /// Bytes of the buffers.
+    bytes: u64,
+    /// Bytes after which it takes no further buffer.
+    max_bytes: u64,
+    /// Whether a fetch ended because it had enough.
+    pub(crate) spent: bool,
 }
 
 // SAFETY: its segments are addresses in shared memory; see `Mapping`.
 unsafe impl Send for Burst {}
 
 impl Burst {
-    /// Segments after which a burst takes no further buffer.
-    pub(crate) const MAX_SEGMENTS: usize = 2048;
+    /// Segments and descriptors of chains after which a burst takes no further buffer: what a core
+    /// does in about 10 us. 20 buffers of 19 descriptors, as Linux fills a ring that is not mergeable.
+    const MAX_WORK: usize = 768;
+    /// Bytes from the guest after which it takes no further buffer.
+    const MAX_BYTES: u64 = 64 << 10;
+
+    pub(crate) fn new(direction: Direction) -> Burst {
+        Burst {
+            buffers: Vec::new(),
+            segments: Vec::new(),
+            walked: 0,
+            bytes: 0,
+            // Buffers to the guest may be any length: packets say how much is written.
+            max_bytes: match direction {
+                Direction::FromGuest => Burst::MAX_BYTES,
+                Direction::ToGuest => u64::MAX,
+            },
+            spent: false,
+        }
+    }
 
     pub(crate) fn clear(&mut self) {
         self.buffers.clear();
         self.segments.clear();
+        (self.walked, self.bytes, self.spent) = (0, 0, false);
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, buffer: Buffer) {
+        self.bytes += u64::from(buffer.bytes);
+        self.buffers.push(buffer);
     }
 
     #[inline]
@@ -138,7 +180,7 @@ impl Burst {
         };
         let first = self.segments.len() as u32;
         self.segments.push(Segment { ptr, len });
-        self.buffers.push(Buffer {
+        self.push(Buffer {
             id,
             slots: 1,
             first,
@@ -152,11 +194,15 @@ impl Burst {
     pub(crate) fn pop(&mut self) -> Option<Buffer> {
         let buffer = self.buffers.pop()?;
         self.segments.truncate(buffer.first as usize);
+        self.bytes -= u64::from(buffer.bytes);
         Some(buffer)
     }
 
+    /// Whether a fetch ends here.
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.segments.len() >= Burst::MAX_SEGMENTS
+    pub(super) fn is_full(&mut self) -> bool {
+        let work = self.segments.len() + self.walked as usize;
+        self.spent |= work >= Burst::MAX_WORK || self.bytes >= self.max_bytes;
+        self.spent
     }
 }

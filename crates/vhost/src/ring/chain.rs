@@ -6,10 +6,19 @@ use virtio_bindings::virtio_ring as v;
 
 use super::burst::{Buffer, Burst, Direction, Fault, Segment};
 use crate::memory::{Hint, MemoryMap};
+use crate::net::{HEADER_BYTES, MAX_PACKET_BYTES};
 
 pub(super) const NEXT: u16 = v::VRING_DESC_F_NEXT as u16;
 pub(super) const WRITE: u16 = v::VRING_DESC_F_WRITE as u16;
 pub(super) const INDIRECT: u16 = v::VRING_DESC_F_INDIRECT as u16;
+
+/// Descriptors and segments of a buffer, each, as of DPDK's back end (BUF_VECTOR_MAX); Windows' driver
+/// makes chains of up to that many.
+const MAX_PARTS: u32 = 256;
+/// Longest buffer from the guest, in bytes.
+const MAX_BYTES: u64 = (HEADER_BYTES + MAX_PACKET_BYTES) as u64;
+/// What the entry of a table that straddles regions costs, in descriptors: each byte is looked up.
+const SCATTERED: u32 = 4;
 
 /// Bytes of a descriptor, in a ring and in an indirect table.
 const DESCRIPTOR_BYTES: u32 = 16;
@@ -67,8 +76,7 @@ pub(super) struct Collector<'a> {
     bytes: u64,
     /// Most descriptors that a chain has.
     size: u32,
-    /// Descriptors that may still come.
-    left: u32,
+    descriptors: u32,
 }
 
 impl<'a> Collector<'a> {
@@ -88,14 +96,21 @@ impl<'a> Collector<'a> {
             burst,
             bytes: 0,
             size,
-            left: size,
+            descriptors: 0,
         }
     }
 
     /// Appends what one descriptor describes.
     #[inline]
     pub(super) fn push(&mut self, d: Descriptor) -> Result<(), Fault> {
-        self.left = self.left.checked_sub(1).ok_or(Fault::Length)?;
+        if self.descriptors == self.size {
+            return Err(Fault::Length);
+        }
+        if self.descriptors == MAX_PARTS {
+            return Err(Fault::TooLong);
+        }
+        self.descriptors += 1;
+        self.burst.walked += 1;
         let written = d.flags & WRITE != 0;
         if written != (self.direction == Direction::ToGuest) {
             return Err(Fault::Direction);
@@ -108,11 +123,27 @@ impl<'a> Collector<'a> {
             };
         };
         self.bytes += u64::from(d.len);
+        if self.direction == Direction::FromGuest && self.bytes > MAX_BYTES {
+            return Err(Fault::TooLong);
+        }
         if left >= u64::from(d.len) {
-            self.burst.segments.push(Segment { ptr, len: d.len });
-            return Ok(());
+            return self.push_segment(Segment { ptr, len: d.len });
         }
         self.push_in_parts(d)
+    }
+
+    /// A descriptor of a list that is dropped.
+    pub(super) fn pass_over(&mut self) {
+        self.burst.walked += 1;
+    }
+
+    #[inline]
+    fn push_segment(&mut self, segment: Segment) -> Result<(), Fault> {
+        if self.burst.segments.len() as u32 - self.first == MAX_PARTS {
+            return Err(Fault::TooLong);
+        }
+        self.burst.segments.push(segment);
+        Ok(())
     }
 
     /// A descriptor that spans adjacent regions.
@@ -122,7 +153,8 @@ impl<'a> Collector<'a> {
         while rest > 0 {
             let (ptr, left) = self.memory.prefix(addr, self.hint).ok_or(Fault::Unmapped)?;
             let len = left.min(u64::from(rest)) as u32;
-            self.burst.segments.push(Segment { ptr, len });
+            self.push_segment(Segment { ptr, len })?;
+            self.burst.walked += 1;
             rest -= len;
             addr = addr.wrapping_add(u64::from(len));
         }
@@ -182,6 +214,7 @@ impl<'a> Collector<'a> {
     #[cold]
     fn read_scattered(&mut self, table: u64, at: u32) -> Result<[u64; 2], Fault> {
         let mut bytes = [0u8; DESCRIPTOR_BYTES as usize];
+        self.burst.walked += SCATTERED;
         let entry = u64::from(at * DESCRIPTOR_BYTES);
         for (i, byte) in bytes.iter_mut().enumerate() {
             let addr = table.checked_add(entry + i as u64);
@@ -205,12 +238,16 @@ impl<'a> Collector<'a> {
         if fault.is_some() {
             self.burst.segments.truncate(self.first as usize);
         }
-        self.burst.buffers.push(Buffer {
+        let end = self.burst.segments.len() as u32;
+        self.burst.push(Buffer {
             id,
             slots,
             first: self.first,
-            end: self.burst.segments.len() as u32,
-            bytes: u32::try_from(self.bytes).unwrap_or(u32::MAX),
+            end,
+            bytes: match fault {
+                None => u32::try_from(self.bytes).unwrap_or(u32::MAX),
+                Some(_) => 0,
+            },
             fault,
         });
     }

@@ -20,6 +20,8 @@ const EVENT_WRAP: u16 = 1 << v::VRING_PACKED_EVENT_F_WRAP_CTR;
 /// Words of an event area: offset and wrap counter; flags.
 const EVENT_OFFSET: u32 = 0;
 const EVENT_FLAGS: u32 = 1;
+/// Descriptors of a list that are looked at: as many as the largest ring of QEMU has.
+const MAX_LIST: u32 = 1024;
 /// The wrap counter in a base.
 const BASE_WRAP: u32 = 1 << 15;
 
@@ -202,7 +204,7 @@ impl Packed {
                 continue;
             }
             let mut collector = Collector::new(memory, hint, direction, self.size, burst);
-            let (result, id, slots) = self.walk(first, &mut collector);
+            let (result, id, slots) = self.walk(first, &mut collector)?;
             let found = self.in_flight + slots;
             if found > self.size {
                 return Err(RingFault::Overrun {
@@ -246,7 +248,7 @@ impl Packed {
         &self,
         first: Descriptor,
         collector: &mut Collector<'_>,
-    ) -> (Result<(), Fault>, u16, u32) {
+    ) -> Result<(Result<(), Fault>, u16, u32), RingFault> {
         let mut d = first;
         let mut cursor = self.next_available;
         let mut slots = 1;
@@ -258,12 +260,17 @@ impl Packed {
                     _ if slots > 1 => Err(Fault::Indirect),
                     _ => collector.push_table(d, true),
                 };
+            } else {
+                collector.pass_over();
             }
             if d.flags & NEXT == 0 {
-                return (result, d.tail, slots);
+                return Ok((result, d.tail, slots));
             }
             if slots == self.size {
-                return (Err(Fault::Length), d.tail, slots);
+                return Ok((Err(Fault::Length), d.tail, slots));
+            }
+            if slots == MAX_LIST {
+                return Err(RingFault::List { limit: MAX_LIST });
             }
             slots += 1;
             cursor.advance(1, self.size);

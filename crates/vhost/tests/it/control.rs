@@ -375,7 +375,8 @@ fn invalid_requests_are_refused_and_the_connection_stays() {
         let at = u64::from_ne_bytes(address[8..16].try_into().expect("8 bytes")) + shift;
         address[8..16].copy_from_slice(&at.to_ne_bytes());
         assert_eq!(guest.send(Request::SetVringAddr, &address), 0);
-        guest.send(Request::SetVringKick, &(1u64 | 1 << 8).to_ne_bytes());
+        let kick = (1u64 | 1 << 8).to_ne_bytes();
+        assert_ne!(guest.send(Request::SetVringKick, &kick), 0, "{size}");
         assert!(!guest.backend.queues()[1].is_running());
     }
     guest.state(Request::GetVringBase, 1, 0);

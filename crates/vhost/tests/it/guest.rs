@@ -66,7 +66,7 @@ impl Memory {
     pub fn new() -> Memory {
         let file = memfd_create(NAME, MemfdFlags::CLOEXEC).expect("a memfd");
         ftruncate(&file, SIZE).expect("its length");
-        let map = MemoryMap::new();
+        let map = MemoryMap::new(1 << 40);
         let map = map.with(region(), file.try_clone().expect("a copy"));
         Memory {
             map: map.expect("mapped"),

@@ -2,11 +2,13 @@
 
 #![allow(missing_docs, unreachable_pub)]
 
+mod attacks;
 mod control;
 mod driver;
 mod engines;
 mod guest;
 mod hostile;
+mod limits;
 mod log;
 mod memory;
 mod paths;

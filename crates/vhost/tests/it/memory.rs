@@ -27,7 +27,9 @@ fn a_sigbus_is_attributed_to_the_region_mapped_there_now() {
         for _ in 0..2000 {
             let memory = file(info.size);
             let shared = memory.try_clone().expect("another descriptor");
-            let map = MemoryMap::new().with(info, shared).expect("a region");
+            let map = MemoryMap::new(1 << 40)
+                .with(info, shared)
+                .expect("a region");
             ftruncate(&memory, 4096).expect("shorter");
             let last = map.translate(info.size - 1, 1).expect("mapped");
             // SAFETY: the address is mapped; the handler gives it a page.

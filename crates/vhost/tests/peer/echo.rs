@@ -94,6 +94,7 @@ impl Echo {
                 // A front end that is killed may leave half a message.
                 Event::Broken(error) => println!("connection ended: {error:?}"),
                 Event::Refused(error) => panic!("refused: {error:?}"),
+                Event::Stopped { queue, fault, .. } => panic!("queue {queue}: {fault}"),
             }
         }
         let mut moved = 0;

@@ -1,0 +1,87 @@
+//! Front ends that make as much work as they can, beside a neighbour: how long it waits for them.
+
+use std::path::Path;
+
+use dray_vhost::forward::{Mode, Switch};
+use dray_vhost::port::{Port, VhostPort, VhostSetup};
+use dray_vhost::protocol::features as f;
+
+use crate::driver::Kind;
+use crate::guest::{BASE, Guest, Setup};
+use crate::limits::table_of;
+
+const WRITE: u16 = 2;
+/// Where buffers lie that only attacks use.
+const AREA: u64 = BASE + (8 << 20);
+/// Runs of an attack. The CPU time of a turn has the interrupts and the preemptions by a hypervisor that
+/// fell into it: the least of several runs is the attack's own.
+const RUNS: usize = 7;
+
+/// Buffers by the entries of their tables: address, length.
+type Entries = Vec<(u64, u32)>;
+
+/// Name, queue, entries of each of its buffers.
+fn attacks() -> [(&'static str, usize, Entries); 8] {
+    let each = |count: u64, step: u64, len: u32| -> Entries {
+        (0..count).map(|i| (AREA + step * i, len)).collect()
+    };
+    [
+        ("from guest, empty entries", 1, vec![(0xdead_0000, 0); 1000]),
+        ("from guest, 1000 entries of a byte", 1, each(1000, 1, 1)),
+        ("from guest, 256 entries of a byte", 1, each(256, 1, 1)),
+        ("from guest, 256 pages", 1, each(256, 4096, 256)),
+        ("from guest, 131070 bytes", 1, each(2, 65_536, 65_535)),
+        ("to guest, empty entries", 0, vec![(0xdead_0000, 0); 1000]),
+        ("to guest, 256 entries of a byte", 0, each(256, 1, 1)),
+        ("to guest, 256 pages", 0, each(256, 4096, 256)),
+    ]
+}
+
+/// The longest turn of an attacker's port, in nanoseconds.
+fn attack(dir: &Path, kind: Kind, queue: usize, entries: &Entries) -> u64 {
+    let setup = |size| Setup::new(kind, size).with(f::INDIRECT_DESC | f::MRG_RXBUF);
+    let mut guests = [1024, 256].map(|size| Guest::new(setup(size), Vec::new()));
+    let ports = guests.iter_mut().enumerate().map(|(at, guest)| {
+        let port = VhostPort::open(&dir.join(at.to_string()), &VhostSetup::default(), &mut []);
+        let mut port = port.expect("a port");
+        std::mem::swap(&mut port.endpoint.backend, &mut guest.backend);
+        Port::Vhost(Box::new(port))
+    });
+    let mut switch = Switch::new(ports.collect(), Vec::new(), Mode::Io);
+    let [attacker, neighbour] = &mut guests;
+    // Headers without offloads: the packets are taken.
+    attacker.memory.write(AREA, &vec![0; 2 << 20]);
+    let flags = if queue == 0 { WRITE } else { 0 };
+    for _ in 0..100 {
+        let entry = table_of(attacker, entries, flags);
+        attacker.rings[queue].add_raw(&attacker.memory, &[entry]);
+    }
+    while queue == 1 && attacker.provide(&[2048], false) {}
+    while neighbour.provide(&[2048], false) {}
+    for _ in 0..32 {
+        assert!(neighbour.transmit(&[9; 1000], 4096, false));
+    }
+    for _ in 0..200 {
+        switch.step(&mut Vec::new());
+    }
+    assert_eq!(
+        neighbour.rings[1].reclaim(&neighbour.memory),
+        32,
+        "all packets of the neighbour are taken"
+    );
+    switch.turns()[0].longest_turn_ns
+}
+
+/// Printed for people: `cargo test -p dray-vhost attacks -- --nocapture`.
+#[test]
+fn a_neighbour_is_served_beside_every_attack() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (name, queue, entries) in attacks() {
+        for kind in [Kind::Split, Kind::Packed] {
+            let run = |_| attack(dir.path(), kind, queue, &entries);
+            let longest = (0..RUNS).map(run).min().expect("a run");
+            assert!(longest > 0, "{name}: not measured");
+            println!("{name}, {kind:?}: {:.1} us", longest as f64 / 1e3);
+        }
+    }
+}
