@@ -41,7 +41,8 @@ impl Network {
         if tlp.next == NONE {
             port_queue.tail[class] = NONE;
             if port_queue.head == [NONE; 3] {
-                edge.active &= !(1u128 << (queue_index - edge.first_queue));
+                let index = queue_index - edge.first_queue;
+                edge.active.retain(|&active| active != index);
             }
         }
 
@@ -88,7 +89,7 @@ impl Network {
             Time(ready),
             Event::Arrive(id),
         );
-        if self.edges[edge_index as usize].active != 0 {
+        if !self.edges[edge_index as usize].active.is_empty() {
             self.wake(edge_index, end);
         }
         self.left(port_index, came_by, class, end, credit, payload);
