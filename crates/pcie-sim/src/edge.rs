@@ -135,6 +135,12 @@ impl EdgeState {
         }
     }
 
+    /// How long it takes to send a TLP of so many bytes, ps.
+    #[inline]
+    pub(super) fn sending(&self, wire: u32) -> u64 {
+        span(u64::from(wire + self.framing), self.ps_per_byte)
+    }
+
     /// Takes credits that have arrived.
     #[inline]
     pub(super) fn collect(&mut self, now: u64) {

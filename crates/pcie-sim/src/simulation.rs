@@ -322,7 +322,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Checks that credits are neither made nor lost nor below zero, on every edge and class.
+    /// Checks that credits are neither made nor lost nor below zero, on every edge and class, and that no edge is idle
+    /// while a TLP can go over it.
     ///
     /// # Errors
     ///

@@ -54,7 +54,7 @@ impl Network {
 
     /// Which port sends next: of those that can, the one that has been given least.
     #[inline]
-    fn arbitrate(&self, edge_index: u32) -> Option<(u32, u32)> {
+    pub(super) fn arbitrate(&self, edge_index: u32) -> Option<(u32, u32)> {
         let edge = &self.edges[edge_index as usize];
         let arbiter = self.arbiters[edge_index as usize];
         let mut best: Option<((u64, u64, u32), u32)> = None;
