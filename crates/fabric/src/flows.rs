@@ -48,6 +48,8 @@ pub struct NamedFlow {
     pub to: String,
     /// Its path and what it asks for; rates in GiB/s.
     pub flow: Flow,
+    /// Whether its demand is what the credits of its path let through: the file has none.
+    pub held_by_credits: bool,
 }
 
 #[derive(Deserialize)]
@@ -165,6 +167,7 @@ pub fn resolve_flows(
             source: Some(*sources.entry(source).or_insert(next)),
             path,
         };
+        let held_by_credits = entry.demand_gib_s.is_none() && flow.demand.is_finite();
         if entry.demand_gib_s.is_some_and(f64::is_infinite) {
             return Err(fail(
                 "demand_gib_s is infinite; leave it away for no limit".into(),
@@ -186,6 +189,7 @@ pub fn resolve_flows(
             from: entry.from,
             to: entry.to,
             flow,
+            held_by_credits,
         });
     }
     Ok(flows)

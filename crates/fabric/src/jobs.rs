@@ -161,6 +161,7 @@ pub fn resolve_jobs(
                 from,
                 to,
                 flow,
+                ..
             },
         ),
     ) in entries.iter().zip(&flows).enumerate()

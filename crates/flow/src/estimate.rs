@@ -9,6 +9,8 @@ use crate::network::EdgeId;
 pub enum Limit {
     /// Nothing on the fabric: it gets its demand.
     Demand,
+    /// What it keeps in flight: it gets that once in the time of its path, which is less than its demand.
+    Window,
     /// This edge: its bottleneck.
     Edge(EdgeId),
 }
@@ -23,12 +25,18 @@ pub struct Estimate {
 
 impl Estimate {
     /// An estimate from the rate and the limit of each flow, in order of the flows.
+    ///
+    /// # Panics
+    /// If a rate is not above 0: every flow gets something.
     pub fn new(rates: Vec<f64>, limits: Vec<Limit>) -> Self {
         assert_eq!(
             rates.len(),
             limits.len(),
             "a rate and a limit for each flow"
         );
+        if let Some(flow) = rates.iter().position(|rate| rate.is_nan() || *rate <= 0.0) {
+            panic!("flow {flow} has a rate of {}", rates[flow]);
+        }
         Self {
             rates,
             limits,
@@ -75,17 +83,15 @@ impl Estimate {
         loads
     }
 
-    /// An estimate from rates alone: a flow below its demand by more than `tolerance` of it is limited by the
-    /// fullest edge of its path.
+    /// An estimate from rates alone: a flow below what it reaches alone by more than `tolerance` of it is limited by
+    /// the fullest edge of its path.
     pub fn from_rates(rates: Vec<f64>, flows: &Flows<'_>, tolerance: f64) -> Self {
-        let mut estimate = Self {
-            limits: vec![Limit::Demand; rates.len()],
-            rates,
-            settled: true,
-        };
+        let alone: Vec<(f64, Limit)> = (0..flows.len()).map(|flow| flows.alone(flow)).collect();
+        let limits = alone.iter().map(|&(_, limit)| limit).collect();
+        let mut estimate = Self::new(rates, limits);
         let loads = estimate.loads(flows);
         for flow in 0..flows.len() {
-            if estimate.rates[flow] >= flows.demand(flow) * (1.0 - tolerance) {
+            if estimate.rates[flow] >= alone[flow].0 * (1.0 - tolerance) {
                 continue;
             }
             let fullest = flows.path(flow).iter().copied().max_by(|&a, &b| {

@@ -1,6 +1,7 @@
 //! Flows and their paths.
 
 use crate::error::FlowError;
+use crate::estimate::Limit;
 use crate::network::{EdgeId, MAX, MIN, Network};
 
 /// Index of a flow in its set.
@@ -167,6 +168,16 @@ impl<'n> Flows<'n> {
 
     pub(crate) fn demand(&self, flow: usize) -> f64 {
         self.demands[flow]
+    }
+
+    /// What `flow` reaches if nothing waits, and whether demand or window says so.
+    pub(crate) fn alone(&self, flow: usize) -> (f64, Limit) {
+        let window = self.outstanding[flow] / self.latencies[flow];
+        if window < self.demands[flow] {
+            (window, Limit::Window)
+        } else {
+            (self.demands[flow], Limit::Demand)
+        }
     }
 
     pub(crate) fn weight(&self, flow: usize) -> f64 {

@@ -77,8 +77,8 @@ pub(super) struct EdgeState {
     pub(super) busy_until: u64,
     /// Time of the wake-up that is scheduled, or `u64::MAX`.
     pub(super) wake_at: u64,
-    /// Ports of the sender that have TLPs for this edge.
-    pub(super) active: u128,
+    /// Ports of the sender that have TLPs for this edge, in no order.
+    pub(super) active: Vec<u32>,
     pub(super) first_queue: u32,
     pub(super) first_port: u32,
     /// Start of service of the last TLP, in arbiter units.
@@ -122,7 +122,7 @@ impl EdgeState {
             port: 0,
             busy_until: 0,
             wake_at: u64::MAX,
-            active: 0,
+            active: Vec::new(),
             first_queue: 0,
             first_port: 0,
             served: 0,
@@ -133,6 +133,12 @@ impl EdgeState {
             carried: 0,
             busy: 0,
         }
+    }
+
+    /// How long it takes to send a TLP of so many bytes, ps.
+    #[inline]
+    pub(super) fn sending(&self, wire: u32) -> u64 {
+        span(u64::from(wire + self.framing), self.ps_per_byte)
     }
 
     /// Takes credits that have arrived.

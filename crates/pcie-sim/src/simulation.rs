@@ -22,8 +22,6 @@ pub(super) const PORT_CORES: u32 = 0;
 pub(super) const PORT_MEMORY: u32 = 1;
 /// Where the ports of sources begin.
 pub(super) const PORT_SOURCES: u32 = 4;
-/// Sources of one node that have a port of their own; more share them.
-const MAX_SOURCE_PORTS: u32 = 56;
 
 /// The agent that fills a port and waits for room in it.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +29,6 @@ enum Owner {
     None,
     Engine(u32),
     Source(u32),
-    /// More than one source.
-    Shared,
 }
 
 /// A fabric at work.
@@ -118,14 +114,14 @@ impl<'a> Simulation<'a> {
         options: &SimulationOptions,
     ) -> Result<Self, PcieError> {
         let nodes = topology.nodes().len();
-        let mut sources_at: Vec<Vec<u32>> = vec![Vec::new(); nodes];
-        for (index, source) in sources.iter().enumerate() {
-            sources_at[source.from.0 as usize].push(index as u32);
-        }
-        let source_ports = |at: &Vec<u32>| (at.len() as u32).min(MAX_SOURCE_PORTS);
-        let agents: Vec<u32> = sources_at
+        let mut agents = vec![PORT_SOURCES; nodes];
+        let own_ports: Vec<u32> = sources
             .iter()
-            .map(|at| PORT_SOURCES + source_ports(at))
+            .map(|source| {
+                let ports = &mut agents[source.from.0 as usize];
+                *ports += 1;
+                *ports - 1
+            })
             .collect();
         let mut network = Network::new(topology, &agents, options);
         let mut engines = Vec::new();
@@ -154,13 +150,8 @@ impl<'a> Simulation<'a> {
             )?);
         }
         let mut source_states = Vec::with_capacity(sources.len());
-        for (index, source) in sources.iter().enumerate() {
-            let at = &sources_at[source.from.0 as usize];
-            let order = at
-                .iter()
-                .position(|known| *known == index as u32)
-                .unwrap_or(0) as u32;
-            let port = network.agent_port(source.from, PORT_SOURCES + order % MAX_SOURCE_PORTS);
+        for (source, own) in sources.iter().zip(own_ports) {
+            let port = network.agent_port(source.from, own);
             source_states.push(SourceState::new(topology, &mut network, source, port)?);
         }
         let mut owners = vec![Owner::None; network.port_count()];
@@ -169,11 +160,7 @@ impl<'a> Simulation<'a> {
                 Owner::Engine(index as u32);
         }
         for (index, source) in source_states.iter().enumerate() {
-            let owner = &mut owners[source.port as usize];
-            *owner = match owner {
-                Owner::None => Owner::Source(index as u32),
-                _ => Owner::Shared,
-            };
+            owners[source.port as usize] = Owner::Source(index as u32);
         }
         for (index, state) in states.iter().enumerate() {
             let at = ps(state.stream.start_ns as f64);
@@ -316,13 +303,6 @@ impl<'a> Simulation<'a> {
             Owner::None => {}
             Owner::Engine(engine) => self.engine_write(engine),
             Owner::Source(source) => self.source_send(source),
-            Owner::Shared => {
-                for index in 0..self.sources.len() {
-                    if self.sources[index].port == port {
-                        self.source_send(index as u32);
-                    }
-                }
-            }
         }
     }
 
@@ -342,7 +322,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Checks that credits are neither made nor lost nor below zero, on every edge and class.
+    /// Checks that credits are neither made nor lost nor below zero, on every edge and class, and that no edge is idle
+    /// while a TLP can go over it.
     ///
     /// # Errors
     ///

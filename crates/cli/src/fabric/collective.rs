@@ -193,13 +193,7 @@ fn times(
     let mut times = Vec::new();
     for which in estimators {
         let estimator = which.build(topology);
-        let foreseen = schedule(
-            network,
-            &plain,
-            Policy::StartAll,
-            estimator.as_ref(),
-            || 0.0,
-        )?;
+        let foreseen = schedule(network, &plain, Policy::StartAll, estimator.as_ref())?;
         times.push((estimator.name(), foreseen.metrics().makespan));
     }
     Ok((by_steps(topology, jobs)?, times))

@@ -1,5 +1,6 @@
 //! The simulator as an estimator, and as what a schedule is replayed in.
 
+use anyhow::Context;
 use dray_fabric::PACKET;
 use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
@@ -14,6 +15,8 @@ pub(super) struct Des<'t> {
 
 /// A flow below its demand by less than this part is not called limited: the simulator counts whole packets.
 const TOLERANCE: f64 = 0.01;
+/// A flow of which nothing has arrived is waited for at most this many times as long as the others are measured.
+const LONGEST: u64 = 64;
 
 impl<'t> Des<'t> {
     /// Measures for `measured_ns` after half as much of warm-up.
@@ -82,14 +85,25 @@ impl Estimator for Des<'_> {
             .collect::<Result<_, _>>()?;
         let mut simulation = Simulation::new(self.topology, &[], &sources, &self.options)
             .map_err(|error| refused(&error))?;
-        let end = self.options.warmup_ns + self.measured_ns;
-        simulation.run_until(end).map_err(|error| refused(&error))?;
-        let rates = simulation
-            .sources()
-            .iter()
-            .map(|source| source.gib_s)
-            .collect();
-        Ok(Estimate::from_rates(rates, flows, TOLERANCE))
+        let mut measured_ns = self.measured_ns;
+        loop {
+            simulation
+                .run_until(self.options.warmup_ns + measured_ns)
+                .map_err(|error| refused(&error))?;
+            let results = simulation.sources();
+            // Of a slow flow nothing may arrive in a short time: that is no rate.
+            let Some(silent) = results.iter().position(|source| source.gib_s == 0.0) else {
+                let rates = results.iter().map(|source| source.gib_s).collect();
+                return Ok(Estimate::from_rates(rates, flows, TOLERANCE));
+            };
+            if measured_ns >= LONGEST * self.measured_ns {
+                return Err(FlowError::Estimator {
+                    estimator: "des".into(),
+                    reason: format!("of flow {silent} nothing arrives in {measured_ns} ns"),
+                });
+            }
+            measured_ns *= 2;
+        }
     }
 }
 
@@ -126,13 +140,15 @@ pub(super) fn replay(
         .collect();
     let mut simulation = Simulation::new(topology, &[], &sources, options)?;
     simulation.run_to_end(LIMIT_NS)?;
-    let mut ends = vec![0; jobs];
+    let mut ends = vec![None; jobs];
     for (send, result) in sends.iter().zip(simulation.sources()) {
-        if let Some(end) = result.ended_ns {
-            ends[send.job] = ends[send.job].max(end);
-        }
+        let end = result.ended_ns.filter(|end| *end > send.start_ns);
+        let end = end.with_context(|| format!("job {} ends before it starts", send.job))?;
+        ends[send.job] = ends[send.job].max(Some(end));
     }
-    Ok(ends)
+    let ends = ends.into_iter().enumerate();
+    ends.map(|(job, end)| end.with_context(|| format!("job {job} sends nothing")))
+        .collect()
 }
 
 /// A replay that takes longer than this much virtual time is given up.

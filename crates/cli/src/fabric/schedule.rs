@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::ValueEnum;
 use dray_fabric::{GIB, NamedJob, network, read_jobs};
@@ -160,14 +159,11 @@ fn plan(
     replayed: bool,
 ) -> anyhow::Result<Vec<Row>> {
     let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
-    let origin = Instant::now();
     let mut rows = Vec::new();
     for which in estimators {
         let estimator = which.build(topology);
         for &policy in policies {
-            let schedule = schedule(network, &plain, policy, estimator.as_ref(), || {
-                origin.elapsed().as_secs_f64()
-            })?;
+            let schedule = schedule(network, &plain, policy, estimator.as_ref())?;
             let replayed = replayed
                 .then(|| replay(topology, jobs, &schedule))
                 .transpose()?;
@@ -208,7 +204,6 @@ pub(super) fn report_table(
             Column::number("promises", ""),
             Column::number("kept", "%"),
             Column::number("latest", "µs"),
-            Column::number("decision, median", "µs"),
         ],
     );
     for row in plan(topology, network, jobs, &policies, &estimators, true)? {
@@ -232,14 +227,13 @@ pub(super) fn report_table(
                     _ => Cell::Empty,
                 },
                 number(row.latest()),
-                Cell::number(row.decision_us().0, 1),
             ],
             None,
         );
     }
     table.notes.push(
         "Times are of the replay in the simulator but for the one foreseen. A promise is kept if the job ends no later than promised \
-         by 2 % of its time and 2 µs; latest is by how much the latest job misses its promise (below 0: all are early). The time of a decision is measured on this machine."
+         by 2 % of its time and 2 µs; latest is by how much the latest job misses its promise (below 0: all are early)."
             .to_owned(),
     );
     Ok(table)
@@ -317,22 +311,9 @@ impl Row {
         late.reduce(f64::max)
     }
 
-    /// Median and P99 of a decision, microseconds.
-    fn decision_us(&self) -> (f64, f64) {
-        let mut times = self.schedule.decisions.clone();
-        times.sort_by(f64::total_cmp);
-        let at = |part: f64| {
-            times
-                .get(((times.len() as f64 * part).ceil() as usize).max(1) - 1)
-                .map_or(0.0, |s| s * 1e6)
-        };
-        (at(0.5), at(0.99))
-    }
-
     fn json(&self, jobs: &[NamedJob]) -> serde_json::Value {
         let metrics = |m: Metrics| json!({"makespan_us": m.makespan * 1e6, "mean_us": m.mean * 1e6, "p99_us": m.p99 * 1e6, "jain": m.jain});
         let (made, broken) = self.promises();
-        let (median, p99) = self.decision_us();
         let list: Vec<_> = jobs
             .iter()
             .zip(&self.schedule.jobs)
@@ -353,7 +334,7 @@ impl Row {
         json!({
             "policy": self.policy.name(), "estimator": self.estimator, "foreseen": metrics(self.schedule.metrics()),
             "replayed": self.replayed_metrics().map(metrics), "promises": made, "promises_broken": broken, "latest_us": self.latest().map(|late| late * 1e6),
-            "decision_us": {"median": median, "p99": p99}, "jobs": list,
+            "jobs": list,
         })
     }
 }
@@ -369,13 +350,10 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
         "Jain",
         "promises",
         "broken",
-        "decision us",
-        "its P99",
     ];
     let mut table = print::plain(head);
     for row in rows {
         let (made, broken) = row.promises();
-        let (median, p99) = row.decision_us();
         let times = |m: &Metrics| {
             [m.makespan, m.mean, m.p99].map(|seconds| format!("{:.1}", seconds * 1e6))
         };
@@ -387,12 +365,7 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
         ];
         cells.extend(times(&foreseen));
         cells.push(format!("{:.3}", foreseen.jain));
-        cells.extend([
-            made.to_string(),
-            String::new(),
-            format!("{median:.1}"),
-            format!("{p99:.1}"),
-        ]);
+        cells.extend([made.to_string(), String::new()]);
         table.add_row(cells);
         if let Some(replayed) = row.replayed_metrics() {
             let mut cells = vec![String::new(), String::new(), "replayed".to_owned()];
@@ -426,12 +399,9 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
         "jain",
         "promises",
         "promises_broken",
-        "decision_us",
-        "decision_p99_us",
     ])?;
     for row in rows {
         let (made, broken) = row.promises();
-        let (median, p99) = row.decision_us();
         for (source, metrics) in [
             ("foreseen", Some(row.schedule.metrics())),
             ("replayed", row.replayed_metrics()),
@@ -449,8 +419,6 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
             cells.extend([
                 made.to_string(),
                 broken.map_or(String::new(), |n| n.to_string()),
-                median.to_string(),
-                p99.to_string(),
             ]);
             writer.write_record(cells)?;
         }

@@ -372,3 +372,90 @@ fn machines_that_cannot_be_imported_are_refused() {
             .contains("</svg>")
     );
 }
+
+/// A node sends more than 56 jobs: none ends before it is known, and the same is printed twice.
+#[test]
+fn many_jobs_of_one_node_end_after_they_are_known() {
+    let dir = directory();
+    let jobs: String = (0..66)
+        .map(|index| {
+            format!(
+                "[[job]]\nfrom = \"host\"\nto = \"A\"\nbytes = 65536\narrival_us = {}\n",
+                index * 100
+            )
+        })
+        .collect();
+    fs::write(dir.path().join("jobs.toml"), jobs).unwrap();
+    let line = "fabric schedule --topology validation --jobs jobs.toml --policy start-all,guided";
+    let document = json(dir.path(), &format!("{line} --estimator maxmin"));
+    for schedule in document["schedules"].as_array().unwrap() {
+        assert_eq!(schedule["promises_broken"], 0, "{schedule}");
+        for job in schedule["jobs"].as_array().unwrap() {
+            let time = |key: &str| job[key].as_f64().unwrap();
+            assert!(time("replayed_us") > time("known_us"), "{job}");
+        }
+    }
+    assert_eq!(output(dir.path(), line), output(dir.path(), line));
+}
+
+/// A flow without a demand is limited by its window, by the credits of its path or by an edge, and each is named; where
+/// the estimators differ, that is the first line.
+#[test]
+fn a_limit_is_named_and_a_difference_is_said_first() {
+    let dir = directory();
+    let link = |end: &str, width: u32, more: &str| {
+        format!(
+            "[[endpoint]]\nname = \"{end}\"\n[[link]]\nends = [\"s\", \"{end}\"]\ngeneration = 5\nwidth = {width}\n{more}"
+        )
+    };
+    let few = "credits = { posted_headers = 4, posted_data = 64 }\n";
+    let text = [
+        "name = \"box\"\n[[host]]\nname = \"h\"\n[[switch]]\nname = \"s\"\n".to_owned(),
+        "[[link]]\nends = [\"h.0\", \"s\"]\ngeneration = 5\nwidth = 16\n".to_owned(),
+        link("gpu0", 16, ""),
+        link("gpu1", 16, ""),
+        link("nvme", 4, ""),
+        link("slow", 16, few),
+    ];
+    fs::write(dir.path().join("box.toml"), text.concat()).unwrap();
+    let flows = |pairs: &[(&str, &str)]| -> String {
+        pairs
+            .iter()
+            .map(|(from, to)| format!("[[flow]]\nfrom = \"{from}\"\nto = \"{to}\"\n"))
+            .collect()
+    };
+    let pairs = [
+        ("nvme", "gpu0"),
+        ("h", "gpu0"),
+        ("gpu0", "gpu1"),
+        ("gpu1", "slow"),
+    ];
+    fs::write(dir.path().join("f.toml"), flows(&pairs)).unwrap();
+    let line = "fabric predict --topology box.toml --flows f.toml --estimator ingress,des";
+    let document = json(dir.path(), line);
+    for estimator in ["ingress", "des"] {
+        let limits: Vec<_> = (0..4)
+            .map(|flow| document["flows"][flow]["estimates"][estimator]["limit"].clone())
+            .collect();
+        assert_eq!(limits, ["edge", "edge", "window", "credits"], "{estimator}");
+    }
+    // A slow flow beside it leaves the rest of the edge to the host's.
+    let rate = |estimator: &str| document["flows"][1]["estimates"][estimator]["gib_s"].clone();
+    let (ingress, des) = (
+        rate("ingress").as_f64().unwrap(),
+        rate("des").as_f64().unwrap(),
+    );
+    assert!((des / ingress - 1.0).abs() < 0.02, "{ingress} {des}");
+    assert!(document["difference"].is_null(), "{document}");
+    let table = output(dir.path(), line);
+    assert!(
+        table.starts_with("box\n") && table.contains("16384 B in flight"),
+        "{table}"
+    );
+    let line = "fabric predict --topology box.toml --flows f.toml --estimator maxmin,ecr";
+    let table = output(dir.path(), line);
+    let first = table.lines().next().unwrap();
+    let expected = "note: estimators differ by more than 10 % on 1 of 4 flows, most on h>gpu0: ecr";
+    assert!(first.starts_with(expected), "{table}");
+    assert!(json(dir.path(), line)["difference"].is_string());
+}

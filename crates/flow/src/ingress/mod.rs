@@ -46,7 +46,7 @@ impl Estimator for Ingress {
         let settled = solver.settle();
         let limits = (0..flows.len()).map(|flow| {
             let bottleneck = solver.bottleneck(flow);
-            bottleneck.map_or(Limit::Demand, |edge| Limit::Edge(EdgeId(edge)))
+            bottleneck.map_or(flows.alone(flow).1, |edge| Limit::Edge(EdgeId(edge)))
         });
         let limits = limits.collect();
         let estimate = Estimate::new(solver.rates, limits);

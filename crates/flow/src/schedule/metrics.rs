@@ -15,11 +15,14 @@ pub struct Metrics {
 
 impl Metrics {
     pub(super) fn new(known: &[f64], ends: &[f64], alone: &[f64]) -> Self {
-        let mut times: Vec<f64> = ends
-            .iter()
-            .zip(known)
-            .map(|(end, known)| end - known)
-            .collect();
+        let pairs = ends.iter().zip(known);
+        let mut times: Vec<f64> = pairs.map(|(end, known)| end - known).collect();
+        if let Some(job) = times.iter().position(|time| time.is_nan() || *time <= 0.0) {
+            panic!(
+                "job {job} ends at {} s and is known from {} s on",
+                ends[job], known[job]
+            );
+        }
         let first = known.iter().copied().fold(f64::INFINITY, f64::min);
         let last = ends.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let count = times.len().max(1) as f64;

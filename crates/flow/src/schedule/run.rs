@@ -44,8 +44,6 @@ pub struct Schedule {
     pub jobs: Vec<Planned>,
     /// By job: its time alone on the fabric, seconds.
     pub alone: Vec<f64>,
-    /// How long each decision took, as the caller's stopwatch says.
-    pub decisions: Vec<f64>,
 }
 
 impl Schedule {
@@ -55,6 +53,9 @@ impl Schedule {
     }
 
     /// Metrics if the jobs end when `ends` says.
+    ///
+    /// # Panics
+    /// If a job ends before it is known.
     pub fn metrics_of(&self, ends: &[f64]) -> Metrics {
         let known: Vec<f64> = self.jobs.iter().map(|job| job.known).collect();
         Metrics::new(&known, ends, &self.alone)
@@ -65,13 +66,12 @@ impl Schedule {
 const DONE: f64 = 1e-12;
 
 /// Runs `jobs` under `policy`, with `estimator` as what decisions rest on and what is foreseen. The policy
-/// knows a job only from its arrival on. `stopwatch` gives seconds from any origin and times the decisions.
+/// knows a job only from its arrival on.
 pub fn schedule(
     network: &Network,
     jobs: &[Job],
     policy: Policy,
     estimator: &dyn Estimator,
-    mut stopwatch: impl FnMut() -> f64,
 ) -> Result<Schedule, FlowError> {
     if let Policy::Guided { share } = policy
         && !(share > 0.0 && share <= 1.0)
@@ -81,7 +81,6 @@ pub fn schedule(
     job::check(network, jobs)?;
     let alone = alone(network, jobs, estimator)?;
     let mut course = Course::new(jobs, &alone);
-    let mut decisions = Vec::new();
     while let Some(now) = course.next_event() {
         course.advance(now);
         let view = View {
@@ -91,9 +90,7 @@ pub fn schedule(
             now,
             known: &course.known,
         };
-        let started = stopwatch();
         policy.decide(&view, estimator, &mut course.waiting, &mut course.running)?;
-        decisions.push(stopwatch() - started);
         course.record(policy.paces());
         if course.running.is_empty() && !course.waiting.is_empty() {
             let job = course.waiting[0];
@@ -108,7 +105,6 @@ pub fn schedule(
     Ok(Schedule {
         jobs: course.planned,
         alone: times,
-        decisions,
     })
 }
 

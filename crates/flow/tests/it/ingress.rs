@@ -117,6 +117,7 @@ fn no_edge_is_overloaded_and_every_flow_names_its_limit() {
                     let id = dray_flow::FlowId(flow as u32);
                     near(&[result.rate(id)], &[flows.get(id).demand]);
                 }
+                dray_flow::Limit::Window => panic!("seed {seed}: flow {flow} has no latency"),
                 dray_flow::Limit::Edge(edge) => {
                     let capacity = tree.network.edge(*edge).capacity();
                     assert!(loads[edge.index()] > 0.5 * capacity, "seed {seed}");
@@ -201,7 +202,7 @@ fn a_small_window_and_a_long_latency_limit_a_flow() {
         .unwrap();
     let result = estimate(&Ingress, &flows);
     assert_eq!(result.rate(id), 2.0);
-    assert_eq!(result.limits(), [dray_flow::Limit::Demand]);
+    assert_eq!(result.limits(), [dray_flow::Limit::Window]);
     for latency in [-1.0, f64::NAN, f64::INFINITY] {
         let flow = Flow {
             latency,

@@ -12,7 +12,7 @@ impl Network {
     #[inline]
     pub(crate) fn try_send(&mut self, edge_index: u32) {
         let edge = &self.edges[edge_index as usize];
-        if edge.active == 0 {
+        if edge.active.is_empty() {
             return;
         }
         if edge.busy_until > self.now {
@@ -54,14 +54,11 @@ impl Network {
 
     /// Which port sends next: of those that can, the one that has been given least.
     #[inline]
-    fn arbitrate(&self, edge_index: u32) -> Option<(u32, u32)> {
+    pub(super) fn arbitrate(&self, edge_index: u32) -> Option<(u32, u32)> {
         let edge = &self.edges[edge_index as usize];
         let arbiter = self.arbiters[edge_index as usize];
-        let mut best: Option<(u64, u64, u32, u32)> = None;
-        let mut rest = edge.active;
-        while rest != 0 {
-            let index = rest.trailing_zeros();
-            rest &= rest - 1;
+        let mut best: Option<((u64, u64, u32), u32)> = None;
+        for &index in &edge.active {
             let queue_index = edge.first_queue + index;
             let port_queue = &self.port_queues[queue_index as usize];
             let Some(id) = self.sendable(edge, edge.first_port + index, port_queue) else {
@@ -71,11 +68,12 @@ impl Network {
                 Arbiter::OldestFirst => self.tlps.get(id).tail_at,
                 _ => port_queue.served,
             };
-            if best.is_none_or(|(served, last, ..)| (first, port_queue.last) < (served, last)) {
-                best = Some((first, port_queue.last, queue_index, id));
+            let rank = (first, port_queue.last, queue_index);
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, id));
             }
         }
-        best.map(|(.., port_queue, id)| (port_queue, id))
+        best.map(|((.., port_queue), id)| (port_queue, id))
     }
 
     /// The oldest TLP of a queue that has credits and may go by the ordering rules: nothing passes

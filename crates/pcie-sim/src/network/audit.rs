@@ -1,12 +1,16 @@
-//! Whether all credits are there.
+//! Whether all credits are there, and all edges at work.
 
 use super::Network;
 use crate::tlp::Tlp;
 
 impl Network {
-    /// Checks that no credit was made or lost, and that none is below zero.
+    /// Checks that no credit was made or lost, that none is below zero, and that no edge is idle while a TLP can go.
     pub(crate) fn audit(&self) -> Result<(), String> {
         for (index, edge) in self.edges.iter().enumerate() {
+            let is_idle = edge.busy_until < self.now;
+            if is_idle && self.arbitrate(index as u32).is_some() {
+                return Err(format!("edge {index} is idle, and a TLP can go"));
+            }
             let mut pools = edge.pools.clone();
             for pool in &pools {
                 if pool

@@ -288,10 +288,10 @@ impl Network {
         let tail = port_queue.tail[class];
         port_queue.tail[class] = id;
         if port_queue.head[class] == NONE {
+            let was_empty = port_queue.head == [NONE; 3];
             port_queue.head[class] = id;
-            let bit = 1u128 << index;
-            if edge.active & bit == 0 {
-                edge.active |= bit;
+            if was_empty {
+                edge.active.push(index);
                 // A port that comes back has no claim on what it did not use.
                 port_queue.served = port_queue.served.max(edge.served);
             }

@@ -4,7 +4,7 @@ use dray_clock::Time;
 
 use super::{Event, Network};
 use crate::Arbiter;
-use crate::edge::{CreditReturn, span};
+use crate::edge::CreditReturn;
 use crate::tlp::{Class, NONE, Tlp};
 use crate::trace::Hop;
 
@@ -13,16 +13,21 @@ impl Network {
     #[inline]
     pub(super) fn send(&mut self, edge_index: u32, queue_index: u32, id: u32) {
         let now = self.now;
-        let edge = &mut self.edges[edge_index as usize];
         let tlp = self.tlps.get_mut(id);
+        let next = self.routes.hops[tlp.hop as usize + 1];
+        let sending_next = match next {
+            NONE => 0,
+            next => self.edges[next as usize].sending(tlp.wire),
+        };
+        let edge = &mut self.edges[edge_index as usize];
         let class = tlp.class as usize;
         edge.blocked = false;
         edge.take_credits(tlp);
-        let wire = u64::from(tlp.wire + edge.framing);
-        let mut end = now + span(wire, edge.ps_per_byte);
-        if tlp.tail_at > end {
-            end = tlp.tail_at;
-        }
+        let end = now + edge.sending(tlp.wire);
+        debug_assert!(
+            tlp.tail_at <= end,
+            "a TLP leaves before its bytes are there"
+        );
         edge.busy_until = end;
         edge.busy += end - now;
         edge.carried += u64::from(tlp.payload);
@@ -41,7 +46,8 @@ impl Network {
         if tlp.next == NONE {
             port_queue.tail[class] = NONE;
             if port_queue.head == [NONE; 3] {
-                edge.active &= !(1u128 << (queue_index - edge.first_queue));
+                let index = queue_index - edge.first_queue;
+                edge.active.retain(|&active| active != index);
             }
         }
 
@@ -56,19 +62,21 @@ impl Network {
                 flight -= edge.on_chip.min(flight);
             }
         }
-        let ends = self.routes.hops[tlp.hop as usize] == NONE;
-        let ready = if ends {
+        let tail_at = end + flight + edge.forward;
+        let ready = if next == NONE {
             let mut sink = edge.sink;
             if tlp.on_chip && class != Class::Completion as usize {
                 sink -= edge.on_chip.min(sink);
             }
             end + flight + sink
         } else if edge.store_and_forward {
-            end + flight + edge.forward
+            tail_at
         } else {
-            now + flight + edge.forward
+            // A TLP leaves without a gap: over a faster edge it starts when the rest of it comes in time. Until then
+            // others may have the edge.
+            (now + flight + edge.forward).max(tail_at.saturating_sub(sending_next))
         };
-        tlp.tail_at = end + flight + edge.forward;
+        tlp.tail_at = tail_at;
         if let Some(trace) = &mut self.trace
             && trace.len() < self.trace_limit
         {
@@ -88,7 +96,7 @@ impl Network {
             Time(ready),
             Event::Arrive(id),
         );
-        if self.edges[edge_index as usize].active != 0 {
+        if !self.edges[edge_index as usize].active.is_empty() {
             self.wake(edge_index, end);
         }
         self.left(port_index, came_by, class, end, credit, payload);

@@ -348,3 +348,5 @@ fn queues_per_output_remove_head_of_line_blocking() {
 }
 
 mod random;
+mod sources;
+mod speeds;

@@ -122,6 +122,18 @@ fn play(fabric: &Fabric, loads: &[Load], arbiter: Arbiter) -> (Vec<dray_pcie::si
             (source.total_bytes, source.total_bytes)
         );
     }
+    for hop in simulation.hops() {
+        let link = topology.link(topology.edges()[hop.edge as usize].link);
+        let rate = dray_pcie::LinkRate::of(link.generation, link.width, link.mps);
+        // No header is longer than that of a write.
+        let wire = u32::from(hop.payload) + 16 + rate.framing_bytes;
+        let longest = f64::from(wire) / rate.tlp_bytes_per_s * 1e12;
+        let taken = (hop.end_ps - hop.start_ps) as f64;
+        assert!(
+            taken <= longest + 1.0,
+            "{hop:?} needs {longest} ps of its edge"
+        );
+    }
     (simulation.hops().to_vec(), simulation.now_ps())
 }
 
@@ -129,7 +141,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// Whatever the fabric and the load: every transfer completes, every byte arrives, credits
-    /// add up on the way and at the end, and the same input gives the same trace.
+    /// add up on the way and at the end, no edge is idle while a TLP can go, none is held for longer than a TLP's bytes take,
+    /// and the same input gives the same trace.
     #[test]
     fn all_bytes_arrive_and_credits_are_conserved(fabric in fabric(), loads in loads(), arbiter in 0usize..3) {
         let arbiter = [Arbiter::LeastServed, Arbiter::RoundRobin, Arbiter::OldestFirst][arbiter];
