@@ -112,7 +112,7 @@ fn refused_messages_do_not_flood_stderr() {
     let lines = err.lines().filter(|line| line.contains("refused:")).count();
     assert!((1..=100).contains(&lines), "{lines} lines: {err}");
     assert!(
-        err.contains("more connections and refused messages"),
+        err.contains("more connections, refused messages and stopped rings"),
         "{err}"
     );
     let counters: serde_json::Value = serde_json::from_str(&out).unwrap();
