@@ -90,8 +90,8 @@ impl Estimate {
         let limits = alone.iter().map(|&(_, limit)| limit).collect();
         let mut estimate = Self::new(rates, limits);
         let loads = estimate.loads(flows);
-        for flow in 0..flows.len() {
-            if estimate.rates[flow] >= alone[flow].0 * (1.0 - tolerance) {
+        for (flow, &(reached, _)) in alone.iter().enumerate() {
+            if estimate.rates[flow] >= reached * (1.0 - tolerance) {
                 continue;
             }
             let fullest = flows.path(flow).iter().copied().max_by(|&a, &b| {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use dray_experiment::{csv_table, format_bytes, parse_bytes};
 use dray_fabric::{Bytes, JobEntry, NamedJob, jobs_to_toml, network, resolve_jobs};
@@ -350,7 +351,8 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
             })
             .collect::<anyhow::Result<_>>()?;
         let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
-        total_ns += ends.into_iter().max().unwrap_or(0);
+        let last = ends.into_iter().flatten().max();
+        total_ns += last.context("a step in which nothing is sent")?;
     }
     Ok(total_ns as f64 * 1e-9)
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use dray_fabric::{GIB, NamedJob, network, read_jobs};
 use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
@@ -270,7 +271,11 @@ fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow
         }
     }
     let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
-    Ok(ends.into_iter().map(|end| end as f64 * 1e-9).collect())
+    let seconds = ends.into_iter().zip(jobs).map(|(end, job)| {
+        let end = end.with_context(|| format!("job `{}` sends nothing", job.name))?;
+        Ok(end as f64 * 1e-9)
+    });
+    seconds.collect()
 }
 
 impl Row {

@@ -42,7 +42,7 @@ fn every_estimator_predicts_the_four_documented_flows() {
     let picture = fs::read_to_string(dir.path().join("loaded.svg")).unwrap();
     assert!(picture.contains("N&gt;D 8.74 GiB/s: 8.74"), "{picture}");
     let csv = output(dir.path(), &format!("{line} --format csv"));
-    assert_eq!(csv.lines().count(), 1 + 3 * 4);
+    assert_eq!(csv.lines().count(), 1 + 4 * 4);
     fs::write(
         dir.path().join("flows.csv"),
         "from,to,demand_gib_s\nhost,A,8.5\nC, D ,7.19\n",

@@ -106,13 +106,13 @@ const EXPECTED: &[(&str, usize, u64)] = &[
         1,
         0xbce4_5e05_2b18_3889,
     ),
-    ("fabric bench --check", 212, 0xc33d_3c66_6279_4344),
+    ("fabric bench --check", 212, 0x7516_4aeb_4122_d64d),
     (
         "fabric bench --only mmio,arrival",
         35,
-        0x0628_8b88_4a89_8a72,
+        0x73f9_7900_f4b7_479c,
     ),
-    ("fabric collective all-reduce", 5, 0x988b_94ca_d63a_6b31),
+    ("fabric collective all-reduce", 5, 0x5720_fc88_c3c7_3338),
     ("fabric collective all-to-all", 5, 0x42c3_5497_5928_62e0),
     (
         "fabric collective parameter-server",
