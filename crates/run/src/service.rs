@@ -265,11 +265,10 @@ fn serve(listener: &OwnedFd, waiting: &Waiting, handlers: &Handlers) {
         let mut index = 0;
         connections.retain_mut(|connection| {
             index += 1;
-            let stays = match ready[index] {
+            match ready[index] {
                 true => serve_connection(connection, handlers, &mut survivors),
                 false => connection.asked || connection.since.elapsed() < REQUEST_WITHIN,
-            };
-            stays
+            }
         });
         for (device, job) in jobs {
             handlers.executor.submit(device, job);
