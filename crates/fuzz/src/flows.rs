@@ -93,7 +93,7 @@ fn plan(jobs: Vec<Job>, network: &Network) {
         Policy::FirstCome,
         Policy::Guided { share: 0.5 },
     ] {
-        match schedule(network, &jobs, policy, &MaxMin, || 0.0) {
+        match schedule(network, &jobs, policy, &MaxMin) {
             Ok(schedule) => {
                 for (job, planned) in jobs.iter().zip(&schedule.jobs) {
                     assert!(planned.start >= planned.known && planned.known >= job.arrival);

@@ -5,7 +5,7 @@ use super::run::row;
 
 /// A program in one way; its exit code says whether all was right.
 macro_rules! program {
-    ($input:literal, $way:literal, $compile:literal, $options:literal, $command:literal) => {
+    ($input:literal, $way:literal, $compile:expr, $options:literal, $command:expr) => {
         row(
             $input,
             $way,
