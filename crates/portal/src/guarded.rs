@@ -158,6 +158,24 @@ pub(crate) unsafe fn read(from: u64, to: &mut [u8]) -> Result<(), Fault> {
     unsafe { dray_portal_copy_bytes(to.as_mut_ptr(), from as *const u8, to.len()) }.result()
 }
 
+/// As [`read`], of so many bytes to a vector in place of what it held. No function of the C library writes them: one
+/// that offloads would submit them to the device.
+///
+/// # Errors
+/// What could not be read; the vector is empty then.
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn read_to(from: u64, bytes: usize, to: &mut Vec<u8>) -> Result<(), Fault> {
+    to.clear();
+    to.reserve(bytes);
+    // SAFETY: there is room for as many; what faults is resumed behind it.
+    unsafe { dray_portal_copy_bytes(to.as_mut_ptr(), from as *const u8, bytes) }.result()?;
+    // SAFETY: they have been written.
+    unsafe { to.set_len(bytes) };
+    Ok(())
+}
+
 /// Finds out whether a byte can be written, without changing it.
 ///
 /// # Errors

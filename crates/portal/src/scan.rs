@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use crate::chain::SYNCHRONOUS;
 use crate::decode::{Decoded, LONGEST, Mnemonic};
-use crate::guarded::read;
+use crate::guarded::read_to;
 use crate::process::is_guest;
 use crate::scratch;
 use crate::syscall::mask_signals;
@@ -107,14 +107,13 @@ fn loaded() -> Objects {
 /// Finds the instructions in a part of the code.
 fn find(code: Code, sites: &mut Vec<(u64, [u8; LONGEST])>) {
     let finder = memmem::Finder::new(&OPCODE);
-    let mut part = vec![0; PART + OPCODE.len()];
+    let mut part = Vec::new();
     let mut begin = code.begin;
     while begin < code.end {
-        let length = part.len().min((code.end - begin) as usize);
-        let part = &mut part[..length];
+        let length = (PART + OPCODE.len()).min((code.end - begin) as usize);
         // SAFETY: the handlers are installed.
-        if unsafe { read(begin, part) }.is_ok() {
-            for found in finder.find_iter(part) {
+        if unsafe { read_to(begin, length, &mut part) }.is_ok() {
+            for found in finder.find_iter(&part) {
                 sites.extend(instruction_around(begin + found as u64));
             }
         }
@@ -131,13 +130,13 @@ fn instruction_around(opcode: u64) -> Option<(u64, [u8; LONGEST])> {
     if length > LONGEST_FUNCTION {
         return None;
     }
-    let mut code = vec![0; length + LONGEST];
+    let mut code = Vec::new();
     // SAFETY: the handlers are installed.
-    if unsafe { read(function, &mut code) }.is_err() {
+    if unsafe { read_to(function, length + LONGEST, &mut code) }.is_err() {
         // The last function of its pages.
-        code.truncate(length + OPCODE.len() + 1);
+        let least = length + OPCODE.len() + 1;
         // SAFETY: as above.
-        unsafe { read(function, &mut code) }.ok()?;
+        unsafe { read_to(function, least, &mut code) }.ok()?;
     }
     let mut decoder = Decoder::with_ip(64, &code, function, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
