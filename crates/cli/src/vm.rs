@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
-    /// Wait for gdb on port 1234 before the first instruction.
+    /// Wait for gdb on port 1234 of loopback before the first instruction.
     #[arg(long)]
     gdb: bool,
     /// Seconds that a command may take.
