@@ -24,6 +24,9 @@ Examples:
 
 The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; no other process does. It
 needs no privilege where users may have namespaces and /dev/fuse.
+Submissions are patched when a work queue is mapped. One in code without unwind tables, or made or loaded
+later, delivers SIGILL or SIGSEGV once to a handler of dray's, and UMWAIT each time: an alternate signal
+stack needs AT_MINSIGSTKSZ bytes then, for the kernel's frame alone.
 Exit codes: those of the command; a signal that ends it ends dray. 1 the session failed, 2 usage or
 bad input, 126 the command cannot be executed, 127 there is no such command.";
 
