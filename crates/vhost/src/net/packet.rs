@@ -8,8 +8,8 @@ use std::slice;
 
 use super::Header;
 
-/// Longest packet: two segments of 65535 bytes, as drivers can chain them.
-pub const MAX_PACKET_BYTES: usize = 128 << 10;
+/// Longest packet: drivers chain segments of up to 65535 bytes, and DPDK sends five of them as one.
+pub const MAX_PACKET_BYTES: usize = 256 << 10;
 
 /// Bytes of a cache line: metadata take one, and a packet's bytes begin at the next.
 const LINE: usize = 64;
