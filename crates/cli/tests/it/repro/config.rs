@@ -1,6 +1,7 @@
 //! Files of accel-config's: what kernel and accel-config load, `dray config` and `dray run` take.
 
 use super::Row;
+use super::run::row;
 
 const VALIDATE: &str = "tree; dray config validate \"$INPUT\"";
 const LOAD: &str = "tree; dray config load-config -e -c \"$INPUT\" && attribute wq0.0/state";
@@ -9,17 +10,6 @@ const RUN: &str = "dray run --profile \"$INPUT\" -- sh -c '
 /// accel-config as the witness: it asks the model of the driver, too, but writes what it wants.
 const ACCEL_CONFIG: &str = "dray run -- sh -c '
     accel-config load-config -e -c \"$INPUT\" && cat /sys/bus/dsa/devices/wq0.0/state'";
-
-const fn row(input: &'static str, way: &'static str, script: &'static str) -> Row {
-    Row {
-        input,
-        way,
-        script,
-        code: 0,
-        says: &[],
-        never: &[],
-    }
-}
 
 const THRESHOLD: &[&str] = &["wq0.0: threshold 15 is left out, a dedicated work queue has none"];
 
