@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dray_bench::real::DeviceChoice;
 use dray_figures::{DeviceRequest, FiguresError, Protocol, Request};
 use dray_idxd::Profile;
+use dray_output::counted;
 use dray_platform::PlatformFile;
 
 use crate::check;
@@ -163,8 +164,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out: args.out.clone(),
         jobs: args.jobs.into(),
     };
+    let selection = dray_figures::select(protocol, &request.only, &request.set)?;
+    for line in selection.lines() {
+        eprintln!("note: {line}");
+    }
     progress::listen();
-    let bar = Bar::new();
+    let bar = Bar::new("point");
     let summary = dray_figures::run(&request, &bar);
     bar.clear();
     let summary = summary?;
@@ -189,8 +194,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map(|figure| figure.outcomes.len())
         .sum();
     eprintln!(
-        "{} figures, {points} points: {}",
-        summary.figures.len(),
+        "{}, {}: {}",
+        counted(summary.figures.len(), "figure"),
+        counted(points, "point"),
         request.out.join("index.html").display()
     );
     if io::stderr().is_terminal() {

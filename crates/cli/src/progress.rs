@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,42 +16,92 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// A bar on stderr; silent where stderr is no terminal.
 #[derive(Debug)]
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    noun: &'static str,
+    /// Until it is said how long the points will take: since when they run, and how many were known.
+    unsaid: Mutex<Option<(Instant, u64)>>,
+}
 
 impl Bar {
-    pub(crate) fn new() -> Bar {
+    /// A bar over so many of something, as `point`.
+    pub(crate) fn new(noun: &'static str) -> Bar {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:32} {pos}/{len}, {eta} left");
+        let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {msg}, {eta} left");
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Bar(bar)
+        bar.set_message(format!("{noun}s"));
+        Bar {
+            bar,
+            noun,
+            unsaid: Mutex::new(None),
+        }
     }
 
     /// A bar over tables instead of points.
     pub(crate) fn tables(count: usize) -> Bar {
-        let bar = Bar::new();
-        bar.0.set_length(count as u64);
+        let bar = Bar::new("table");
+        bar.bar.set_length(count as u64);
         bar
     }
 
+    /// Says once how long the points will take, where that is long: after a second of them.
+    fn say_time_left(&self) {
+        const SAID_AFTER: Duration = Duration::from_secs(1);
+        const LONG: Duration = Duration::from_secs(10);
+        let mut unsaid = self.unsaid.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((begun, resumed)) = *unsaid else {
+            return;
+        };
+        let (time, position) = (begun.elapsed(), self.bar.position());
+        let all = self.bar.length().unwrap_or(position);
+        if time < SAID_AFTER || position <= resumed {
+            return;
+        }
+        *unsaid = None;
+        let left = time.mul_f64((all - position) as f64 / (position - resumed) as f64);
+        if left > LONG {
+            self.bar.suspend(|| {
+                eprintln!(
+                    "the {}s take about {}; Ctrl-C keeps what is done",
+                    self.noun,
+                    dray_output::rough(left)
+                );
+            });
+        }
+    }
+
     pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
 impl Progress for Bar {
     fn start(&self, points: usize, resumed: usize) {
-        self.0.set_length(points as u64);
-        self.0.set_position(resumed as u64);
-        self.0.reset_eta();
-        if resumed > 0 {
-            eprintln!("going on with {resumed} of {points} points from an interrupted run");
+        self.bar.set_length(points as u64);
+        self.bar.set_position(resumed as u64);
+        self.bar.reset_eta();
+        let unsaid = Some((Instant::now(), resumed as u64));
+        *self.unsaid.lock().unwrap_or_else(PoisonError::into_inner) = unsaid;
+        let all = dray_output::counted(points, self.noun);
+        match resumed {
+            0 => eprintln!("{all}"),
+            _ => eprintln!("going on with {resumed} of {all} from an interrupted run"),
         }
     }
 
+    fn phase(&self, name: &str, steps: usize) {
+        *self.unsaid.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.bar.set_length(steps as u64);
+        self.bar.set_position(0);
+        self.bar.reset_eta();
+        self.bar.set_message(name.to_owned());
+    }
+
     fn done(&self) {
-        self.0.inc(1);
+        self.bar.inc(1);
+        self.say_time_left();
     }
 
     fn stopped(&self) -> bool {

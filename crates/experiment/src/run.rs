@@ -17,9 +17,11 @@ const MAX_THREADS: usize = 256;
 pub trait Progress: Sync {
     /// There are so many points, of which so many are known from an interrupted run.
     fn start(&self, points: usize, resumed: usize);
-    /// One more point is done.
+    /// The points are done, and something else begins that has so many steps.
+    fn phase(&self, name: &str, steps: usize);
+    /// One more point, or step of a phase, is done.
     fn done(&self);
-    /// Whether to stop; asked between points.
+    /// Whether to stop; asked between points, and between steps.
     fn stopped(&self) -> bool;
 }
 
@@ -86,7 +88,8 @@ impl<'a> Run<'a> {
         Ok(Some(outcome))
     }
 
-    /// The outcomes of all points, in their order, executed on the threads of the current pool.
+    /// The outcomes of all points, in their order, executed on the threads of the current pool. They are executed in
+    /// another order, in which the first ones are a sample of all: the time that is left can be told from them.
     ///
     /// # Errors
     /// The first error of any point.
@@ -95,10 +98,17 @@ impl<'a> Run<'a> {
         tasks: &[&Task<W>],
         execute: impl Fn(&Task<W>) -> Result<MetricList, E> + Sync,
     ) -> Result<Vec<Option<Outcome>>, E> {
-        tasks
-            .par_iter()
-            .map(|task| self.point(task, |_| execute(task)))
-            .collect()
+        let spread = |index: usize| (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_unstable_by_key(|index| spread(*index));
+        // One at a time, so that threads do not begin in different halves.
+        let outcomes = order.par_iter().with_max_len(1).map(|index| {
+            let task = tasks[*index];
+            Ok((*index, self.point(task, |_| execute(task))?))
+        });
+        let mut outcomes: Vec<(usize, Option<Outcome>)> = outcomes.collect::<Result<_, E>>()?;
+        outcomes.sort_unstable_by_key(|(index, _)| *index);
+        Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 }
 
@@ -171,6 +181,8 @@ mod tests {
 
     impl Progress for Count {
         fn start(&self, _points: usize, _resumed: usize) {}
+
+        fn phase(&self, _name: &str, _steps: usize) {}
 
         fn done(&self) {
             self.done.fetch_add(1, Ordering::Relaxed);

@@ -83,6 +83,25 @@ const MORE: &[(&str, &str)] = files![
 const SEED: &[(&str, &str)] =
     files!["figures/seed/": "modes", "fig2", "fig3", "fig4", "fig6a", "fig7"];
 
+/// The experiments of a run.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// The experiments, in their order.
+    pub experiments: Vec<Experiment>,
+    /// Parameters with several values, each with how many experiments were left out because they do not use it.
+    pub narrowed: Vec<(String, usize)>,
+}
+
+impl Selection {
+    /// A line for each parameter that left experiments out.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.narrowed.iter().map(|(name, count)| {
+            let figures = dray_output::counted(*count, "figure");
+            format!("{figures} without {name} left out; --only with their names runs them too")
+        })
+    }
+}
+
 /// All experiments of a protocol.
 ///
 /// # Errors
@@ -100,13 +119,16 @@ pub fn experiments(protocol: Protocol) -> Result<Vec<Experiment>, FiguresError> 
 
 /// The experiments named in `only` (all if it is empty), with parameters given other values.
 ///
+/// Without `only`, several values of a parameter leave out the experiments that do not use it: each of its points
+/// would be there once for each value, with the same result or another question.
+///
 /// # Errors
 /// An unknown figure, and what is wrong with a sweep, a name or a value of `set`.
 pub fn select(
     protocol: Protocol,
     only: &[String],
     set: &[(String, String)],
-) -> Result<Vec<Experiment>, FiguresError> {
+) -> Result<Selection, FiguresError> {
     let mut chosen = experiments(protocol)?;
     let known: Vec<String> = chosen.iter().map(|e| e.id.clone()).collect();
     if let Some(name) = only.iter().find(|name| !known.contains(name)) {
@@ -118,6 +140,7 @@ pub fn select(
     if !only.is_empty() {
         chosen.retain(|experiment| only.contains(&experiment.id));
     }
+    let mut narrowed = Vec::new();
     for (name, text) in set {
         let sweep = |reason| FileError::Sweep {
             origin: "--set".to_owned(),
@@ -132,11 +155,24 @@ pub fn select(
                 reason: Box::new(reason),
             })?;
         let values = Sweep::parse(text).map_err(sweep)?;
+        let count = chosen.len();
+        if only.is_empty() && values.len() > 1 {
+            chosen.retain(|experiment| !experiment.values(name).is_empty());
+        }
+        if chosen.is_empty() {
+            return Err(FiguresError::NoFigureUses { name: name.clone() });
+        }
+        if chosen.len() < count {
+            narrowed.push((name.clone(), count - chosen.len()));
+        }
         for experiment in &mut chosen {
             experiment.set(name, &values)?;
         }
     }
-    Ok(chosen)
+    Ok(Selection {
+        experiments: chosen,
+        narrowed,
+    })
 }
 
 #[cfg(test)]
@@ -173,10 +209,36 @@ mod tests {
     fn selected_figures_keep_their_order_and_take_set_values() {
         let only = ["fig7".to_owned(), "fig4".to_owned()];
         let set = [("wq_size".to_owned(), "1..4*2".to_owned())];
-        let chosen = select(Protocol::Paper, &only, &set).unwrap();
+        let chosen = select(Protocol::Paper, &only, &set).unwrap().experiments;
         let ids: Vec<&str> = chosen.iter().map(|e| e.id.as_str()).collect();
         assert_eq!(ids, ["fig4", "fig7"]);
         assert_eq!(chosen[0].values("wq_size").len(), 3);
+    }
+
+    #[test]
+    fn a_sweep_leaves_out_the_figures_that_do_not_use_the_parameter() {
+        let set = |values: &str| [("batch".to_owned(), values.to_owned())];
+        let all = experiments(Protocol::Paper).unwrap();
+        let using: Vec<&str> = all
+            .iter()
+            .filter(|experiment| !experiment.values("batch").is_empty())
+            .map(|experiment| experiment.id.as_str())
+            .collect();
+        assert!(!using.is_empty() && using.len() < all.len());
+        let chosen = select(Protocol::Paper, &[], &set("1..256*4")).unwrap();
+        let ids: Vec<&str> = chosen.experiments.iter().map(|e| e.id.as_str()).collect();
+        assert_eq!(ids, using);
+        assert_eq!(
+            chosen.narrowed,
+            [("batch".to_owned(), all.len() - using.len())]
+        );
+        // One value multiplies nothing, and who names a figure wants it.
+        let chosen = select(Protocol::Paper, &[], &set("4")).unwrap();
+        assert_eq!(chosen.experiments.len(), all.len());
+        let only = ["waits".to_owned()];
+        let chosen = select(Protocol::Paper, &only, &set("1,4")).unwrap();
+        assert_eq!(chosen.experiments[0].values("batch").len(), 2);
+        assert!(chosen.narrowed.is_empty());
     }
 
     #[test]

@@ -126,6 +126,12 @@ pub enum FiguresError {
         /// The name that was meant, or all names.
         hint: String,
     },
+    /// A sweep of a parameter that no figure uses.
+    #[error("no figure uses {name}, so that there is nothing to sweep")]
+    NoFigureUses {
+        /// The parameter.
+        name: String,
+    },
     /// The run was stopped.
     #[error("stopped; what is finished is kept below {}", out.display())]
     Interrupted {

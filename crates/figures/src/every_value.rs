@@ -76,7 +76,7 @@ impl Case {
     /// What the experiment runs with this value.
     fn workloads(&self) -> Result<Vec<Workload>, FiguresError> {
         let set = [(self.parameter.name.to_owned(), self.value.clone())];
-        let chosen = select(self.protocol, std::slice::from_ref(&self.id), &set)?;
+        let chosen = select(self.protocol, std::slice::from_ref(&self.id), &set)?.experiments;
         let workloads: Result<Vec<_>, _> = chosen.iter().map(ends).collect();
         Ok(workloads?.concat())
     }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use dray_device::Payload;
 use dray_experiment::{BACKEND, Figure, Outcome, Point, Value};
 use dray_platform::{Parameter, PlatformFile, Unit};
-use rayon::prelude::*;
 
+use crate::phase::Phases;
 use crate::sensitivity::guesses_behind;
 use crate::task::Backend;
 use crate::workload::Workload;
@@ -29,7 +29,11 @@ impl GuessIndex {
     ///
     /// # Errors
     /// A point that cannot run.
-    pub(crate) fn find(model: &Model, figures: &[Figure]) -> Result<GuessIndex, FiguresError> {
+    pub(crate) fn find(
+        model: &Model,
+        figures: &[Figure],
+        phases: Phases<'_>,
+    ) -> Result<GuessIndex, FiguresError> {
         let model = Model {
             payload: Payload::Skipped,
             ..model.clone()
@@ -64,9 +68,9 @@ impl GuessIndex {
         let of = |(job, keys): (Job, Vec<(String, String)>)| {
             Ok((job.run(&model)?, job.of_migration(&model)?, keys))
         };
-        let found: Result<Vec<_>, FiguresError> = jobs.into_par_iter().map(of).collect();
+        let found = phases.each("guesses behind the figures", jobs, of)?;
         let mut index = GuessIndex::default();
-        for (behind, migration, keys) in found? {
+        for (behind, migration, keys) in found {
             for key in keys {
                 index.found.insert(key.clone(), behind.clone());
                 index.migration.insert(key, migration.clone());

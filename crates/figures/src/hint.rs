@@ -55,6 +55,9 @@ impl FiguresError {
                 ),
                 _ => source.hint(),
             },
+            Self::NoFigureUses { name } => Some(format!(
+                "--only fig3 --set {name}=... runs a figure with each value"
+            )),
             Self::Interrupted { .. } => {
                 Some("the same command goes on where it stopped".to_owned())
             }

@@ -11,6 +11,7 @@ use crate::advice::candidates;
 use crate::break_even::BreakEven;
 use crate::label::operation;
 use crate::model::Model;
+use crate::phase::Phases;
 use crate::sensitivity::with;
 use crate::workload::Workload;
 use crate::{FiguresError, measurement};
@@ -46,7 +47,11 @@ pub struct Interval {
 ///
 /// # Errors
 /// What the profile or the platform cannot run.
-pub(crate) fn intervals(model: &Model, figures: &[Figure]) -> Result<Vec<Interval>, FiguresError> {
+pub(crate) fn intervals(
+    model: &Model,
+    figures: &[Figure],
+    phases: Phases<'_>,
+) -> Result<Vec<Interval>, FiguresError> {
     let Some(figure) = figures.iter().find(|f| f.experiment.id == FIGURE) else {
         return Ok(Vec::new());
     };
@@ -56,10 +61,9 @@ pub(crate) fn intervals(model: &Model, figures: &[Figure]) -> Result<Vec<Interva
         .iter()
         .map(ToString::to_string)
         .collect();
-    operations
-        .into_par_iter()
-        .map(|op| Interval::of(model, op))
-        .collect()
+    phases.each("break-even intervals", operations, |op| {
+        Interval::of(model, op)
+    })
 }
 
 fn workload(op: &str) -> Result<Workload, FiguresError> {

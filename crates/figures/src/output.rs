@@ -2,31 +2,37 @@
 
 use std::path::PathBuf;
 
-use dray_experiment::{write_csv, write_json};
+use dray_experiment::{Figure, write_csv, write_json};
+use dray_report::Chart;
 
 use crate::accuracy::{check_csv, check_json};
 use crate::export::{header, with_guesses};
+use crate::phase::Phases;
 use crate::request::{Request, Summary};
 use crate::{FiguresError, counted, interval, page};
 
 /// Everything is made in memory before the first file is written.
-pub(crate) fn write(request: &Request, summary: &Summary) -> Result<Vec<PathBuf>, FiguresError> {
-    let (report, charts) = page::report(request, summary)?;
-    let mut files: Vec<(String, String)> = Vec::new();
-    for figure in &summary.figures {
+pub(crate) fn write(
+    request: &Request,
+    summary: &Summary,
+    phases: Phases<'_>,
+) -> Result<Vec<PathBuf>, FiguresError> {
+    let (report, charts) = page::report(request, summary, phases)?;
+    let results = |figure: &Figure| {
         let id = &figure.experiment.id;
-        files.push((
-            format!("{id}.csv"),
-            write_csv(&with_guesses(request, &summary.guesses, figure)),
-        ));
-        files.push((
-            format!("{id}.json"),
-            write_json(&header(request, &summary.guesses, figure), &figure.outcomes)?,
-        ));
-    }
-    for chart in &charts {
-        files.push((format!("{}.svg", chart.id), chart.to_svg()?));
-    }
+        let table = write_csv(&with_guesses(request, &summary.guesses, figure));
+        let header = header(request, &summary.guesses, figure);
+        let document = write_json(&header, &figure.outcomes)?;
+        Ok([
+            (format!("{id}.csv"), table),
+            (format!("{id}.json"), document),
+        ])
+    };
+    let figures = summary.figures.iter().collect();
+    let results = phases.each("tables of results", figures, results)?;
+    let mut files: Vec<(String, String)> = results.into_iter().flatten().collect();
+    let picture = |chart: &Chart| Ok((format!("{}.svg", chart.id), chart.to_svg()?));
+    files.extend(phases.each("pictures", charts.iter().collect(), picture)?);
     if !summary.intervals.is_empty() {
         let id = interval::ID;
         files.push((format!("{id}.csv"), interval::to_csv(&summary.intervals)));

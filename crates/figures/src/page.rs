@@ -5,6 +5,7 @@ use dray_report::{Cell, Chart, Column, Report, Section, Table};
 
 use crate::accuracy::{beside, misses, overview};
 use crate::exercise::measurement;
+use crate::phase::Phases;
 use crate::published::Published;
 use crate::render::{self, Context};
 use crate::request::{GENERATOR, Request, Summary};
@@ -20,6 +21,7 @@ use crate::{
 pub(crate) fn report(
     request: &Request,
     summary: &Summary,
+    phases: Phases<'_>,
 ) -> Result<(Report, Vec<Chart>), FiguresError> {
     let published = Published::new(&reference_tables()?, &request.profile)?;
     let footer = format!(
@@ -32,18 +34,19 @@ pub(crate) fn report(
         published: &published,
         footer: &footer,
     };
-    let mut sections = Vec::new();
-    let mut charts = Vec::new();
-    for figure in &summary.figures {
-        let mut section = section(request, summary, figure, &context);
+    let section = |figure: &Figure| {
+        let mut section = self::section(request, summary, figure, &context);
         if figure.experiment.id == counted::FIGURE {
             let counts = counted::counts()?;
             section.intro.push(counted::sentence(&counts));
             section.charts.extend(counted::charts(&counts));
         }
-        charts.extend(section.charts.iter().cloned());
-        sections.push(section);
-    }
+        Ok(section)
+    };
+    let figures = summary.figures.iter().collect();
+    let mut sections = phases.each("sections of the report", figures, section)?;
+    let charts = sections.iter().flat_map(|section| &section.charts);
+    let charts = charts.cloned().collect();
     sections.push(accuracy(request, &summary.checked));
     sections.push(parameters(request));
     let report = Report {
@@ -115,9 +118,10 @@ fn facts(request: &Request, summary: &Summary) -> Vec<(String, String)> {
             facts.push(("Not measured", lines.join("; ")));
         }
     }
-    let refused: Vec<String> = summary.refused.lines().collect();
-    if !refused.is_empty() {
-        facts.push(("Left out", refused.join("; ")));
+    let narrowed = summary.narrowed.iter().cloned();
+    let left_out: Vec<String> = narrowed.chain(summary.refused.lines()).collect();
+    if !left_out.is_empty() {
+        facts.push(("Left out", left_out.join("; ")));
     }
     facts
         .into_iter()

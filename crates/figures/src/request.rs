@@ -58,6 +58,8 @@ pub struct Summary {
     pub device: Option<MeasuredDevice>,
     /// Points that the profile or the platform cannot have.
     pub refused: RefusedPoints,
+    /// Figures that a sweep left out, a line for each parameter.
+    pub narrowed: Vec<String>,
     /// Points known from an interrupted run.
     pub resumed: usize,
     /// Files written.

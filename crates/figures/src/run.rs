@@ -12,6 +12,7 @@ use crate::device::{DeviceBench, MeasuredDevice, NotMeasured, why_not};
 use crate::guess::GuessIndex;
 use crate::measured::{Bench, Machine};
 use crate::model::Window;
+use crate::phase::Phases;
 use crate::request::{GENERATOR, Request, Summary};
 use crate::task::{Backend, Job, Measured, Planned, tasks};
 use crate::{
@@ -28,7 +29,9 @@ use crate::{
 /// Bad input, before anything is written; [`FiguresError::Interrupted`]; a directory or file that
 /// cannot be written.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, FiguresError> {
-    let mut experiments = catalog::select(request.protocol, &request.only, &request.set)?;
+    let selection = catalog::select(request.protocol, &request.only, &request.set)?;
+    let narrowed = selection.lines().collect();
+    let mut experiments = selection.experiments;
     let (platform, profile) = (&request.platform, &request.profile);
     // What is wrong with the profile itself is said before what a point asks of it.
     if profile
@@ -55,6 +58,10 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
             false => Payload::Skipped,
         },
         known: KnownRuns::default(),
+    };
+    let phases = Phases {
+        progress,
+        out: &request.out,
     };
     let pool = thread_pool(request.jobs, tasks.len());
     let pool = pool.map_err(|source| FiguresError::Threads { source })?;
@@ -86,17 +93,19 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     };
     let figures = figures(experiments, &tasks, outcomes);
     let mut summary = Summary {
-        guesses: pool.install(|| GuessIndex::find(&model, &figures))?,
-        intervals: pool.install(|| interval::intervals(&model, &figures))?,
+        guesses: pool.install(|| GuessIndex::find(&model, &figures, phases))?,
+        intervals: pool.install(|| interval::intervals(&model, &figures, phases))?,
         figures,
-        checked: pool.install(|| checked_tables(platform, &model.known))?,
+        checked: pool.install(|| checked_tables(platform, &model.known, Some(phases)))?,
         machine,
         device,
         refused,
+        narrowed,
         resumed: store.resumed(),
         files: Vec::new(),
     };
-    summary.files = output::write(request, &summary)?;
+    phases.go_on()?;
+    summary.files = pool.install(|| output::write(request, &summary, phases))?;
     store.finish()?;
     Ok(summary)
 }
@@ -106,22 +115,26 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
 /// # Errors
 /// A point that cannot run.
 pub fn accuracy(platform: &PlatformFile) -> Result<Vec<CheckedTable>, FiguresError> {
-    checked_tables(platform, &KnownRuns::default())
+    checked_tables(platform, &KnownRuns::default(), None)
 }
 
 fn checked_tables(
     platform: &PlatformFile,
     known: &KnownRuns,
+    phases: Option<Phases<'_>>,
 ) -> Result<Vec<CheckedTable>, FiguresError> {
     let tables = reference_tables()?;
-    let run = |table: &dray_experiment::ReferenceTable| {
+    let run = |table: dray_experiment::ReferenceTable| {
         let own = match table.platform == platform.name {
             true => platform.clone(),
             false => dray_platform::builtin(&table.platform)?,
         };
-        check_table(&own, table, Window::Full, known)
+        check_table(&own, &table, Window::Full, known)
     };
-    tables.par_iter().map(run).collect()
+    match phases {
+        Some(phases) => phases.each("published tables", tables, run),
+        None => tables.into_par_iter().map(run).collect(),
+    }
 }
 
 /// What the outcomes of a run depend on besides their points.

@@ -234,7 +234,7 @@ mod tests {
             .iter()
             .map(|(n, v)| (n.to_string(), v.to_string()))
             .collect();
-        let chosen = select(Protocol::Paper, &[figure.to_owned()], &set)?;
+        let chosen = select(Protocol::Paper, &[figure.to_owned()], &set)?.experiments;
         let platform = dray_platform::builtin("spr-2s")?;
         tasks(
             &chosen,

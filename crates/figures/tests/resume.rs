@@ -1,7 +1,7 @@
 //! A run that is stopped goes on where it was.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dray_figures::{FiguresError, Progress, Protocol, Request, run};
 use dray_idxd::Profile;
@@ -11,6 +11,8 @@ struct StopAfter {
     limit: usize,
     done: AtomicUsize,
     resumed: AtomicUsize,
+    in_phase: AtomicBool,
+    steps: AtomicUsize,
 }
 
 impl StopAfter {
@@ -19,6 +21,8 @@ impl StopAfter {
             limit,
             done: AtomicUsize::new(0),
             resumed: AtomicUsize::new(0),
+            in_phase: AtomicBool::new(false),
+            steps: AtomicUsize::new(0),
         }
     }
 }
@@ -28,12 +32,22 @@ impl Progress for StopAfter {
         self.resumed.store(resumed, Ordering::Relaxed);
     }
 
+    fn phase(&self, name: &str, steps: usize) {
+        assert!(steps > 0, "{name}");
+        self.in_phase.store(true, Ordering::Relaxed);
+    }
+
     fn done(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+        let counter = match self.in_phase.load(Ordering::Relaxed) {
+            true => &self.steps,
+            false => &self.done,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     fn stopped(&self) -> bool {
-        self.done.load(Ordering::Relaxed) >= self.limit
+        let of = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        of(&self.done) + of(&self.steps) >= self.limit
     }
 }
 
@@ -74,6 +88,25 @@ fn a_stopped_run_resumes_and_gives_the_same_report() {
         assert!(read(&whole) == read(&parts), "{name} differs");
     }
     assert!(!parts.join(".partial").exists());
+}
+
+/// Ctrl-C after the last point: each later step of the run hears of it, and nothing is run twice.
+#[test]
+fn a_run_stops_after_its_points_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = StopAfter::new(usize::MAX);
+    run(&request(&dir.path().join("whole"), 10.0), &whole).unwrap();
+    let (points, steps) = (whole.done.into_inner(), whole.steps.into_inner());
+    assert!(steps >= 3, "{steps} steps after the points");
+    for stop in [points, points + 1, points + steps / 2] {
+        let out = dir.path().join(stop.to_string());
+        let error = run(&request(&out, 10.0), &StopAfter::new(stop)).unwrap_err();
+        assert!(matches!(error, FiguresError::Interrupted { .. }), "{error}");
+        assert!(!out.join("index.html").exists());
+        let rest = StopAfter::new(usize::MAX);
+        let summary = run(&request(&out, 10.0), &rest).unwrap();
+        assert_eq!((summary.resumed, rest.done.into_inner()), (points, 0));
+    }
 }
 
 #[test]

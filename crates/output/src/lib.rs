@@ -8,12 +8,14 @@ mod input;
 mod output;
 mod replace;
 mod target;
+mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use input::{read_bytes, read_text};
 pub use output::Output;
+pub use words::{counted, rough};
 
 /// A place that could not be written.
 #[derive(Debug, thiserror::Error)]

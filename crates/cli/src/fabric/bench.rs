@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use dray_experiment::{csv_table, write_csv};
 use dray_figures::Progress;
-use dray_output::Output;
+use dray_output::{Output, counted};
 use dray_pcie::bench::{
     Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, check_all, report,
     run_experiment, trace_experiment,
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map_err(|error| anyhow::anyhow!("cannot make {}: {error}", args.out.display()))?;
     let page = Output::prepare(&args.out.join("index.html"))?;
     let whole = args.only.is_empty() && args.file.is_empty();
-    let bar = Bar::new();
+    let bar = Bar::new("experiment");
     let wanted = |name: &str| whole || args.only.iter().any(|only| only == name);
     let compared: Vec<&str> = comparison::NAMES
         .into_iter()
@@ -140,8 +140,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let points: usize = runs.iter().map(|(_, outcomes)| outcomes.len()).sum();
     eprintln!(
-        "{} experiments, {points} points: {}",
-        runs.len(),
+        "{}, {}: {}",
+        counted(runs.len(), "experiment"),
+        counted(points, "point"),
         args.out.join("index.html").display()
     );
     Ok(ExitCode::SUCCESS)

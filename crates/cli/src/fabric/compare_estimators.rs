@@ -181,7 +181,7 @@ fn compare(args: &Args) -> anyhow::Result<(Topology, Vec<Row>)> {
     let instances: Vec<Vec<Flow>> = (0..args.instances)
         .map(|index| draw(args, &topology, &network, &ends, index))
         .collect::<anyhow::Result<_>>()?;
-    let bar = Bar::new();
+    let bar = Bar::new("instance");
     bar.start(args.instances * args.arbiter.len() * args.queues.len(), 0);
     let mut rows = Vec::new();
     for &arbiter in &args.arbiter {
