@@ -74,7 +74,7 @@ fn device_nodes_are_written_and_kept() {
     let directory = tempfile::tempdir().unwrap();
     let (null, full) = (directory.path().join("null"), directory.path().join("full"));
     let (Some(()), Some(())) = (device(&null, 3), device(&full, 7)) else {
-        eprintln!("skipped: no nodes of devices can be made here");
+        dray_skip::skip("no nodes of devices can be made here");
         return;
     };
     let link = directory.path().join("link");

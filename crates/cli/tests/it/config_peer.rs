@@ -44,7 +44,7 @@ fn has_namespaces() -> bool {
     let tried = tried.expect("util-linux is there");
     if !tried.status.success() {
         let err = String::from_utf8_lossy(&tried.stderr);
-        eprintln!("SKIPPED: no user and mount namespaces here: {err}");
+        dray_skip::skip(&format!("no user and mount namespaces here: {err}"));
     }
     tried.status.success()
 }

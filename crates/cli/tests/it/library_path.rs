@@ -154,7 +154,7 @@ fn takes_no_lock(test: &str, profile: &str) {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            println!("not run: this process may not trace another ({error})");
+            dray_skip::skip(&format!("this process may not trace another ({error})"));
             return;
         }
         Err(error) => panic!("{error}"),

@@ -292,7 +292,11 @@ fn on_two_devices(out: &Path, figures: &[(&str, &str)]) -> (String, Vec<Vec<Valu
 
 /// Whether two threads can have a CPU each.
 fn has_two_cpus() -> bool {
-    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2)
+    let has = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
+    if !has {
+        dray_skip::skip("one CPU: what two threads measure");
+    }
+    has
 }
 
 /// The values of one column of a figure's rows that were measured on a device.

@@ -195,7 +195,7 @@ fn held(what: &str) -> Option<std::process::Output> {
         .output();
     let output = output.expect("it runs");
     if output.status.code() == Some(IMPOSSIBLE) {
-        println!("not run: this process may not hold page faults of the kernel");
+        dray_skip::skip("this process may not hold page faults of the kernel");
         return None;
     }
     Some(output)
@@ -473,7 +473,7 @@ fn programs_that_load_no_library_are_refused() {
     fs::copy("/bin/true", &setuid).expect("a copy");
     fs::set_permissions(&setuid, fs::Permissions::from_mode(0o4755)).expect("its owner may");
     if rustix::process::getuid().is_root() {
-        // For root a setuid program of root has no additional privileges.
+        dray_skip::skip("for root a setuid program of root has no additional privileges");
         return;
     }
     refused(

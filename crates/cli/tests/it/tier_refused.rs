@@ -26,7 +26,7 @@ fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
 #[test]
 fn an_error_says_that_damon_is_in_use() {
     if !Path::new(dray_tier::sys::damon::DIRECTORY).exists() {
-        eprintln!("skipped: this kernel has no DAMON");
+        dray_skip::skip("this kernel has no DAMON");
         return;
     }
     let dir = directory();
@@ -127,7 +127,7 @@ fn static_and_privileged_programs_are_named() {
     executable(&program, &bytes, 0o755);
     const DAEMON: u32 = 1;
     if std::os::unix::fs::chown(&program, Some(DAEMON), None).is_err() {
-        eprintln!("skipped: only root can make a program setuid to another user");
+        dray_skip::skip("only root can make a program setuid to another user");
         return;
     }
     // Changing the owner takes the bit away, so it comes last.
@@ -159,7 +159,7 @@ fn said_after(line: &str, arguments: &str) -> (Option<i32>, String) {
 fn where_userfaultfd_is_forbidden_the_setting_is_named() {
     let setting = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
     if setting.ok().as_deref() != Some("0\n") {
-        eprintln!("skipped: users may use userfaultfd here");
+        dray_skip::skip("users may use userfaultfd here");
         return;
     }
     let as_user = "exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"";

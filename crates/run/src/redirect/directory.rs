@@ -287,6 +287,7 @@ mod tests {
         let flags = |flags| rustix::fs::ioctl_setflags(&kept, flags);
         fs::set_permissions(&root, fs::Permissions::from_mode(0o500)).unwrap();
         if geteuid().is_root() && flags(IFlags::IMMUTABLE).is_err() {
+            dray_skip::skip("this file system has no immutable directories");
             return;
         }
         drop(directory);

@@ -145,7 +145,7 @@ fn answers() -> Result<(), String> {
 fn a_port_through_af_xdp_answers_the_kernel() {
     let thread = std::thread::spawn(answers);
     if let Err(reason) = thread.join().expect("answers") {
-        println!("skipped: {reason}");
+        dray_skip::skip(&reason.to_string());
     }
 }
 
