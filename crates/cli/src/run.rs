@@ -11,7 +11,9 @@ use clap::ValueEnum;
 use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_run::{Ended, Ending, InjectedPanic, Presence, Recording, Require, Session, Supervise};
+use dray_run::{
+    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +83,7 @@ struct SessionArgs {
     /// program mapped one, is an error (exit code 1).
     #[arg(long, value_enum)]
     require: Option<Requirement>,
-    /// Work without namespaces and FUSE, for containers that forbid them.
+    /// Work without namespaces and FUSE, as in containers that forbid them, where it is the default.
     ///
     /// The preload library redirects paths to plain files. Programs that are static or setuid, make
     /// system calls themselves, become another user or lose LD_PRELOAD find no device.
@@ -183,7 +185,7 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             Some(Requirement::Write) => Some(Require::Write),
             Some(Requirement::Work) | None => None,
         },
-        redirect: machine.redirect,
+        redirect: machine.redirect || !has_namespaces(machine.supervise)?,
         supervise: match machine.supervise {
             Supervised::Always => Supervise::Always,
             Supervised::Auto => Supervise::Auto,
@@ -231,6 +233,23 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
     ended.ending.pass_on()
 }
 
+/// Whether a session may have namespaces and a file system of its own; where it may not, a note says what is missing,
+/// and what a session without them is not.
+fn has_namespaces(supervised: Supervised) -> anyhow::Result<bool> {
+    match dray_run::can_be_private() {
+        Ok(()) => Ok(true),
+        // What is asked for cannot be done without: the session says what is missing, as an error.
+        Err(RunError::Forbidden { .. }) if supervised == Supervised::Always => Ok(true),
+        Err(error @ RunError::Forbidden { .. }) => {
+            eprintln!(
+                "note: {error}; the session is as with --redirect: static and setuid programs find no device"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether no program has opened a work queue, as far as that was to be watched.
 fn asked_nothing(ended: &Ended, required: Option<Requirement>) -> bool {
     let watched = ended.stats.is_some() || required == Some(Requirement::Portal);
@@ -255,7 +274,8 @@ fn has_work(ended: &Ended, advised: bool) -> bool {
     }
     // With --stats it stands above.
     for advice in stats.advice().iter().filter(|_| !advised) {
-        eprintln!("hint: {advice}");
+        let said = "no descriptor was submitted: ";
+        eprintln!("hint: {}", advice.strip_prefix(said).unwrap_or(advice));
     }
     false
 }

@@ -144,6 +144,12 @@ impl RunError {
             },
             Self::Forbidden {
                 what: Facility::Proc,
+                source,
+            } if source.kind() == std::io::ErrorKind::NotFound => {
+                "there is no /proc here, as in a bare chroot: mount -t proc proc /proc"
+            }
+            Self::Forbidden {
+                what: Facility::Proc,
                 ..
             } => {
                 "parts of /proc are masked here, as in a container: podman and docker leave them \

@@ -114,7 +114,7 @@ pub(crate) fn be(
 
 /// The namespace's own `/proc`, which the launcher does not see: it looks processes up by the numbers
 /// that they have outside.
-fn processes() -> Result<(), RunError> {
+pub(crate) fn processes() -> Result<(), RunError> {
     // SAFETY: no file is closed by it, and this process has one thread.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(forbidden(Facility::Proc))?;
     mounts::proc()?;

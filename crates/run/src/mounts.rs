@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, unmount};
 use rustix::process::{getegid, geteuid};
 
-use crate::error::{Facility, forbidden, system};
+use crate::error::{Facility, forbidden};
 use crate::{RunError, cpu, module};
 
 /// Directories over which the whole tree can lie for a moment. Every Linux has one of them.
@@ -221,7 +221,7 @@ const OURS: &str = "dray-shadow";
 
 /// Whether [`shadow`] has been here.
 fn is_ours(directory: &Path) -> Result<bool, RunError> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(system("reading mountinfo"))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(forbidden(Facility::Proc))?;
     let Some(text) = directory.to_str() else {
         return Ok(false);
     };

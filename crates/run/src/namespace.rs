@@ -3,8 +3,13 @@
 use std::fs;
 use std::io;
 
+use std::os::fd::AsFd;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::process::{getegid, geteuid};
+use rustix::process::{PidfdFlags, chroot, fchdir, getegid, geteuid, getpid, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
 use crate::RunError;
 use crate::error::{Facility, forbidden};
@@ -32,9 +37,31 @@ pub(crate) fn enter() -> Result<bool, RunError> {
                 .map_err(forbidden(Facility::Namespaces))?;
         }
     }
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).map_err(forbidden(Facility::Namespaces))?;
+    make_private().map_err(forbidden(Facility::Namespaces))?;
     Ok(privileged && !is_nested())
+}
+
+/// Lets no mount of this process reach others.
+fn make_private() -> io::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    match mount_change("/", private) {
+        // The root directory is no mount: this process is in a chroot, as in a build of a Debian package. Mounts are
+        // changed from the root of all, which setns(2) leads to; then this process goes back to where it was.
+        Err(Errno::INVAL) => {
+            let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let root = open("/", directory, Mode::empty())?;
+            let current = open(".", directory, Mode::empty())?;
+            let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+            let mounts = ThreadNameSpaceType::MOUNT;
+            move_into_thread_name_spaces(own.as_fd(), mounts)?;
+            let changed = mount_change("/", private);
+            fchdir(&root)?;
+            chroot(".")?;
+            fchdir(&current)?;
+            Ok(changed?)
+        }
+        result => Ok(result?),
+    }
 }
 
 /// Whether this process is root to the kernel.

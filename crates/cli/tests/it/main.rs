@@ -16,6 +16,7 @@ mod config_peer;
 #[path = "../../../../tests/counting_allocator.rs"]
 mod counting_allocator;
 mod doctor;
+mod environments;
 mod fabric;
 mod fabric_bench;
 mod help;
