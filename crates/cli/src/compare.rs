@@ -245,8 +245,7 @@ fn json(compared: &Comparison) -> anyhow::Result<String> {
             "worst": { "case": summary.worst.name, "ratio": summary.worst.ratio },
         })),
     });
-    let text = serde_json::to_string_pretty(&document).context("the comparison as JSON")?;
-    Ok(format!("{text}\n"))
+    print::document(&document).context("the comparison as JSON")
 }
 
 /// `5%` or `5`: percent.

@@ -138,7 +138,7 @@ fn report(format: Format, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
     let text = match format {
         Format::Table => dray_doctor::table(diagnosis),
         Format::Markdown => dray_doctor::markdown(diagnosis),
-        Format::Json => serde_json::to_string_pretty(diagnosis)? + "\n",
+        Format::Json => print::document(diagnosis)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(match diagnosis.worst() {

@@ -126,7 +126,7 @@ fn report(
             if let Some(fields) = document.as_object_mut() {
                 fields.extend(more.iter().cloned());
             }
-            format!("{}\n", serde_json::to_string_pretty(&document)?)
+            print::document(&document)?
         }
         Form::Csv => outcome.csv(&case(), time, made_on),
     };

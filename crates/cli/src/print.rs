@@ -1,6 +1,6 @@
 //! Results on stdout: tables for people, JSON and CSV for programs.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
@@ -24,6 +24,40 @@ pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// Version of the JSON documents: a field that goes or changes its meaning makes it one more, a new field does not.
+const SCHEMA: u32 = 1;
+
+/// A JSON document as it is printed, with the version before its fields.
+pub(crate) fn document(fields: &impl serde::Serialize) -> serde_json::Result<String> {
+    #[derive(serde::Serialize)]
+    struct Document<'a, T> {
+        schema: u32,
+        #[serde(flatten)]
+        fields: &'a T,
+    }
+    let document = Document {
+        schema: SCHEMA,
+        fields,
+    };
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+/// Sentences wrapped at the width of the terminal; as they are where stdout is none. Rows of tables, which begin with
+/// a space, stay whole.
+pub(crate) fn wrapped(text: &str) -> String {
+    if !io::stdout().is_terminal() {
+        return text.to_owned();
+    }
+    let width = textwrap::termwidth();
+    let lines = text
+        .lines()
+        .map(|line| match line.starts_with([' ', '{', '}']) {
+            true => format!("{line}\n"),
+            false => textwrap::fill(line, width) + "\n",
+        });
+    lines.collect()
 }
 
 /// The results of a run.

@@ -182,7 +182,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let text = match args.format {
         Format::Table => show::table(&report),
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&report)?),
+        Format::Json => print::document(&report)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)

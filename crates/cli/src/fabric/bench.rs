@@ -223,10 +223,7 @@ fn results(format: Format, runs: &Runs) -> anyhow::Result<String> {
         }
     }
     if format == Format::Json {
-        text = format!(
-            "{}\n",
-            serde_json::to_string_pretty(&json!({ "experiments": list }))?
-        );
+        text = print::document(&json!({ "experiments": list }))?;
     }
     Ok(text)
 }
@@ -244,10 +241,7 @@ fn checks(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Table => table(&checks)?,
         Format::Json => {
             let all: Vec<_> = checks.iter().map(as_json).collect();
-            format!(
-                "{}\n",
-                serde_json::to_string_pretty(&json!({ "checks": all }))?
-            )
+            print::document(&json!({ "checks": all }))?
         }
         Format::Csv => csv(&checks),
     };

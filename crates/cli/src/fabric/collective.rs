@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 "topology": topology.name, "pattern": args.pattern.word(),
                 "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "estimates": list,
             });
-            serde_json::to_string_pretty(&document)? + "\n"
+            print::document(&document)?
         }
     };
     print::all(&mut io::stdout().lock(), &text)?;

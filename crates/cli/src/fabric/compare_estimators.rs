@@ -156,12 +156,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = match args.format {
         Format::Table => table(args, &topology, &rows),
         Format::Csv => csv(&rows)?,
-        Format::Json => {
-            serde_json::to_string_pretty(&json!({
-                "topology": topology.name, "seed": args.seed, "flows": args.flows, "outstanding_bytes": args.outstanding,
-                "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
-            }))? + "\n"
-        }
+        Format::Json => print::document(&json!({
+            "topology": topology.name, "seed": args.seed, "flows": args.flows, "outstanding_bytes": args.outstanding,
+            "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        }))?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)

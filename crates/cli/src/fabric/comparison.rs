@@ -9,6 +9,8 @@ use dray_pcie::{QueueOrganisation, Topology};
 use dray_report::{Cell, Chart, ChartSize, Column, Provenance, Section, Series, SeriesKind, Table};
 use serde_json::json;
 
+use crate::print;
+
 use super::des::Des;
 use super::{collective, compare_estimators, schedule};
 
@@ -125,10 +127,7 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
             "estimators.csv".into(),
             csv_table(&["estimator", "flow", "gib_s"], cells_of_rates),
         ),
-        (
-            "estimators.json".into(),
-            serde_json::to_string_pretty(&document)? + "\n",
-        ),
+        ("estimators.json".into(), print::document(&document)?),
     ];
     Ok(ReportPart { section, files })
 }

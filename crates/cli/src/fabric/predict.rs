@@ -210,7 +210,7 @@ impl Prediction<'_> {
         }
         let note = difference.map_or(String::new(), |note| format!("note: {note}\n"));
         format!(
-            "{note}{}\n{}\n{table}\n",
+            "{note}{table}\n{} {}\n",
             self.topology.name, self.topology.title
         )
     }
@@ -294,6 +294,6 @@ impl Prediction<'_> {
             "topology": self.topology.name, "unit": "GiB/s", "flows": flows, "edges": edges, "unsettled": unsettled,
             "difference": difference,
         });
-        Ok(serde_json::to_string_pretty(&document)? + "\n")
+        Ok(print::document(&document)?)
     }
 }

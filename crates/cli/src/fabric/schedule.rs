@@ -141,9 +141,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Csv => csv(&rows)?,
         Format::Json => {
             let rows: Vec<_> = rows.iter().map(|row| row.json(&jobs)).collect();
-            serde_json::to_string_pretty(
+            print::document(
                 &json!({"topology": topology.name, "share": args.share, "schedules": rows}),
-            )? + "\n"
+            )?
         }
     };
     print::all(&mut io::stdout().lock(), &text)?;

@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 "mechanism": costs, "frames": frames, "compaction": compaction, "workloads": runs,
                 "programs": programs.iter().map(program::Program::json).collect::<Result<Vec<_>, _>>()?,
             });
-            text = serde_json::to_string_pretty(&all)? + "\n";
+            text = print::document(&all)?;
         }
         Format::Table => {
             print_costs(&mut text, &costs)?;

@@ -4,12 +4,14 @@ use std::fmt::Write;
 
 use dray_tier::stats::{ProcessSnapshot, Snapshot, TimerSnapshot};
 
+use crate::print;
+
 use super::status::Format;
 
 /// As a table, or as JSON.
 pub(super) fn print(snapshot: &Snapshot, format: Format) -> anyhow::Result<String> {
     if format == Format::Json {
-        return Ok(format!("{}\n", serde_json::to_string_pretty(snapshot)?));
+        return Ok(print::document(snapshot)?);
     }
     let mut text = String::new();
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "the rest".to_owned(), bytes_text);

@@ -68,7 +68,7 @@ fn show(histograms: &Histograms, format: Format) -> anyhow::Result<()> {
             })
             .collect();
         let all = serde_json::json!({ "migrations": calls, "unknown_lines": histograms.unknown });
-        let text = serde_json::to_string_pretty(&all)? + "\n";
+        let text = print::document(&all)?;
         return Ok(print::all(&mut std::io::stdout().lock(), &text)?);
     }
     let mut text = String::new();

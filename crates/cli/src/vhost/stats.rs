@@ -9,6 +9,7 @@ use dray_output::{Output, OutputError};
 use dray_vhost::forward::Report;
 
 use crate::complain::Usage;
+use crate::print;
 
 /// Writes counters to a file on a thread of its own: the one that moves packets waits for no disk.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl StatsFile {
 }
 
 fn text(report: &Report) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(report)? + "\n")
+    Ok(print::document(report)?)
 }
 
 fn unwritable(error: OutputError) -> anyhow::Error {

@@ -449,7 +449,7 @@ fn a_limit_is_named_and_a_difference_is_said_first() {
     assert!(document["difference"].is_null(), "{document}");
     let table = output(dir.path(), line);
     assert!(
-        table.starts_with("box\n") && table.contains("16384 B in flight"),
+        table.starts_with(" flow ") && table.contains("16384 B in flight"),
         "{table}"
     );
     let line = "fabric predict --topology box.toml --flows f.toml --estimator maxmin,ecr";
