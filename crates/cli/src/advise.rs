@@ -1,5 +1,6 @@
 //! `dray advise`: whether one case is worth offloading.
 
+mod depths;
 mod printed;
 
 use std::io;
@@ -14,10 +15,12 @@ use dray_spec::Opcode;
 use crate::complain::Usage;
 use crate::configured::{self, Configured};
 use crate::print::{self, Format};
+use depths::{DEPTHS, Depths};
 use printed::Printed;
 
 const EXAMPLES: &str = "\
 Examples:
+  dray advise --op copy --size 16k
   dray advise --op memmove --size 16k --depth 4
   dray advise --op crc --size 4k --depth 32 --placement llc
   dray advise --op memmove --size 1k --batch 16 --config 4e1w-s --format json
@@ -80,9 +83,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES")]
     size: String,
 
-    /// Descriptors that the program keeps outstanding, a batch counted once.
-    #[arg(long, value_name = "N", default_value = "1")]
-    depth: String,
+    /// Descriptors that the program keeps outstanding, a batch counted once; without it 1, 4, 16 and 64 are compared.
+    #[arg(long, value_name = "N")]
+    depth: Option<String>,
 
     /// Operations in a batch descriptor; 1: no batches.
     #[arg(long, value_name = "N", default_value = "1")]
@@ -128,7 +131,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let point = point(args)?;
+    let depth = args.depth.as_deref().unwrap_or("1");
+    let point = point(args, depth)?;
     let platform = PlatformFile::resolve(&args.platform).map_err(FiguresError::from)?;
     let chosen = configured::profile(args.config.as_deref(), "1e1w-d");
     let Configured { profile, name } = chosen.map_err(FiguresError::from)?;
@@ -143,24 +147,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("{}", measured.describe());
         model = measured.model;
     }
-    let printed = Printed {
-        args,
-        config: name,
-        used,
-        advice: Advice::of(&model, &workload)?,
-        point,
-        model,
+    let printed = |point: Point| -> Result<Printed<'_>, FiguresError> {
+        Ok(Printed {
+            args,
+            config: &name,
+            used,
+            advice: Advice::of(&model, &Workload::from_point(&point)?)?,
+            point,
+            model: &model,
+        })
     };
-    let text = match args.format {
-        Format::Table => printed.table(),
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(&printed.json())?),
-        Format::Csv => printed.csv(),
+    let text = if args.depth.is_some() {
+        let printed = printed(point)?;
+        match args.format {
+            Format::Table => printed.table(),
+            Format::Json => print::document(&printed.json())?,
+            Format::Csv => printed.csv(),
+        }
+    } else {
+        let fit = DEPTHS.into_iter().filter(|depth| *depth <= used.entries);
+        let each = fit.map(|depth| Ok((depth, printed(point.with("depth", u64::from(depth)))?)));
+        let depths = Depths(each.collect::<Result<_, FiguresError>>()?);
+        match args.format {
+            Format::Table => depths.table(),
+            Format::Json => print::document(&depths.json())?,
+            Format::Csv => depths.csv(),
+        }
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut io::stdout().lock(), &print::wrapped(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn point(args: &Args) -> anyhow::Result<Point> {
+fn point(args: &Args, depth: &str) -> anyhow::Result<Point> {
     let known = args.op.parse::<Opcode>();
     let op = known.map_or(args.op.clone(), |op| op.name().to_owned());
     if op == "noop" {
@@ -177,9 +195,9 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         ));
     }
     let named = [
-        ("op", &op),
+        ("op", op.as_str()),
         ("size", &args.size),
-        ("depth", &args.depth),
+        ("depth", depth),
         ("batch", &args.batch),
         ("placement", &args.placement),
         ("src_node", &args.src_node),
@@ -190,7 +208,7 @@ fn point(args: &Args) -> anyhow::Result<Point> {
         .with("core", args.core.word());
     for (name, text) in named {
         let value = VOCABULARY
-            .check(name, &Value::Text(text.clone()))
+            .check(name, &Value::Text(text.to_owned()))
             .map_err(FiguresError::from)?;
         point = point.with(name, value);
     }

@@ -1,28 +1,36 @@
 //! What can be typed: help, man page and completions come from here.
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{advise, bench, completions, figures, man};
+use crate::{advise, bench, completions, figures, man, print};
 
 /// The workbench for hardware data movers, Intel DSA first.
 ///
-/// Finds out what a data mover does for a workload, on a modelled device where there is no hardware.
+/// A DSA copies, fills, compares and checksums memory while the CPU does something else. dray sets it up, measures it,
+/// models it, and stands in for it where there is none.
 #[derive(Debug, Parser)]
-#[command(name = "dray", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "dray", version, after_help = QUESTIONS)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  dray figures                       every published figure, as a report in dray-report/
-  dray figures --only fig3,fig7      two of them
-  dray figures --check               the model beside every published number
+/// What `dray` alone prints, and the end of its help.
+const QUESTIONS: &str = "\
+Should I use a DSA for my 16 KiB copies?         dray advise --op copy --size 16k
+My DSA does not work                             dray doctor, or dray doctor dmesg.txt
+Tests that need a DSA, on a machine without one  dray run --profile 1e1w-d --require work -- ./test
+  the same for DPDK's, SPDK's, DML's tests       dray run --for dpdk --require work -- dpdk-test ...
+What would a DSA give my program?                dray offload --survey -- redis-server
+Who gets what behind a PCIe switch?              dray fabric predict --topology T.toml --flows F.toml
+The published measurements, modelled             dray figures
+A DSA in a virtual machine                       dray vm -- accel-config list -i
 
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted.";
+Every command has examples: dray advise --help.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -64,7 +72,15 @@ enum Command {
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.command {
+        let Some(command) = self.command else {
+            let text = format!(
+                "dray {}: the workbench for hardware data movers, Intel DSA first\n\n{QUESTIONS}\nAll commands: dray --help\n",
+                env!("CARGO_PKG_VERSION")
+            );
+            print::all(&mut io::stdout().lock(), &text)?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        match command {
             Command::Figures(args) => figures::run(&args),
             Command::Advise(args) => advise::run(&args),
             Command::Bench(args) => bench::run(&args),

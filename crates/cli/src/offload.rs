@@ -8,6 +8,7 @@ mod saving;
 mod site_names;
 mod summary;
 mod survey;
+mod verdict;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

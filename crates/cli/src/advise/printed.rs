@@ -8,13 +8,23 @@ use dray_platform::{Parameter, PlatformFile, Unit};
 use super::Args;
 use crate::print;
 
+/// Columns of CSV.
+pub(super) const HEAD: [&str; 6] = [
+    "metric",
+    "unit",
+    "dsa",
+    "core",
+    "dsa_guesses",
+    "core_guesses",
+];
+
 /// What is printed.
 pub(super) struct Printed<'a> {
     pub(super) args: &'a Args,
     /// What to call the device's configuration.
-    pub(super) config: String,
+    pub(super) config: &'a str,
     pub(super) point: Point,
-    pub(super) model: Model,
+    pub(super) model: &'a Model,
     pub(super) used: Used,
     pub(super) advice: Advice,
 }
@@ -91,21 +101,32 @@ impl Printed<'_> {
         }
         let columns = table.column_iter_mut().skip(2).take(2);
         columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        let args = self.args;
-        let batch = match args.batch.as_str() {
+        let words = self.words();
+        let depth = self.point.integer("depth").unwrap_or(1);
+        format!(
+            "{}, {depth} outstanding: {}\n\n{table}\n\n{}\n{}\n",
+            self.case(),
+            words[0],
+            self.head(),
+            words[1..].join("\n"),
+        )
+    }
+
+    /// The operation and its size.
+    pub(super) fn case(&self) -> String {
+        let batch = match self.args.batch.as_str() {
             "1" => String::new(),
             batch => format!(" in batches of {batch}"),
         };
-        format!(
-            "{} of {}{batch}, {} outstanding; {} with {}, {}; all modelled\n\n{table}\n\n{}\n",
-            args.op,
-            args.size,
-            args.depth,
-            self.model.platform.name,
-            self.config,
-            self.used.describe(),
-            self.words().join("\n"),
-        )
+        let size = self.point.integer("size").unwrap_or_default();
+        format!("{} of {}{batch}", self.args.op, size_text(size))
+    }
+
+    /// What the numbers are of.
+    pub(super) fn head(&self) -> String {
+        let platform = &self.model.platform.name;
+        let used = self.used.describe();
+        format!("Modelled: {platform} with {}, {used}.", self.config)
     }
 
     fn words(&self) -> Vec<String> {
@@ -224,14 +245,10 @@ impl Printed<'_> {
     }
 
     pub(super) fn csv(&self) -> String {
-        let head = [
-            "metric",
-            "unit",
-            "dsa",
-            "core",
-            "dsa_guesses",
-            "core_guesses",
-        ];
+        csv_table(&HEAD, self.csv_rows())
+    }
+
+    pub(super) fn csv_rows(&self) -> Vec<Vec<String>> {
         let row = |row: Row<'_>| {
             vec![
                 row.key.to_owned(),
@@ -242,7 +259,7 @@ impl Printed<'_> {
                 names(row.guessed.1).join(" "),
             ]
         };
-        csv_table(&head, self.rows().into_iter().map(row))
+        self.rows().into_iter().map(row).collect()
     }
 }
 
@@ -318,14 +335,14 @@ fn verdict(compared: &Comparison) -> String {
 }
 
 /// A ratio of one or more; as percent where one decimal would say nothing.
-fn more(ratio: f64, than: &str) -> String {
+pub(super) fn more(ratio: f64, than: &str) -> String {
     match ratio < 1.05 {
         true => format!("{:.1} % more throughput than {than}", 100.0 * (ratio - 1.0)),
         false => format!("{ratio:.1} times the throughput of {than}"),
     }
 }
 
-fn size_or_none(bytes: Option<u32>) -> String {
+pub(super) fn size_or_none(bytes: Option<u32>) -> String {
     bytes.map_or("no size".to_owned(), |bytes| size_text(bytes.into()))
 }
 

@@ -10,6 +10,7 @@ use dray_report::{
 
 use super::summary::{aligned, percent, sentences, time};
 use super::survey::SurveyResult;
+use super::verdict::verdict;
 
 /// SiteNames in the chart and in the table.
 const IN_CHART: usize = 8;
@@ -34,7 +35,7 @@ pub(super) fn html(found: &SurveyResult) -> Result<String, ReportError> {
         title: "Would a DSA help this program?".to_owned(),
         subtitle: format!("Survey of {}", found.command),
         facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        summary: sentences(found),
+        summary: [verdict(found), sentences(found)].concat(),
         sections,
         footer: GENERATOR.to_owned(),
     };

@@ -9,6 +9,7 @@ use dray_offload::table::size;
 
 use super::saving::{DEPTH, Ranged, SIZES, WAITS};
 use super::survey::{CallSite, SurveyResult};
+use super::verdict::verdict;
 use crate::print;
 
 /// SiteNames that are printed.
@@ -104,7 +105,11 @@ pub(super) fn sentences(found: &SurveyResult) -> Vec<String> {
 }
 
 pub(super) fn text(found: &SurveyResult) -> String {
-    let mut text = format!("survey of {}\n\n", found.command);
+    let mut text = format!(
+        "survey of {}\n{}\n\n",
+        found.command,
+        verdict(found).join("\n")
+    );
     let mut table = print::plain([
         "call",
         "bytes from",
@@ -222,6 +227,7 @@ pub(super) fn json(found: &SurveyResult) -> serde_json::Value {
         })
     });
     serde_json::json!({
+        "answer": verdict(found)[0],
         "command": found.command,
         "platform": found.platform,
         "config": found.config,

@@ -12,11 +12,58 @@ fn advise(args: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn advise_offloads_a_large_copy_and_not_a_small_one() {
-    let (code, small, _) = advise(&["--size", "256"]);
+    let (code, small, _) = advise(&["--size", "256", "--depth", "1"]);
     assert_eq!(code, 0);
     assert!(small.contains("Do not offload: one core has"), "{small}");
     let (_, large, _) = advise(&["--size", "64k", "--depth", "4"]);
     assert!(large.contains("Offload: "), "{large}");
+}
+
+/// Without a depth the first line is the answer, and what scripts read stays where it was.
+#[test]
+fn without_a_depth_several_are_compared() {
+    let (code, text, _) = advise(&["--op", "copy", "--size", "16k"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("copy of 16 KiB: offload if 4 or more are outstanding (3.0 times"),
+        "{text}"
+    );
+    let depths = lines[3..7]
+        .iter()
+        .map(|line| line.split_whitespace().next());
+    assert!(depths.eq(["1", "4", "16", "64"].map(Some)), "{text}");
+    assert_eq!(code, 0);
+    let (_, text, _) = advise(&["--size", "64"]);
+    assert!(
+        text.starts_with("memmove of 64 B: do not offload"),
+        "{text}"
+    );
+    // A queue of 16 entries cannot have 64 outstanding.
+    let (_, json, _) = advise(&[
+        "--size",
+        "16k",
+        "--config",
+        "1e1w-d-wqsz16",
+        "--format",
+        "json",
+    ]);
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["depths"].as_array().expect("a list").len(), 3);
+    let (_, one, _) = advise(&[
+        "--size",
+        "16k",
+        "--config",
+        "1e1w-d-wqsz16",
+        "--depth",
+        "1",
+        "--format",
+        "json",
+    ]);
+    let one: serde_json::Value = serde_json::from_str(&one).expect("JSON");
+    for (name, field) in one.as_object().expect("an object") {
+        assert_eq!(value[name], *field, "{name}");
+    }
 }
 
 #[test]
@@ -85,18 +132,18 @@ fn the_verdict_changes_at_the_break_even_size() {
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let from = value["break_even_bytes"].as_u64().expect("a size");
     let verdict = |size: u64| {
-        let (_, text, _) = advise(&["--size", &size.to_string()]);
-        text.contains("\nOffload: ")
+        let (_, text, _) = advise(&["--size", &size.to_string(), "--depth", "1"]);
+        text.contains(" outstanding: Offload: ")
     };
     assert!(verdict(from) && !verdict(from - 64), "{from}");
-    let (_, text, _) = advise(&["--size", &from.to_string()]);
+    let (_, text, _) = advise(&["--size", &from.to_string(), "--depth", "1"]);
     assert!(text.contains("% more throughput than one core"), "{text}");
 }
 
 /// The time of a copy on the core, within what is published of it, decides more than anything else.
 #[test]
 fn a_break_even_is_an_interval_with_the_parameter_that_dominates_it() {
-    let (_, text, _) = advise(&["--size", "16k"]);
+    let (_, text, _) = advise(&["--size", "16k", "--depth", "1"]);
     assert!(
         text.contains("from 16448 B on; 6848 B to 73792 B within the parameters' ranges"),
         "{text}"
