@@ -50,7 +50,7 @@ pub use page_types::{
 pub use pages::{dray_copy_page_list, dray_copy_page_list_with_report};
 pub use types::{Backend, Completion, CoreReason, Dif, Executor, Flag, Numa, Options, Tags, Wait};
 
-/// README's example in Rust, which `cargo test --doc` compiles and runs.
+/// The page's example in Rust, which `cargo test --doc` compiles and runs.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/commands/library.md")]
 mod readme {}

@@ -1,4 +1,4 @@
-//! libdray.a, libdray.so with versioned symbols, headers and a pkg-config file.
+//! libdray.a, libdray.so with versioned symbols, headers, a pkg-config file and a CMake package.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
+use crate::cmake;
 use crate::install_paths::InstallPaths;
 use crate::link::{SYSTEM_LIBRARIES, link};
 
@@ -47,6 +48,7 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
     let InstallPaths { root, libdir, .. } = &library.paths;
     let (include, lib) = (root.join("include"), root.join(libdir));
     let pkgconfig = lib.join("pkgconfig");
+    let cmake = lib.join("cmake/dray");
     let soname = format!("libdray.so.{INTERFACE}");
     let shared = format!("{soname}.{}", library.version);
     let links = [("libdray.so", &soname), (soname.as_str(), &shared)];
@@ -58,11 +60,14 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
         check_replaceable(&file)?;
     }
     check_replaceable(&pkgconfig.join("dray.pc"))?;
+    for (name, _) in cmake::FILES {
+        check_replaceable(&cmake.join(name))?;
+    }
     for (link, _) in links {
         check_link(&lib.join(link))?;
     }
 
-    let directories = Directories::make(&[&include, &lib, &pkgconfig])?;
+    let directories = Directories::make(&[&include, &lib, &pkgconfig, &cmake])?;
     let mut staged = Staged::default();
     let stage = staged.directory(&include)?;
     for header in HEADERS {
@@ -80,6 +85,10 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
     }
     let stage = staged.directory(&pkgconfig)?;
     create(&stage.join("dray.pc"), pkg_config(library).as_bytes())?;
+    let stage = staged.directory(&cmake)?;
+    for (name, text) in cmake::FILES {
+        create(&stage.join(name), cmake::text(text, library).as_bytes())?;
+    }
 
     let headers = HEADERS.map(|header| (include.as_path(), header));
     // A link comes after what it leads to.
@@ -90,6 +99,9 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
         (&lib, "libdray.so"),
         (&pkgconfig, "dray.pc"),
     ];
+    let others = others
+        .into_iter()
+        .chain(cmake::FILES.map(|(name, _)| (cmake.as_path(), name)));
     let files = staged.put_in_place(headers.into_iter().chain(others))?;
     directories.keep();
     Ok(files)

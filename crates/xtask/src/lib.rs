@@ -1,8 +1,11 @@
-//! Installing the library for C and C++.
+//! Installing the library for C and C++, packages, and the recording in README.md.
 
+mod cmake;
+pub mod dist;
 mod install;
 mod install_paths;
 mod link;
+pub mod recording;
 
 pub use install::{Library, install};
 pub use install_paths::InstallPaths;

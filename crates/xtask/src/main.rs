@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
-use xtask::{InstallPaths, Library, compiler, install};
+use xtask::dist::{self, Dist};
+use xtask::{InstallPaths, Library, compiler, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -36,45 +37,129 @@ enum Task {
         #[arg(long, value_name = "NAME", default_value = "release")]
         profile: String,
     },
+    /// Make a tarball and a Debian package of command, library, headers, man pages and completions, with checksums.
+    /// Needs dpkg-dev, tar, gzip and binutils.
+    Dist {
+        /// Where they go.
+        #[arg(long, value_name = "DIR", default_value = "target/dist")]
+        out: PathBuf,
+        /// Cargo's profile: `dist` takes minutes, and runs fastest.
+        #[arg(long, value_name = "NAME", default_value = "dist")]
+        profile: String,
+    },
+    /// Draw the recording in README.md anew: docs/run.svg.
+    Recording,
 }
 
 fn main() -> anyhow::Result<()> {
-    let Task::Install {
-        prefix,
-        destdir,
-        libdir,
-        profile,
-    } = Args::parse().task;
-    let destdir = destdir.or_else(|| {
-        let variable = std::env::var_os("DESTDIR").filter(|value| !value.is_empty());
-        variable.map(PathBuf::from)
-    });
-    // What is wrong with it is said before anything is built.
-    let paths = InstallPaths::new(&prefix, destdir.as_deref(), &libdir)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().context("the checkout")?;
+    match Args::parse().task {
+        Task::Install {
+            prefix,
+            destdir,
+            libdir,
+            profile,
+        } => {
+            let destdir = destdir.or_else(|| {
+                let variable = std::env::var_os("DESTDIR").filter(|value| !value.is_empty());
+                variable.map(PathBuf::from)
+            });
+            // What is wrong with it is said before anything is built.
+            let paths = InstallPaths::new(&prefix, destdir.as_deref(), &libdir)?;
+            for file in install_library(&root, paths, &profile)? {
+                println!("{}", file.display());
+            }
+        }
+        Task::Dist { out, profile } => {
+            for file in packages(&root, &out, &profile)? {
+                println!("{}", file.display());
+            }
+        }
+        Task::Recording => {
+            build(&root, "dray-cli", "release")?;
+            let programs = target(&root).join("release");
+            let svg = recording::svg(&recording::record(&programs)?)?;
+            std::fs::write(root.join("docs/run.svg"), svg).context("docs/run.svg")?;
+        }
+    }
+    Ok(())
+}
+
+/// The packages of this commit.
+fn packages(root: &Path, out: &Path, profile: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let out = std::path::absolute(out).context("--out")?;
+    std::fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    build(root, "dray-cli", profile)?;
+    let stage = tempfile::tempdir_in(&out).context("a directory beside the packages")?;
+    let usr = stage.path().join("usr");
+    let paths = InstallPaths::new(
+        Path::new("/usr"),
+        Some(stage.path()),
+        Path::new(dist::LIBDIR),
+    )?;
+    install_library(root, paths, profile)?;
+    let dray = target(root).join(profile).join("dray");
+    let dist = Dist {
+        root,
+        out: &out,
+        dray: &dray,
+        version: env!("CARGO_PKG_VERSION"),
+        epoch: commit_time(root)?,
+    };
+    dist::stage(&dist, &usr)?;
+    let mut packages = vec![dist::tarball(&dist, &usr)?, dist::debian(&dist, &usr)?];
+    packages.push(dist::checksums(&out, &packages)?);
+    Ok(packages)
+}
+
+/// Seconds since 1970 of the commit, or of SOURCE_DATE_EPOCH.
+fn commit_time(root: &Path) -> anyhow::Result<u64> {
+    if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
+        return epoch.parse().context("SOURCE_DATE_EPOCH is no number");
+    }
+    let mut git = Command::new("git");
+    let output = git.current_dir(root).args(["log", "-1", "--format=%ct"]);
+    let output = output.output().context("git cannot be run")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.trim()
+        .parse()
+        .context("no commit is found: set SOURCE_DATE_EPOCH")
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from)
+}
+
+/// Builds a package, and gives cargo's messages.
+fn build(root: &Path, package: &str, profile: &str) -> anyhow::Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .current_dir(&root)
-        .args(["build", "--locked", "-p", "dray-capi", "--profile"])
-        .args([&profile, "--message-format=json-render-diagnostics"])
+        .current_dir(root)
+        .args(["build", "--locked", "-p", package, "--profile", profile])
+        .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit())
         .output()
         .context("cargo cannot be run")?;
     if !built.status.success() {
-        bail!("cargo has not built the library");
+        bail!("cargo has not built {package}");
     }
-    let archive = static_library(&String::from_utf8_lossy(&built.stdout));
-    let files = install(&Library {
+    Ok(String::from_utf8_lossy(&built.stdout).into_owned())
+}
+
+fn install_library(
+    root: &Path,
+    paths: InstallPaths,
+    profile: &str,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let archive = static_library(&build(root, "dray-capi", profile)?);
+    install(&Library {
         archive: archive.context("cargo does not say where the static library is")?,
         headers: root.join("crates/capi/include"),
         paths,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
-    })?;
-    for file in files {
-        println!("{}", file.display());
-    }
-    Ok(())
+    })
 }
 
 /// The static library of dray-capi, as cargo's messages name it.

@@ -44,10 +44,12 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-const INSTALLED: [&str; 8] = [
+const INSTALLED: [&str; 10] = [
     "include/dray.h",
     "include/dray.hpp",
     "include/dray_types.hpp",
+    "lib/cmake/dray/dray-config-version.cmake",
+    "lib/cmake/dray/dray-config.cmake",
     "lib/libdray.a",
     "lib/libdray.so",
     "lib/libdray.so.1",

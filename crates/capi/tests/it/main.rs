@@ -1,6 +1,7 @@
 //! The installed library: programs in C and C++ are compiled with the flags from pkg-config, and run.
 
 mod bad_input;
+mod cmake;
 mod examples;
 mod header;
 mod install;

@@ -1,20 +1,21 @@
-//! The library's examples in README.md: compiled as they stand there, and run.
+//! The library's examples on the page of the library: compiled as they stand there, and run.
 
 use std::path::Path;
 
 use crate::toolchain::{C, CPP, ROOT, compile};
 
-/// The one block of this language in README.md.
+/// The one block of this language on the page.
 fn example(language: &str) -> String {
-    let text = std::fs::read_to_string(Path::new(ROOT).join("../../README.md")).expect("README");
+    let text = std::fs::read_to_string(Path::new(ROOT).join("../../docs/commands/library.md"))
+        .expect("the page");
     let fence = format!("\n```{language}\n");
     let blocks: Vec<&str> = text.split(&fence).skip(1).collect();
-    assert_eq!(blocks.len(), 1, "README has one example in {language}");
+    assert_eq!(blocks.len(), 1, "the page has one example in {language}");
     let (block, _) = blocks[0].split_once("\n```\n").expect("a fence ends it");
     format!("{block}\n")
 }
 
-/// Compiles README's example on either library, and runs it.
+/// Compiles the page's example on either library, and runs it.
 fn runs(compiler: &[&str], language: &str, file: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let source = directory.path().join(file);
