@@ -103,7 +103,8 @@ fn every_example_runs_on_a_work_queue() {
 
 #[test]
 fn the_examples_of_readme_run_on_work_queues() {
-    let text = std::fs::read_to_string(Path::new(ROOT).join("../../README.md")).expect("README");
+    let text = std::fs::read_to_string(Path::new(ROOT).join("../../docs/commands/library.md"))
+        .expect("README");
     for (language, compiler) in [("c", C), ("cpp", CPP)] {
         let (_, block) = text
             .split_once(&format!("\n```{language}\n"))

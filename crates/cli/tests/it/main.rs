@@ -19,6 +19,7 @@ mod doctor;
 mod environments;
 mod fabric;
 mod fabric_bench;
+mod guide;
 mod help;
 mod library;
 mod library_c;

@@ -1,4 +1,4 @@
-//! The command lines of the README's section "Measure" run as they stand.
+//! Command lines and files that README and the guide name.
 
 use std::path::Path;
 
@@ -24,12 +24,10 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_lines_of_the_section_run_in_order() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(readme).unwrap();
-    let section = text.split("\n## Measure\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let lines: Vec<&str> = section.lines().filter(|l| l.starts_with("dray ")).collect();
+fn the_lines_of_the_page_on_measuring_run_in_order() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands/measure.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|l| l.starts_with("dray ")).collect();
     assert!(lines.len() >= 12, "{lines:?}");
     let directory = tempfile::tempdir().unwrap();
     // README has `dray` put on PATH before.
