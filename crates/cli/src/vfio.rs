@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_device::Hardware;
 use dray_idxd::Profile;
 use dray_vfio::{Injection, Options, Report, Server};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ impl Part {
                 .into_iter()
                 .next()
                 .with_context(|| format!("{name} has no device"))?;
-            let mut options = Options::new(Hardware::new(config.capabilities.clone()));
+            let mut options = Options::new(dray_config::hardware(config.capabilities.clone()));
             options.fixed = Some(config);
             return Ok(options);
         }
@@ -87,8 +87,19 @@ impl Part {
         };
         let capabilities =
             dray_idxd::known_capabilities(version).context("no such version is known")?;
-        Ok(Options::new(Hardware::new(capabilities)))
+        Ok(Options::new(dray_config::hardware(capabilities)))
     }
+}
+
+/// A guest's memory may be a file for each page that its IOMMU maps.
+fn open_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Where it stays as it is, a mapping beyond it is refused.
+    let _ = setrlimit(Resource::Nofile, most);
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -101,9 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let stopper = server.stopper();
     ctrlc::set_handler(move || stopper.stop()).context("no signal handler")?;
+    open_many_files();
     eprintln!("listening on {}", args.socket.display());
     server.serve(&options, args.once, |report| match report {
         Report::Connected => eprintln!("a client has connected"),
+        Report::Waiting => eprintln!("another client waits until this one has left"),
         Report::Left(None) => eprintln!("the client has left"),
         Report::Left(Some(error)) => eprintln!("the client was dropped: {error}"),
     })?;

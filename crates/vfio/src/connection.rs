@@ -1,13 +1,16 @@
 //! Whole messages from a stream socket, with the file descriptors that come along.
 
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
+};
 use zerocopy::FromBytes;
 
 use crate::VfioError;
@@ -23,14 +26,24 @@ pub(crate) struct Message {
     pub(crate) header: Header,
     /// What follows the header.
     pub(crate) payload: Vec<u8>,
+    pub(crate) files: Files,
+}
+
+/// The files of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
     pub(crate) fds: Vec<OwnedFd>,
+    /// Not all have arrived: this process may open no more.
+    pub(crate) lost: bool,
 }
 
 /// A client's end of the socket.
-#[derive(Debug)]
 pub(crate) struct Connection<'a> {
     stream: UnixStream,
     stopper: &'a Stopper,
+    /// Where others ask to connect, until that is reported.
+    listener: Cell<Option<&'a UnixListener>>,
+    others: &'a dyn Fn(),
 }
 
 /// How far reading has come.
@@ -41,8 +54,19 @@ enum Read {
 }
 
 impl<'a> Connection<'a> {
-    pub(crate) fn new(stream: UnixStream, stopper: &'a Stopper) -> Connection<'a> {
-        Connection { stream, stopper }
+    /// `others` is called once if another client asks to connect meanwhile.
+    pub(crate) fn new(
+        stream: UnixStream,
+        stopper: &'a Stopper,
+        listener: &'a UnixListener,
+        others: &'a dyn Fn(),
+    ) -> Connection<'a> {
+        Connection {
+            stream,
+            stopper,
+            listener: Cell::new(Some(listener)),
+            others,
+        }
     }
 
     /// The next message; `None` once the client has left or the server is to stop.
@@ -50,9 +74,9 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// A message that is cut, or whose length cannot be.
     pub(crate) fn receive(&self) -> Result<Option<Message>, VfioError> {
-        let mut fds = Vec::new();
+        let mut files = Files::default();
         let mut header = [0; HEADER_BYTES];
-        match self.read(&mut header, &mut fds, None)? {
+        match self.read(&mut header, &mut files, None)? {
             Read::Whole => {}
             Read::Ended(0) => return Ok(None),
             Read::Ended(received) => return Err(cut(received, HEADER_BYTES)),
@@ -71,13 +95,13 @@ impl<'a> Connection<'a> {
         let mut payload = vec![0; size - HEADER_BYTES];
         match self.read(
             &mut payload,
-            &mut fds,
+            &mut files,
             Some(Instant::now() + MESSAGE_TIMEOUT),
         )? {
             Read::Whole => Ok(Some(Message {
                 header,
                 payload,
-                fds,
+                files,
             })),
             Read::Ended(received) => Err(cut(HEADER_BYTES + received, size)),
         }
@@ -87,7 +111,7 @@ impl<'a> Connection<'a> {
     fn read(
         &self,
         bytes: &mut [u8],
-        fds: &mut Vec<OwnedFd>,
+        files: &mut Files,
         mut deadline: Option<Instant>,
     ) -> Result<Read, VfioError> {
         let (mut received, size) = (0, bytes.len());
@@ -102,7 +126,7 @@ impl<'a> Connection<'a> {
             {
                 return Ok(Read::Ended(received));
             }
-            match self.receive_some(&mut bytes[received..], fds) {
+            match self.receive_some(&mut bytes[received..], files) {
                 Ok(0) => return Ok(Read::Ended(received)),
                 Ok(n) => received += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -124,7 +148,7 @@ impl<'a> Connection<'a> {
         Ok(Read::Whole)
     }
 
-    fn receive_some(&self, into: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    fn receive_some(&self, into: &mut [u8], files: &mut Files) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MESSAGE_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let message = recvmsg(
@@ -136,10 +160,11 @@ impl<'a> Connection<'a> {
         for ancillary in control.drain() {
             if let RecvAncillaryMessage::ScmRights(received) = ancillary {
                 // More than one message may have: those are closed at once.
-                fds.extend(received);
-                fds.truncate(MAX_MESSAGE_FDS);
+                files.fds.extend(received);
+                files.fds.truncate(MAX_MESSAGE_FDS);
             }
         }
+        files.lost |= message.flags.contains(ReturnFlags::CTRUNC);
         Ok(message.bytes)
     }
 
@@ -171,15 +196,22 @@ impl<'a> Connection<'a> {
         loop {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(&self.stream, flags),
                 PollFd::from_borrowed_fd(self.stopper.as_fd(), PollFlags::IN),
             ];
+            let listener = self.listener.get();
+            fds.extend(listener.map(|listener| PollFd::new(listener, PollFlags::IN)));
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
                 Ok(_) => {}
+            }
+            if fds.get(2).is_some_and(|other| !other.revents().is_empty()) {
+                self.listener.set(None);
+                (self.others)();
+                continue;
             }
             return Ok(fds[1].revents().is_empty());
         }

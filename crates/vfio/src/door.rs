@@ -144,11 +144,15 @@ impl Door {
                 let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
                 protocol::reply(header, &parts)
             }
-            Err(refusal) => {
-                self.counts.unmodelled(refusal.what);
-                protocol::error_reply(header, refusal.errno)
-            }
+            Err(refusal) => return self.refuse(header, refusal),
         };
+        (!header.wants_no_reply()).then_some(reply)
+    }
+
+    /// Refuses a message, and counts it. Returns the reply, unless the message has the flag "no reply".
+    pub(crate) fn refuse(&mut self, header: &Header, refusal: Refusal) -> Option<Vec<u8>> {
+        self.counts.unmodelled(refusal.what);
+        let reply = protocol::error_reply(header, refusal.errno);
         (!header.wants_no_reply()).then_some(reply)
     }
 

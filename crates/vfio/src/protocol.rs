@@ -49,6 +49,7 @@ pub(crate) enum Errno {
     Io = 5,
     Exists = 17,
     Invalid = 22,
+    TooManyFiles = 24,
     NoSpace = 28,
     NotSupported = 95,
 }

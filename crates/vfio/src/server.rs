@@ -1,5 +1,6 @@
 //! A socket, and the clients that come to it one after the other.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
@@ -11,6 +12,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use crate::connection::Connection;
 use crate::counts::SharedCounts;
+use crate::protocol::{Errno, Refusal};
 use crate::{Counts, Door, Options, VfioError};
 
 /// Ends a server, from any thread or from a signal handler's.
@@ -56,6 +58,8 @@ pub struct Server {
 pub enum Report<'a> {
     /// A client has connected.
     Connected,
+    /// Another client asks to connect, and waits until this one has left.
+    Waiting,
     /// It has left; the error says why, if it did not simply end.
     Left(Option<&'a VfioError>),
 }
@@ -111,12 +115,15 @@ impl Server {
         &self,
         options: &Options,
         once: bool,
-        mut report: impl FnMut(Report<'_>),
+        report: impl FnMut(Report<'_>),
     ) -> Result<(), VfioError> {
+        let report = RefCell::new(report);
+        let report = |what: Report<'_>| (report.borrow_mut())(what);
+        let waiting = || report(Report::Waiting);
         while let Some(stream) = self.accept()? {
             report(Report::Connected);
             let mut door = Door::with_counts(options, self.counts.clone())?;
-            let connection = Connection::new(stream, &self.stopper);
+            let connection = Connection::new(stream, &self.stopper, &self.listener, &waiting);
             let ended = session(&connection, &mut door);
             drop(door);
             report(Report::Left(ended.as_ref().err()));
@@ -164,10 +171,19 @@ impl Server {
     }
 }
 
+/// Without its file a region of memory could be mapped, and the device would fault at each access.
+const FILES_LOST: Refusal = Refusal::new(
+    Errno::TooManyFiles,
+    "a message with more files than this process may open (ulimit -n)",
+);
+
 /// Answers a client until it leaves or the server is to stop.
 fn session(connection: &Connection<'_>, door: &mut Door) -> Result<(), VfioError> {
     while let Some(message) = connection.receive()? {
-        let reply = door.handle(&message.header, &message.payload, message.fds);
+        let reply = match message.files.lost {
+            true => door.refuse(&message.header, FILES_LOST),
+            false => door.handle(&message.header, &message.payload, message.files.fds),
+        };
         if let Some(reply) = reply {
             connection.send(&reply)?;
         }

@@ -1,10 +1,13 @@
 //! `dray vfio` and `dray vm`, as far as they can be tested without QEMU.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -139,5 +142,143 @@ fn bad_options_are_refused_before_anything_starts() {
             !output.status.success() && message.contains(said),
             "{message}"
         );
+    }
+}
+
+/// A server of its own, started by a shell line in which `RUN` is the command.
+struct Served {
+    server: std::process::Child,
+    said: BufReader<std::process::ChildStderr>,
+    socket: std::path::PathBuf,
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start(line: &str) -> Served {
+        let folder = TempDir::new().unwrap();
+        let socket = folder.path().join("dsa.sock");
+        let command = format!(
+            "{} vfio --socket {}",
+            dray().get_program().display(),
+            socket.display()
+        );
+        let mut server = Command::new("sh")
+            .args(["-c", &line.replace("RUN", &command)])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(server.stderr.take().unwrap());
+        let mut served = Served {
+            server,
+            said,
+            socket,
+            _folder: folder,
+        };
+        assert!(served.line().starts_with("listening on "));
+        served
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn client(&self) -> UnixStream {
+        UnixStream::connect(&self.socket).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.server.id() as i32).unwrap();
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = self.server.wait();
+    }
+}
+
+/// A message with files; the error number of the reply, and what follows its header.
+fn ask(client: &mut UnixStream, words: &[u32], files: &[BorrowedFd<'_>]) -> (u32, Vec<u8>) {
+    let message: Vec<u8> = words.iter().copied().flat_map(u32::to_le_bytes).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(files)));
+    }
+    let sent = sendmsg(
+        &*client,
+        &[IoSlice::new(&message)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    );
+    assert_eq!(sent.unwrap(), message.len());
+    let mut header = [0; 16];
+    client.read_exact(&mut header).unwrap();
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+    let mut payload = vec![0; word(4) as usize - header.len()];
+    client.read_exact(&mut payload).unwrap();
+    (word(12), payload)
+}
+
+#[test]
+fn a_client_that_waits_for_another_is_reported() {
+    let mut served = Served::start("exec RUN");
+    let first = served.client();
+    assert_eq!(served.line(), "a client has connected");
+    let mut second = served.client();
+    assert_eq!(
+        served.line(),
+        "another client waits until this one has left"
+    );
+    drop(first);
+    assert_eq!(served.line(), "the client has left");
+    assert_eq!(served.line(), "a client has connected");
+    // REGION_READ of vendor and device.
+    let (error, _) = ask(&mut second, &[9 << 16 | 1, 32, 0, 0, 0, 0, 7, 4], &[]);
+    assert_eq!(error, 0);
+}
+
+/// Memory whose file did not arrive would fault at each access of the device.
+#[test]
+fn memory_beyond_the_limit_of_open_files_is_refused() {
+    const TOO_MANY_FILES: u32 = 24;
+    let served = Served::start("ulimit -n 40; exec RUN");
+    let mut client = served.client();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(4096).unwrap();
+    // DMA_MAP of a page, readable and writable, each at another address.
+    let map = |client: &mut UnixStream, page: u32| {
+        let words = [2 << 16 | 1, 48, 0, 0, 32, 3, 0, 0, page << 12, 0, 4096, 0];
+        ask(client, &words, &[file.as_fd()]).0
+    };
+    let errors: Vec<u32> = (1..=64).map(|page| map(&mut client, page)).collect();
+    let mapped = errors.iter().take_while(|error| **error == 0).count();
+    assert!((1..40).contains(&mapped), "{errors:?}");
+    assert!(
+        errors[mapped..]
+            .iter()
+            .all(|error| *error == TOO_MANY_FILES),
+        "{errors:?}"
+    );
+    // An unmapped page makes room.
+    let (error, _) = ask(
+        &mut client,
+        &[3 << 16 | 1, 40, 0, 0, 24, 0, 1 << 12, 0, 4096, 0],
+        &[],
+    );
+    assert_eq!(error, 0);
+    assert_eq!(map(&mut client, 65), 0);
+}
+
+/// GENCAP bits 14:13 are the size of an entry of the event log (section 9.2.2); Linux uses it on version 2.
+#[test]
+fn version_2_has_an_event_log() {
+    for (version, has) in [("1", false), ("2", true)] {
+        let served = Served::start(&format!("exec RUN --version {version}"));
+        let mut client = served.client();
+        let (error, payload) = ask(&mut client, &[9 << 16 | 1, 32, 0, 0, 0x10, 0, 0, 8], &[]);
+        assert_eq!(error, 0);
+        let capabilities = u64::from_le_bytes(payload[16..24].try_into().unwrap());
+        assert_eq!(capabilities >> 13 & 3 != 0, has, "{capabilities:#x}");
     }
 }

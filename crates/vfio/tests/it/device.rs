@@ -311,7 +311,7 @@ fn a_new_client_is_served_after_one_dies_in_flight() {
 }
 
 #[test]
-fn version_2_has_interrupt_handles_and_an_event_log() {
+fn version_2_has_interrupt_handles() {
     let running = Running::with(dray_vfio::Options::new(crate::client::hardware(0x200)));
     let mut driver = Driver::enabled(&running, &config(0x200));
     assert_eq!(driver.client.read32(BAR0, 0), 0x200);
