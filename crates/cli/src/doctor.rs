@@ -1,6 +1,7 @@
 //! `dray doctor`.
 
 mod capture;
+mod texts;
 
 use std::env;
 use std::io;
@@ -8,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use dray_doctor::{CHECKS, Captured, Diagnosis, Live, Severity, WithMessages, diagnose};
 
@@ -18,38 +18,45 @@ use crate::print;
 const EXAMPLES: &str = "\
 Examples:
   dray doctor                              what is wrong here, and what fixes it
+  dray doctor dmesg.txt                    what the messages of a log mean; this machine is not looked at
+  journalctl -k -b -o json | dray doctor - the same from standard input
+  dray doctor --message \"Error[0x80110000] dsa0/wq0.0: Unknown error\"
   sudo dray doctor --format markdown       for an issue report; root can read more files
-  dray doctor --message \"libaccfg: accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted\"
   sudo dray doctor --capture dsa.tar.gz    to send to someone; lists what is in it
   dray doctor --from dsa.tar.gz            diagnose that machine here; --message adds its error messages
-  dray doctor --explain sva                why a check matters, and where it is documented
+  dray doctor --explain sva                why a check matters, which messages confirm it, and where it is documented
 
+FILE is any text, plain or compressed by gzip, of any length: dmesg, a journal (also its JSON), the
+output of a tool, a question in a forum.
 Nothing is changed: files are read, no command is run. Of the kernel's messages and command line
 only what concerns the device is read and captured.
-Exit codes: 0 no error (there may be warnings and notes), 1 an error, 2 usage or bad input,
-3 there is no DSA.";
+Exit codes: 0 no error (there may be warnings and notes), 1 an error (in a text also a warning), 2 usage or
+bad input, 3 there is no DSA.";
 
 /// An attribute answers within microseconds; one of a stuck driver never.
 const DEADLINE: Duration = Duration::from_secs(2);
-/// Longest accepted text of messages, in bytes.
-const MAX_MESSAGES_BYTES: u64 = 1 << 20;
+/// Width of what does not go to a terminal.
+const WIDTH: usize = 96;
 
 /// Arguments of `dray doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// A log or any other text whose messages are explained; - is standard input.
+    #[arg(value_name = "FILE", conflicts_with_all = ["from", "capture", "explain", "list"])]
+    files: Vec<PathBuf>,
     /// Diagnose a captured machine: an archive of --capture, or a directory of the same form.
     #[arg(long, value_name = "FILE", conflicts_with = "capture")]
     from: Option<PathBuf>,
     /// Write the files that are read to a new tar.gz, and list them.
     #[arg(long, value_name = "FILE.tar.gz")]
     capture: Option<PathBuf>,
-    /// An error message of a program; may be repeated.
+    /// An error message to explain; may be repeated.
     #[arg(long, value_name = "TEXT")]
     message: Vec<String>,
-    /// A file with error messages of programs.
-    #[arg(long, value_name = "FILE")]
-    messages: Option<PathBuf>,
+    /// Judge this machine, too, with what the messages say.
+    #[arg(long, requires = "message", conflicts_with_all = ["from", "files"])]
+    here: bool,
     /// How the diagnosis is printed.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -90,6 +97,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             None => report(args.format, &diagnose(&captured)),
         };
     }
+    if !args.files.is_empty() || (messages.is_some() && !args.here && args.capture.is_none()) {
+        return texts::run(args, messages.as_deref());
+    }
     let mut live = Live::new(DEADLINE);
     if env::var_os("DRAY_SYSFS_PATH").is_some_and(|path| !path.is_empty()) {
         live = live.with_sysfs(dray_config::sysfs_root());
@@ -115,28 +125,37 @@ fn open(path: &Path) -> anyhow::Result<Captured> {
 
 /// What programs said, if anything was given.
 fn messages(args: &Args) -> anyhow::Result<Option<String>> {
-    let mut text = args.message.join("\n");
-    if let Some(path) = &args.messages {
-        let bytes = match dray_output::read_bytes(path, MAX_MESSAGES_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let what = format!("{} {error}", path.display());
-                return Err(Usage::error(what, "give the lines around the error alone"));
-            }
-            Err(error) => {
-                let read = format!("cannot read {}", path.display());
-                return Err(error).context(read);
-            }
-        };
-        text.push('\n');
-        text.push_str(&String::from_utf8_lossy(&bytes));
+    for message in &args.message {
+        let is_file = !message.contains(char::is_whitespace) && Path::new(message).is_file();
+        if message == "-" || is_file {
+            let hint = format!("to explain what is in it: dray doctor {message}");
+            return Err(Usage::error(
+                format!("--message takes a text, and {message} is a file"),
+                hint,
+            ));
+        }
     }
-    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+    let text = args.message.join("\n");
+    match args.message.is_empty() {
+        true => Ok(None),
+        false if text.trim().is_empty() => Err(Usage::error(
+            "--message is empty",
+            "give the line that the program printed",
+        )),
+        false => Ok(Some(text)),
+    }
+}
+
+/// Columns of the terminal that is written to.
+fn width() -> usize {
+    let terminal = console::Term::stdout();
+    let size = terminal.is_term().then(|| terminal.size_checked());
+    size.flatten().map_or(WIDTH, |(_, columns)| columns.into())
 }
 
 fn report(format: Format, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
     let text = match format {
-        Format::Table => dray_doctor::table(diagnosis),
+        Format::Table => dray_doctor::table(diagnosis, width()),
         Format::Markdown => dray_doctor::markdown(diagnosis),
         Format::Json => print::document(diagnosis)?,
     };

@@ -1,5 +1,7 @@
 //! What `cmd_status` says.
 
+use dray_spec::registers::CommandError;
+
 /// A decoded `cmd_status`.
 pub(crate) struct Meaning {
     /// What went wrong.
@@ -116,6 +118,15 @@ fn by_driver(status: u64) -> Meaning {
             "the event log could not be set up",
             "See dmesg; free memory, or choose a smaller event_log_size.",
         ),
+        0x8020_0000 => says(
+            "the work queue has no driver name",
+            "Give it one (Linux 6.7 and later demand it): accel-config config-wq --driver-name=user.",
+        ),
+        // So numbered by accel-config 4.1; the kernel has 0x80120000.
+        0x8030_0000 => says(
+            "the event log could not be set up",
+            "See dmesg; free memory, or choose a smaller event_log_size.",
+        ),
         _ => says(
             "the driver reports an error that is newer than this program",
             "See enum idxd_scmd_stat in linux/idxd.h.",
@@ -125,129 +136,61 @@ fn by_driver(status: u64) -> Meaning {
 
 /// Errors of the device (specification 9.2.13, table 9-3, and 5.1, 5.2 for enabling).
 fn by_device(code: u8) -> Meaning {
+    // Older revisions, and accel-config, have names for two that revision 3.0 does not.
+    let what = match code {
+        0x43 => "no interrupt handle belongs to that entry of the interrupt table",
+        0x44 => "no revoked handle belongs to that entry of the interrupt table",
+        _ => CommandError(code).describe(),
+    };
+    says(what, advice(code))
+}
+
+/// What to do about an error of the device.
+const fn advice(code: u8) -> &'static str {
     match code {
-        0x01 => says(
-            "the device does not know the command",
-            "Use a newer kernel.",
-        ),
-        0x02 => says("there is no such work queue", "Look at max_work_queues."),
-        0x03 => says(
-            "hardware error",
-            "See dmesg for machine checks and PCIe errors; reset the machine.",
-        ),
-        0x04 => says("a reserved bit was set", "Use a newer kernel."),
-        0x05 => says(
-            "the device is halted",
-            "Reset it; dmesg says which reset it needs.",
-        ),
-        0x10 => says(
-            "the device was not disabled",
-            "Disable it before enabling it anew.",
-        ),
-        0x11 => says(
-            "the configuration is wrong",
-            "Load idxd again and configure anew.",
-        ),
-        0x12 => says(
-            "bus mastering is off",
-            "Bind the function to idxd anew, which turns it on.",
-        ),
-        0x13 => says(
-            "the number of page requests does not fit",
-            "Load idxd again.",
-        ),
-        0x14 => says(
-            "the sizes of the work queues sum up to more than the device has",
-            "Sizes of earlier configurations remain until idxd is loaded again: do that, then configure.",
-        ),
-        0x15 => says(
-            "a group has work queues and no engine, or engines and no work queue",
-            "Put an engine into the group: accel-config config-engine --group-id.",
-        ),
-        0x16 => says(
-            "a work queue is in two groups, or in none",
-            "Load idxd again and configure anew.",
-        ),
-        0x17 => says(
-            "an engine is in two groups",
-            "Load idxd again and configure anew.",
-        ),
-        0x18 => says(
-            "the read buffers of a group are wrong",
-            "At least four for each engine, and no more than the device has: config-group --read-buffers-allowed.",
-        ),
-        0x19 => says(
-            "the event log is wrong",
-            "Choose an event_log_size of 64 or more.",
-        ),
-        0x1a => says("ATS does not fit the platform", "Use a newer firmware."),
-        0x1b => says("the PASID of the event log is wrong", "See the check sva."),
-        0x20 => says(
-            "the device is not enabled",
-            "Enable it before its work queues.",
-        ),
-        0x21 => says("the work queue is not disabled", "Disable it first."),
-        0x22 => says("the work queue has no size", "Give it one: --wq-size."),
-        0x23 => says(
-            "the work queue has no priority",
-            "Give it one of 1 to 15: --priority.",
-        ),
-        0x24 => says(
-            "the work queue does not support its mode",
-            "Choose the other one: --mode.",
-        ),
-        0x25 => says(
-            "block on fault is not possible here",
-            "--block-on-fault=0, or turn on page requests.",
-        ),
-        0x26 => says(
-            "PASID and mode of the work queue do not go together",
-            "A shared queue needs PASIDs: see the check sva.",
-        ),
-        0x27 => says(
-            "max_batch_size is 0 or more than the device has",
-            "Choose at most the device's: --max-batch-size.",
-        ),
-        0x28 => says(
-            "max_transfer_size is 0 or more than the device has",
-            "Choose at most the device's: --max-transfer-size.",
-        ),
-        0x2a => says(
-            "the queue is privileged, and PASID has privileged mode off",
-            "Use a user-type queue, or a newer kernel.",
-        ),
-        0x2b => says("the occupancy interrupt is wrong", "Use a newer kernel."),
-        0x2c => says(
-            "ATS cannot be turned off for the work queue",
-            "Leave ats_disable at 0.",
-        ),
-        0x2d => says(
-            "op_config has operations that the device has not",
-            "Choose among those of op_cap: --op-config.",
-        ),
-        0x2e => says(
-            "page requests cannot be turned off for the work queue",
-            "Leave prs_disable at 0, or block_on_fault at 0 with it.",
-        ),
-        0x31 => says("the device is not enabled", "Enable it first."),
-        0x32 => says("one of the work queues is not enabled", "Enable it first."),
-        0x41 | 0x43 | 0x44 => says("there is no such interrupt handle", "Load idxd again."),
-        0x42 => says(
-            "no interrupt handle is left",
-            "Disable work queues that are not used.",
-        ),
-        0x51 => says(
-            "there is no such inter-domain handle",
-            "Use a newer kernel.",
-        ),
-        0x52 => says(
-            "a command was given while another one ran",
-            "Try again; see dmesg if it stays.",
-        ),
-        _ => says(
-            "an error that revision 3.0 of the specification does not name",
-            "See dmesg; load idxd again.",
-        ),
+        0x01 => "Use a newer kernel.",
+        0x02 => "Look at max_work_queues.",
+        0x03 => "See dmesg for machine checks and PCIe errors; reset the machine.",
+        0x04 => "Use a newer kernel.",
+        0x05 => "Reset it; dmesg says which reset it needs.",
+        0x10 => "Disable it before enabling it anew.",
+        0x11 => "Load idxd again and configure anew.",
+        0x12 => "Bind the function to idxd anew, which turns it on.",
+        0x13 => "Load idxd again.",
+        0x14 => {
+            "Sizes of earlier configurations remain until idxd is loaded again: do that, then configure."
+        }
+        0x15 => "Put an engine into the group: accel-config config-engine --group-id.",
+        0x16 => "Load idxd again and configure anew.",
+        0x17 => "Load idxd again and configure anew.",
+        0x18 => {
+            "At least four for each engine, and no more than the device has: config-group --read-buffers-allowed."
+        }
+        0x19 => "Choose an event_log_size of 64 or more.",
+        0x1a => "Use a newer firmware.",
+        0x1b => "See the check sva.",
+        0x20 => "Enable it before its work queues.",
+        0x21 => "Disable it first.",
+        0x22 => "Give it one: --wq-size.",
+        0x23 => "Give it one of 1 to 15: --priority.",
+        0x24 => "Choose the other one: --mode.",
+        0x25 => "--block-on-fault=0, or turn on page requests.",
+        0x26 => "A shared queue needs PASIDs: see the check sva.",
+        0x27 => "Choose at most the device's: --max-batch-size.",
+        0x28 => "Choose at most the device's: --max-transfer-size.",
+        0x2a => "Use a user-type queue, or a newer kernel.",
+        0x2b => "Use a newer kernel.",
+        0x2c => "Leave ats_disable at 0.",
+        0x2d => "Choose among those of op_cap: --op-config.",
+        0x2e => "Leave prs_disable at 0, or block_on_fault at 0 with it.",
+        0x31 => "Enable it first.",
+        0x32 => "Enable it first.",
+        0x41 => "Load idxd again.",
+        0x42 => "Disable work queues that are not used.",
+        0x51 => "Use a newer kernel.",
+        0x43 | 0x44 => "Load idxd again.",
+        0x52 => "Close inter-domain windows that are not used.",
+        _ => "See dmesg; load idxd again.",
     }
 }
 
@@ -259,9 +202,13 @@ mod tests {
     fn codes_of_driver_and_device_are_decoded_apart() {
         assert!(decode(0).is_none());
         assert!(decode(0x800c_0000).unwrap().what.contains("shared"));
-        assert!(decode(0x14).unwrap().what.contains("sum up"));
+        assert!(decode(0x14).unwrap().what.contains("add up"));
         // The result and the active bit's neighbours do not matter.
-        assert!(decode(0x0012_3414).unwrap().what.contains("sum up"));
+        assert!(decode(0x0012_3414).unwrap().what.contains("add up"));
+        for error in CommandError::ALL {
+            let meaning = decode(error.0.into()).unwrap();
+            assert_eq!(meaning.what, error.describe());
+        }
         assert!(decode(0x80ff_0000).unwrap().what.contains("newer"));
     }
 }

@@ -155,9 +155,16 @@ fn judge(check: &Check, survey: &Survey, reported: &[&'static str]) -> CheckResu
         Verdict::DoesNotApply(why) => CheckResult::DoesNotApply(printable(&why)),
         Verdict::Unknown(why) => CheckResult::NotJudged(printable(&why)),
         Verdict::Broken(findings) => {
-            let entered = findings.into_iter().map(|finding| Finding {
-                check: check.id,
-                ..finding.printable()
+            let entered = findings.into_iter().map(|finding| {
+                let mut finding = finding.printable();
+                finding.check = check.id;
+                // What was seen need not be looked for.
+                let seen = &finding.evidence;
+                let is_seen = |text: &str| seen.iter().any(|seen| seen.text.contains(text));
+                finding
+                    .confirmed_by
+                    .retain(|message| !is_seen(&message.text));
+                finding
             });
             CheckResult::Broken(entered.collect())
         }

@@ -1,9 +1,13 @@
 //! What a check finds.
 
+mod saying;
+
 use std::fmt;
 
 use serde::Serialize;
 
+pub(crate) use self::saying::Saying;
+use crate::catalogue::{catalogue, collapse};
 use crate::machine::Reading;
 
 /// How bad it is.
@@ -148,6 +152,9 @@ pub struct Finding {
     /// Possible causes, the most likely first; empty if there is no doubt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
+    /// Messages that would confirm it, with who prints them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confirmed_by: Vec<Evidence>,
 }
 
 impl Finding {
@@ -160,6 +167,7 @@ impl Finding {
             evidence: Vec::new(),
             fix: Fix::default(),
             causes: Vec::new(),
+            confirmed_by: Vec::new(),
         }
     }
 
@@ -177,6 +185,15 @@ impl Finding {
 
     pub(crate) fn seen(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
+        self
+    }
+
+    /// A message that would confirm it, with who prints it.
+    pub(crate) fn confirmed_by(mut self, saying: Saying) -> Self {
+        let plain = collapse(saying.0).to_ascii_lowercase();
+        let found = catalogue().look_up(&plain).into_iter().next();
+        let by = found.map_or_else(String::new, |found| found.source.by.clone());
+        self.confirmed_by.push(Evidence::new(by, saying.0));
         self
     }
 

@@ -13,6 +13,7 @@
 //! assert_eq!(diagnosis.findings().next().unwrap().check, "pci");
 //! ```
 
+mod catalogue;
 mod check;
 mod checks;
 mod cmd_status;
@@ -21,6 +22,7 @@ mod finding;
 mod machine;
 mod report;
 mod survey;
+mod text;
 
 pub use check::Check;
 pub use checks::CHECKS;
@@ -31,4 +33,5 @@ pub use machine::{
     MAX_ARCHIVE_BYTES, MESSAGES, Machine, Reading, Recorder, SESSION, Stat, TREE, Unreadable,
     VIRTUAL, WithMessages,
 };
-pub use report::{explain, markdown, table};
+pub use report::{explain, markdown, messages, messages_markdown, table};
+pub use text::{Explained, Explanation, Seen, System, Text, TextError, Texts, Unknown};

@@ -124,7 +124,7 @@ impl Status {
     }
 
     /// The byte without the write bit, and without bit 6 unless it makes a SWERROR code.
-    const fn defined(self) -> u8 {
+    pub const fn defined(self) -> u8 {
         match self.0 {
             0x51..=0x54 => self.0,
             _ => self.code(),

@@ -84,21 +84,105 @@ fn this_machine_is_examined_and_captured() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-#[test]
-fn a_message_of_a_program_is_explained() {
+/// What a text says, and the exit code.
+fn explain(arguments: &[&str]) -> (String, i32) {
     let dir = directory();
+    let output = dray(dir.path(), "doctor").args(arguments).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    (text, output.status.code().unwrap())
+}
+
+const SVA: &str = "[    7.9] idxd 0000:6a:01.0: Unable to turn on user SVA feature.\n";
+
+#[test]
+fn a_message_is_explained_without_judging_this_machine() {
     let message = "accfg_device_set_read_buffer_limit: dsa0: write failed: Operation not permitted";
-    let said = dray(dir.path(), "doctor --message")
-        .arg(message)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(said.stdout).unwrap();
+    let (text, code) = explain(&["--message", message]);
+    assert_eq!(code, 1);
     assert!(text.contains("sudo modprobe -r idxd"), "{text}");
-    fs::write(dir.path().join("said.log"), message).unwrap();
-    let file = dray(dir.path(), "doctor --messages said.log")
+    assert!(text.starts_with("1 error in --message"), "{text}");
+    let (here, _) = explain(&["--here", "--message", message]);
+    assert!(
+        here.contains("sudo modprobe -r idxd") && here.contains("Linux "),
+        "{here}"
+    );
+    let (unknown, code) = explain(&["--message", "no such message"]);
+    assert_eq!(code, 0);
+    assert!(
+        unknown.contains("1 line is about DSA not known"),
+        "{unknown}"
+    );
+    assert_eq!(explain(&["--here"]).1, 2);
+    assert_eq!(explain(&["--message", ""]).1, 2);
+}
+
+#[test]
+fn texts_are_explained_from_files_and_standard_input() {
+    let dir = directory();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(path("dmesg.txt"), SVA).unwrap();
+    fs::write(
+        path("well.txt"),
+        "[ 7.9] idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n",
+    )
+    .unwrap();
+    let (bad, code) = explain(&[&path("dmesg.txt"), &path("well.txt")]);
+    assert_eq!(code, 1);
+    assert!(bad.starts_with("1 error in "), "{bad}");
+    assert!(bad.contains("dmesg.txt line 1"), "{bad}");
+    let (well, code) = explain(&[&path("well.txt")]);
+    assert_eq!(code, 0);
+    assert!(well.starts_with("Nothing is wrong in "), "{well}");
+    let (json, _) = explain(&["--format", "json", &path("dmesg.txt")]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["findings"][0]["severity"], "error");
+    assert_eq!(json["findings"][0]["seen"][0]["line"], 1);
+    assert_eq!(json["findings"][0]["checks"][0], "sva");
+    let (markdown, _) = explain(&["--format", "markdown", &path("dmesg.txt")]);
+    assert!(markdown.contains("#### 1. error"), "{markdown}");
+    let piped = dray(dir.path(), "doctor -")
+        .write_stdin(SVA)
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8(file.stdout).unwrap(), text);
+    assert_eq!(piped.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&piped.stdout).contains("standard input"));
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_the_way_to_read_it() {
+    let dir = directory();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(path("empty"), "").unwrap();
+    fs::write(path("packed"), b"\xfd7zXZ\0rest").unwrap();
+    fs::write(path("dmesg.txt"), SVA).unwrap();
+    let program = assert_cmd::cargo::cargo_bin("dray").display().to_string();
+    for (file, reason, hint) in [
+        (dir.path().display().to_string(), "is a directory", "/*"),
+        (program, "is not text", "hint: "),
+        (path("empty"), "is empty", "sudo dmesg"),
+        (path("packed"), "compressed by xz", "xz -dc"),
+        (path("none"), "No such file", "hint: "),
+    ] {
+        let (text, code) = explain(&[&file]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(reason) && text.contains(hint), "{text}");
+    }
+    let (text, code) = explain(&["--message", &path("dmesg.txt")]);
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("hint: to explain what is in it: dray doctor "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_capture_is_diagnosed_when_it_is_named_as_a_file() {
+    let name = fixture("intel-iommu-sm_on-missing").display().to_string();
+    let (text, code) = explain(&[&name]);
+    assert_eq!(
+        (text.as_str(), code),
+        (from("intel-iommu-sm_on-missing", "").0.as_str(), 1)
+    );
 }
 
 #[test]

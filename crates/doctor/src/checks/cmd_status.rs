@@ -3,7 +3,7 @@
 use super::sources::{DML_40, IDXD_CONFIG_29, IDXD_CONFIG_78, KERNEL_IDXD, SPECIFICATION};
 use crate::check::{Check, Context, Verdict};
 use crate::cmd_status::{decode, is_software};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::Survey;
 use crate::survey::device::Device;
 
@@ -58,7 +58,7 @@ fn finding(device: &Device, status: u64) -> Option<Finding> {
     let left_over = device.is_enabled() && !device.queues.iter().any(waiting);
     let finding = match left_over {
         true => Finding::note(format!("{what} (left over: {name} is enabled)")),
-        false => Finding::error(what),
+        false => Finding::error(what).confirmed_by(Saying::LAST_COMMAND),
     };
     let evidence = Evidence::new(device.path("cmd_status"), format!("{status:#x}"));
     let fix = Fix::advice(meaning.advice);

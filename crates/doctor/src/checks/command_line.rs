@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_5, KERNEL_PARAMETERS, PLUGINS_1836, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::Survey;
 use crate::survey::kernel::{COMMAND_LINE, Kernel, Setting};
 use crate::survey::module::LOADED;
@@ -39,7 +39,13 @@ fn judge(context: &Context<'_>) -> Verdict {
             let what = format!("the command line turns VT-d's scalable mode off: {word}");
             let fix = Fix::advice("Take it away, and say intel_iommu=on,sm_on instead.");
             let fix = fix.then(kernel.remove_from_command_line(word));
-            findings.push(Finding::error(what).seen([line(kernel)]).fix(fix));
+            findings.push(
+                Finding::error(what)
+                    .confirmed_by(Saying::SCALABLE_MODE_OFF)
+                    .confirmed_by(Saying::IOMMU_OFF)
+                    .seen([line(kernel)])
+                    .fix(fix),
+            );
         }
     }
     if findings.is_empty() && (matches!(on, Word::Missing) || matches!(scalable, Word::Missing)) {
@@ -64,7 +70,12 @@ fn judge(context: &Context<'_>) -> Verdict {
         let evidence = evidence.chain(refused.map(Evidence::log));
         let fix = Fix::advice("Say so, and start again.");
         let fix = fix.then(kernel.add_to_command_line("intel_iommu=on,sm_on"));
-        findings.push(Finding::error(what).seen(evidence).fix(fix));
+        findings.push(
+            Finding::error(what)
+                .confirmed_by(Saying::NO_SVA)
+                .seen(evidence)
+                .fix(fix),
+        );
     }
     findings.extend(sva_parameter(survey));
     Verdict::of(findings, || match kernel.intel_iommu().is_empty() {
@@ -130,7 +141,12 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
     if let Some(word) = word {
         let fix = Fix::advice("Take it away.").then(kernel.remove_from_command_line(word));
         let evidence = std::iter::once(line(kernel)).chain(forced.map(Evidence::log));
-        return Some(Finding::error(what).seen(evidence).fix(fix));
+        return Some(
+            Finding::error(what)
+                .confirmed_by(Saying::SVA_FORCED_OFF)
+                .seen(evidence)
+                .fix(fix),
+        );
     }
     let reload = ["sudo modprobe -r idxd", "sudo modprobe idxd"];
     if let Some((path, rule)) = survey.module.sva_off() {
@@ -138,13 +154,23 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
             "Take the line out of {path} and load the module again."
         ));
         let evidence = [Evidence::new(path.clone(), rule.clone())];
-        return Some(Finding::error(what).seen(evidence).fix(fix.then(reload)));
+        return Some(
+            Finding::error(what)
+                .confirmed_by(Saying::SVA_FORCED_OFF)
+                .seen(evidence)
+                .fix(fix.then(reload)),
+        );
     }
     if matches!(survey.module.sva.as_deref(), Ok("N" | "0")) {
         let path = format!("{LOADED}/parameters/sva");
         let evidence = Evidence::of(path, &survey.module.sva);
         let fix = Fix::advice("Load the module again without it.").then(reload);
-        return Some(Finding::error(what).seen([evidence]).fix(fix));
+        return Some(
+            Finding::error(what)
+                .confirmed_by(Saying::SVA_FORCED_OFF)
+                .seen([evidence])
+                .fix(fix),
+        );
     }
     None
 }

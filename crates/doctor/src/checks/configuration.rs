@@ -4,7 +4,7 @@ use super::sources::{
     CSIT_4068, DML_40, IDXD_CONFIG_11, IDXD_CONFIG_15, IDXD_CONFIG_40, KERNEL_IDXD,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix, count};
+use crate::finding::{Evidence, Finding, Fix, Saying, count};
 use crate::survey::device::{Device, Queue};
 
 pub(super) const CHECK: Check = Check {
@@ -68,7 +68,12 @@ fn sizes(device: &Device) -> Option<Finding> {
     let fix =
         Fix::advice("Sizes of earlier configurations remain: load idxd again, then configure.")
             .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]);
-    Some(Finding::error(what).seen(evidence).fix(fix))
+    Some(
+        Finding::error(what)
+            .confirmed_by(Saying::SIZES)
+            .seen(evidence)
+            .fix(fix),
+    )
 }
 
 /// What keeps a queue from being enabled, in the order in which the driver asks.
@@ -80,7 +85,8 @@ fn problems(device: &Device, queue: &Queue) -> Vec<Finding> {
             true => format!("sudo accel-config config-wq {option} {name}"),
             false => option.to_owned(),
         };
-        let finding = Finding::error(format!("{name} cannot be enabled: {what}"));
+        let finding = Finding::error(format!("{name} cannot be enabled: {what}"))
+            .confirmed_by(Saying::NOTHING_ENABLED);
         let fix = Fix::advice("Give it one, then enable it.").then([command]);
         findings.push(finding.seen([evidence]).fix(fix));
     };

@@ -2,7 +2,7 @@
 
 use super::sources::{PLUGINS_919, PLUGINS_1019, PLUGINS_1779};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix, count};
+use crate::finding::{Evidence, Finding, Fix, Saying, count};
 use crate::machine::Unreadable;
 
 pub(super) const CHECK: Check = Check {
@@ -42,7 +42,12 @@ fn judge(context: &Context<'_>) -> Verdict {
             format!("docker run --device={node} ..."),
             "# Kubernetes: resources: limits: dsa.intel.com/wq-user-dedicated: 1".to_owned(),
         ]);
-        findings.push(Finding::error(what).seen(evidence).fix(fix));
+        findings.push(
+            Finding::error(what)
+                .confirmed_by(Saying::IN_CONTAINER)
+                .seen(evidence)
+                .fix(fix),
+        );
     }
     Verdict::of(findings, || {
         let writable = match survey.process.is_writable("/sys") {

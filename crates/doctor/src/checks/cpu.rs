@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_46, KERNEL_IDXD, SPECIFICATION};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::cpu::{CPUINFO, Cpu, ENQCMD, MOVDIR64B, WAITPKG};
 
 pub(super) const CHECK: Check = Check {
@@ -36,7 +36,12 @@ fn judge(context: &Context<'_>) -> Verdict {
             "{by_whom} (QEMU: -cpu host, or +movdir64b,+movdiri)."
         ));
         let evidence = shown(cpu, MOVDIR64B).chain(refused.map(Evidence::log));
-        findings.push(Finding::error(what).seen(evidence).fix(fix));
+        findings.push(
+            Finding::error(what)
+                .confirmed_by(Saying::NO_MOVDIR64B)
+                .seen(evidence)
+                .fix(fix),
+        );
     }
     // Kernels before 5.18 are the subject of the next check.
     let kernel_hides = cpu.cpuid_has(ENQCMD) == Some(true);
@@ -44,16 +49,27 @@ fn judge(context: &Context<'_>) -> Verdict {
         let what = "the processor shows no ENQCMD: shared work queues cannot be used";
         let fix = Fix::advice(format!(
             "{by_whom}; until then use dedicated work queues, to which MOVDIR64B submits (DPDK and SPDK \
-do; DML and DTO need shared ones)."
+do; DML and DTO need shared ones). From Linux 6.1 on those of programs need shared virtual addressing, too."
         ));
-        findings.push(Finding::warning(what).seen(shown(cpu, ENQCMD)).fix(fix));
+        findings.push(
+            Finding::warning(what)
+                .confirmed_by(Saying::NO_ENQCMD)
+                .confirmed_by(Saying::NO_SHARED_QUEUES)
+                .seen(shown(cpu, ENQCMD))
+                .fix(fix),
+        );
     }
     if !cpu.has(WAITPKG.0) {
         let what = "the processor shows no WAITPKG: programs that wait with UMWAIT die of SIGILL";
         let fix = Fix::advice(format!(
             "{by_whom}; until then let programs poll (dsa_perf_micros without -x 100, DTO_WAIT_METHOD=busypoll)."
         ));
-        findings.push(Finding::note(what).seen(shown(cpu, WAITPKG)).fix(fix));
+        findings.push(
+            Finding::note(what)
+                .confirmed_by(Saying::NO_WAITPKG)
+                .seen(shown(cpu, WAITPKG))
+                .fix(fix),
+        );
     }
     Verdict::of(findings, || {
         let of = cpu.with_dsa().unwrap_or("a model that is not in the table");

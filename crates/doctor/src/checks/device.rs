@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_8, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::machine::Unreadable;
 use crate::survey::device::{BUS, Device};
 
@@ -28,7 +28,9 @@ fn judge(context: &Context<'_>) -> Verdict {
                 "sudo modprobe idxd",
                 "sudo dmesg | grep idxd",
             ]);
-            let finding = Finding::error(what).seen([Evidence::new(BUS, "no dsaN")]);
+            let finding = Finding::error(what)
+                .confirmed_by(Saying::NO_DEVICE)
+                .seen([Evidence::new(BUS, "no dsaN")]);
             return finding.fix(fix).into();
         }
         Err(reason) => return Verdict::Unknown(format!("{BUS}: {reason}")),
@@ -119,5 +121,8 @@ whole file is loaded with `sudo accel-config load-config -c FILE -e`.",
             )
         }
     };
-    Finding::error(what).seen(evidence).fix(fix)
+    Finding::error(what)
+        .confirmed_by(Saying::NOTHING_ENABLED)
+        .seen(evidence)
+        .fix(fix)
 }

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_5, LRL, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::iommu::DMAR_TABLE;
 
 pub(super) const CHECK: Check = Check {
@@ -61,6 +61,7 @@ Directed I/O (VT-d): enable; and there PCI ENQCMD/ENQCMDS: enable. Then start ag
         ),
     };
     Finding::error(what)
+        .confirmed_by(Saying::NO_DMAR)
         .seen(std::iter::once(evidence).chain(log))
         .fix(fix)
 }

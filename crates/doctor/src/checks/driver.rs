@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_7, IDXD_CONFIG_85, SPDK_2076, SPDK_2486};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::machine::Unreadable;
 use crate::survey::Survey;
 use crate::survey::pci::Function;
@@ -55,7 +55,10 @@ fn taken(function: &Function, driver: &str) -> Finding {
         format!("echo idxd | sudo tee {path}/driver_override"),
         format!("echo {address} | sudo tee /sys/bus/pci/drivers_probe"),
     ]);
-    Finding::warning(what).seen([evidence]).fix(fix)
+    Finding::warning(what)
+        .confirmed_by(Saying::NO_DEVICE)
+        .seen([evidence])
+        .fix(fix)
 }
 
 fn without(survey: &Survey, function: &Function) -> Finding {
@@ -69,6 +72,7 @@ fn without(survey: &Survey, function: &Function) -> Finding {
         format!("sudo dmesg | grep {address}"),
     ]);
     Finding::warning(what)
+        .confirmed_by(Saying::PROBE_FAILED)
         .seen(std::iter::once(evidence).chain(said.map(Evidence::log)))
         .fix(fix)
 }

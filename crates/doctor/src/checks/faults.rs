@@ -2,7 +2,7 @@
 
 use super::sources::{DML_48, KERNEL_IDXD, KERNEL_IOMMU, PERF_MICROS_2, PERF_MICROS_3};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::Survey;
 
 pub(super) const CHECK: Check = Check {
@@ -64,7 +64,12 @@ fn halted(survey: &Survey) -> Option<Finding> {
         .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]),
         false => Fix::advice("Only a reset of the system helps.").then(["sudo reboot"]),
     };
-    Some(Finding::error(what).seen([Evidence::log(line)]).fix(fix))
+    Some(
+        Finding::error(what)
+            .confirmed_by(Saying::HALTED)
+            .seen([Evidence::log(line)])
+            .fix(fix),
+    )
 }
 
 /// Faults of the tables, not of a page, that name a DSA function.
@@ -91,12 +96,22 @@ fn tables(survey: &Survey) -> Option<Finding> {
     let fix = Fix::advice(
         "Use Linux 6.3 or later (the PASID directory is flushed from there on) and a newer firmware; if it stays, the unit sees other tables than the kernel writes.",
     );
-    Some(Finding::warning(what).seen([Evidence::log(line)]).fix(fix))
+    Some(
+        Finding::warning(what)
+            .confirmed_by(Saying::TABLES)
+            .seen([Evidence::log(line)])
+            .fix(fix),
+    )
 }
 
 fn without_pasid(survey: &Survey) -> Option<Finding> {
     let line = survey.kernel.message("Page request without PASID")?;
     let what = "a device asked for a page without a PASID: its queue has none, and the program used virtual addresses";
     let fix = Fix::advice("See that pasid_enabled is 1 (check sva), and enable the queue anew.");
-    Some(Finding::warning(what).seen([Evidence::log(line)]).fix(fix))
+    Some(
+        Finding::warning(what)
+            .confirmed_by(Saying::WITHOUT_PASID)
+            .seen([Evidence::log(line)])
+            .fix(fix),
+    )
 }

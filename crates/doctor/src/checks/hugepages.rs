@@ -2,7 +2,7 @@
 
 use super::sources::{PERF_MICROS, SPDK_2076, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::host::MEMORY;
 
 pub(super) const CHECK: Check = Check {
@@ -29,5 +29,9 @@ fn judge(context: &Context<'_>) -> Verdict {
     let fix = Fix::advice("Reserve some, such as 1024 of 2 MiB.")
         .then(["sudo sysctl vm.nr_hugepages=1024"]);
     let evidence = Evidence::new(MEMORY, "HugePages_Total: 0");
-    Finding::note(what).seen([evidence]).fix(fix).into()
+    Finding::note(what)
+        .confirmed_by(Saying::NO_HUGE_PAGES)
+        .seen([evidence])
+        .fix(fix)
+        .into()
 }

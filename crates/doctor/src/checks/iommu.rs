@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IOMMU, PERF_MICROS_2, PLUGINS_1836};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix, count};
+use crate::finding::{Evidence, Finding, Fix, Saying, count};
 use crate::survey::iommu::CLASS;
 
 pub(super) const CHECK: Check = Check {
@@ -35,7 +35,11 @@ fn judge(context: &Context<'_>) -> Verdict {
             "See what the kernel says about DMAR at its start; a newer firmware fixes a broken table.",
         )
         .then(["sudo dmesg | grep -i -e dmar -e iommu"]);
-        return Finding::error(what).seen(evidence).fix(fix).into();
+        return Finding::error(what)
+            .confirmed_by(Saying::DMAR_BROKEN)
+            .seen(evidence)
+            .fix(fix)
+            .into();
     }
     let mut registers: Vec<u64> = units.iter().filter_map(|unit| unit.extended()).collect();
     registers.sort_unstable();

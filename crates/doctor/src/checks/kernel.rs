@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_7, IDXD_CONFIG_54, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::cpu::{CPUINFO, ENQCMD};
 use crate::survey::kernel::RELEASE;
 
@@ -41,8 +41,12 @@ fn judge(context: &Context<'_>) -> Verdict {
     if version < (5, 18) && hidden {
         let what = "this kernel turns ENQCMD off: shared work queues cannot be used";
         let flags = Evidence::new(CPUINFO, "flags without enqcmd");
-        let advice = format!("{newer} Dedicated work queues work meanwhile.");
-        let finding = Finding::warning(what).seen([release(), flags]);
+        let advice = format!(
+            "{newer} Dedicated work queues work meanwhile (RHEL 9 wants shared virtual addressing for those of programs, as Linux from 6.1 on)."
+        );
+        let finding = Finding::warning(what)
+            .confirmed_by(Saying::NO_ENQCMD)
+            .seen([release(), flags]);
         findings.push(finding.fix(Fix::advice(advice)));
     }
     let without_log = |d: &crate::survey::device::Device| d.version == Ok(0x100);
@@ -51,7 +55,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         let what = "Linux 6.12 may oops when a DSA of version 1 is disabled (seen on 6.12.107)";
         let advice =
             "Configure before enabling and avoid `accel-config disable-device`, or use 6.8 or 7.2.";
-        let finding = Finding::note(what).seen([release()]);
+        let finding = Finding::note(what)
+            .confirmed_by(Saying::CRASH)
+            .seen([release()]);
         findings.push(finding.fix(Fix::advice(advice)));
     }
     Verdict::of(findings, || kernel.release.clone().unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use super::sources::{DML_17, DML_40, DML_41};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::host::LIBRARY;
 
 pub(super) const CHECK: Check = Check {
@@ -31,6 +31,7 @@ fn judge(context: &Context<'_>) -> Verdict {
                 "sudo ldconfig".to_owned(),
             ]);
             Finding::warning(what)
+                .confirmed_by(Saying::NO_LIBRARY)
                 .seen([Evidence::new(path.clone(), "exists"), evidence])
                 .fix(fix)
                 .into()
@@ -39,7 +40,11 @@ fn judge(context: &Context<'_>) -> Verdict {
             let what = format!("{LIBRARY} is not installed: DML says status 100");
             let fix = Fix::advice("Install it.").then([survey.kernel.install_library()]);
             let evidence = Evidence::new("/usr/lib, /usr/local/lib", format!("no {LIBRARY}"));
-            Finding::warning(what).seen([evidence]).fix(fix).into()
+            Finding::warning(what)
+                .confirmed_by(Saying::NO_LIBRARY)
+                .seen([evidence])
+                .fix(fix)
+                .into()
         }
     }
 }

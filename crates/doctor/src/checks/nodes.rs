@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_8, IDXD_CONFIG_16, IDXD_CONFIG_73};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::machine::{FileKind, Unreadable};
 use crate::survey::Survey;
 use crate::survey::device::Queue;
@@ -47,7 +47,12 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
                 "udev makes it: see that it runs, and let it look again. Kernels before 5.14 made none in some configurations.",
             )
             .then(["sudo udevadm trigger --subsystem-match=dsa", "ls -l /dev/dsa"]);
-            return Some(Finding::error(what).seen([evidence]).fix(fix));
+            return Some(
+                Finding::error(what)
+                    .seen([evidence])
+                    .fix(fix)
+                    .confirmed_by(Saying::NO_NODE),
+            );
         }
         Err(reason) => {
             let what = format!("{path} cannot be looked at");
@@ -83,6 +88,7 @@ fn finding(survey: &Survey, queue: &Queue) -> Option<Finding> {
     ]);
     Some(
         Finding::error(what)
+            .confirmed_by(Saying::NODE_DENIED)
             .seen([Evidence::new(path, shown)])
             .fix(fix),
     )

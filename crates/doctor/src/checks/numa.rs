@@ -2,7 +2,7 @@
 
 use super::sources::{DML_33, PERF_MICROS, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::host::NODES;
 
 pub(super) const CHECK: Check = Check {
@@ -69,7 +69,12 @@ fn judge(context: &Context<'_>) -> Verdict {
             "numactl -N {} -m {0} PROGRAM",
             served.first().map_or(0, |n| **n)
         )]);
-        findings.push(Finding::note(what).seen([evidence]).fix(fix));
+        findings.push(
+            Finding::note(what)
+                .confirmed_by(Saying::NUMA)
+                .seen([evidence])
+                .fix(fix),
+        );
     }
     Verdict::of(findings, || format!("{} nodes", nodes.len()))
 }

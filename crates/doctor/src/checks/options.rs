@@ -2,7 +2,7 @@
 
 use super::sources::{KERNEL_IDXD, KERNEL_IOMMU, LRL, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 
 pub(super) const CHECK: Check = Check {
     id: "options",
@@ -50,7 +50,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         let names = lacking.iter().map(|(option, _)| format!("CONFIG_{option}"));
         let names = names.collect::<Vec<_>>().join(", ");
         let what = format!("the kernel was built without {first}: {consequence}");
-        let finding = Finding::error(what).seen(evidence);
+        let finding = Finding::error(what)
+            .confirmed_by(Saying::MODULE_MISSING)
+            .seen(evidence);
         let fix = Fix::advice(format!(
             "Use a kernel that has {names} (the generic kernels of Debian, Ubuntu, Fedora and RHEL do; \
 kernels for cloud guests may not), or build one."

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_85, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::cpu::CPUINFO;
 use crate::survey::pci::{DEVICES, DSA_IDS};
 
@@ -65,5 +65,8 @@ device: all of `dray` but the hardware works without.",
         )
     };
     let fix = Fix::advice(advice).then(["dray figures    # the published experiments, modelled"]);
-    Finding::error(what).seen(evidence).fix(fix)
+    Finding::error(what)
+        .confirmed_by(Saying::NO_DEVICE)
+        .seen(evidence)
+        .fix(fix)
 }

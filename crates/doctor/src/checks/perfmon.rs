@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_46, KERNEL_IDXD, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::host::EVENT_SOURCES;
 
 pub(super) const CHECK: Check = Check {
@@ -52,6 +52,7 @@ fn judge(context: &Context<'_>) -> Verdict {
         )
     });
     Finding::note(what)
+        .confirmed_by(Saying::NO_PMU)
         .seen(std::iter::once(evidence).chain(said).chain(option))
         .fix(fix)
         .into()

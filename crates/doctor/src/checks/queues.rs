@@ -2,7 +2,7 @@
 
 use super::sources::{DML_25, IDXD_CONFIG_15, SPDK_2329, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::device::Queue;
 
 pub(super) const CHECK: Check = Check {
@@ -34,7 +34,11 @@ fn judge(context: &Context<'_>) -> Verdict {
             .map(|queue| format!("sudo accel-config enable-wq {}", queue.full_name()));
         let what = "a device is enabled, and none of its work queues is";
         let fix = Fix::advice("Enable one.").then(commands);
-        return Finding::error(what).seen(evidence).fix(fix).into();
+        return Finding::error(what)
+            .confirmed_by(Saying::PROGRAM_FINDS_NONE)
+            .seen(evidence)
+            .fix(fix)
+            .into();
     }
     let seen = enabled.iter().map(|(_, queue)| describe(queue));
     Verdict::Holds(seen.collect::<Vec<_>>().join(", "))

@@ -2,7 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_73, PLUGINS_1779, SA_01084};
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Evidence, Finding, Fix};
+use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::kernel::RELEASE;
 use crate::survey::pci::UNSAFE_ID;
 use crate::survey::process::STATUS;
@@ -56,5 +56,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         Evidence::new(STATUS, "CapEff without bit 17 (CAP_SYS_RAWIO)"),
         Evidence::of(RELEASE, &kernel.release),
     ];
-    Finding::warning(what).seen(evidence).fix(fix).into()
+    Finding::warning(what)
+        .confirmed_by(Saying::MMAP_DENIED)
+        .seen(evidence)
+        .fix(fix)
+        .into()
 }

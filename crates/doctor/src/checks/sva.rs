@@ -5,7 +5,7 @@ use super::sources::{
     QPL_50, USER_GUIDE,
 };
 use crate::check::{Check, Context, Verdict};
-use crate::finding::{Cause, Evidence, Finding, Fix, Likelihood, Severity};
+use crate::finding::{Cause, Evidence, Finding, Fix, Likelihood, Saying, Severity};
 use crate::survey::Survey;
 use crate::survey::iommu::Unit;
 use crate::survey::kernel::{COMMAND_LINE, Kernel};
@@ -21,9 +21,9 @@ a process, distinguished by PASIDs. The driver tries to turn it on when it loads
 ones for which drivers/iommu/intel refuses: the remapping unit lacks scalable mode, PASIDs, page \
 requests, first-stage translation or coherent page walks (its ecap register says so, and firmware \
 clears the bits of PASIDs and page requests when PCI ENQCMD/ENQCMDS is off); it walks other page \
-tables than the CPU (five levels, pages of 1 GiB); the function lacks PASID, ATS or PRI. One user \
-found five-level page tables in the kernel to be the cure after everything else had failed, and \
-no5lvl of no use. From 6.16 on the driver does not try: pasid_enabled is 1, and opening a queue \
+tables than the CPU (five levels, pages of 1 GiB); the function lacks PASID, ATS or PRI. Which \
+number of levels is the cure differs: no5lvl was it on a machine whose unit walks four, five levels \
+in the kernel on another. From 6.16 on the driver does not try: pasid_enabled is 1, and opening a queue \
 fails, so the registers are judged there.",
     sources: &[
         IDXD_CONFIG_46,
@@ -74,7 +74,11 @@ fn judge(context: &Context<'_>) -> Verdict {
     let attributes = named
         .iter()
         .map(|device| Evidence::of(device.path("pasid_enabled"), &device.pasid_enabled));
-    let mut finding = Finding::error(what).seen(attributes).seen(said);
+    let mut finding = Finding::error(what)
+        .confirmed_by(Saying::NO_SVA)
+        .confirmed_by(Saying::USER_QUEUE_REFUSED)
+        .seen(attributes)
+        .seen(said);
     // Kernel clients of dedicated queues do without.
     let mut enabled = survey.devices.enabled_queues().peekable();
     if enabled.peek().is_some() && enabled.all(|(_, queue)| !queue.is_user()) {

@@ -6,7 +6,8 @@ use super::{summary, unjudged};
 use crate::check::Check;
 use crate::checks::CHECKS;
 use crate::diagnosis::{CheckResult, Diagnosis};
-use crate::finding::{Cause, Evidence, Finding, Fix};
+use crate::finding::{Cause, Evidence, Finding, Fix, count};
+use crate::text::Explanation;
 
 /// The same as the table, to be pasted into an issue.
 #[must_use]
@@ -50,8 +51,59 @@ fn describe(number: usize, finding: &Finding) -> String {
     for cause in &finding.causes {
         out.push_str(&describe_cause(cause));
     }
+    for seen in &finding.confirmed_by {
+        out.push_str(&format!(
+            "Confirmed by `{}` of {}.\n\n",
+            seen.text.replace('`', "'"),
+            text(&seen.path)
+        ));
+    }
     let check = CHECKS.iter().find(|check| check.id == finding.check);
     out.push_str(&sources(check));
+    out
+}
+
+/// What the messages of a text mean, to be pasted into an issue.
+#[must_use]
+pub fn messages_markdown(explanation: &Explanation) -> String {
+    let mut out = "### dray doctor\n\n".to_owned();
+    for conflict in &explanation.conflicts {
+        out.push_str(&format!("{}\n\n", text(conflict)));
+    }
+    for (number, finding) in (1..).zip(&explanation.findings) {
+        let name = finding.severity.name();
+        out.push_str(&format!(
+            "#### {number}. {name}: {}\n\n",
+            text(&finding.what)
+        ));
+        let lines = finding
+            .seen
+            .iter()
+            .map(|seen| format!("{}:{}: {}\n", seen.text, seen.line, seen.says));
+        out.push_str(&fenced("text", &lines.collect::<String>()));
+        out.push_str(&format!(
+            "By {} ({}), {}.\n\n",
+            text(&finding.by),
+            text(&finding.versions),
+            count(finding.count as usize, "line")
+        ));
+        out.push_str(&fix(&finding.fix));
+    }
+    let unknown = &explanation.unknown;
+    if unknown.count > 0 {
+        out.push_str(&format!(
+            "About DSA and not known: {}.\n\n",
+            count(unknown.count as usize, "line")
+        ));
+        let lines = unknown
+            .lines
+            .iter()
+            .map(|(number, line)| format!("{number}: {line}\n"));
+        out.push_str(&fenced("text", &lines.collect::<String>()));
+    }
+    if explanation.findings.is_empty() && unknown.count == 0 {
+        out.push_str("Nothing is wrong.\n");
+    }
     out
 }
 

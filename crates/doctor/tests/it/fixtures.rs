@@ -37,7 +37,7 @@ fn every_captured_machine_has_its_findings() {
     assert!(all.len() >= 30, "{}", all.len());
     for (name, path) in all {
         let diagnosis = diagnose(&Captured::open(&path).unwrap());
-        insta::assert_snapshot!(name.clone(), table(&diagnosis));
+        insta::assert_snapshot!(name.clone(), table(&diagnosis, 96));
         let healthy = diagnosis.findings().next().is_none();
         assert_eq!(healthy, name.starts_with("healthy-"), "{name}");
     }

@@ -259,7 +259,7 @@ proptest! {
         let machine = Captured::open(&fixture(&name)).unwrap();
         let spoiled = Spoiled { machine, seed, every, text };
         let diagnosis = diagnose(&spoiled);
-        let shown = table(&diagnosis) + &markdown(&diagnosis);
+        let shown = table(&diagnosis, 96) + &markdown(&diagnosis);
         prop_assert!(shown.chars().all(|c| c == '\n' || !c.is_control()));
         let causes = diagnosis.findings().flat_map(|f| &f.causes).map(|c| &c.fix);
         let fixes = diagnosis.findings().map(|f| &f.fix).chain(causes);

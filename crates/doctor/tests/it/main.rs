@@ -4,3 +4,5 @@
 
 mod fixtures;
 mod hostile;
+mod messages;
+mod texts;

@@ -1,0 +1,247 @@
+//! Messages about a DSA, and what they mean.
+//!
+//! The messages stand in `catalogue/*.txt`, as the programs' sources print them, with their
+//! meaning in words of this project. Every message of the kernel's driver, of its users and of the
+//! remapping unit is there: `tests/messages` has a line of each.
+
+mod advice;
+mod decode;
+mod fault;
+mod library;
+mod parse;
+mod pattern;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use self::decode::Code;
+pub(crate) use self::decode::Decoded;
+use self::parse::Parsed;
+pub(crate) use self::parse::version;
+use self::pattern::{Format, Found};
+pub(crate) use self::pattern::{collapse, readable, words};
+use crate::finding::{Fix, Severity};
+use crate::survey::kernel::Version;
+
+const FILES: [&str; 14] = [
+    include_str!("../catalogue/idxd.txt"),
+    include_str!("../catalogue/idxd-debug.txt"),
+    include_str!("../catalogue/dmaengine.txt"),
+    include_str!("../catalogue/iommu.txt"),
+    include_str!("../catalogue/iommu-boot.txt"),
+    include_str!("../catalogue/kernel.txt"),
+    include_str!("../catalogue/accel-config.txt"),
+    include_str!("../catalogue/accel-config-test.txt"),
+    include_str!("../catalogue/libraries.txt"),
+    include_str!("../catalogue/spdk.txt"),
+    include_str!("../catalogue/dpdk.txt"),
+    include_str!("../catalogue/micros.txt"),
+    include_str!("../catalogue/micros-usual.txt"),
+    include_str!("../catalogue/system.txt"),
+];
+
+/// Kernels whose sources were read, oldest first: a message that two of them print is printed by
+/// those between.
+pub(crate) const KERNELS: [Version; 4] = [(5, 10), (6, 1), (6, 12), (7, 2)];
+
+/// Who prints messages.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    /// As in `Linux, drivers/dma/idxd`.
+    pub(crate) by: String,
+    /// Which versions were read.
+    pub(crate) of: String,
+    scope: Vec<String>,
+    /// Whether a word of the scope stands before long messages, too.
+    always: bool,
+}
+
+/// What some messages mean.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) source: usize,
+    /// None for what a healthy system prints, or a debugging aid.
+    pub(crate) severity: Option<Severity>,
+    /// Checks that find the cause, the most likely first.
+    pub(crate) checks: Vec<String>,
+    pub(crate) what: String,
+    pub(crate) fix: Fix,
+    /// What to do if no number of the message says it.
+    pub(crate) spare: bool,
+}
+
+/// A message.
+pub(crate) struct Pattern {
+    format: Format,
+    /// As the program's source has it.
+    pub(crate) text: String,
+    pub(crate) entry: usize,
+    /// The first of [`KERNELS`] that prints it; none if they all do, or it is no kernel's.
+    pub(crate) since: Option<Version>,
+    pub(crate) until: Option<Version>,
+}
+
+/// A message that was found in a line.
+pub(crate) struct Match<'a> {
+    pub(crate) pattern: &'a Pattern,
+    pub(crate) entry: &'a Entry,
+    pub(crate) source: &'a Source,
+    /// The place of the entry, which names it.
+    pub(crate) number: usize,
+    /// Where it begins in the plain line.
+    pub(crate) start: usize,
+    /// Where it ends there.
+    pub(crate) end: usize,
+    /// What its numbers say.
+    pub(crate) decoded: Vec<Decoded>,
+    /// The PCI function that it names.
+    pub(crate) function: Option<String>,
+}
+
+impl Match<'_> {
+    /// How bad it is; none if it is usual, or its numbers say that all is well.
+    pub(crate) fn severity(&self) -> Option<Severity> {
+        let fine = !self.decoded.is_empty() && self.decoded.iter().all(|decoded| decoded.fine);
+        self.entry.severity.filter(|_| !fine)
+    }
+}
+
+/// All messages.
+pub(crate) struct Catalogue {
+    parsed: Parsed,
+    /// Patterns by a word that each of their texts has.
+    index: HashMap<String, Vec<usize>>,
+}
+
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
+    let mut parsed = Parsed::default();
+    for file in FILES {
+        parsed
+            .add(file)
+            .expect("the built-in files are well formed");
+    }
+    Catalogue::of(parsed)
+});
+
+/// The messages that are known.
+pub(crate) fn catalogue() -> &'static Catalogue {
+    &CATALOGUE
+}
+
+impl Catalogue {
+    fn of(parsed: Parsed) -> Self {
+        let mut uses: HashMap<&str, usize> = HashMap::new();
+        for pattern in &parsed.patterns {
+            for word in pattern.format.anchors() {
+                *uses.entry(word).or_default() += 1;
+            }
+        }
+        let mut index: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, pattern) in parsed.patterns.iter().enumerate() {
+            let anchors = pattern.format.anchors().into_iter();
+            let rarest = anchors.min_by_key(|word| (uses[word], usize::MAX - word.len()));
+            let word = rarest.expect("every format has a whole word");
+            index.entry(word.to_owned()).or_default().push(place);
+        }
+        Self { parsed, index }
+    }
+
+    /// The messages in a plain line, from left to right.
+    pub(crate) fn look_up(&self, line: &str) -> Vec<Match<'_>> {
+        let candidates: BTreeSet<usize> = words(line)
+            .filter_map(|word| self.index.get(word))
+            .flatten()
+            .copied()
+            .collect();
+        let mut found: Vec<(usize, Found)> = candidates
+            .into_iter()
+            .filter_map(|place| Some((place, self.parsed.patterns[place].find(self, line)?)))
+            .collect();
+        // Of those that overlap, the one with the most text of its own.
+        found.sort_by_key(|(place, _)| {
+            std::cmp::Reverse(self.parsed.patterns[*place].format.text().0)
+        });
+        let mut kept: Vec<(usize, Found)> = Vec::new();
+        for (place, found) in found {
+            let overlaps = |known: &(usize, Found)| {
+                known.1.range.start < found.range.end && found.range.start < known.1.range.end
+            };
+            if !kept.iter().any(overlaps) {
+                kept.push((place, found));
+            }
+        }
+        kept.sort_by_key(|(_, found)| found.range.start);
+        kept.into_iter()
+            .map(|(place, found)| self.matched(place, found))
+            .collect()
+    }
+
+    fn matched(&self, place: usize, found: Found) -> Match<'_> {
+        let pattern = &self.parsed.patterns[place];
+        let entry = &self.parsed.entries[pattern.entry];
+        let mut function = None;
+        let mut decoded = Vec::new();
+        for (code, text) in found.codes {
+            match code {
+                Code::Function => function = Some(text),
+                code => decoded.extend(code.decode(&text)),
+            }
+        }
+        Match {
+            pattern,
+            entry,
+            source: &self.parsed.sources[entry.source],
+            number: pattern.entry,
+            start: found.range.start,
+            end: found.range.end,
+            decoded,
+            function,
+        }
+    }
+
+    /// What would confirm the finding of a check: messages of entries that name it, with who
+    /// prints them.
+    pub(crate) fn confirming(&self, check: &str) -> Vec<(&str, &str)> {
+        let entries = self.parsed.entries.iter().enumerate();
+        let mut entries: Vec<_> = entries
+            .filter_map(|(number, entry)| {
+                let place = entry.checks.iter().position(|known| known == check)?;
+                Some((place, number, entry))
+            })
+            .collect();
+        entries.sort_by_key(|&(place, number, _)| (place, number));
+        let patterns = &self.parsed.patterns;
+        let messages = entries.into_iter().filter_map(|(_, number, entry)| {
+            let pattern = patterns.iter().find(|pattern| pattern.entry == number)?;
+            let by = self.parsed.sources[entry.source].by.as_str();
+            Some((by, pattern.text.as_str()))
+        });
+        messages.collect()
+    }
+}
+
+impl Pattern {
+    fn find(&self, catalogue: &Catalogue, line: &str) -> Option<Found> {
+        let found = self.format.find(line)?;
+        let entry = &catalogue.parsed.entries[self.entry];
+        let source = &catalogue.parsed.sources[entry.source];
+        let (letters, count) = self.format.text();
+        let bare = source.scope.is_empty() || (!source.always && letters >= 15 && count >= 2);
+        (bare || words(line).any(|word| source.admits(word))).then_some(found)
+    }
+}
+
+impl Source {
+    fn admits(&self, word: &str) -> bool {
+        self.scope.iter().any(|known| {
+            let numbered = known
+                .strip_suffix('#')
+                .and_then(|name| word.strip_prefix(name));
+            let begun = known
+                .strip_suffix('*')
+                .is_some_and(|name| word.starts_with(name));
+            let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            begun || numbered.is_some_and(number) || known == word
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! The files of the catalogue, `catalogue/*.txt`.
+//!
+//! | line | says |
+//! |---|---|
+//! | `@by NAME` | who prints what follows; begins a source |
+//! | `@of VERSIONS` | which versions were read |
+//! | `@scope WORD...` | words of which one stands in the line of a short message; `WORD*` is a prefix, and a number stands for `#` |
+//! | `@scope! WORD...` | the same, for every message |
+//! | `error CHECK...: TEXT` | an entry: how bad it is, the checks that find its cause, what it means |
+//! | `fix: TEXT`, `$ COMMAND` | what to do |
+//! | `or: TEXT` | the same, where no number of the message says it |
+//! | `"FORMAT" [SINCE-UNTIL]` | a message of the entry, as printf has it, and the kernels that print it |
+//!
+//! A line that begins with two spaces continues the one before; `#` begins a comment. Instead of
+//! `error` stands `warning`, `note` or `usual`.
+
+use super::pattern::Format;
+use super::{Entry, Pattern, Source};
+use crate::finding::{Fix, Severity};
+use crate::survey::kernel::Version;
+
+/// What the files hold.
+#[derive(Default)]
+pub(super) struct Parsed {
+    pub(super) sources: Vec<Source>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) patterns: Vec<Pattern>,
+}
+
+impl Parsed {
+    /// Reads one file.
+    ///
+    /// # Errors
+    /// A line is none of the above, with its number.
+    pub(super) fn add(&mut self, text: &'static str) -> Result<(), String> {
+        let mut logical: Vec<(usize, String)> = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            match line.strip_prefix("  ") {
+                Some(more) => {
+                    let last = logical.last_mut().ok_or("nothing to continue")?;
+                    last.1.push(' ');
+                    last.1.push_str(more.trim());
+                }
+                None if line.trim().is_empty() || line.starts_with('#') => {}
+                None => logical.push((number, line.trim_end().to_owned())),
+            }
+        }
+        for (number, line) in logical {
+            self.line(&line)
+                .ok_or_else(|| format!("line {number}: {line}"))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> Option<()> {
+        if let Some(rest) = line.strip_prefix('@') {
+            let (key, value) = rest.split_once(' ')?;
+            return self.about(key, value);
+        }
+        if let Some(rest) = line.strip_prefix('"') {
+            return self.format(rest);
+        }
+        if let Some(command) = line.strip_prefix("$ ") {
+            let fix = &mut self.entries.last_mut()?.fix;
+            fix.commands.push(command.to_owned());
+            return Some(());
+        }
+        let (head, text) = line.split_once(": ")?;
+        if head == "fix" || head == "or" {
+            let entry = self.entries.last_mut()?;
+            entry.fix.advice = text.to_owned();
+            entry.spare = head == "or";
+            return Some(());
+        }
+        let mut words = head.split(' ');
+        let severity = match words.next()? {
+            "error" => Some(Severity::Error),
+            "warning" => Some(Severity::Warning),
+            "note" => Some(Severity::Note),
+            "usual" => None,
+            _ => return None,
+        };
+        self.entries.push(Entry {
+            source: self.sources.len().checked_sub(1)?,
+            severity,
+            checks: words.map(str::to_owned).collect(),
+            what: text.to_owned(),
+            fix: Fix::default(),
+            spare: false,
+        });
+        Some(())
+    }
+
+    fn about(&mut self, key: &str, value: &str) -> Option<()> {
+        if key == "by" {
+            self.sources.push(Source {
+                by: value.to_owned(),
+                ..Source::default()
+            });
+            return Some(());
+        }
+        let source = self.sources.last_mut()?;
+        match key {
+            "of" => source.of = value.to_owned(),
+            "scope" | "scope!" => {
+                source.scope = value.split(' ').map(str::to_owned).collect();
+                source.always = key.ends_with('!');
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn format(&mut self, rest: &str) -> Option<()> {
+        let (text, span) = rest.rsplit_once('"')?;
+        let (since, until) = match span.trim() {
+            "" => (None, None),
+            span => {
+                let (since, until) = span.split_once('-')?;
+                (Some(version(since)?), Some(version(until)?))
+            }
+        };
+        let format = Format::compile(text).ok()?;
+        self.patterns.push(Pattern {
+            format,
+            text: text.to_owned(),
+            entry: self.entries.len().checked_sub(1)?,
+            since,
+            until,
+        });
+        Some(())
+    }
+}
+
+/// Major and minor of `6.12`, or of a release such as `6.8.0-31-generic`.
+pub(crate) fn version(text: &str) -> Option<Version> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}

@@ -1,0 +1,282 @@
+//! The messages of a text, the same ones counted together.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::systems::{System, Systems};
+use crate::catalogue::{KERNELS, Match};
+use crate::checks::CHECKS;
+use crate::finding::{Fix, Severity, printable};
+use crate::survey::kernel::Version;
+
+/// A message that stands in a text, and what it means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it means.
+    pub what: String,
+    /// Who prints it.
+    pub by: String,
+    /// Which versions do.
+    pub versions: String,
+    /// Checks of `dray doctor` that find the cause on a live machine, the most likely first.
+    pub checks: Vec<String>,
+    /// What to do.
+    pub fix: Fix,
+    /// How many lines have it.
+    pub count: u64,
+    /// The first of them, and the first of each other system.
+    pub seen: Vec<Seen>,
+    /// What does not fit together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// A number of it says more.
+    #[serde(skip)]
+    pub(super) is_decoded: bool,
+    /// Place of its entry in the catalogue.
+    #[serde(skip)]
+    pub(super) entry: usize,
+    #[serde(skip)]
+    pub(super) function: Option<String>,
+    #[serde(skip)]
+    pub(super) span: (Option<Version>, Option<Version>),
+}
+
+/// A line of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// Name of the text.
+    pub text: String,
+    /// Number of the line, from 1.
+    pub line: u64,
+    /// The line.
+    pub says: String,
+    /// Place in the list of systems.
+    pub system: usize,
+}
+
+/// Messages that differ in more than these are counted together.
+const MAX_FINDINGS: usize = 256;
+/// Lines shown of one message.
+const MAX_SEEN: usize = 4;
+
+/// Messages by what they mean.
+#[derive(Default)]
+pub(super) struct Findings {
+    all: Vec<Explained>,
+    places: HashMap<(usize, String), usize>,
+    /// Messages of more kinds than are kept.
+    pub(super) more: u64,
+    /// Functions that idxd names, without their domain.
+    functions: BTreeSet<String>,
+}
+
+/// More functions than a machine has.
+const MAX_FUNCTIONS: usize = 256;
+
+impl Findings {
+    /// Notes which functions are DSAs.
+    pub(super) fn note_function(&mut self, plain: &str) {
+        let Some((_, rest)) = plain.split_once("idxd ") else {
+            return;
+        };
+        let address = rest.split([' ', ']']).next().unwrap_or_default();
+        let address = address.trim_end_matches(':');
+        let digits = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+        let is_address =
+            address.len() <= 12 && address.contains(':') && address.chars().all(digits);
+        if is_address && self.functions.len() < MAX_FUNCTIONS {
+            self.functions.insert(without_domain(address).to_owned());
+        }
+    }
+
+    /// Whether a line names a function that idxd drives.
+    pub(super) fn names_function(&self, plain: &str) -> bool {
+        self.functions
+            .iter()
+            .any(|function| plain.contains(function.as_str()))
+    }
+
+    pub(super) fn add(&mut self, found: &Match<'_>, severity: Severity, seen: Seen) {
+        let decoded: Vec<&str> = found
+            .decoded
+            .iter()
+            .map(|decoded| decoded.what.as_str())
+            .collect();
+        let decoded = decoded.join("; ");
+        let function = found
+            .function
+            .as_deref()
+            .map(|function| function.replace("0x", ""));
+        let function = function.as_deref().map(without_domain);
+        let key = (
+            found.number,
+            format!("{} {decoded}", function.unwrap_or_default()),
+        );
+        if let Some(&place) = self.places.get(&key) {
+            let known = &mut self.all[place];
+            known.count += 1;
+            let other = known
+                .seen
+                .iter()
+                .all(|earlier| earlier.system != seen.system);
+            if other && known.seen.len() < MAX_SEEN {
+                known.seen.push(seen);
+            }
+            return;
+        }
+        if self.all.len() == MAX_FINDINGS {
+            self.more += 1;
+            return;
+        }
+        self.places.insert(key, self.all.len());
+        let mut what = found.entry.what.clone();
+        if !decoded.is_empty() {
+            what = format!("{what}: {decoded}");
+        }
+        let advice = found.decoded.iter().map(|decoded| decoded.advice);
+        let mut advice: Vec<&str> = advice.filter(|text| !text.is_empty()).collect();
+        if advice.is_empty() || !found.entry.spare {
+            advice.push(&found.entry.fix.advice);
+        }
+        self.all.push(Explained {
+            severity,
+            what: printable(&what),
+            by: found.source.by.clone(),
+            versions: versions(found),
+            checks: found.entry.checks.clone(),
+            fix: Fix {
+                advice: advice.join(" "),
+                commands: found.entry.fix.commands.clone(),
+            },
+            count: 1,
+            seen: vec![seen],
+            conflicts: Vec::new(),
+            is_decoded: !decoded.is_empty(),
+            entry: found.number,
+            function: function.map(str::to_owned),
+            span: (found.pattern.since, found.pattern.until),
+        });
+    }
+
+    /// All of them, what to fix first first.
+    pub(super) fn finish(mut self, systems: &Systems) -> (Vec<Explained>, Vec<String>) {
+        for finding in &mut self.all {
+            finding.of_another_device(&self.functions);
+            finding
+                .conflicts
+                .extend(finding.of_other_kernels(&systems.all));
+        }
+        let conflicts = contradictions(&self.all, systems);
+        let place = |finding: &Explained| {
+            let first = finding.checks.first();
+            let place = CHECKS
+                .iter()
+                .position(|check| Some(check.id) == first.map(String::as_str));
+            place.unwrap_or(CHECKS.len())
+        };
+        self.all.sort_by_key(|finding| {
+            (
+                finding.severity,
+                place(finding),
+                !finding.is_decoded,
+                finding.entry,
+            )
+        });
+        (self.all, conflicts)
+    }
+}
+
+impl Explained {
+    /// A fault of a graphics card is no matter of a DSA.
+    fn of_another_device(&mut self, functions: &BTreeSet<String>) {
+        let Some(function) = &self.function else {
+            return;
+        };
+        match functions.is_empty() {
+            true => {
+                self.what = format!(
+                    "{} (device {function}; is it a DSA? lspci -nn -s {function})",
+                    self.what
+                )
+            }
+            false if functions.contains(function) => {
+                self.what = format!("{} (device {function})", self.what);
+            }
+            false => {
+                self.severity = Severity::Note;
+                self.what = format!(
+                    "{} (device {function}, which is none of the DSAs of this text)",
+                    self.what
+                );
+            }
+        }
+    }
+
+    /// Kernels named in the text that do not print this.
+    fn of_other_kernels(&self, systems: &[System]) -> Vec<String> {
+        let mut conflicts = Vec::new();
+        for seen in &self.seen {
+            let Some(system) = systems.get(seen.system) else {
+                continue;
+            };
+            if system
+                .version()
+                .is_some_and(|version| excludes(self.span, version))
+            {
+                let release = system.kernel.as_deref().unwrap_or_default();
+                conflicts.push(format!(
+                    "line {} follows the start of Linux {}, which does not print this ({} does): the lines are of two kernels, or a distribution has ported the driver",
+                    seen.line, printable(release), self.versions
+                ));
+            }
+        }
+        conflicts
+    }
+}
+
+/// Whether a kernel certainly does not print what those from the first to the last of a span do.
+fn excludes((since, until): (Option<Version>, Option<Version>), kernel: Version) -> bool {
+    let before = KERNELS.iter().rfind(|known| Some(**known) < since);
+    let after = KERNELS.iter().find(|known| Some(**known) > until);
+    let too_old = since.is_some() && before.is_some_and(|before| kernel <= *before);
+    let too_new = until.is_some() && after.is_some_and(|after| kernel >= *after);
+    too_old || too_new
+}
+
+/// Lines of one system, whose kernel is not named, that no kernel prints together.
+fn contradictions(findings: &[Explained], systems: &Systems) -> Vec<String> {
+    let mut conflicts = Vec::new();
+    for (place, system) in systems.all.iter().enumerate() {
+        let of = findings.iter().filter(|finding| {
+            system.kernel.is_none() && finding.seen.iter().any(|seen| seen.system == place)
+        });
+        let spans: Vec<&Explained> = of.filter(|finding| finding.span.0.is_some()).collect();
+        let old = spans.iter().min_by_key(|finding| finding.span.1);
+        let new = spans.iter().max_by_key(|finding| finding.span.0);
+        if let (Some(old), Some(new)) = (old, new)
+            && old.span.1 < new.span.0
+        {
+            conflicts.push(format!(
+                "lines of two kernels: line {} is printed by {}, line {} by {}",
+                old.seen[0].line, old.versions, new.seen[0].line, new.versions
+            ));
+        }
+    }
+    conflicts
+}
+
+fn versions(found: &Match<'_>) -> String {
+    let name = |version: Version| format!("{}.{}", version.0, version.1);
+    match (found.pattern.since, found.pattern.until) {
+        (Some(since), Some(until)) if since == until => format!("Linux {}", name(since)),
+        (Some(since), Some(until)) => format!("Linux {} to {}", name(since), name(until)),
+        _ => found.source.of.clone(),
+    }
+}
+
+fn without_domain(address: &str) -> &str {
+    address.strip_prefix("0000:").unwrap_or(address)
+}

@@ -1,0 +1,184 @@
+//! Lines about a DSA that are not known.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::catalogue::words;
+use crate::finding::printable;
+
+/// Lines about a DSA that are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them, those alike once: the number of the line, and the line.
+    pub lines: Vec<(u64, String)>,
+}
+
+/// Lines shown.
+const MAX_SHOWN: usize = 10;
+/// Kinds that are told apart.
+const MAX_KINDS: usize = 1000;
+
+#[derive(Default)]
+pub(super) struct Unknowns {
+    unknown: Unknown,
+    kinds: HashMap<String, ()>,
+}
+
+impl Unknowns {
+    pub(super) fn add(&mut self, number: u64, text: &str) {
+        self.unknown.count += 1;
+        if self.unknown.lines.len() == MAX_SHOWN || self.kinds.len() == MAX_KINDS {
+            return;
+        }
+        let kind: String = text
+            .chars()
+            .filter(|c| c.is_alphabetic())
+            .take(60)
+            .collect();
+        if self.kinds.insert(kind, ()).is_none() {
+            self.unknown.lines.push((number, printable(text)));
+        }
+    }
+
+    pub(super) fn finish(self) -> Unknown {
+        self.unknown
+    }
+}
+
+/// Commands of which a text may show how they were typed.
+const COMMANDS: [&str; 20] = [
+    "accel-config",
+    "cat",
+    "cd",
+    "chmod",
+    "dmesg",
+    "dray",
+    "echo",
+    "find",
+    "git",
+    "grep",
+    "insmod",
+    "journalctl",
+    "ls",
+    "lsmod",
+    "lspci",
+    "modinfo",
+    "modprobe",
+    "perf",
+    "rmmod",
+    "sudo",
+];
+
+/// Whether a plain line is a message about a DSA, and neither a command nor a listing.
+pub(super) fn is_about_dsa(plain: &str) -> bool {
+    let names = |word: &str, name: &str| {
+        let number = word.strip_prefix(name).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    let about = words(plain).any(|word| {
+        ["idxd", "enqcmd", "enqcmds", "movdir64b", "libaccfg"].contains(&word)
+            || word.starts_with("accfg_")
+            || names(word, "dsa")
+            || names(word, "iax")
+    }) || plain.contains("accel-config")
+        || plain.contains("8086:0b25");
+    about && !is_shown(plain)
+}
+
+/// Whether a line shows files, values or commands.
+fn is_shown(plain: &str) -> bool {
+    if plain.starts_with(['"', '{', '}', '[', ']', '/', '#', '$', '+'])
+        && !plain.starts_with("[ ")
+        && !is_timed(plain)
+    {
+        return true;
+    }
+    if plain.contains("command line: ") {
+        return true;
+    }
+    if plain.starts_with("crw")
+        || plain.starts_with("lrw")
+        || plain.starts_with("drw")
+        || plain.starts_with("-rw")
+    {
+        return true;
+    }
+    // Behind a prompt, such as `[root@spr ~]#`.
+    let mut words = plain.split(' ');
+    let is_prompt =
+        |word: &str| word.ends_with(['#', '$']) || (word.contains('@') && word.ends_with(':'));
+    let first = plain.split(' ').next().unwrap_or_default();
+    if words.by_ref().take(3).any(is_prompt) || COMMANDS.contains(&first) {
+        return true;
+    }
+    // A sentence of a person.
+    let prose =
+        plain.split(' ').count() >= 8 && plain.ends_with(['.', '?']) && !plain.contains(": ");
+    if prose && !is_timed(plain) {
+        return true;
+    }
+    // Names alone, as `ls` lists them.
+    let listing = plain
+        .split(' ')
+        .all(|word| !word.contains(':') && word.contains(|c: char| c.is_ascii_digit()));
+    listing
+}
+
+fn is_timed(plain: &str) -> bool {
+    plain
+        .strip_prefix('[')
+        .is_some_and(|rest| rest.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_from_other_devices_listings_and_commands() {
+        for line in [
+            "[ 7.9] idxd 0000:6a:01.0: something new",
+            "accfg_wq_set_thing: nonsense",
+            "cannot find dsa0 here",
+            "enqcmd is not what it was",
+        ] {
+            assert!(is_about_dsa(line), "{line}");
+        }
+        for line in [
+            "mv88e6085 d0032004.mdio: dsa: setup failed",
+            "key type dsa, 1024 bits",
+            "\"dev\":\"dsa0\",",
+            "crw------- 1 root root 237, 0 nov 20 10:00 wq0.0 dsa0",
+            "[root@spr ~]# accel-config enable-device dsa0",
+            "user@spr:~$ sudo modprobe idxd",
+            "root@node190:~/iaa# dmesg | grep idxd",
+            "sh-5.1# cat /sys/bus/dsa/devices/dsa0/pasid_enabled",
+            "i tried accel-config with the file of the guide and it did not help.",
+            "dsa0 dsa1 wq0.0",
+            "/sys/bus/dsa/devices/dsa0",
+        ] {
+            assert!(!is_about_dsa(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_alike_are_shown_once_and_their_number_is_bounded() {
+        let mut unknown = Unknowns::default();
+        for number in 0..5000 {
+            unknown.add(number, &format!("idxd {number} same"));
+        }
+        for number in 0..5000_u64 {
+            let letters: String = number
+                .to_string()
+                .bytes()
+                .map(|digit| char::from(digit + 49))
+                .collect();
+            unknown.add(number, &format!("idxd {letters}"));
+        }
+        let found = unknown.finish();
+        assert_eq!((found.count, found.lines.len()), (10_000, MAX_SHOWN));
+    }
+}

@@ -1,0 +1,135 @@
+//! Every message of the kernel's driver and of its users is explained, and no other.
+
+use dray_doctor::{Explanation, Severity, Texts};
+
+/// A line of each message, by who prints it, and how many there are.
+const SOURCES: [(&str, &str, usize); 15] = [
+    (
+        "Linux, drivers/dma/idxd",
+        include_str!("../messages/idxd.txt"),
+        166,
+    ),
+    (
+        "Linux, drivers/dma/dmaengine.c",
+        include_str!("../messages/dmaengine.txt"),
+        18,
+    ),
+    (
+        "Linux, drivers/dma/dmatest.c",
+        include_str!("../messages/dmatest.txt"),
+        32,
+    ),
+    (
+        "Linux, drivers/iommu/intel",
+        include_str!("../messages/iommu.txt"),
+        318,
+    ),
+    (
+        "accel-config",
+        include_str!("../messages/accel-config.txt"),
+        204,
+    ),
+    (
+        "accel-config, tests",
+        include_str!("../messages/accel-config-test.txt"),
+        226,
+    ),
+    ("DML", include_str!("../messages/dml.txt"), 118),
+    ("QPL", include_str!("../messages/qpl.txt"), 100),
+    ("DTO", include_str!("../messages/dto.txt"), 26),
+    ("SPDK", include_str!("../messages/spdk.txt"), 89),
+    (
+        "DPDK, drivers/dma/idxd",
+        include_str!("../messages/dpdk-idxd.txt"),
+        56,
+    ),
+    (
+        "DPDK, lib/dmadev",
+        include_str!("../messages/dpdk-dmadev.txt"),
+        58,
+    ),
+    (
+        "DPDK, dma-perf",
+        include_str!("../messages/dpdk-dma-perf.txt"),
+        56,
+    ),
+    (
+        "libfabric, shm",
+        include_str!("../messages/libfabric.txt"),
+        25,
+    ),
+    (
+        "dsa_perf_micros",
+        include_str!("../messages/micros.txt"),
+        196,
+    ),
+];
+
+fn explain(text: &str) -> Explanation {
+    let mut texts = Texts::new();
+    texts.message(text);
+    texts.finish()
+}
+
+#[test]
+fn every_message_of_the_driver_and_its_users_is_explained() {
+    let mut unexplained = Vec::new();
+    for (source, lines, count) in SOURCES {
+        assert_eq!(lines.lines().count(), count, "{source}");
+        for line in lines.lines() {
+            let explanation = explain(line);
+            if explanation.unknown.count > 0 {
+                unexplained.push(format!("{source}: {line}"));
+            }
+            for finding in &explanation.findings {
+                let note = finding.severity == Severity::Note;
+                assert!(note || !finding.fix.advice.is_empty(), "{line}");
+                assert!(!finding.versions.is_empty(), "{line}");
+            }
+        }
+    }
+    let number = unexplained.len();
+    assert!(
+        unexplained.is_empty(),
+        "{number}:\n{}",
+        unexplained.join("\n")
+    );
+}
+
+fn read(text: &'static str) -> Explanation {
+    let mut texts = Texts::new();
+    texts.read("log", text.as_bytes()).unwrap();
+    texts.finish()
+}
+
+#[test]
+fn lines_of_other_devices_are_left_alone() {
+    let others = include_str!("../messages/others.txt");
+    assert!(others.lines().count() >= 100);
+    for line in others.lines() {
+        let explanation = read(line);
+        assert_eq!(explanation.findings, [], "{line}");
+        assert_eq!(explanation.unknown.count + explanation.usual, 0, "{line}");
+    }
+    // Nor do two lines make a message of their own.
+    let explanation = read(others);
+    assert_eq!(explanation.findings, []);
+    assert_eq!(explanation.unknown.count + explanation.usual, 0);
+}
+
+#[test]
+fn a_healthy_start_is_usual() {
+    let healthy = include_str!("../messages/healthy.txt");
+    for line in healthy.lines() {
+        let explanation = read(line);
+        assert_eq!(explanation.findings, [], "{line}");
+        assert_eq!(explanation.unknown.count, 0, "{line}");
+    }
+    let explanation = read(healthy);
+    assert_eq!(explanation.findings, []);
+    assert!(explanation.usual > 20, "{}", explanation.usual);
+    assert_eq!(
+        explanation.systems[0].kernel.as_deref(),
+        Some("6.8.0-31-generic")
+    );
+}
