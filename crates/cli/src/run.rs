@@ -26,9 +26,10 @@ Examples:
 
 The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; no other process does. It
 needs no privilege where users may have namespaces and /dev/fuse.
-Submissions are patched when a work queue is mapped. One in code without unwind tables, or made or loaded
-later, delivers SIGILL or SIGSEGV once to a handler of dray's, and UMWAIT each time: an alternate signal
-stack needs AT_MINSIGSTKSZ bytes then, for the kernel's frame alone.
+Submissions and UMWAIT are patched when a work queue is mapped. One in code without unwind tables, or made
+or loaded later, delivers SIGILL or SIGSEGV once to a handler of dray's: an alternate signal stack needs
+AT_MINSIGSTKSZ bytes then, for the kernel's frame alone. With --supervise always none delivers a signal, and
+each stops the program for its tracer.
 Exit codes: those of the command; a signal that ends it ends dray. 1 the session failed, 2 usage or
 bad input, 126 the command cannot be executed, 127 there is no such command.";
 
@@ -39,12 +40,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     machine: SessionArgs,
     /// The command and its arguments, after `--`.
-    #[arg(
-        value_name = "COMMAND",
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    // Without `allow_hyphen_values`, with which an option that is misspelled would be the command.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 

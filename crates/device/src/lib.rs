@@ -39,6 +39,7 @@ pub use job::WorkId;
 pub use lifecycle::LifecycleEvent;
 pub use memory::{
     Access, AllAccessible, CAN_FLUSH, Memory, ProcessMemory, SliceMemory, Translation,
+    copy_in_parts,
 };
 pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use task::{Action, ListRead, RecordPage, Task, View};

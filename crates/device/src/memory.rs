@@ -31,18 +31,7 @@ pub trait Memory {
     /// Moves `len` bytes, as if all were read before the first is written. The caller has asked
     /// [`accessible`](Memory::accessible) for both places first.
     fn copy(&mut self, from: u64, to: u64, len: u64) {
-        let mut buffer = [0; COPY_BYTES as usize];
-        // A destination that starts inside the source is filled from its end.
-        let backward = to > from && to - from < len;
-        let mut done = 0;
-        while done < len {
-            let n = (len - done).min(COPY_BYTES);
-            let offset = if backward { len - done - n } else { done };
-            let buffer = &mut buffer[..n as usize];
-            self.read(from + offset, buffer);
-            self.write(to + offset, buffer);
-            done += n;
-        }
+        copy_in_parts(self, from, to, len);
     }
 
     /// The bytes where they are, if this memory has them so: nothing writes them as long as they are
@@ -77,6 +66,22 @@ pub trait Memory {
     fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
         let _ = space;
         None
+    }
+}
+
+/// [`Memory::copy`] by reads and writes.
+pub fn copy_in_parts<M: Memory + ?Sized>(memory: &mut M, from: u64, to: u64, len: u64) {
+    let mut buffer = [0; COPY_BYTES as usize];
+    // A destination that starts inside the source is filled from its end.
+    let backward = to > from && to - from < len;
+    let mut done = 0;
+    while done < len {
+        let n = (len - done).min(COPY_BYTES);
+        let offset = if backward { len - done - n } else { done };
+        let buffer = &mut buffer[..n as usize];
+        memory.read(from + offset, buffer);
+        memory.write(to + offset, buffer);
+        done += n;
     }
 }
 

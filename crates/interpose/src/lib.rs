@@ -6,11 +6,13 @@
 
 mod heap;
 mod line;
+mod preload_path;
 pub mod program;
 mod ranges;
 mod start;
 
 pub use heap::Heap;
 pub use line::Line;
+pub use preload_path::{for_glibc, plain};
 pub use ranges::Ranges;
 pub use start::{Ended, start};

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::preload_path::{for_glibc, plain};
+
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
@@ -31,13 +33,13 @@ extern "C" fn pass_on(signal: libc::c_int) {
 /// What LD_PRELOAD becomes: the shared object, and what was preloaded already but for another copy
 /// of it.
 fn preload(library: &Path, before: Option<&OsStr>) -> OsString {
-    let mut preload = OsString::from(library);
+    let mut preload = for_glibc(library);
     let before = before.unwrap_or_default().as_bytes();
     for name in before.split(|byte| matches!(byte, b':' | b' ')) {
-        let path = Path::new(OsStr::from_bytes(name));
-        if !name.is_empty() && path.file_name() != library.file_name() {
+        let name = OsStr::from_bytes(name);
+        if !name.is_empty() && plain(name).file_name() != library.file_name() {
             preload.push(":");
-            preload.push(path);
+            preload.push(name);
         }
     }
     preload
@@ -112,11 +114,15 @@ mod tests {
     fn other_preloaded_libraries_stay_and_other_copies_are_replaced() {
         let library = Path::new("/a/libdray_offload.so");
         let preloaded = |before: &str| preload(library, Some(OsStr::new(before)));
-        assert_eq!(preload(library, None), "/a/libdray_offload.so");
-        assert_eq!(preloaded(""), "/a/libdray_offload.so");
+        let alone = for_glibc(library);
+        assert_eq!(preload(library, None), alone);
+        assert_eq!(preloaded(""), alone);
+        let mut with_others = alone.clone();
+        with_others.push(":libc.so.6:/x/y.so");
         assert_eq!(
             preloaded("/b/libdray_offload.so:libc.so.6 /x/y.so"),
-            "/a/libdray_offload.so:libc.so.6:/x/y.so"
+            with_others
         );
+        assert_eq!(preload(library, Some(&with_others)), with_others);
     }
 }

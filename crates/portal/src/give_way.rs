@@ -2,37 +2,53 @@
 //!
 //! Most programs poll for their completion records without ever giving way, and with as many threads
 //! as there are processors the device would run only when the scheduler takes one away from them, many
-//! milliseconds later. A thread that has submitted will wait anyway, so it waits here and lets others run.
+//! milliseconds later. A thread that has submitted will wait anyway, so it sleeps here until the device wakes it.
+//! It does not yield: that puts it behind all other threads that poll, each for a whole time slice.
 
 use std::arch::x86_64::_rdtsc;
+use std::time::Duration;
+
+use dray_ring::RemotePortal;
 
 use crate::guarded::read;
+use crate::quiet::is_quiet;
 use crate::submit::Words;
-use crate::syscall::give_way;
 
 /// Ticks of the time stamp counter: some 250 ms, for with 64 threads on two processors a turn takes 70
 /// ms to come round. A descriptor that takes longer, or waits for this very thread, is waited for no more.
 const LONGEST: u64 = 600_000_000;
+/// One sleep at most. The device rings when it has written a record, unless it has been killed.
+const SLEEP: Duration = Duration::from_millis(10);
+/// A full queue is tried again after so long at most.
+const FULL: Duration = Duration::from_millis(1);
 /// Flags of a descriptor in its first word: a completion address is valid, a record is requested
 /// (spec 5.1, 5.4).
 const ADDRESSED: u64 = 1 << 34;
 const REQUESTED: u64 = 1 << 35;
 
-/// Lets other threads run until the descriptor has a completion record, or for a while. Without a
-/// record to wait for, once.
+/// Sleeps until the descriptor has a completion record, or for a while. Without a record to wait for, it does
+/// not.
 #[cold]
-pub(crate) fn until_ended(words: &Words) {
+pub(crate) fn until_ended(portal: &RemotePortal, words: &Words) {
+    if is_quiet() || words[0] & ADDRESSED == 0 || words[0] & REQUESTED == 0 {
+        return;
+    }
     // SAFETY: it reads a counter.
     let since = unsafe { _rdtsc() };
-    loop {
-        give_way();
-        if words[0] & ADDRESSED == 0 || words[0] & REQUESTED == 0 || has_ended(words[1]) {
-            return;
-        }
+    while !has_ended(words[1]) {
+        portal.await_completion(|| has_ended(words[1]), SLEEP);
         // SAFETY: it reads a counter.
         if unsafe { _rdtsc() }.wrapping_sub(since) > LONGEST {
             return;
         }
+    }
+}
+
+/// Sleeps until some descriptor has ended, or for a moment.
+#[cold]
+pub(crate) fn until_room(portal: &RemotePortal) {
+    if !is_quiet() {
+        portal.await_completion(|| false, FULL);
     }
 }
 
@@ -48,6 +64,23 @@ fn has_ended(record: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dray_ring::{Attachment, RegionLayout, SharedRegion};
+    use dray_spec::Portal;
+
+    /// Of a device that does nothing.
+    fn portal() -> RemotePortal {
+        let layout = RegionLayout {
+            queues: 1,
+            entries: 1,
+        };
+        let (_, file) = SharedRegion::shared(layout).expect("shared memory");
+        let attachment = Attachment::new(file.fd(), layout, 1).expect("the region");
+        let portal = Portal {
+            wq: 0,
+            limited: false,
+        };
+        attachment.portal(portal).expect("the queue")
+    }
 
     #[repr(C, align(64))]
     struct Records([u64; 8]);
@@ -66,15 +99,19 @@ mod tests {
     fn descriptors_without_a_record_are_not_waited_for() {
         let records = Records([0; 8]);
         let address = (&raw const records).addr() as u64;
-        until_ended(&[REQUESTED, address, 0, 0, 0, 0, 0, 0]);
-        until_ended(&[ADDRESSED, address, 0, 0, 0, 0, 0, 0]);
+        let portal = portal();
+        until_ended(&portal, &[REQUESTED, address, 0, 0, 0, 0, 0, 0]);
+        until_ended(&portal, &[ADDRESSED, address, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn the_wait_for_a_descriptor_gives_up() {
         let records = Records([0; 8]);
         let address = (&raw const records).addr() as u64;
-        until_ended(&[ADDRESSED | REQUESTED, address, 0, 0, 0, 0, 0, 0]);
+        until_ended(
+            &portal(),
+            &[ADDRESSED | REQUESTED, address, 0, 0, 0, 0, 0, 0],
+        );
         assert_eq!(records.0, [0; 8]);
     }
 }

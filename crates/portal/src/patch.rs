@@ -1,8 +1,8 @@
 //! Replaces an instruction by a jump to its stub, while other threads execute it.
 //!
-//! Each of the instructions has five bytes or more, so a near jump fits in. First its first byte
-//! becomes an invalid instruction, which any thread that comes by traps at; when every processor has
-//! seen that (membarrier SYNC_CORE), the other four bytes are written, and then the first. The text
+//! A submission has five bytes or more, so a near jump fits in; a wait is replaced by instructions of its
+//! length. First its first byte becomes an invalid instruction, which any thread that comes by traps at; when every
+//! processor has seen that (membarrier SYNC_CORE), the other bytes are written, and then the first. The text
 //! is written through `/proc/self/mem`, which needs no writable text. Where that is refused, as for
 //! shared mappings or by a policy, the site keeps trapping.
 
@@ -55,11 +55,11 @@ pub(crate) fn patch(process: &Process, site: &'static Site) {
     lock.store(0, Ordering::Release);
 }
 
-/// Whether the site is a jump now; `None` if its text is as it was.
+/// Whether the site is replaced now; `None` if its text is as it was.
 fn change(site: &'static Site) -> Option<()> {
     let memory = Memory::open()?;
     register()?;
-    if site.stub() == 0 {
+    if site.needs_stub() && site.stub() == 0 {
         let (address, place) = place(site.address())?;
         let code = stub(address, site, site.next())?;
         memory.write(address, &code)?;
@@ -67,21 +67,22 @@ fn change(site: &'static Site) -> Option<()> {
         site.set_stub(address);
     }
     let address = site.address();
-    let jump = site.jump()?;
+    let replacement = site.replacement()?;
+    let text = replacement.bytes();
     site.set_state(State::Changing);
     memory.write(address, &[INVALID])?;
     let tail = || {
         synchronise()?;
-        memory.write(address + 1, &jump[1..])?;
+        memory.write(address + 1, &text[1..])?;
         synchronise()
     };
     if tail().is_none() {
         // The tail is whole or untouched: a few bytes are written at once or not at all.
-        memory.write(address + 1, &site.bytes()[1..jump.len()]);
+        memory.write(address + 1, &site.bytes()[1..text.len()]);
         memory.write(address, &site.bytes()[..1]);
         return None;
     }
-    memory.write(address, &jump[..1])?;
+    memory.write(address, &text[..1])?;
     // A thread that has not seen it yet traps once more.
     Some(())
 }

@@ -10,12 +10,12 @@ use rustix::net::{SendFlags, send};
 use zerocopy::{IntoBytes, transmute};
 
 use crate::connect::{HIGH, connect};
-use crate::give_way::until_ended;
+use crate::give_way::{until_ended, until_room};
 use crate::process::is_guest;
 use crate::quiet::is_quiet;
 use crate::redirect::redirection;
 use crate::submit::{Portal, Submit, Words};
-use crate::syscall::{close, give_way, pid, syscall};
+use crate::syscall::{close, pid, syscall};
 use crate::table::PORTALS;
 
 /// As many as a process may map.
@@ -238,7 +238,7 @@ impl Submit for Remote {
     fn post(&self, words: &Words) {
         self.portal.write_posted(&transmute!(*words));
         if self.portal.is_delayed() {
-            until_ended(words);
+            until_ended(&self.portal, words);
         }
     }
 
@@ -250,8 +250,8 @@ impl Submit for Remote {
         let accepted = self.portal.enqueue(&transmute!(words)) == Submission::Accepted;
         if self.portal.is_delayed() {
             match accepted {
-                true => until_ended(&words),
-                false => give_way(),
+                true => until_ended(&self.portal, &words),
+                false => until_room(&self.portal),
             }
         }
         accepted

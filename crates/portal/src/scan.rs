@@ -6,6 +6,7 @@
 //! (code without unwind tables, made later, or loaded later) traps once.
 
 use std::ffi::{c_int, c_void};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -20,7 +21,15 @@ use crate::syscall::mask_signals;
 use crate::trap::remember;
 
 /// Opcode of MOVDIR64B, ENQCMD and ENQCMDS behind their prefixes (SDM, volume 2).
-const OPCODE: [u8; 3] = [0x0f, 0x38, 0xf8];
+const SUBMISSION: [u8; 3] = [0x0f, 0x38, 0xf8];
+/// The first two bytes of UMONITOR, UMWAIT and TPAUSE behind their prefixes, and of fences without. The third
+/// names a register.
+const WAIT: [u8; 2] = [0x0f, 0xae];
+const WAITS: RangeInclusive<u8> = 0xf0..=0xf7;
+/// Bytes of either, without prefixes.
+const OPCODE: usize = 3;
+/// Before the opcode and what may be between them, REX.
+const PREFIXES: [u8; 3] = [0x66, 0xf2, 0xf3];
 /// Bytes of code that are read at a time, and as many of them once more as an instruction has.
 const PART: usize = 1 << 16;
 /// Longer functions are not decoded: generated tables of code, which take no descriptors.
@@ -106,24 +115,47 @@ fn loaded() -> Objects {
 
 /// Finds the instructions in a part of the code.
 fn find(code: Code, sites: &mut Vec<(u64, [u8; LONGEST])>) {
-    let finder = memmem::Finder::new(&OPCODE);
+    let submissions = memmem::Finder::new(&SUBMISSION);
+    let waits = memmem::Finder::new(&WAIT);
+    // A processor that has the waits executes them.
+    let has_waits = has_waits();
     let mut part = Vec::new();
     let mut begin = code.begin;
     while begin < code.end {
-        let length = (PART + OPCODE.len()).min((code.end - begin) as usize);
+        let length = (PART + OPCODE).min((code.end - begin) as usize);
         // SAFETY: the handlers are installed.
         if unsafe { read_to(begin, length, &mut part) }.is_ok() {
-            for found in finder.find_iter(&part) {
+            let submissions = submissions.find_iter(&part);
+            let waits = waits.find_iter(&part);
+            let waits = waits.filter(|at| !has_waits && may_wait(&part, *at));
+            for found in submissions.chain(waits) {
                 sites.extend(instruction_around(begin + found as u64));
             }
         }
         begin += PART as u64;
     }
     // What lies across two parts was found twice.
+    sites.sort_unstable();
     sites.dedup_by_key(|(address, _)| *address);
 }
 
-/// The submission that has its opcode at this address: where it begins, and its bytes.
+/// Whether the bytes at `at` may be those of a wait, and not a fence. What precedes the part may be a prefix.
+fn may_wait(part: &[u8], at: usize) -> bool {
+    let prefix = |back: usize| {
+        let before = at.checked_sub(back).map(|before| part[before]);
+        before.is_none_or(|byte| PREFIXES.contains(&byte))
+    };
+    let names = part.get(at + WAIT.len());
+    names.is_some_and(|byte| WAITS.contains(byte)) && (prefix(1) || prefix(2))
+}
+
+/// Whether the processor has UMONITOR, UMWAIT and TPAUSE (WAITPKG; SDM, CPUID leaf 7).
+fn has_waits() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ecx & 1 << 5 != 0
+}
+
+/// The instruction that has its opcode at this address: where it begins, and its bytes.
 fn instruction_around(opcode: u64) -> Option<(u64, [u8; LONGEST])> {
     let function = function_of(opcode).filter(|begin| *begin <= opcode)?;
     let length = (opcode - function) as usize;
@@ -134,7 +166,7 @@ fn instruction_around(opcode: u64) -> Option<(u64, [u8; LONGEST])> {
     // SAFETY: the handlers are installed.
     if unsafe { read_to(function, length + LONGEST, &mut code) }.is_err() {
         // The last function of its pages.
-        let least = length + OPCODE.len() + 1;
+        let least = length + OPCODE + 1;
         // SAFETY: as above.
         unsafe { read_to(function, least, &mut code) }.ok()?;
     }
@@ -152,11 +184,11 @@ fn instruction_around(opcode: u64) -> Option<(u64, [u8; LONGEST])> {
     let begin = instruction.ip();
     let at = (begin - function) as usize;
     let decoded = Decoded::new(code.get(at..)?, begin)?;
-    let submits = matches!(decoded.kind, Mnemonic::Movdir64b | Mnemonic::Enqcmd);
+    let emulated = decoded.kind != Mnemonic::Enqcmds;
     let mut bytes = [0; LONGEST];
     let known = code.len().min(at + LONGEST) - at;
     bytes[..known].copy_from_slice(&code[at..at + known]);
-    submits.then_some((begin, bytes))
+    emulated.then_some((begin, bytes))
 }
 
 /// Where the function begins that contains this address, by the unwind tables.
@@ -187,7 +219,7 @@ mod tests {
     use super::*;
     use std::arch::{asm, naked_asm};
 
-    /// Both instructions, and the bytes of one inside another instruction.
+    /// Both submissions, and the bytes of one inside another instruction; the waits, and a fence.
     #[unsafe(naked)]
     unsafe extern "C" fn submissions() {
         naked_asm!(
@@ -196,6 +228,10 @@ mod tests {
             ".byte 0x66, 0x0f, 0x38, 0xf8, 0x02", // movdir64b rax, [rdx]
             "mov rax, 0x1234f8380f66",
             ".byte 0xf2, 0x44, 0x0f, 0x38, 0xf8, 0x02", // enqcmd r8, [rdx]
+            ".byte 0xf3, 0x0f, 0xae, 0xf0",             // umonitor rax
+            "mfence",
+            ".byte 0xf2, 0x41, 0x0f, 0xae, 0xf0", // umwait r8d
+            ".byte 0x66, 0x0f, 0xae, 0xf1",       // tpause ecx
             "ret",
             ".cfi_endproc",
         )
@@ -209,12 +245,13 @@ mod tests {
         find(
             Code {
                 begin,
-                end: begin + 23,
+                end: begin + 39,
             },
             &mut sites,
         );
         let places: Vec<u64> = sites.iter().map(|(address, _)| address - begin).collect();
-        assert_eq!(places, [1, 16]);
+        let waits: &[u64] = if has_waits() { &[] } else { &[22, 29, 34] };
+        assert_eq!(places, [&[1, 16], waits].concat());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use crate::decode::{Decoded, LONGEST};
+use crate::decode::{Decoded, LONGEST, Mnemonic};
 use crate::stub::{JUMP_BYTES, TRAP, jump};
 
 /// So many are patched; others trap each time.
@@ -21,7 +21,7 @@ pub(crate) enum State {
     Fresh = 0,
     /// Its text is being changed.
     Changing = 1,
-    /// Its text is a jump.
+    /// Its text is another.
     Patched = 2,
     /// Its text cannot be changed.
     Refused = 3,
@@ -160,12 +160,55 @@ impl Site {
         self.address() + u64::from(self.decoded().length)
     }
 
-    /// The jump to its stub.
-    pub(crate) fn jump(&self) -> Option<[u8; JUMP_BYTES]> {
-        match self.stub() {
-            0 => None,
-            stub => jump(self.address(), stub),
+    /// Whether its text becomes a jump to a stub; a wait is replaced where it is.
+    pub(crate) fn needs_stub(&self) -> bool {
+        matches!(
+            self.decoded().kind,
+            Mnemonic::Movdir64b | Mnemonic::Enqcmd | Mnemonic::Enqcmds
+        )
+    }
+
+    /// What its text becomes; `None` for a jump as long as there is no stub.
+    pub(crate) fn replacement(&self) -> Option<Replacement> {
+        match (self.needs_stub(), self.stub()) {
+            (false, _) => wait(self.decoded()),
+            (true, 0) => None,
+            (true, stub) => jump(self.address(), stub).map(Replacement::Jump),
         }
+    }
+}
+
+/// What stands in the place of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replacement {
+    /// A jump to the stub.
+    Jump([u8; JUMP_BYTES]),
+    /// Instructions of as many bytes as a short wait has, or a longer one.
+    Short([u8; 4]),
+    Long([u8; 5]),
+}
+
+impl Replacement {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Replacement::Jump(bytes) | Replacement::Long(bytes) => bytes,
+            Replacement::Short(bytes) => bytes,
+        }
+    }
+}
+
+/// In the place of a wait. UMWAIT and TPAUSE may end whenever the processor likes (SDM, volume 2): PAUSE, and
+/// CLC, for carry says that the time limit of the system has ended them. The other flags, which they clear, are
+/// left as they are: nothing is known to look at them. UMONITOR has no effect but on UMWAIT: NOP. `None` for a form with further
+/// prefixes.
+fn wait(decoded: &Decoded) -> Option<Replacement> {
+    let monitors = decoded.kind == Mnemonic::Umonitor;
+    match (decoded.length, monitors) {
+        (4, false) => Some(Replacement::Short([0xf3, 0x90, 0xf8, 0x90])),
+        (4, true) => Some(Replacement::Short([0x0f, 0x1f, 0x40, 0x00])),
+        (5, false) => Some(Replacement::Long([0xf3, 0x90, 0xf8, 0x90, 0x90])),
+        (5, true) => Some(Replacement::Long([0x0f, 0x1f, 0x44, 0x00, 0x00])),
+        _ => None,
     }
 }
 

@@ -145,7 +145,8 @@ fn answer(context: &mut Context<'_>, info: &SignalInfo) -> Verdict {
             return Verdict::Done;
         }
         // It has been patched between the trap and now.
-        if site.jump().is_some_and(|jump| bytes.starts_with(&jump)) {
+        let replacement = site.replacement();
+        if replacement.is_some_and(|text| bytes.starts_with(text.bytes())) {
             return Verdict::Done;
         }
     }
@@ -160,7 +161,7 @@ const RSP: u8 = 4;
 
 /// Has the site patched that was just met, or found.
 pub(crate) fn remember(address: u64, decoded: &Decoded, bytes: &[u8; LONGEST]) {
-    if !matches!(decoded.kind, Mnemonic::Movdir64b | Mnemonic::Enqcmd) {
+    if decoded.kind == Mnemonic::Enqcmds {
         return;
     }
     // A jump would save registers on a stack that is the portal.

@@ -101,7 +101,7 @@ impl RealtimeDevice {
             engines,
             memory,
             Box::new(listener),
-            options.steps,
+            &options,
             name.into(),
         );
         let inside = shared.clone();
@@ -360,7 +360,7 @@ fn engines<M: SharedMemory>(
     let depth = options.engine_depth.max(1);
     let engine = |id| {
         let name = format!("dray-engine-{id}");
-        let threads = options.engines == Engines::Threads && threads.contains(&id);
+        let threads = options.engines != Engines::Dispatcher && threads.contains(&id);
         let worker = threads.then(|| {
             let (memory, shared) = (memory.clone(), shared.clone());
             Worker::start(name.clone(), depth, options.idle, memory, shared, id.into())

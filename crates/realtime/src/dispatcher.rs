@@ -25,7 +25,7 @@ use crate::polling_time::PollingTime;
 use crate::request::Request;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
-use crate::{Idle, SharedMemory};
+use crate::{Engines, Idle, Options, SharedMemory};
 use dray_ring::Reader;
 
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
@@ -52,6 +52,8 @@ pub(crate) struct Dispatcher<M> {
     /// Those whose queues are not disabled: nothing is in the others.
     live: Vec<usize>,
     engines: Vec<Engine>,
+    /// It carries out itself what need not wait, for however many engines.
+    executes: bool,
     sink: EffectSink<M>,
     /// Those that are not over.
     requests: Vec<Request>,
@@ -71,7 +73,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         engines: Vec<Engine>,
         memory: M,
         listener: Listener,
-        steps: bool,
+        options: &Options,
         name: String,
     ) -> Dispatcher<M> {
         let sources = (0..).zip(&shared.rings).map(|(wq, ring)| Source {
@@ -86,7 +88,8 @@ impl<M: SharedMemory> Dispatcher<M> {
             shared,
             function,
             engines,
-            sink: EffectSink::new(memory, listener, steps),
+            executes: options.engines == Engines::ThreadsThatWait,
+            sink: EffectSink::new(memory, listener, options.steps),
             requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
@@ -110,8 +113,9 @@ impl<M: SharedMemory> Dispatcher<M> {
                 return;
             }
             if self.turn() {
-                idle_policy.renew();
+                idle_policy.found();
                 if let Some(delay) = &mut delay {
+                    self.shared.region.doorbell().completions().ring();
                     delay.worked(self.shared.region.doorbell());
                 }
             } else if self.shared.is_stopping() && self.is_quiet() {
@@ -123,7 +127,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 if let Some(delay) = &mut delay {
                     delay.look(shared.region.doorbell());
                 }
-                idle_policy.renew();
+                idle_policy.slept();
             }
         }
     }

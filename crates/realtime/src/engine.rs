@@ -10,7 +10,7 @@ pub(crate) struct Engine {
     pub(crate) id: u16,
     /// Its thread; without one the dispatcher carries its work out.
     pub(crate) worker: Option<Worker>,
-    /// The dispatcher carries its work out in any case: no other thread works.
+    /// The dispatcher carries its work out, but for what may wait: no other thread works, or is to.
     pub(crate) alone: bool,
     /// It serves a group.
     pub(crate) active: bool,

@@ -20,6 +20,10 @@ pub enum Engines {
     /// A thread for each engine; the dispatcher itself if the device has but one.
     #[default]
     Threads,
+    /// The dispatcher, but for descriptors that [may wait](crate::SharedMemory::may_wait) for the program:
+    /// these are a thread's, of which each engine has one. For machines of few processors, where threads
+    /// that take turns are slower than one.
+    ThreadsThatWait,
     /// The dispatcher, for all engines: one thread in all.
     Dispatcher,
 }

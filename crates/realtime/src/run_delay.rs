@@ -101,7 +101,7 @@ fn parse(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dray_ring::Futex;
+    use dray_ring::{CompletionBell, Futex};
 
     #[test]
     fn the_second_number_is_the_wait() {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn each_thread_takes_back_what_it_said_itself() {
-        let region = Doorbell::new(Futex::default());
+        let region = Doorbell::new(Futex::default(), CompletionBell::new(Futex::default()));
         region.set_delayed(1, true);
         region.set_delayed(2, true);
         region.set_delayed(1, false);

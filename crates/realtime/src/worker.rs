@@ -13,8 +13,7 @@ use crate::idle_policy::IdlePolicy;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
 use crate::{Idle, SharedMemory, Stop};
-use dray_ring::Doorbell;
-use dray_ring::Futex;
+use dray_ring::{CompletionBell, Doorbell, Futex};
 
 /// How often a descriptor is executed whose memory fails. One that says what it can do needs fewer.
 pub(crate) const ATTEMPTS: usize = 16;
@@ -48,7 +47,10 @@ impl Worker {
     ) -> io::Result<Worker> {
         let (orders, from) = RingBuffer::new(depth);
         let (to, reports) = RingBuffer::new(depth);
-        let doorbell = Arc::new(Doorbell::new(Futex::default()));
+        let doorbell = Arc::new(Doorbell::new(
+            Futex::default(),
+            CompletionBell::new(Futex::default()),
+        ));
         let engine = Engine {
             orders: from,
             reports: to,
@@ -126,7 +128,7 @@ impl<M: SharedMemory> Engine<M> {
         let mut delay = self.shared.is_for_others().then(|| RunDelay::new(number));
         loop {
             if let Ok(order) = self.orders.pop() {
-                idle_policy.renew();
+                idle_policy.found();
                 if !self.shared.is_aborting() {
                     self.execute(&order);
                 }
@@ -142,7 +144,7 @@ impl<M: SharedMemory> Engine<M> {
                 if let Some(delay) = &mut delay {
                     delay.look(self.shared.region.doorbell());
                 }
-                idle_policy.renew();
+                idle_policy.slept();
             }
         }
     }

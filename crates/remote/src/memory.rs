@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-use dray_device::{Access, AddressSpace, Memory};
+use dray_device::{Access, AddressSpace, Memory, copy_in_parts};
 use dray_realtime::{SharedMemory, View};
 use dray_spec::CompletionRecord;
 use zerocopy::transmute;
 
 use crate::Spaces;
 use crate::pagemap::PAGE;
-use crate::process::Process;
+use crate::process::{Known, Process};
 use crate::transfer;
 use crate::windows::{Fault, Windows};
 
@@ -60,10 +60,7 @@ struct State {
     bad: Vec<(u64, Access)>,
     /// An access has failed since the descriptor began.
     failed: bool,
-    /// The address space was still there when the descriptor began.
-    there: bool,
-    /// The permissions were read since the descriptor began.
-    fresh: bool,
+    known: Known,
 }
 
 impl RemoteMemory {
@@ -135,13 +132,13 @@ impl Memory for RemoteMemory {
         if len == 0 || state.bad.len() > MOST_FAILURES {
             return 0;
         }
-        let mut bytes = process.permitted(addr, len, access, &mut state.fresh);
+        let mut bytes = process.permitted(addr, len, access, &mut state.known);
         if self.presence == Presence::Strict && !self.view.blocks {
             bytes = process.pages.present(addr, bytes);
-        } else if bytes > 0 && !state.there {
+        } else if bytes > 0 && !state.known.there {
             // Once for a descriptor: of what ends meanwhile the number is not given again so soon.
-            state.there = process.pages.is_there(addr);
-            bytes = if state.there { bytes } else { 0 };
+            state.known.there = process.pages.is_there(addr);
+            bytes = if state.known.there { bytes } else { 0 };
         }
         for (page, of) in &state.bad {
             if *of == access && addr < page + PAGE && *page < addr + bytes {
@@ -173,6 +170,14 @@ impl Memory for RemoteMemory {
                 false => Ok(()),
             }
         });
+    }
+
+    /// Without a copy in between where the places do not overlap: then nothing is written that is yet to be read.
+    fn copy(&mut self, from: u64, to: u64, len: u64) {
+        if from.abs_diff(to) < len || self.direct {
+            return copy_in_parts(self, from, to, len);
+        }
+        self.attempt(|process, windows| windows.copy(process.pid, from, to, len));
     }
 
     fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
@@ -212,8 +217,7 @@ impl SharedMemory for RemoteMemory {
         state.windows.forget();
         state.bad.clear();
         state.failed = false;
-        state.there = false;
-        state.fresh = false;
+        state.known = Known::default();
         self.others.clear();
     }
 

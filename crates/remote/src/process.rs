@@ -13,6 +13,15 @@ use crate::maps::Maps;
 use crate::pagemap::Pagemap;
 use crate::query::{Mapping, mapping};
 
+/// What is known of an address space since a descriptor began.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known {
+    /// It was still there.
+    pub(crate) there: bool,
+    /// The permissions were read.
+    fresh: bool,
+}
+
 /// A process, by the files that show its address space.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -46,19 +55,20 @@ impl Process {
 
     /// Bytes from `addr` on, at most `len`, that the process itself could access so, now.
     ///
-    /// `fresh` says that the permissions were read since the descriptor began. Where the kernel has no
-    /// PROCMAP_QUERY they are read once for each descriptor, and again before an access is refused: a
+    /// Where the kernel has no PROCMAP_QUERY the permissions are read once for each descriptor, and again before an access is refused: a
     /// program may have changed them since.
-    pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access, fresh: &mut bool) -> u64 {
+    pub(crate) fn permitted(&self, addr: u64, len: u64, access: Access, known: &mut Known) -> u64 {
         if let Some(permitted) = self.ask(addr, len, access) {
+            // Of an address space that is gone it permits nothing.
+            known.there |= permitted > 0;
             return permitted;
         }
-        if !*fresh {
-            *fresh = self.look_again().is_ok();
+        if !known.fresh {
+            known.fresh = self.look_again().is_ok();
         }
-        let known = self.maps.load().permitted(addr, len, access);
-        if known == len || self.look_again().is_err() {
-            return known;
+        let permitted = self.maps.load().permitted(addr, len, access);
+        if permitted == len || self.look_again().is_err() {
+            return permitted;
         }
         self.maps.load().permitted(addr, len, access)
     }

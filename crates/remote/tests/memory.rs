@@ -46,20 +46,20 @@ fn pattern(len: usize) -> impl Iterator<Item = u8> {
 #[test]
 fn copies_within_the_process_are_correct_at_every_size() {
     for presence in [Strict, Touch] {
-        for size in [1, 64, 4096, 5000, 16 << 10, 100_000] {
-            let pages = Pages::new(64);
+        for size in [1, 64, 4096, 5000, 16 << 10, 100_000, 250_000] {
+            let pages = Pages::new(192);
             pages.fill(3, pattern(size));
-            let (from, into) = (pages.address(3), pages.address(31 * PAGE + 1));
+            let (from, into) = (pages.address(3), pages.address(90 * PAGE + 1));
             let copy = Descriptor::memmove(from, into, size as u32);
             let reported = outcome(presence, &pages, || (), copy);
             assert_eq!(reported.0, Status::SUCCESS, "{size}");
             assert!(
                 pages
-                    .bytes(31 * PAGE + 1, size)
+                    .bytes(90 * PAGE + 1, size)
                     .into_iter()
                     .eq(pattern(size))
             );
-            assert_eq!(pages.get(31 * PAGE + 1 + size), 0);
+            assert_eq!(pages.get(90 * PAGE + 1 + size), 0);
         }
     }
 }

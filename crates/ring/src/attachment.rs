@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 use rustix::io::Errno;
@@ -152,7 +153,7 @@ impl RemotePortal {
     }
 
     /// Whether the device waits for a processor: who is about to wait for a descriptor does well to
-    /// give way.
+    /// [sleep](Self::await_completion).
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.region.doorbell().is_delayed()
@@ -161,6 +162,13 @@ impl RemotePortal {
     /// Has the device look for descriptors by itself, so that writes make no system calls from now on.
     pub fn begin_polling(&self) {
         self.region.doorbell().begin_polling();
+    }
+
+    /// Sleeps until the device has written a completion record, whosever, unless `ended`; at most for
+    /// `limit`. May return early.
+    pub fn await_completion(&self, ended: impl FnOnce() -> bool, limit: Duration) {
+        let completions = self.region.doorbell().completions();
+        completions.wait(ended, Some(limit));
     }
 
     /// Whether the queue is dedicated or shared, as it was last enabled.

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::completion_bell::CompletionBell;
 use crate::sync::{AtomicU32, Futex, Ordering, fence};
 
 const AWAKE: u32 = 0;
@@ -22,6 +23,8 @@ pub struct Doorbell {
     delayed: AtomicU32,
     /// Not 0: the owner looks by itself, at short intervals, and who rings makes no system call.
     polled: AtomicU32,
+    /// For those who wait for what the owner does.
+    completions: CompletionBell,
 }
 
 /// How long an owner sleeps at most that looks by itself.
@@ -29,11 +32,12 @@ const NAP: Duration = Duration::from_micros(50);
 
 impl Doorbell {
     /// With this state, and nothing delayed.
-    pub fn new(state: Futex) -> Doorbell {
+    pub fn new(state: Futex, completions: CompletionBell) -> Doorbell {
         Doorbell {
             state,
             delayed: AtomicU32::new(0),
             polled: AtomicU32::new(0),
+            completions,
         }
     }
 
@@ -49,6 +53,12 @@ impl Doorbell {
             true => self.delayed.fetch_or(bit, Ordering::Relaxed),
             false => self.delayed.fetch_and(!bit, Ordering::Relaxed),
         };
+    }
+
+    /// What the owner rings when it has written completion records.
+    #[inline]
+    pub fn completions(&self) -> &CompletionBell {
+        &self.completions
     }
 
     /// Whether the owner looks by itself.

@@ -7,6 +7,7 @@
 
 mod attachment;
 mod block;
+mod completion_bell;
 mod doorbell;
 mod gate;
 mod reader;
@@ -19,6 +20,7 @@ mod tag;
 pub use attachment::{
     AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile, answer,
 };
+pub use completion_bell::CompletionBell;
 pub use doorbell::Doorbell;
 pub use gate::{Gate, WriteKind};
 pub use reader::Reader;

@@ -37,6 +37,11 @@ impl Futex {
         let _ = futex::wait(&self.0, futex::Flags::empty(), value, limit.as_ref());
     }
 
+    /// Wakes all sleepers.
+    pub fn wake_all(&self) {
+        let _ = futex::wake(&self.0, futex::Flags::empty(), i32::MAX as u32);
+    }
+
     /// Wakes the sleeper.
     pub fn wake(&self) {
         // It fails for addresses that are not mapped only, and this one is.

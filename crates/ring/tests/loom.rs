@@ -1,6 +1,9 @@
 //! The rings and the doorbell under loom: the same source, compiled with loom's atomics, in every
 //! interleaving (up to three preemptions) of small numbers of threads.
 
+#[allow(unreachable_pub, reason = "the models are no library")]
+#[path = "../src/completion_bell.rs"]
+mod completion_bell;
 #[allow(
     dead_code,
     unreachable_pub,
@@ -25,6 +28,7 @@ mod sync;
 #[path = "../src/tag.rs"]
 mod tag;
 
+use completion_bell::CompletionBell;
 use doorbell::Doorbell;
 use gate::{Gate, WriteKind};
 use loom::sync::Arc;
@@ -186,7 +190,10 @@ fn what_a_dead_writer_has_claimed_is_left_out() {
 fn a_sleeper_misses_nothing() {
     check(|| {
         let ring = ring(2);
-        let doorbell = Arc::new(Doorbell::new(Futex::new()));
+        let doorbell = Arc::new(Doorbell::new(
+            Futex::new(),
+            CompletionBell::new(Futex::new()),
+        ));
         let writers: Vec<_> = (1..=2)
             .map(|n| {
                 let (ring, doorbell) = (ring.clone(), doorbell.clone());
@@ -206,6 +213,33 @@ fn a_sleeper_misses_nothing() {
         }
         for writer in writers {
             writer.join().unwrap();
+        }
+    });
+}
+
+/// Two records, two sleepers: neither sleeps for ever, whoever has cleared what the other had set.
+#[test]
+fn who_waits_for_a_record_misses_no_ring() {
+    check(|| {
+        let bell = Arc::new(CompletionBell::new(Futex::new()));
+        let records = Arc::new([0, 1].map(|_| sync::AtomicU32::new(0)));
+        let waiters: Vec<_> = (0..2)
+            .map(|index| {
+                let (bell, records) = (bell.clone(), records.clone());
+                let ended = move || records[index].load(sync::Ordering::Acquire) != 0;
+                thread::spawn(move || {
+                    while !ended() {
+                        bell.wait(&ended, None);
+                    }
+                })
+            })
+            .collect();
+        for record in records.iter() {
+            record.store(1, sync::Ordering::Release);
+            bell.ring();
+        }
+        for waiter in waiters {
+            waiter.join().unwrap();
         }
     });
 }

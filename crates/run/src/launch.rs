@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dray_idxd::driver::{Driver, Options};
+use dray_interpose::{for_glibc, plain};
 use dray_remote::{RemoteMemory, Spaces};
 use fuser::{Config, Session as FuseSession, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -271,6 +272,10 @@ fn variables(
     if session.portal.is_some() {
         let library = redirect.map(|redirect| redirect.library().into_os_string());
         let mut preload = library.unwrap_or_else(|| PORTAL.into());
+        if session.supervise == Supervise::Never {
+            // Nobody takes it out of the environment of programs that are not glibc's.
+            preload = for_glibc(Path::new(&preload));
+        }
         for other in others() {
             preload.push(":");
             preload.push(other);
@@ -324,7 +329,7 @@ fn others() -> Vec<OsString> {
         .as_bytes()
         .split(|byte| matches!(byte, b':' | b' '));
     let others = names.filter(|name| {
-        let path = Path::new(OsStr::from_bytes(name));
+        let path = plain(OsStr::from_bytes(name));
         !name.is_empty() && path != Path::new(PORTAL) && !is_library(path)
     });
     others

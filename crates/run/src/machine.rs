@@ -8,7 +8,7 @@ use std::time::Duration;
 use dray_device::{Function, Portal};
 use dray_idxd::Profile;
 use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Part, Personality};
-use dray_realtime::{Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
+use dray_realtime::{Engines, Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
 
 use crate::fault_injection::Countdown;
 use crate::iax::Iax;
@@ -52,6 +52,14 @@ struct SessionDevice {
     changing: Mutex<()>,
 }
 
+/// Where program and dispatcher have a processor each, threads of engines only take them away.
+fn engines() -> Engines {
+    match std::thread::available_parallelism() {
+        Ok(processors) if processors.get() <= 2 => Engines::ThreadsThatWait,
+        _ => Engines::Threads,
+    }
+}
+
 /// The links of a directory; none where there is no such directory.
 fn links(directory: &Path) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -90,6 +98,7 @@ impl SessionDevices {
         let start = |part: &Part, function: Function| {
             let options = Options {
                 shared: true,
+                engines: engines(),
                 steps: recorder.is_wanted() || countdown.is_wanted(),
                 ..Options::default()
             };

@@ -64,6 +64,12 @@ pub(super) fn profile(
     let profile = Profile::resolve(named).map_err(dray_run::RunError::from)?;
     if let Some(client) = client {
         has_queue_for(&profile, named, client, kernel)?;
+        if let Some(group) = group_without_order(&profile).filter(|_| client == Client::Dpdk) {
+            eprintln!(
+                "note: --for dpdk: {group} of {named} has several engines, which complete descriptors in any order; \
+                 DPDK expects them in the order of submission, and configures one engine for each group"
+            );
+        }
     }
     Ok(Some(
         match queue_name.or(client.and_then(Client::queue_name)) {
@@ -71,6 +77,15 @@ pub(super) fn profile(
             None => profile,
         },
     ))
+}
+
+/// A group whose descriptors complete in any order: one with several engines (spec 3.9). DPDK's driver takes all for
+/// completed when the last is (`drivers/dma/idxd/idxd_common.c`, `idxd_vchan_status`).
+fn group_without_order(profile: &Profile) -> Option<&str> {
+    let mut groups = profile.device_profiles().iter().flat_map(|d| &d.groups);
+    let found = groups
+        .find(|group| !group.grouped_workqueues.is_empty() && group.grouped_engines.len() > 1)?;
+    Some(&found.dev)
 }
 
 fn has_queue_for(

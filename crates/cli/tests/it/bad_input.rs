@@ -1,9 +1,13 @@
 //! Bad input: exit code 2, a message with file, field, value, limit and fix, and no file written.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::{directory, dray};
+use crate::session::program;
 
 /// Profile that the tests spoil.
 const PROFILE: &str = include_str!("../../../idxd/tests/data/1e1w-d-batch64.json");
@@ -27,6 +31,49 @@ fn refused(dir: &Path, arguments: &str) -> String {
     let after = fs::read_dir(dir).expect("it was made for the test").count();
     assert_eq!(before, after, "something was written: {arguments}");
     String::from_utf8(output.stderr).expect("it writes text")
+}
+
+#[test]
+fn an_argument_that_is_no_text_is_named_and_those_of_programs_may_be_anything() {
+    let bad = OsStr::from_bytes(b"1e1w\xff-s");
+    let output = Command::new(program())
+        .args(["run", "--profile"])
+        .arg(bad)
+        .args(["--", "true"])
+        .output()
+        .expect("dray is there");
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    says(&message, &["not text in UTF-8", "1e1w\\xFF-s"]);
+
+    let output = Command::new(program())
+        .args(["offload", "--mover", "cpu", "--quiet", "--", "printf", "%s"])
+        .arg(bad)
+        .output()
+        .expect("dray is there");
+    assert_eq!(output.stdout, bad.as_bytes(), "{output:?}");
+}
+
+#[test]
+fn an_option_that_is_misspelled_is_named_and_is_no_command() {
+    for line in ["run --profil 1e1w-s true", "offload --min-byte 4 true"] {
+        let output = dray(directory().path(), line).assert().code(2);
+        let message = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        says(
+            &message,
+            &["unexpected argument", "a similar argument exists"],
+        );
+    }
+}
+
+#[test]
+fn operations_have_the_names_of_other_tools() {
+    let [copy, memcpy, memmove] = ["copy", "memcpy", "0x3"].map(|name| {
+        let line = format!("micros -o{name} -n4 -s4k -i1");
+        let output = dray(directory().path(), &line).assert().success();
+        output.get_output().stdout.clone()
+    });
+    assert!(!memmove.is_empty() && copy == memmove && memcpy == memmove);
 }
 
 fn says(message: &str, parts: &[&str]) {

@@ -118,6 +118,18 @@ fn bad_options_are_refused_with_the_possible_ones() {
         ("-K0", &["-K[0-3]@dsa0,0"]),
         ("-s4q", &["-s", "4q"]),
         ("-o0x55", &["0x3 memmove"]),
+        (
+            "-o10",
+            &["version 1 has no opcode 0x0a", "op_cap", "version 2 has it"],
+        ),
+        (
+            "-o0x2a",
+            &["versions 1 and 2 have no opcode 0x2a", "op_cap"],
+        ),
+        (
+            "-X1 -o3",
+            &["-X: version 1 has no opcode 0x0a", "op_cap", "leave -X out"],
+        ),
         ("-k9999", &["CPUs 0 to 95"]),
         ("-k0-9", &["no dedicated work queue is left"]),
         ("-S7,7", &["memory nodes 0 to"]),

@@ -400,7 +400,10 @@ fn the_preload_library_works_without_dray_as_dto_does() {
     // The library file exists while a program runs under dray offload.
     let copy = dir.path().join("libdray_offload.so");
     dray(dir.path(), "offload --mover cpu --quiet -- /bin/sh -c")
-        .arg(format!("cp ${{LD_PRELOAD%%:*}} {}", copy.display()))
+        .arg(format!(
+            "name=${{LD_PRELOAD%%:*}}; cp ${{name##*/..}} {}",
+            copy.display()
+        ))
         .assert()
         .success();
     let log = dir.path().join("log");

@@ -27,6 +27,8 @@ struct Row {
     says: &'static [&'static str],
     /// What is not.
     never: &'static [&'static str],
+    /// A program of the machine without which the row is skipped.
+    needs: &'static str,
 }
 
 /// What scripts have.
@@ -71,6 +73,12 @@ impl Row {
         bash.output().expect("bash is there")
     }
 
+    fn can_start(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        self.needs.is_empty()
+            || std::env::split_paths(&path).any(|folder| folder.join(self.needs).is_file())
+    }
+
     /// What is wrong with the result.
     fn wrong(&self) -> Option<String> {
         let output = self.start();
@@ -92,18 +100,27 @@ impl Row {
 /// Starts all of a table, prints a line for each, and fails if one is wrong.
 fn check(rows: &[Row]) {
     let mut failures = Vec::new();
+    let mut skipped = 0;
     for row in rows {
+        if !row.can_start() {
+            skipped += 1;
+            println!(
+                "skip  {}: {}: there is no {}",
+                row.input, row.way, row.needs
+            );
+            continue;
+        }
         let wrong = row.wrong();
         let mark = if wrong.is_none() { "ok   " } else { "WRONG" };
         println!("{mark} {}: {}", row.input, row.way);
         failures.extend(wrong.map(|wrong| format!("{}: {}: {wrong}", row.input, row.way)));
     }
-    let right = rows.len() - failures.len();
-    println!("{right} of {}", rows.len());
+    let started = rows.len() - skipped;
+    let right = started - failures.len();
+    println!("{right} of {started}, {skipped} skipped");
     assert!(
         failures.is_empty(),
-        "{right} of {}\n{}",
-        rows.len(),
+        "{right} of {started}\n{}",
         failures.join("\n")
     );
 }

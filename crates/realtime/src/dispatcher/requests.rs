@@ -141,7 +141,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         for engine in &mut self.engines {
             engine.active = is_active(engine.id);
         }
-        let alone = self.engines.iter().filter(|engine| engine.active).count() == 1;
+        let active = self.engines.iter().filter(|engine| engine.active);
+        let alone = self.executes || active.count() == 1;
         for engine in &mut self.engines {
             engine.alone = alone;
         }

@@ -8,7 +8,7 @@ use crate::common::{
 };
 use dray_device::{Submission, WorkQueueMode};
 use dray_realtime::{Engines, Options, RealtimeDevice, Stop, Stopped};
-use dray_spec::{Descriptor, Status};
+use dray_spec::{Descriptor, Flags, Status};
 
 use WorkQueueMode::{Dedicated, Shared};
 
@@ -90,20 +90,35 @@ fn a_device_without_work_ends_awake_or_asleep() {
 
 #[test]
 fn a_panic_in_an_engine_ends_its_descriptor_and_halts_the_device() {
-    for (engines, options) in ways() {
-        let (device, _) = start(config(engines, vec![queue(0, Dedicated, 16)]), options);
+    let blocks = [false, true];
+    for ((engines, options), blocks) in blocks
+        .iter()
+        .flat_map(|b| ways().into_iter().map(move |w| (w, *b)))
+    {
+        let mut queue = queue(0, Dedicated, 16);
+        queue.block_on_fault = blocks;
+        let (device, _) = start(config(engines, vec![queue]), options);
         let records = Records::new(2);
         let portal = portal(&device, 0, true);
         let mut sink = [0_u8; 64];
         let dst = sink.as_mut_ptr().expose_provenance() as u64;
         let copy = Descriptor::memmove(address(&TRAP), dst, 64);
+        let copy = match blocks {
+            true => copy.with_flags(Flags::BLOCK_ON_FAULT),
+            false => copy,
+        };
         insist(&portal, &copy.with_completion(records.address(0)));
         assert_eq!(records.wait(0).status(), Status::HARDWARE_ERROR_READ);
         assert_eq!(portal.submit(&Descriptor::noop()), Submission::Ignored);
         let failure = device.failure().expect("a panic").clone();
         assert!(failure.message.contains("a trap in memory"), "{failure}");
         let engine = failure.thread.starts_with("dray-engine");
-        assert_eq!(engine, engines > 1 && options.engines == Engines::Threads);
+        let threads = match options.engines {
+            Engines::Threads => true,
+            Engines::ThreadsThatWait => blocks,
+            Engines::Dispatcher => false,
+        };
+        assert_eq!(engine, engines > 1 && threads, "{options:?}");
         assert_eq!(device.stop(Stop::Drain), Err(failure));
     }
 }
@@ -114,7 +129,9 @@ fn a_panic_in_the_dispatcher_leaves_nobody_waiting() {
         let (device, _) = start(config(engines, vec![queue(0, Dedicated, 16)]), options);
         let answer = match options.engines {
             Engines::Threads => device.control(|_, _| -> u8 { panic!("on request") }),
-            Engines::Dispatcher => device.inspect(|_| -> u8 { panic!("on request") }),
+            Engines::ThreadsThatWait | Engines::Dispatcher => {
+                device.inspect(|_| -> u8 { panic!("on request") })
+            }
         };
         assert_eq!(answer, Err(Stopped));
         let again = device.inspect(|function| function.device().occupancy(0));

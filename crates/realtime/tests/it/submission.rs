@@ -72,7 +72,7 @@ fn a_queue_takes_what_it_has_entries_for_and_not_one_more() {
             };
             let holding = match options.engines {
                 Engines::Threads => usize::from(engines),
-                Engines::Dispatcher => 1,
+                Engines::ThreadsThatWait | Engines::Dispatcher => 1,
             };
             let (device, witness) = start(config(engines, vec![queue(0, mode, 13)]), options);
             let mut sink = [0; 256];

@@ -44,6 +44,11 @@ impl Futex {
         }
     }
 
+    pub(crate) fn wake_all(&self) {
+        let _queue = self.queue.lock().expect("no poison in a model");
+        self.woken.notify_all();
+    }
+
     pub(crate) fn wake(&self) {
         let _queue = self.queue.lock().expect("no poison in a model");
         self.woken.notify_one();

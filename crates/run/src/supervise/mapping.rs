@@ -233,9 +233,12 @@ pub(super) fn finish(tid: Tid, tracee: &Tracee, pending: Pending) -> io::Result<
         }
     };
     if (answer.rax as i64) >= 0 {
+        // The preload library maps pages that nothing may access, and knows the program's protection. What it
+        // has not patched is carried out here, so that no signal is delivered to it.
+        let library = asked.rdx as i32 == libc::PROT_NONE;
         let page = Page::Portal {
             portal: Rc::from(portal),
-            writable: asked.rdx as i32 & libc::PROT_WRITE != 0,
+            writable: library || asked.rdx as i32 & libc::PROT_WRITE != 0,
         };
         tracee.space.borrow_mut().insert(answer.rax, page);
     }

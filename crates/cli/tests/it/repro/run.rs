@@ -10,6 +10,7 @@ pub(super) const fn row(input: &'static str, way: &'static str, script: &'static
         code: 0,
         says: &[],
         never: &[],
+        needs: "",
     }
 }
 
@@ -68,6 +69,17 @@ pub(super) const ROWS: &[Row] = &[
             "run/cpuid.c",
             "--require portal",
             "compile program && dray run --profile 1e1w-s --require portal -- ./program",
+        )
+    },
+    Row {
+        says: &["libasks.so, a library of ./program, contains CPUID"],
+        ..row(
+            "run/cpuid.c",
+            "in a library",
+            "compile libasks.so -shared -fPIC -Dmain=asks &&
+            echo 'int asks(void); int main(void) { return asks(); }' >program.c &&
+            cc -o program program.c -L. -lasks -Wl,-rpath,'$ORIGIN' &&
+            dray run --profile 1e1w-s --stats -- ./program",
         )
     },
     Row {
@@ -141,6 +153,14 @@ pub(super) const ROWS: &[Row] = &[
             "run/nothing.sh",
             "--for dpdk",
             "dray run --for dpdk -- sh -c 'cd /sys/bus/dsa/devices/wq0.0 && cat name mode'",
+        )
+    },
+    Row {
+        says: &["group0.0 of 4e1w-d has several engines"],
+        ..row(
+            "run/nothing.sh",
+            "--for dpdk with four engines",
+            "dray run --for dpdk --profile 4e1w-d -- sh -c true",
         )
     },
     Row {

@@ -52,6 +52,7 @@ macro_rules! hello {
     ($way:literal, $options:literal, $command:literal) => {
         Row {
             says: &["hello"],
+            needs: "musl-gcc",
             ..program!(
                 "run/hello.c",
                 $way,
@@ -83,6 +84,18 @@ pub(super) const ROWS: &[Row] = &[
         "compile program -fno-asynchronous-unwind-tables",
         "",
         "4096 traps"
+    ),
+    altstack!(
+        "4096 bytes, code made later",
+        "compile program",
+        "",
+        "4096 traps later"
+    ),
+    altstack!(
+        "2048 bytes, code made later, supervised",
+        "compile program",
+        "--supervise always",
+        "2048 later"
     ),
     Row {
         says: &[
@@ -122,10 +135,36 @@ pub(super) const ROWS: &[Row] = &[
     hello!("musl, from a shell", "", "sh -c ./program"),
     hello!("musl, supervised", "--supervise always", "./program"),
     hello!("musl, never supervised", "--supervise never", "./program"),
+    hello!(
+        "musl, from a shell, never supervised",
+        "--supervise never",
+        "sh -c ./program"
+    ),
     hello!("musl, redirect", "--redirect", "sh -c ./program"),
+    Row {
+        says: &["hello"],
+        never: &["ERROR: ld.so"],
+        needs: "musl-gcc",
+        ..row(
+            "run/hello.c",
+            "musl, from a shell, offload",
+            "CC=musl-gcc compile program && dray offload -- sh -c ./program",
+        )
+    },
+    Row {
+        says: &["hello"],
+        never: &["ERROR: ld.so"],
+        needs: "musl-gcc",
+        ..row(
+            "run/hello.c",
+            "musl, from a shell, tier",
+            "CC=musl-gcc compile program && dray tier -- sh -c ./program",
+        )
+    },
     Row {
         code: 2,
         says: &["is linked with another C library than glibc"],
+        needs: "musl-gcc",
         ..row(
             "run/hello.c",
             "musl, offload",
@@ -153,12 +192,27 @@ pub(super) const ROWS: &[Row] = &[
         ""
     ),
     checked!("LeakSanitizer", "-fsanitize=leak", "", ""),
+    Row {
+        says: &["0 bad"],
+        never: &["WARNING: MemorySanitizer"],
+        needs: "clang",
+        ..program!(
+            "run/checked.c",
+            "MemorySanitizer",
+            "CC=clang compile program -g -fsanitize=memory",
+            "",
+            "./program"
+        )
+    },
     checked!("ThreadSanitizer", "-fsanitize=thread", "", ""),
     checked!("UndefinedBehaviorSanitizer", "-fsanitize=undefined", "", ""),
-    checked!(
-        "valgrind",
-        "",
-        "",
-        "valgrind -q --error-exitcode=7 --leak-check=full"
-    ),
+    Row {
+        needs: "valgrind",
+        ..checked!(
+            "valgrind",
+            "",
+            "",
+            "valgrind -q --error-exitcode=7 --leak-check=full"
+        )
+    },
 ];

@@ -31,6 +31,7 @@ pub(crate) fn ways() -> Vec<(u16, Options)> {
         for (engines, who) in [
             (1, Engines::Threads),
             (3, Engines::Threads),
+            (3, Engines::ThreadsThatWait),
             (3, Engines::Dispatcher),
         ] {
             let options = Options {
@@ -122,6 +123,10 @@ impl Memory for Watched {
 }
 
 impl SharedMemory for Watched {
+    fn may_wait(&self, blocks: bool) -> bool {
+        blocks
+    }
+
     fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
         let trap = self.witness.trap.load(Ordering::SeqCst);
         assert_ne!(address, trap, "a trap among the records");
