@@ -2,6 +2,7 @@
 
 mod batch;
 mod blocks;
+mod children;
 mod copy_phase;
 mod due;
 mod engine;

@@ -232,6 +232,7 @@ impl Drop for Engine {
     }
 }
 
+/// With events of forks where they are allowed: only then has a child all of its memory however it was made.
 fn open(order: Order) -> Result<Uffd, TierError> {
     let events = uffd::FEATURE_EVENT_REMAP | uffd::FEATURE_EVENT_REMOVE | uffd::FEATURE_EVENT_UNMAP;
     // With WP_ASYNC the kernel takes protection away by itself: that tracks writes, but stops none.
@@ -242,7 +243,9 @@ fn open(order: Order) -> Result<Uffd, TierError> {
             Order::Strict => uffd::FEATURE_WP_ASYNC,
             Order::SharedRead => 0,
         };
-    Uffd::open(features).map_err(refused)
+    Uffd::open(features | uffd::FEATURE_EVENT_FORK)
+        .or_else(|_| Uffd::open(features))
+        .map_err(refused)
 }
 
 /// Why there is no userfaultfd.

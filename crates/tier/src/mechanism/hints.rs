@@ -133,6 +133,12 @@ impl Hints {
         self.out.keys().next().copied()
     }
 
+    /// Pages that are out: address, slot, bytes.
+    pub(crate) fn out(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let all = self.out.iter();
+        all.map(|(address, hint)| (*address, hint.slot, hint.len()))
+    }
+
     pub(crate) fn addresses(&self) -> Vec<u64> {
         self.out.keys().copied().collect()
     }
