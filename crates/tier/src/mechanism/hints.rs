@@ -222,15 +222,11 @@ impl Engine {
     fn arm(&self, pages: &[u64], huge: bool) -> u64 {
         let len = if huge { HUGE } else { PAGE };
         let migrator = self.lock_migrator();
+        let _round = self.begin_round();
         let pinned = self.pinned();
-        let is_pinned = |page: u64| {
-            pinned
-                .iter()
-                .any(|(first, last)| *first < page + len && page < *last)
-        };
         let mut armed = 0;
         for page in pages {
-            if is_pinned(*page) {
+            if pinned.overlaps(*page, page + len) {
                 continue;
             }
             let mut state = self.lock();
