@@ -6,9 +6,9 @@
 use std::ffi::{CStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dray_tier::mechanism::Engine;
 use dray_tier::session::{Note, Session, VARIABLE};
@@ -19,10 +19,10 @@ use dray_tier::{Manager, Memory};
 
 use crate::own::{OWN, PINNED, of_portals};
 use crate::tasks::{self, Task};
-use crate::{fork, give_back, hook, own_process, rights, threads};
+use crate::{HEAP, fork, give_back, hook, own_process, rights, threads};
 
-/// How often it is looked whether the program has come under a filter.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often it is looked whether the program executes another one, or has come under a filter.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The session of this process and its children.
 static SESSION: OnceLock<Session> = OnceLock::new();
@@ -32,8 +32,11 @@ static READY: AtomicU32 = AtomicU32::new(0);
 static PROGRAM: AtomicU32 = AtomicU32::new(0);
 /// The agent ends, and the program waits for that.
 static LEAVES: AtomicBool = AtomicBool::new(false);
-/// The program has put itself under a filter: it has no more agents, which make system calls that it may forbid.
-static FILTERED: AtomicBool = AtomicBool::new(false);
+/// Children have no agents: the program has put itself under a filter that may forbid their system calls, or it has locked
+/// all memory.
+pub(crate) static LAST: AtomicBool = AtomicBool::new(false);
+/// The process of the program, as a file that can be read once it has ended.
+static ALIVE: AtomicI32 = AtomicI32::new(-1);
 /// Ranges that the engine leaves when it ends: first byte, behind the last.
 static LEFT: [[AtomicU64; 2]; 16] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 16];
 static TASK: std::sync::Mutex<Option<Task>> = std::sync::Mutex::new(None);
@@ -89,6 +92,8 @@ pub(crate) fn engine() -> Option<&'static Engine> {
 /// Forgets the agent: in a child, which has none. What belonged to it is left as it is, locks that its threads held
 /// included.
 pub(crate) fn forget() {
+    // SAFETY: the child has one thread.
+    unsafe { HEAP.begin_anew() };
     tasks::forget();
     threads::forget();
     give_back::forget();
@@ -103,7 +108,7 @@ extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
 
 /// Starts the agent, for the calling thread's process.
 pub(crate) fn start() {
-    if FILTERED.load(Ordering::Relaxed) {
+    if LAST.load(Ordering::Relaxed) {
         return;
     }
     own_process::begin();
@@ -152,6 +157,7 @@ pub(crate) fn leave() {
     if !own_process::is_this() {
         return;
     }
+    LAST.store(true, Ordering::Relaxed);
     LEAVES.store(true, Ordering::Release);
     while !task.has_ended() {
         std::thread::sleep(Duration::from_millis(1));
@@ -163,6 +169,7 @@ pub(crate) fn leave() {
             unsafe { memory::unmap(start, end - start) };
         }
     }
+    HEAP.trim();
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
@@ -180,7 +187,21 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     if let Some(session) = SESSION.get()
         && alive >= 0
     {
-        work(*session, program, alive);
+        ALIVE.store(alive, Ordering::Relaxed);
+        // What ends the agent waits for no lock: a thread of the program may have ended with one.
+        if tasks::spawn(watch, std::ptr::null_mut()).is_some() {
+            work(*session, program, alive);
+        }
+    }
+    end()
+}
+
+extern "C" fn watch(_: *mut c_void) -> *mut c_void {
+    name_task(c"dray-tier-watch");
+    let program = PROGRAM.load(Ordering::Relaxed).to_string();
+    let before = filters(&program);
+    while !ends_within(ALIVE.load(Ordering::Relaxed), LOOK) && threads::any_lives() {
+        LAST.fetch_or(filters(&program) > before, Ordering::Relaxed);
     }
     end()
 }
@@ -230,7 +251,6 @@ fn work(session: Session, program: u32, alive: i32) {
             own_process::set_engine(Arc::into_raw(engine.clone()).cast_mut());
         },
     };
-    let before = filters(&program.to_string());
     let mut manager = Manager::with_rights(session, memory, program);
     // DAMON's files are root's, and opened again and again.
     let keeps = session.setup().tracking == Choice::Damon;
@@ -242,22 +262,16 @@ fn work(session: Session, program: u32, alive: i32) {
     }
     READY.store(1, Ordering::Release);
     hook::futex_wake(&READY);
-    let mut looked = Instant::now();
-    while !ends_within(alive, Duration::ZERO) && threads::any_lives() {
+    loop {
         if LEAVES.load(Ordering::Acquire) {
             return stop(&manager);
-        }
-        if looked.elapsed() >= LOOK {
-            looked = Instant::now();
-            let more = filters(&program.to_string()) > before;
-            FILTERED.fetch_or(more, Ordering::Relaxed);
         }
         let pause = manager.step();
         if let Some(engine) = manager.engine() {
             give_back::step(engine);
         }
         if ends_within(alive, pause) {
-            break;
+            return;
         }
     }
 }

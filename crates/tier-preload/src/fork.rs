@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dray_tier::mechanism::Quiet;
 
-use crate::{HEAP, agent, own_process};
+use crate::{agent, own_process};
 
-/// What holds everything still while a thread forks. Its locks are the forking thread's, and the
-/// first of them lets one thread in at a time.
+/// What holds everything still while a thread forks.
 struct Held(UnsafeCell<Option<Quiet<'static>>>);
 
-// SAFETY: used between `prepare` and `parent` or `child` alone, by the thread that forks.
+// SAFETY: used between `prepare` and `parent` or `child` alone, by the thread that forks: the C library lets one in at a time.
 unsafe impl Sync for Held {}
 
 static HELD: Held = Held(UnsafeCell::new(None));
@@ -31,22 +30,18 @@ extern "C" fn prepare() {
     if !own_process::is_this() {
         return;
     }
+    // Of dray's locks this one alone may be held: the agent must read the event of the fork before it returns.
     let quiet = agent::engine().map(dray_tier::mechanism::Engine::quiet);
-    HEAP.lock();
-    // SAFETY: this thread has the heap's lock, so no other is here.
+    // SAFETY: as above.
     unsafe { *HELD.0.get() = quiet };
     PREPARED.store(true, Ordering::Relaxed);
 }
 
-/// Whether this fork was prepared; the heap is open again.
+/// If this fork was prepared, what it has held.
 fn ends() -> Option<Option<Quiet<'static>>> {
-    if !PREPARED.swap(false, Ordering::Relaxed) {
-        return None;
-    }
+    let prepared = PREPARED.swap(false, Ordering::Relaxed);
     // SAFETY: as above.
-    let quiet = unsafe { (*HELD.0.get()).take() };
-    HEAP.unlock();
-    Some(quiet)
+    prepared.then(|| unsafe { (*HELD.0.get()).take() })
 }
 
 extern "C" fn parent() {

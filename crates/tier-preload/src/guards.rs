@@ -1,6 +1,7 @@
 //! Calls during which nothing may be out: the kernel does what they ask without an event, or without waiting for a page.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
+use std::sync::atomic::Ordering;
 
 use dray_tier::mechanism::Quiet;
 
@@ -96,6 +97,29 @@ fn end_quiet(quiet: Option<Quiet<'static>>, is_child: bool) {
     }
 }
 
+/// A program puts itself under a filter: see [`agent::LAST`].
+///
+/// # Safety
+/// As prctl(2).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prctl(
+    option: c_int,
+    a: c_ulong,
+    b: c_ulong,
+    c: c_ulong,
+    d: c_ulong,
+) -> c_int {
+    type Prctl = unsafe extern "C" fn(c_int, ...) -> c_int;
+    let Some(real) = real!(c"prctl", Prctl) else {
+        return -1;
+    };
+    if option == libc::PR_SET_SECCOMP && !tasks::on_one() {
+        agent::LAST.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real(option, a, b, c, d) }
+}
+
 /// # Safety
 /// As _Fork(3).
 #[unsafe(no_mangle)]
@@ -156,6 +180,8 @@ std::arch::global_asm!(
     "test rdx, rdx",
     "jz {forks}",
     "2:",
+    "cmp rdi, 317",
+    "je 5f",
     "cmp rdi, 435",
     "jne 3f",
     "test dword ptr [rsi], 0x100",
@@ -177,9 +203,14 @@ std::arch::global_asm!(
     "4:",
     "mov rdi, rax",
     "jmp {fails}",
+    // seccomp(2): see `agent::LAST`.
+    "5:",
+    "mov byte ptr [rip + {last}], 1",
+    "jmp 3b",
     ".size syscall, . - syscall",
     forks = sym forks,
     fails = sym fails,
+    last = sym agent::LAST,
 );
 
 extern "C" fn fails(answer: c_long) -> c_long {

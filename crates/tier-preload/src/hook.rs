@@ -1,7 +1,7 @@
 //! The functions of threads that this library interposes, and what it needs of them.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dray_tier::sys::{PAGE, memory};
@@ -110,39 +110,58 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    safe fn dray_tier_thread(beginning: *mut c_void) -> *mut c_void;
+    safe fn dray_tier_thread(place: *mut c_void) -> *mut c_void;
 }
 
-/// What a thread of the program is to do.
+/// What a thread of the program is to do. Not on the heap: a thread that is killed may end with its lock.
 #[repr(C)]
+#[derive(Clone, Copy)]
 #[allow(dead_code, reason = "dray_tier_thread reads both")]
 struct Beginning {
-    start: Start,
-    argument: *mut c_void,
+    start: usize,
+    argument: usize,
 }
 
+/// A place for one, until the thread has taken it.
+struct Place {
+    taken: AtomicBool,
+    words: [AtomicUsize; 2],
+}
+
+static PLACES: [Place; 1024] = [const {
+    Place {
+        taken: AtomicBool::new(false),
+        words: [AtomicUsize::new(0), AtomicUsize::new(0)],
+    }
+}; 1024];
+
 /// Enters the calling thread, and says what it is to do. Its pages do not move from now on.
-extern "C" fn enters(beginning: *mut c_void, into: *mut Beginning) {
-    // SAFETY: `beginning_of` has made it, for this thread alone.
-    let beginning = unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
-    // SAFETY: two words on this thread's stack.
-    unsafe { into.write(*beginning) };
+extern "C" fn enters(place: &Place, into: &mut Beginning) {
+    let [start, argument] = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+    *into = Beginning { start, argument };
+    place.taken.store(false, Ordering::Release);
     threads::enter();
     if let Some(engine) = agent::engine() {
         engine.pass_round();
     }
 }
 
-/// A thread's function and argument, wrapped: what to start instead, and with what.
-fn beginning_of(start: Start, argument: *mut c_void) -> (Start, *mut c_void) {
-    let beginning = Box::into_raw(Box::new(Beginning { start, argument }));
-    (dray_tier_thread, beginning.cast())
+/// A place for what a thread is to do. While all are taken, threads that have begun empty them.
+fn place_of(start: Start, argument: *mut c_void) -> &'static Place {
+    loop {
+        let mut free = PLACES.iter();
+        let free = free.find(|place| !place.taken.swap(true, Ordering::AcqRel));
+        if let Some(place) = free {
+            place.words[0].store((start as *const c_void).expose_provenance(), Ordering::Relaxed);
+            place.words[1].store(argument.expose_provenance(), Ordering::Release);
+            return place;
+        }
+        futex_wait(&AtomicU32::new(0), 0, Duration::from_millis(1));
+    }
 }
 
-/// The thread could not be started.
-fn give_up(beginning: *mut c_void) {
-    // SAFETY: it was made for a thread that there is not.
-    drop(unsafe { Box::from_raw(beginning.cast::<Beginning>()) });
+fn as_argument(place: &'static Place) -> *mut c_void {
+    std::ptr::from_ref(place).cast_mut().cast()
 }
 
 /// Tasks of this library start tasks; threads of the program are entered.
@@ -171,11 +190,11 @@ unsafe extern "C" fn pthread_create(
         // SAFETY: the caller's promise.
         return unsafe { create(thread, attributes, start, argument) };
     }
-    let (wrapped, beginning) = beginning_of(start, argument);
+    let place = place_of(start, argument);
     // SAFETY: as above.
-    let answer = unsafe { create(thread, attributes, wrapped, beginning) };
+    let answer = unsafe { create(thread, attributes, dray_tier_thread, as_argument(place)) };
     if answer != 0 {
-        give_up(beginning);
+        place.taken.store(false, Ordering::Release);
     }
     answer
 }
@@ -199,11 +218,11 @@ unsafe extern "C" fn thrd_create(
         // SAFETY: the caller's promise.
         return unsafe { create(thread, start, argument) };
     }
-    let (wrapped, beginning) = beginning_of(start, argument);
+    let place = place_of(start, argument);
     // SAFETY: as above.
-    let answer = unsafe { create(thread, wrapped, beginning) };
+    let answer = unsafe { create(thread, dray_tier_thread, as_argument(place)) };
     if answer != 0 {
-        give_up(beginning);
+        place.taken.store(false, Ordering::Release);
     }
     answer
 }
