@@ -131,6 +131,9 @@ fn begin_agent() -> bool {
     if !hook::run_a_thread(nothing) {
         return false;
     }
+    // What the C library allocates for the agent it allocates here.
+    tasks::make_spare();
+    of_portals();
     READY.store(0, Ordering::Relaxed);
     LEAVES.store(false, Ordering::Relaxed);
     PROGRAM.store(std::process::id(), Ordering::Relaxed);

@@ -255,6 +255,27 @@ unsafe extern "C" fn pthread_detach(thread: libc::pthread_t) -> c_int {
     }
 }
 
+/// Thread-local variables of tasks of this library are not destroyed: the C library would allocate for that.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cxa_thread_atexit_impl(
+    destroy: *const c_void,
+    object: *mut c_void,
+    library: *mut c_void,
+) -> c_int {
+    type AtExit = unsafe extern "C" fn(*const c_void, *mut c_void, *mut c_void) -> c_int;
+    if tasks::on_one() {
+        return 0;
+    }
+    match real!(c"__cxa_thread_atexit_impl", AtExit) {
+        // SAFETY: the caller's promise.
+        Some(real) => unsafe { real(destroy, object, library) },
+        None => -1,
+    }
+}
+
 /// A mapping that is being registered may be in two parts for a moment; it is whole when that is
 /// seen.
 ///

@@ -6,6 +6,7 @@
 //! Each has a stack and thread-local storage of this library's memory, and is in none of the C library's lists.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use dray_tier::sys::{PAGE, memory};
@@ -91,7 +92,13 @@ pub fn number_offset() -> Option<u64> {
 }
 
 impl Library {
+    /// Looked up once.
     fn find() -> Option<Library> {
+        static FOUND: OnceLock<Option<Library>> = OnceLock::new();
+        *FOUND.get_or_init(Library::look)
+    }
+
+    fn look() -> Option<Library> {
         type Allocate = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
         type Info = unsafe extern "C" fn(*mut usize, *mut usize);
         let allocate = symbol(c"_dl_allocate_tls")?;
@@ -139,6 +146,9 @@ static PLACES: [Place; MOST] = [const {
     }
 }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Memory of tasks that were made in advance: where the C library allocates for a task, it gives the allocating
+/// thread a heap of its own.
+static SPARE: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// A task that has not begun.
 #[derive(Debug)]
@@ -200,9 +210,8 @@ impl Task {
     /// Makes one. The C library allocates a vector on the program's heap for it, whose pages are pinned.
     pub fn new() -> Option<Task> {
         let library = Library::find()?;
-        let start = take_place()?;
-        let control = control_of(start, &library);
-        let stack = (control - library.storage) / library.align * library.align;
+        let task = Task::at(take_place()?, &library);
+        let (start, control) = (task.start, task.control);
         // SAFETY: memory that no task has any more.
         unsafe { memory::empty(start + PAGE, BLOCK - PAGE) }.ok()?;
         let pointer = std::ptr::with_exposed_provenance_mut::<c_void>(control as usize);
@@ -220,12 +229,17 @@ impl Task {
         }
         let (first, last) = vector_pages(control);
         PINNED.add(first, last);
-        Some(Task {
+        Some(task)
+    }
+
+    fn at(start: u64, library: &Library) -> Task {
+        let control = control_of(start, library);
+        Task {
             start,
             control,
-            stack,
+            stack: (control - library.storage) / library.align * library.align,
             number: control + library.number,
-        })
+        }
     }
 
     /// Begins it as a process of its own, without parent or child in the program; whether it could.
@@ -307,9 +321,21 @@ pub fn begins() {
     }
 }
 
+/// Makes memory for tasks in advance.
+pub fn make_spare() {
+    for spare in &SPARE {
+        let task = Task::new();
+        spare.store(task.map_or(0, |task| task.start), Ordering::Release);
+    }
+}
+
 /// Starts a thread of the calling task's process: its `pthread_t`.
 pub fn spawn(entry: Entry, argument: *mut c_void) -> Option<libc::pthread_t> {
-    let task = Task::new()?;
+    let mut spare = SPARE.iter().map(|spare| spare.swap(0, Ordering::AcqRel));
+    let task = match spare.find(|start| *start != 0) {
+        Some(start) => Task::at(start, &Library::find()?),
+        None => Task::new()?,
+    };
     task.begin_thread(entry, argument).then_some(task.control)
 }
 
@@ -357,6 +383,9 @@ pub fn forget() {
     for place in &PLACES {
         place.start.store(0, Ordering::Relaxed);
         place.free_at_end.store(false, Ordering::Relaxed);
+    }
+    for spare in &SPARE {
+        spare.store(0, Ordering::Relaxed);
     }
     COUNT.store(0, Ordering::Relaxed);
 }

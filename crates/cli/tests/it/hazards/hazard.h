@@ -16,7 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, WORDS = PAGE / 8, PAGES = 4096 };
+#ifndef PAGES
+#define PAGES 4096
+#endif
+
+enum { PAGE = 4096, WORDS = PAGE / 8 };
 
 static uint64_t *pages;
 

@@ -1,4 +1,6 @@
 // Threads on small stacks are started and joined; a join that never returns is ended by the alarm.
+// Little else moves, so that they move often.
+#define PAGES 512
 #include "hazard.h"
 #include <threads.h>
 

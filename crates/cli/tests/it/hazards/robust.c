@@ -1,7 +1,9 @@
 // A process is killed whose threads hold robust mutexes: each is released by the kernel.
+// Little else moves, so that their pages move often.
+#define PAGES 1024
 #include "hazard.h"
 
-enum { THREADS = 64, KILLS = 4 };
+enum { THREADS = 250, KILLS = 4 };
 
 struct shared {
 	pthread_mutex_t mutexes[THREADS];
