@@ -23,7 +23,9 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 fn commands(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            true
+        }
         c => c.is_control(),
     }
 }
@@ -37,6 +39,9 @@ mod tests {
         let plain = "a\tb\n\u{e4}\u{1f600}";
         assert!(matches!(shown(plain), Cow::Borrowed(text) if text == plain));
         let text = "\x1b]0;t\x07 \r\x7f\u{9b}\u{202e}";
-        assert_eq!(shown(text), "\\u001b]0;t\\u0007 \\u000d\\u007f\\u009b\\u202e");
+        assert_eq!(
+            shown(text),
+            "\\u001b]0;t\\u0007 \\u000d\\u007f\\u009b\\u202e"
+        );
     }
 }

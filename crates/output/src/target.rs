@@ -91,7 +91,8 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
                 rest.extend(parts(&to));
             }
             // There is something, and it is no link.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {}
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            }
             Err(error) => return Err(error),
         }
     }
@@ -151,7 +152,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(directory.path()).unwrap();
         fs::create_dir(real.join("below")).unwrap();
-        for (link, to) in [("file", "nothing"), ("folder", "below"), ("mine", "folder/../file")] {
+        for (link, to) in [
+            ("file", "nothing"),
+            ("folder", "below"),
+            ("mine", "folder/../file"),
+        ] {
             symlink(to, real.join(link)).unwrap();
         }
         let folder = follow(&real.join("folder/name")).unwrap();

@@ -65,11 +65,17 @@ extern "C" fn begin() {
         }
     };
     if filters("self") > session.setup().filters {
-        session.add_untiered(&format!("{} is under a seccomp filter: it is not tiered", name()));
+        session.add_untiered(&format!(
+            "{} is under a seccomp filter: it is not tiered",
+            name()
+        ));
         return;
     }
     if !threads::find() || !own_process::make() {
-        let text = format!("{} has a C library that dray does not know: it is not tiered", name());
+        let text = format!(
+            "{} has a C library that dray does not know: it is not tiered",
+            name()
+        );
         session.add_untiered(&text);
         return;
     }
@@ -117,7 +123,15 @@ pub(crate) fn start() {
     let (all, mut before) = (u64::MAX, 0u64);
     let set = libc::SIG_SETMASK;
     // SAFETY: one set to read and one to write.
-    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, set, &raw const all, &raw mut before, 8) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            set,
+            &raw const all,
+            &raw mut before,
+            8,
+        )
+    };
     let begun = begin_agent();
     // SAFETY: it was written above.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, set, &raw const before, 0, 8) };
@@ -155,11 +169,11 @@ fn begin_agent() -> bool {
 
 /// Ends the agent for good: nothing is out, registered or locked afterwards that was dray's.
 pub(crate) fn leave() {
-    let Ok(mut known) = TASK.lock() else { return };
-    let Some(task) = known.take() else { return };
     if !own_process::is_this() {
         return;
     }
+    let Ok(mut known) = TASK.lock() else { return };
+    let Some(task) = known.take() else { return };
     LAST.store(true, Ordering::Relaxed);
     LEAVES.store(true, Ordering::Release);
     while !task.has_ended() {
@@ -259,7 +273,10 @@ fn work(session: Session, program: u32, alive: i32) {
     let keeps = session.setup().tracking == Choice::Damon;
     if !keeps && !rights::give_up() {
         if let Some(process) = session.claim(program.into()) {
-            process.note(Note::Failure, "the agent's rights cannot be given up: not tiered");
+            process.note(
+                Note::Failure,
+                "the agent's rights cannot be given up: not tiered",
+            );
         }
         return;
     }

@@ -57,7 +57,11 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -
     let Some(real) = real!(c"ioctl", Ioctl) else {
         return -1;
     };
-    let quiet = if request == MAP_DMA { guards::quiet() } else { None };
+    let quiet = if request == MAP_DMA {
+        guards::quiet()
+    } else {
+        None
+    };
     if quiet.is_some() {
         // SAFETY: `struct vfio_iommu_type1_dma_map`: sizes and flags, address, address for the device, length.
         let [_, start, _, len] = unsafe { argument.cast::<[u64; 4]>().read_unaligned() };

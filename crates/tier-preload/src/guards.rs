@@ -30,8 +30,10 @@ pub(crate) fn populate(start: u64, len: u64) {
 unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int {
     const GUARD_INSTALL: c_int = 102;
     const GUARD_REMOVE: c_int = 103;
-    let Some(real) = real!(c"madvise", unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int)
-    else {
+    let Some(real) = real!(
+        c"madvise",
+        unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int
+    ) else {
         return -1;
     };
     let _quiet = matches!(advice, GUARD_INSTALL | GUARD_REMOVE).then(quiet);
@@ -52,8 +54,7 @@ unsafe extern "C" fn setsockopt(
     len: libc::socklen_t,
 ) -> c_int {
     const UMEM_REG: c_int = 4;
-    type Set =
-        unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
+    type Set = unsafe extern "C" fn(c_int, c_int, c_int, *const c_void, libc::socklen_t) -> c_int;
     let Some(real) = real!(c"setsockopt", Set) else {
         return -1;
     };
@@ -102,13 +103,7 @@ fn end_quiet(quiet: Option<Quiet<'static>>, is_child: bool) {
 /// # Safety
 /// As prctl(2).
 #[unsafe(no_mangle)]
-unsafe extern "C" fn prctl(
-    option: c_int,
-    a: c_ulong,
-    b: c_ulong,
-    c: c_ulong,
-    d: c_ulong,
-) -> c_int {
+unsafe extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     type Prctl = unsafe extern "C" fn(c_int, ...) -> c_int;
     let Some(real) = real!(c"prctl", Prctl) else {
         return -1;

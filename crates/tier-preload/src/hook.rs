@@ -68,8 +68,10 @@ pub(crate) fn futex_wake(word: &AtomicU32) {
 
 /// Runs a function on a thread of the C library, to its end, on memory of this function; whether it could.
 pub(crate) fn run_a_thread(start: Start) -> bool {
-    let (Some(create), Some(join)) = (real!(c"pthread_create", Create), real!(c"pthread_join", Join))
-    else {
+    let (Some(create), Some(join)) = (
+        real!(c"pthread_create", Create),
+        real!(c"pthread_join", Join),
+    ) else {
         return false;
     };
     let Ok(stack) = memory::reserve(tasks::BLOCK, PAGE) else {
@@ -137,7 +139,10 @@ static PLACES: [Place; 1024] = [const {
 
 /// Enters the calling thread, and says what it is to do. Its pages do not move from now on.
 extern "C" fn enters(place: &Place, into: &mut Beginning) {
-    let [start, argument] = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+    let [start, argument] = place
+        .words
+        .each_ref()
+        .map(|word| word.load(Ordering::Relaxed));
     *into = Beginning { start, argument };
     place.taken.store(false, Ordering::Release);
     threads::enter();
@@ -152,7 +157,10 @@ fn place_of(start: Start, argument: *mut c_void) -> &'static Place {
         let mut free = PLACES.iter();
         let free = free.find(|place| !place.taken.swap(true, Ordering::AcqRel));
         if let Some(place) = free {
-            place.words[0].store((start as *const c_void).expose_provenance(), Ordering::Relaxed);
+            place.words[0].store(
+                (start as *const c_void).expose_provenance(),
+                Ordering::Relaxed,
+            );
             place.words[1].store(argument.expose_provenance(), Ordering::Release);
             return place;
         }

@@ -33,7 +33,15 @@ pub fn give_up() -> bool {
         unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
     }
     // SAFETY: as above.
-    unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) };
+    unsafe {
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        )
+    };
     // SAFETY: as above.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     // _LINUX_CAPABILITY_VERSION_3, this process; effective, permitted, inheritable, twice.

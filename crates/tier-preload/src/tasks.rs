@@ -189,7 +189,8 @@ fn take_place() -> Option<u64> {
     for place in &PLACES[..count] {
         let start = place.start.load(Ordering::Acquire);
         let ended = start != 0
-            && number_word(control_of(start, &library) + library.number).load(Ordering::Acquire) == 0;
+            && number_word(control_of(start, &library) + library.number).load(Ordering::Acquire)
+                == 0;
         if ended && place.free_at_end.swap(false, Ordering::AcqRel) {
             return Some(start);
         }

@@ -43,7 +43,8 @@ static ROBUST: AtomicU64 = AtomicU64::new(0);
 pub fn find() -> bool {
     let (mut head, mut len) = (0u64, 0usize);
     // SAFETY: it writes both words.
-    let answer = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut len) };
+    let answer =
+        unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut len) };
     let control = tasks::own_control();
     let offset = head.wrapping_sub(control);
     match tasks::number_offset() {
@@ -66,7 +67,12 @@ pub fn enter() {
     for index in 0..MOST {
         let entry = &TABLE[(first + index) % MOST];
         let free = entry.number.load(Ordering::Relaxed) == 0;
-        if free && entry.number.compare_exchange(0, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+        if free
+            && entry
+                .number
+                .compare_exchange(0, TAKEN, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok()
+        {
             entry.control.store(control, Ordering::SeqCst);
             entry.number.store(number, Ordering::SeqCst);
             return;
@@ -173,7 +179,9 @@ fn remove(index: usize, number: u32) {
 /// Whether any thread of the program is still on this memory: none is after an exec.
 pub fn any_lives() -> bool {
     FULL.load(Ordering::SeqCst)
-        || TABLE.iter().any(|entry| entry.number.load(Ordering::SeqCst) == TAKEN)
+        || TABLE
+            .iter()
+            .any(|entry| entry.number.load(Ordering::SeqCst) == TAKEN)
         || !living().is_empty()
 }
 
@@ -203,7 +211,11 @@ pub fn pinned() -> Vec<(u64, u64)> {
             }
             next = following;
         }
-        for entry in entries.iter().map(|entry| entry & !1).filter(|entry| *entry != 0) {
+        for entry in entries
+            .iter()
+            .map(|entry| entry & !1)
+            .filter(|entry| *entry != 0)
+        {
             pin(entry, 8);
             pin(entry.wrapping_add(offset), 4);
         }
@@ -220,7 +232,9 @@ mod tests {
         assert!(find());
         let covers = |address: u64| {
             let pages = pinned();
-            pages.iter().any(|(start, end)| (*start..*end).contains(&address))
+            pages
+                .iter()
+                .any(|(start, end)| (*start..*end).contains(&address))
         };
         let (told, asked) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();

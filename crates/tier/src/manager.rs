@@ -44,8 +44,8 @@ pub struct Manager {
     session: Session,
     /// The program's process. The manager may run in another one, on the same memory.
     pid: u64,
-    /// What was opened in time.
-    opened: Option<Opened>,
+    /// What was opened in time, or why it could not be: that is said once it is needed.
+    opened: Option<Result<Opened, TierError>>,
     copier: Option<Switch>,
     process: Option<&'static Process>,
     memory: Memory,
@@ -91,13 +91,7 @@ impl Manager {
     pub fn with_rights(session: Session, memory: Memory, pid: u32) -> Manager {
         let mut manager = Manager::new(session, memory);
         manager.pid = pid.into();
-        match Opened::new(order(session)) {
-            Ok(opened) => manager.opened = Some(opened),
-            Err(error) => {
-                manager.claim();
-                manager.fail(&error);
-            }
-        }
+        manager.opened = Some(Opened::new(order(session)));
         if session.setup().device == HW {
             let mut copier = Switch::new(session);
             // If it fails it is tried again, and then said.
@@ -174,7 +168,7 @@ impl Manager {
             unprotected: false,
         };
         let opened = match self.opened.take() {
-            Some(opened) => opened,
+            Some(opened) => opened?,
             None => Opened::new(config.order)?,
         };
         let knee = opened.measure_knee()?;

@@ -83,10 +83,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
 /// What accesses are tracked with, and what the program must not do.
 fn conditions(setup: &Setup, sees_forks: bool) -> String {
     let (tracked, more) = match (setup.tracking, setup.shared_read) {
-        (Choice::Best, false) => (
-            "writes; what is only read counts as idle",
-            None,
-        ),
+        (Choice::Best, false) => ("writes; what is only read counts as idle", None),
         (Choice::Best, true) => ("nothing", None),
         (Choice::Damon, _) => (
             "reads and writes, by DAMON",

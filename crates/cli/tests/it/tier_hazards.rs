@@ -22,14 +22,23 @@ const ROWS: [(&str, &str); 22] = [
     ("children by a system call instruction", "./children inline"),
     ("robust mutexes of a process that is killed", "./robust"),
     ("a daemon becomes another user", "./rights daemon"),
-    ("a daemon with threads becomes another user", "./rights threads"),
-    ("capabilities are kept over setuid, and dropped", "./rights capabilities"),
+    (
+        "a daemon with threads becomes another user",
+        "./rights threads",
+    ),
+    (
+        "capabilities are kept over setuid, and dropped",
+        "./rights capabilities",
+    ),
     (
         "setpriv",
         "setpriv --reuid=65534 --regid=65534 --clear-groups /bin/echo hello",
     ),
     ("su", "su -s /bin/sh -c id nobody"),
-    ("unshare of a user namespace", "unshare --user /bin/echo hello"),
+    (
+        "unshare of a user namespace",
+        "unshare --user /bin/echo hello",
+    ),
     ("a filter for all threads: calls fail", "./filter eperm"),
     ("a filter for all threads: calls kill", "./filter kill"),
     ("guard regions", "./guards"),
@@ -63,7 +72,11 @@ fn outcome(dir: &Path, words: &[&str]) -> (String, String) {
     match output {
         Err(error) => (format!("{}", error.kind()), String::new()),
         Ok(output) => (
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), output.status),
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                output.status
+            ),
             String::from_utf8_lossy(&output.stderr).into_owned(),
         ),
     }
@@ -98,9 +111,15 @@ fn programs_meet_the_same_under_tier_as_without() {
         let still = !command.starts_with("./") || command.ends_with("before");
         let moves = still || demoted(&said) > 0;
         if plain != with_dray || !moves {
-            failures.push(format!("{what}\nplain: {plain}\ntiered: {with_dray}\n{said}"));
+            failures.push(format!(
+                "{what}\nplain: {plain}\ntiered: {with_dray}\n{said}"
+            ));
         }
     }
-    eprintln!("{} of {} programs meet the same", ROWS.len() - failures.len(), ROWS.len());
+    eprintln!(
+        "{} of {} programs meet the same",
+        ROWS.len() - failures.len(),
+        ROWS.len()
+    );
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

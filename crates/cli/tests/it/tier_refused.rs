@@ -106,7 +106,14 @@ fn bad_tiers_and_knobs_are_refused_with_the_reason() {
 #[test]
 fn conditions_are_said_before_the_program_starts() {
     for (options, conditions) in [
-        ("", ["accesses seen: writes", "a robust mutex", "kills the process dray-tier"]),
+        (
+            "",
+            [
+                "accesses seen: writes",
+                "a robust mutex",
+                "kills the process dray-tier",
+            ],
+        ),
         ("--tracking hints", ["by hints", "whole intervals", "CRIU"]),
     ] {
         let dir = directory();
@@ -122,7 +129,9 @@ fn conditions_are_said_before_the_program_starts() {
         }
     }
     let dir = directory();
-    let quiet = dray(dir.path(), "tier --fast 1G --stats=json -- true").assert().success();
+    let quiet = dray(dir.path(), "tier --fast 1G --stats=json -- true")
+        .assert()
+        .success();
     assert!(quiet.get_output().stderr.starts_with(b"{"));
 }
 
@@ -139,7 +148,9 @@ fn others_keep_nobody_from_tier() {
     let mut tier = dray(dir.path(), "tier --fast 1G -- /bin/sh -c");
     tier.env("TMPDIR", dir.path());
     let library = "cat /proc/self/maps | grep -c dray_tier_preload";
-    tier.arg(format!("{library}; setpriv --reuid=65534 --clear-groups sh -c '{library}' 2>&1"));
+    tier.arg(format!(
+        "{library}; setpriv --reuid=65534 --clear-groups sh -c '{library}' 2>&1"
+    ));
     let output = tier.assert().success().get_output().clone();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     // SAFETY: it cannot fail.
@@ -148,7 +159,10 @@ fn others_keep_nobody_from_tier() {
         return;
     }
     // Both load it, and the dynamic linker says nothing.
-    let counts: Vec<u32> = text.lines().map(|line| line.parse().expect("a count")).collect();
+    let counts: Vec<u32> = text
+        .lines()
+        .map(|line| line.parse().expect("a count"))
+        .collect();
     assert!(matches!(counts[..], [1.., 1..]), "{text}");
     let left = fs::read_dir(dir.path()).expect("our own").count();
     assert_eq!(left, 2, "the session's directory is removed");

@@ -145,7 +145,8 @@ mod tests {
             let child = unsafe { libc::syscall(libc::SYS_fork) };
             if child == 0 {
                 // SAFETY: its own copy of this test's memory.
-                let wrong = (0..PAGES).filter(|page| unsafe { word(*page).read_volatile() } != page + 1);
+                let wrong =
+                    (0..PAGES).filter(|page| unsafe { word(*page).read_volatile() } != page + 1);
                 let wrong = wrong.count();
                 // SAFETY: it ends the child.
                 unsafe { libc::syscall(libc::SYS_exit_group, wrong) };

@@ -434,3 +434,52 @@ impl Engine {
         failure.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copier::Cores;
+
+    #[test]
+    fn pinned_ranges_are_merged_and_found() {
+        let pinned = Pinned::new(vec![(30, 40), (10, 20), (15, 25), (25, 28)]);
+        assert_eq!(pinned.0, [(10, 28), (30, 40)]);
+        let overlaps = [
+            (0, 10),
+            (0, 11),
+            (27, 30),
+            (28, 30),
+            (28, 31),
+            (39, 50),
+            (40, 50),
+        ];
+        let found = overlaps.map(|(start, end)| pinned.overlaps(start, end));
+        assert_eq!(found, [false, true, true, false, true, true, false]);
+        assert!(!Pinned::new(Vec::new()).overlaps(0, u64::MAX));
+    }
+
+    /// Who has pinned a page goes on when the round is over that may not have seen it.
+    #[test]
+    fn a_round_that_is_under_way_is_waited_for() {
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        engine.pass_round();
+        let round = engine.begin_round();
+        let passed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (begun, begins) = std::sync::mpsc::channel();
+            let waits = scope.spawn(|| {
+                begun.send(()).expect("it waits");
+                engine.pass_round();
+                passed.store(true, Ordering::SeqCst);
+            });
+            begins.recv().expect("a thread");
+            for _ in 0..1000 {
+                std::thread::yield_now();
+                assert!(!passed.load(Ordering::SeqCst));
+            }
+            drop(round);
+            waits.join().expect("a thread");
+        });
+        assert!(passed.load(Ordering::SeqCst));
+    }
+}

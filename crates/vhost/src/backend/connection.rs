@@ -136,7 +136,10 @@ mod tests {
         let mut connection = Connection::new(ours).expect("a socket");
         // More than any socket takes.
         let refused = (0..100_000).find_map(|_| connection.send(&[7; 1024]).err());
-        assert!(matches!(refused, Some(VhostError::Socket(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Some(VhostError::Socket(_))),
+            "{refused:?}"
+        );
         assert!(connection.unsent.len() <= MAX_UNSENT);
     }
 }
